@@ -6,7 +6,7 @@ import base64
 import binascii
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -61,6 +61,10 @@ class BucketFiles:
         """Return the source for the marker."""
         return {"type": "s3", "uri": self.name, "server": self.client.server}
 
+    def selection(self, paths: Collection[str]) -> set[str]:
+        """Return the files that the globs select."""
+        return {path for path in paths if _is_file(path) and chosen(path, self.include, self.exclude)}
+
     def sign(self, url: str) -> Mapping[str, str]:
         """Return the headers of a signed request, with the credentials of this moment."""
         return self.client.signed(url)
@@ -89,8 +93,7 @@ class BucketFiles:
         start, found, total = len(self.client.where.prefix), {}, 0
         for entry in self.client.listed("ListObjectsV2"):
             path, size = text(entry, "Key")[start:], file_size(entry.get("Size"))
-            # A key that ends in a slash is what consoles show as a folder.
-            if not path or path.endswith("/") or path.split("/")[0] == STATE:
+            if not _is_file(path):
                 continue
             total += 1
             if not chosen(path, self.include, self.exclude):
@@ -147,6 +150,12 @@ class BucketFiles:
         if not isinstance(part, int) or part < 1 or first.get("PartsCount") != count:
             return "", 0
         return (etag, part) if -(-size // part) == count else ("", 0)
+
+
+def _is_file(path: str) -> bool:
+    """Return whether a key is a file, and no state of kaigen."""
+    # A key that ends in a slash is what consoles show as a folder.
+    return bool(path) and not path.endswith("/") and path.split("/")[0] != STATE
 
 
 def _sha256(head: Reply) -> str | None:

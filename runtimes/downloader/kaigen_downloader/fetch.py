@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kaigen_downloader import marker as markers
 from kaigen_downloader.cluster import ApiUnavailable
-from kaigen_downloader.errors import BadInput, NoSpace
+from kaigen_downloader.errors import BadInput, Failure, NoSpace
 from kaigen_downloader.folder import Folder
 from kaigen_downloader.locked import Locked
 from kaigen_downloader.marker import Marker, StoredFile
@@ -135,14 +135,14 @@ def _is_same(one: str, other: str) -> bool:
 def _complete(store: Store, order: Order, revisions: Revisions | None) -> Marker:
     found = markers.read(store)
     if found is not None and found.identity == order.identity:
-        wrong = markers.wrong_sizes(store, found) or _unlocked(order, found)
+        wrong = markers.wrong_sizes(store, found) or _unlocked(order, found) or _unsigned(store, order, found)
         if not wrong:
             say(f"already complete: {found.summary}")
             store.drop_layers()
             return found
         say(f"marked complete, but {wrong[0]}{' and more' if wrong[1:] else ''}: fetching again")
     moved = revisions.move_in(store) if revisions is not None and found is None else None
-    if moved is not None and not _unlocked(order, moved):
+    if moved is not None and not _unlocked(order, moved) and not _unsigned(store, order, moved):
         return moved
     return _fill(store, order, found, revisions)
 
@@ -152,6 +152,17 @@ def _unlocked(order: Order, found: Marker) -> list[str]:
     if order.locked is None or order.locked.matches(found.files):
         return []
     return ["the files are not those of kaigen.lock"]
+
+
+def _unsigned(store: Store, order: Order, found: Marker) -> list[str]:
+    """Return why stored files are not those of the signature: another run may not have checked it."""
+    if order.signed is None:
+        return []
+    try:
+        order.signed.check(found.files, store.read, order.source.selection)
+    except Failure as error:
+        return [str(error)]
+    return []
 
 
 def _opened(order: Order, dest: str | Address) -> AbstractContextManager[Store]:
@@ -235,7 +246,7 @@ def _fill(store: Store, order: Order, found: Marker | None, revisions: Revisions
     if order.locked is not None:
         order.locked.check(marker.files)
     if order.signed is not None:
-        say(order.signed.check(marker.files, store.read))
+        say(order.signed.check(marker.files, store.read, order.source.selection))
     store.tidy()
     markers.write(store, marker)
     store.drop_layers()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -17,7 +17,7 @@ from kaigen_downloader.ranges import Served
 from kaigen_downloader.remote import RemoteFile, Snapshot, check_names
 from kaigen_downloader.retry import Retry
 from kaigen_downloader.store import Work
-from kaigen_downloader.text import file_size, plural, say, shown
+from kaigen_downloader.text import file_size, listed, plural, say, shown
 
 _DATASETS = "datasets/"
 _HEX = re.compile(r"[0-9a-f]+")
@@ -64,6 +64,10 @@ class Repository:
     def snapshot(self, net: Net, retry: Retry, token: bool) -> Snapshot:
         """See `snapshot`."""
         return snapshot(self, net, retry, token)
+
+    def selection(self, paths: Collection[str]) -> set[str]:
+        """Return the files that the globs select, without weights in other formats."""
+        return _selected(self, paths)[0]
 
     def sign(self, url: str) -> Mapping[str, str]:
         """Return no headers: the token is the client's."""
@@ -118,13 +122,16 @@ def snapshot(source: Repository, net: Net, retry: Retry, token: bool) -> Snapsho
         entries = hub.files(commit)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise Unavailable(f"{source.endpoint} does not respond like a Hub ({type(error).__name__})") from None
-    selected = _selected(source, [entry.path for entry in entries])
+    selected, skipped = _selected(source, [entry.path for entry in entries])
+    if skipped:
+        some = listed(map(shown, sorted(skipped)), 3)
+        say(f"{plural(len(skipped), 'file')} with the weights of safetensors files skipped: {some}")
     files = [entry for entry in entries if entry.path in selected]
     if not files:
-        some = ", ".join(shown(entry.path) for entry in entries[:5])
+        some = listed(shown(entry.path) for entry in entries)
         raise BadInput(
             f"the globs select none of the {plural(len(entries), 'file')} of {source.name}"
-            + (f", which has {some}, …" if some else "")
+            + (f", which has {some}" if some else "")
         )
     check(files)
     return Snapshot(commit, tuple(sorted(files, key=lambda file: file.path)))
@@ -205,19 +212,13 @@ class _Api:
                 raise refusal(self._source, answer.status, code, message, self._token)
 
 
-def _selected(source: Repository, paths: Sequence[str]) -> set[str]:
-    """Return the files to fetch: all, those that the globs select, and not the same weights twice."""
+def _selected(source: Repository, paths: Collection[str]) -> tuple[set[str], set[str]]:
+    """Return the files to fetch, which are those that the globs select, and those that have the same weights."""
     selected = {path for path in paths if chosen(path, source.include, source.exclude)}
     if source.parts[0] != "model" or source.include or source.duplicates:
-        return selected
+        return selected, set()
     skipped = duplicates(selected)
-    if skipped:
-        some = ", ".join(map(shown, sorted(skipped)[:3]))
-        say(
-            f"{plural(len(skipped), 'file')} with the weights of safetensors files skipped: {some}"
-            f"{', …' if len(skipped) > 3 else ''}"
-        )
-    return selected - skipped
+    return selected - skipped, skipped
 
 
 def check(files: Sequence[RemoteFile]) -> None:

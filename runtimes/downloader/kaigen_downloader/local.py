@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -53,6 +53,10 @@ class Local:
     def facts(self) -> Mapping[str, str]:
         """Return the source for the marker, without the path, which means nothing elsewhere."""
         return {"type": "local"}
+
+    def selection(self, paths: Collection[str]) -> set[str]:
+        """Return the files that the globs select."""
+        return {path for path in paths if chosen(path, self.include, self.exclude)}
 
     def sign(self, url: str) -> Mapping[str, str]:
         """Return no headers."""

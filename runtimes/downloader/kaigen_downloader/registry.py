@@ -8,7 +8,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -163,6 +163,10 @@ class Registry:
     def facts(self) -> Mapping[str, str]:
         """Return the source for the marker."""
         return {"type": "oci", "ref": f"{self.reference.host}/{self.reference.repository}"}
+
+    def selection(self, paths: Collection[str]) -> set[str]:
+        """Return the files that the globs select."""
+        return {path for path in paths if self._chosen(path)}
 
     def sign(self, url: str) -> Mapping[str, str]:
         """Return the header with a token, a new one shortly before the old one ends."""

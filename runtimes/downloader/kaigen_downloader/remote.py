@@ -123,6 +123,13 @@ class Source(Protocol):
             Failure: it cannot be had, or is not to be had.
         """
 
+    def selection(self, paths: Collection[str]) -> Collection[str]:
+        """Return which of these files the source would fetch if it had them.
+
+        Args:
+            paths: all files of the source, such as those that a signature lists.
+        """
+
     def sign(self, url: str) -> Mapping[str, str]:
         """Return the headers that prove who asks for a URL of the endpoint."""
 

@@ -10,12 +10,13 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kaigen_downloader.errors import BadInput, Refused
 from kaigen_downloader.folder import split
+from kaigen_downloader.text import listed, plural, shown
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
@@ -28,6 +29,9 @@ _LARGEST = 64 << 20
 """Bytes of a signature: it has about 150 for each file."""
 _IGNORED = frozenset({".gitattributes", ".gitignore"})
 """Files of Git, which the signers leave out and no engine reads."""
+
+Selection = Callable[[Collection[str]], Collection[str]]
+"""Returns those of the paths of a source that are fetched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +46,21 @@ class Signed:
     keys: tuple[EllipticCurvePublicKey, ...]
     file: str
 
-    def check(self, files: Sequence[StoredFile], read: Callable[[str], bytes | None]) -> str:
-        """Check that each file is as it was signed.
+    def check(
+        self, files: Sequence[StoredFile], read: Callable[[str], bytes | None], selection: Selection
+    ) -> str:
+        """Check that each file is as it was signed, and that no signed file is missing.
 
         Args:
             files: the stored files.
             read: returns the content of a stored file.
+            selection: returns which of the signed files must be there.
 
         Returns:
             The result in words.
 
         Raises:
-            Refused: a file differs, or is not signed, or there is no signature of the keys.
+            Refused: a file differs, is not signed or is missing, or there is no signature of the keys.
         """
         sums = {file.path: file.sha256 for file in files}
         size = next((file.size for file in files if file.path == self.file), None)
@@ -64,7 +71,7 @@ class Signed:
             )
         resources = _resources(_verified(content, self.keys, self.file), self.file)
         for path, digest in sums.items():
-            if path == self.file or path in _IGNORED:
+            if path == self.file or (path in _IGNORED and path not in resources):
                 continue
             if path not in resources:
                 raise Refused(f"{path} is not in the signature {self.file}")
@@ -72,7 +79,20 @@ class Signed:
                 raise Refused(
                     f"{path} is not the file that was signed: its checksum differs from {self.file}"
                 )
+        self._check_complete(sums, selection(resources.keys() - {self.file}))
         return f"signature {self.file} verified"
+
+    def _check_complete(self, have: Collection[str], expected: Collection[str]) -> None:
+        if not expected:
+            raise Refused(
+                f"the signature {self.file} lists none of the files that are fetched, so it says nothing about them: "
+                "sign them, or fetch files that are signed"
+            )
+        if missing := sorted(set(expected).difference(have)):
+            raise Refused(
+                f"the source lacks {plural(len(missing), 'file')} of the signature {self.file}: "
+                f"{listed(map(shown, missing))}"
+            )
 
 
 def signed(keys: Sequence[str], file: str) -> Signed:
@@ -161,4 +181,9 @@ def _resources(statement: Mapping[str, Any], file: str) -> dict[str, str]:
         raise Refused(f"{file} signs parts of files or other checksums: sign whole files with SHA-256")
     if not whole:
         raise Refused(f"{file} contradicts itself: the digest of its list differs")
-    return {str(name): str(value) for name, _, value in found}
+    paths = [name for name, _, _ in found]
+    if not all(isinstance(path, str) for path in paths):
+        raise Refused(f"{file} does not sign a list of files")
+    if len(set(paths)) < len(paths):
+        raise Refused(f"{file} contradicts itself: it lists a file twice")
+    return {name: value for name, _, value in found}

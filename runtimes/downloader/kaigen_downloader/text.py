@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 import threading
 import time
+from collections.abc import Iterable
 
 OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 """Names that Kubernetes accepts for most kinds of objects."""
@@ -56,6 +58,12 @@ def _without_query(url: re.Match[str]) -> str:
 def shown(name: str) -> str:
     """Return the name of a file in quotes for a message, and only the start of a long one."""
     return repr(name) if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]!r}…"
+
+
+def listed(names: Iterable[str], most: int = 5) -> str:
+    """Return names in a row for a message, and of many of them the first ones."""
+    rest = iter(names)
+    return ", ".join(itertools.islice(rest, most)) + (", …" if next(rest, None) is not None else "")
 
 
 def say(message: str) -> None:

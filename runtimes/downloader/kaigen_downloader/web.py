@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -69,6 +69,10 @@ class Web:
         found = tuple(sorted((_probe(file, net, retry) for file in self.files), key=lambda file: file.path))
         listing = "\n".join(f"{file.oid} {file.path}" for file in found)
         return Snapshot(hashlib.sha256(listing.encode()).hexdigest()[:40], found)
+
+    def selection(self, paths: Collection[str]) -> set[str]:
+        """Return the files that have a URL: other files are not asked for."""
+        return {file.path for file in self.files}.intersection(paths)
 
     def sign(self, url: str) -> Mapping[str, str]:
         """Return no headers: no token is sent."""
