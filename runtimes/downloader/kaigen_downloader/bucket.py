@@ -11,7 +11,7 @@ import contextlib
 import json
 import threading
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from kaigen_downloader import marker as markers
@@ -147,6 +147,9 @@ class Bucket:
         else:
             right = text(sums, "source-md5") == file.md5
         return sha256 if right and len(sha256) == 64 and head.get("ContentLength") == file.size else None
+
+    def check_names(self, paths: Iterable[str]) -> None:
+        """Do nothing: a bucket distinguishes all keys."""
 
     def check_space(self, plan: Plan) -> None:
         """A bucket is never full; but a name or a file may not fit."""

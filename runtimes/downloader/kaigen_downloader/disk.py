@@ -7,7 +7,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from kaigen_downloader import marker as markers
@@ -17,6 +17,7 @@ from kaigen_downloader.digest import Digest
 from kaigen_downloader.errors import NoSpace
 from kaigen_downloader.folder import STATE, Folder, explain
 from kaigen_downloader.marker import StoredFile
+from kaigen_downloader.names import check_volume
 from kaigen_downloader.progress import Display, Meter
 from kaigen_downloader.ranges import BUFFER
 from kaigen_downloader.remote import LAYERS, Layer, RemoteFile, Snapshot
@@ -140,6 +141,10 @@ class Disk:
                 f"{folder.path} has {size(free)} left of {size(whole)}, and {size(need)} more is needed: "
                 f"the model takes {size(plan.listing.bytes)}, give the volume at least that"
             )
+
+    def check_names(self, paths: Iterable[str]) -> None:
+        """Ask the volume, which may ignore case."""
+        check_volume(self._folder, paths)
 
     def clear(self, plan: Plan) -> None:
         """Also create the folders of the new files."""

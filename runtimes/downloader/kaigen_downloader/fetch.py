@@ -220,6 +220,7 @@ def _fill(store: Store, order: Order, found: Marker | None, revisions: Revisions
         store.check_space(
             replace(plan, missing=tuple(each for each in plan.missing if each.path not in offers))
         )
+        store.check_names(file.path for file in listing.files)
         store.clear(plan)
         if order.locked is not None:  # After the marker of other files is gone.
             order.locked.check_listing(listing)

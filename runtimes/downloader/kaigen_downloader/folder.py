@@ -230,6 +230,11 @@ class Folder:
                     os.rmdir(name, dir_fd=fd)
             os.rmdir(self.path)
 
+    def remove_folder(self, path: str) -> None:
+        """Removes an empty folder; what cannot be removed stays."""
+        with contextlib.suppress(OSError, BadInput), self._parent(path) as (fd, name):
+            os.rmdir(name, dir_fd=fd)
+
     def make_folder(self, path: str) -> None:
         """Makes a folder and those above it."""
         with self._parent(path + "/x", create=True):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from kaigen_downloader.errors import BadInput, Failure
 from kaigen_downloader.folder import STATE, split
+from kaigen_downloader.names import is_state
 from kaigen_downloader.net import Net
 from kaigen_downloader.retry import Retry
 from kaigen_downloader.text import shown
@@ -151,7 +152,7 @@ def check_names(files: Sequence[str], folders: Collection[str] = ()) -> None:
         BadInput: a name is outside the folder, is reserved, is listed twice, or is both a file and a folder.
     """
     for path in (*files, *folders):
-        if split(path)[0] == STATE:
+        if is_state(split(path)[0]):
             raise BadInput(f"the source has a file {shown(path)}, which is a reserved name")
     # With the lowest character in place of each slash, what is in a folder follows the folder.
     ordered = sorted(

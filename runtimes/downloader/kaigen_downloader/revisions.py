@@ -17,6 +17,7 @@ from kaigen_downloader.cluster import ApiUnavailable
 from kaigen_downloader.errors import BadInput
 from kaigen_downloader.folder import STATE, split
 from kaigen_downloader.marker import Marker
+from kaigen_downloader.names import is_state
 from kaigen_downloader.remote import RemoteFile, Snapshot
 from kaigen_downloader.store import Files, Plan, Store
 from kaigen_downloader.text import plural, say
@@ -171,7 +172,7 @@ class Revisions:
 def _is_name(name: str) -> bool:
     """Return whether this is the name of a folder of a revision, and not a path to another one."""
     try:
-        return split(name) == (name,) and name != STATE
+        return split(name) == (name,) and not is_state(name)
     except BadInput:
         return False
 

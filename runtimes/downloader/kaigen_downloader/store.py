@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -93,6 +93,13 @@ class Store(Files, Protocol):
 
         Raises:
             NoSpace: it does not fit, even after everything to be removed is gone.
+        """
+
+    def check_names(self, paths: Iterable[str]) -> None:
+        """Check that each file has a name of its own here.
+
+        Raises:
+            BadInput: two files would be one.
         """
 
     def clear(self, plan: Plan) -> None:

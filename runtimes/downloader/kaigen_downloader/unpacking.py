@@ -23,6 +23,7 @@ from typing import IO, Self, cast
 from kaigen_downloader.errors import BadInput, NoSpace
 from kaigen_downloader.folder import LONGEST_PATH, STATE, Folder, explain, sync
 from kaigen_downloader.marker import StoredFile
+from kaigen_downloader.names import check_volume
 from kaigen_downloader.progress import Display, Meter
 from kaigen_downloader.ranges import BUFFER
 from kaigen_downloader.remote import Layer, check_names
@@ -78,6 +79,7 @@ def unpack(
         roots = sorted({layer.root or "/" for layer in layers})
         raise BadInput(f"the layers have no file in {' or '.join(roots)} that the globs select")
     check_names(list(final), folders)
+    check_volume(folder, final)
     links = {path: entry.target for path, entry in final.items() if not entry.is_file}
     for link, target in links.items():
         if _leads_out(folder, link, target, links):
