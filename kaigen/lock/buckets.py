@@ -133,7 +133,10 @@ class _Prefix:
         )
         for page in pages:
             for entry in page.get("Contents", ()):
-                path = entry["Key"][len(self._prefix) :]
+                key = entry["Key"]
+                if not key.startswith(self._prefix):
+                    raise ValueError(f"the server lists {key[:100]!r}, which is not below the prefix")
+                path = key[len(self._prefix) :]
                 # A key that ends in a slash is what consoles show as a folder.
                 if path and not path.endswith("/") and path.split("/")[0] != _STATE:
                     yield path, (int(entry["Size"]), entry["ETag"].strip('"'))

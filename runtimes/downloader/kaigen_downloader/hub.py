@@ -21,6 +21,8 @@ from kaigen_downloader.text import file_size, listed, plural, say, shown
 
 _DATASETS = "datasets/"
 _HEX = re.compile(r"[0-9a-f]+")
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+"""Git's name of a commit, in full: a SHA-1, or a SHA-256."""
 _REPOSITORY = re.compile(r"(?:\b[\w.-]+\b/)?\b[\w.-]{1,96}\b", re.ASCII)
 _NEXT = re.compile(r'<([^<>]*)>\s*;[^<]*\brel="?next\b')
 
@@ -159,11 +161,18 @@ class _Api:
         self._files_url = f"{source.endpoint}/{source.repo}/resolve"
 
     def commit(self) -> str:
-        """Return the commit of the revision."""
+        """Return the commit of the revision.
+
+        Raises:
+            Refused: the revision is a commit, and the Hub answers with another one.
+            Unavailable: the Hub names no commit.
+        """
         body, _ = self._get(f"{self._base}/revision/{quote(self._source.revision, safe='')}")
-        commit = json.loads(body)["sha"]
-        if not isinstance(commit, str) or not _HEX.fullmatch(commit):
+        commit, asked = json.loads(body)["sha"], self._source.revision.lower()
+        if not isinstance(commit, str) or not _COMMIT.fullmatch(commit):
             raise Unavailable(f"{self._source.endpoint} returns no commit for {self._source.name}")
+        if _COMMIT.fullmatch(asked) and commit != asked:
+            raise Refused(f"{self._source.endpoint} answers with commit {commit} for {self._source.name}")
         return commit
 
     def files(self, commit: str) -> list[RemoteFile]:

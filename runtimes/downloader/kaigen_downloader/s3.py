@@ -369,6 +369,7 @@ class Client:
             operation: `ListObjectsV2` or `ListMultipartUploads`.
 
         Raises:
+            Refused: the server lists what is not below the prefix.
             Failure: as `call`, or the listing has no end.
         """
         what, tokens = {
@@ -388,6 +389,9 @@ class Client:
                 raise Unavailable(f"{self.server} does not respond like an S3 server")
             entries = reply.get(what)
             listed: list[Reply] = entries if isinstance(entries, list) else []
+            for key in (text(entry, "Key") for entry in listed):
+                if not key.startswith(self.where.prefix):
+                    raise Refused(f"{self.server} lists {shown(key)}, which is not below {self.where.name}")
             texts = (value for entry in listed for value in entry.values() if isinstance(value, str))
             total.add(len(listed), sum(map(len, texts)))
             yield from listed

@@ -254,6 +254,23 @@ def test_a_refusal_of_a_server_is_reported_at_the_source(
     assert KEYS["AWS_SECRET_ACCESS_KEY"] not in printed
 
 
+@pytest.mark.parametrize(
+    "key", ["llm/qwen-other/model", "other", "/llm/qwen/model", "LLM/qwen/model", "llm/qwe"]
+)
+def test_a_server_that_lists_a_key_outside_the_prefix_is_refused(
+    repository: Repository, bucket: S3, key: str
+) -> None:
+    listing = (
+        f"<ListBucketResult><Name>x</Name><Contents><Key>{key}</Key><Size>1</Size><ETag>x</ETag></Contents>"
+        "<IsTruncated>false</IsTruncated></ListBucketResult>"
+    )
+    bucket.fail(9, "list-type=2", lambda handler: handler.reply(200, listing.encode()))
+    repository.write(in_bucket(bucket))
+    code, printed = repository.run("lock")
+    assert (code, f"lists '{key}', which is not below the prefix" in printed) == (3, True), printed
+    assert not (repository.root / "kaigen.lock").exists()
+
+
 def test_a_bucket_without_credentials_or_files_is_reported(
     repository: Repository, bucket: S3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
