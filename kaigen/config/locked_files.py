@@ -7,6 +7,8 @@ from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import TYPE_CHECKING, TypeVar
 
+from kaigen.kinds.blocks import HubRepository
+
 if TYPE_CHECKING:
     from kaigen.config.lock_file import (
         Lock,
@@ -16,16 +18,26 @@ if TYPE_CHECKING:
         LockedObject,
         LockedWeights,
     )
-    from kaigen.kinds.blocks import FileSource, HubRepository
-    from kaigen.kinds.sources import S3
+    from kaigen.kinds.blocks import FileSource
+    from kaigen.kinds.sources import S3, Oci
 
 F = TypeVar("F")
 
 
 def chosen_files(model: LockedModel, hub: HubRepository) -> dict[str, LockedFile]:
     """Return the files of a repository that a spec asks for."""
-    chosen = selected_files(model.files, hub.include, hub.exclude)
-    if hub.include or hub.keeps_duplicates:
+    return files_of(model.files, hub)
+
+
+def files_of(files: Mapping[str, F], source: HubRepository | S3 | Oci) -> dict[str, F]:
+    """Return those of the files of a source that a spec asks for.
+
+    Args:
+        files: all files of the source, by their paths.
+        source: the block of the spec.
+    """
+    chosen = selected_files(files, source.include, source.exclude)
+    if source.include or not isinstance(source, HubRepository) or source.keeps_duplicates:
         return chosen
     skipped = duplicates(chosen)
     return {path: file for path, file in chosen.items() if path not in skipped}

@@ -67,6 +67,16 @@ class Artifacts:
             reason = f"{type(error).__name__}: {error}"[:300]
             raise SystemFailure(f"the registry has no usable manifest of {image} ({reason})") from None
 
+    def content(self, oci: Oci, file: LockedFile) -> bytes:
+        """Return the content of a layer.
+
+        Raises:
+            SystemFailure: the registry cannot be reached, or sends something else.
+        """
+        image = parse_image(oci.ref)
+        registry = registry_of(image, plain_http=self._plain_http or oci.plain_http, pause=self._pause)
+        return registry.blob_range(f"sha256:{file.sha256}", 0, file.size)
+
 
 def _manifest(registry: Registry, image: ImageName, version: str) -> tuple[str, Mapping[str, Any]]:
     found = registry.named(version)

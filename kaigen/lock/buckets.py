@@ -6,8 +6,8 @@ import base64
 import binascii
 import re
 import threading
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from kaigen.compile.builders.buckets import GOOGLE
 from kaigen.config.lock_file import LockedBucket, LockedObject
@@ -22,6 +22,9 @@ _DENIED = frozenset({"403", "AccessDenied", "ExpiredToken", "InvalidAccessKeyId"
 _ABSENT = frozenset({"404", "NoSuchBucket", "NoSuchKey"})
 _CHANGED = frozenset({"412", "PreconditionFailed"})
 _WAY = "give the environment credentials that may list and read it: AWS_PROFILE, or AWS_ACCESS_KEY_ID and its secret"
+
+
+T = TypeVar("T")
 
 
 class Buckets:
@@ -42,6 +45,23 @@ class Buckets:
             NotFound: there is no such bucket, it has no files, or it is not shown.
             SystemFailure: the server cannot be reached, or gives no valid answer, or boto3 is not installed.
         """
+        return self._ask(s3, lambda prefix: prefix.locked(data=data))
+
+    def content(self, s3: S3, path: str, file: LockedObject) -> bytes:
+        """Return the content of a file below a prefix.
+
+        Args:
+            s3: the bucket and the prefix.
+            path: the file.
+            file: as it is listed.
+
+        Raises:
+            NotFound: it is not shown.
+            SystemFailure: the server cannot be reached, or gives no valid answer.
+        """
+        return self._ask(s3, lambda prefix: prefix.range(path, file, 0, file.size))
+
+    def _ask(self, s3: S3, question: Callable[[_Prefix], T]) -> T:
         try:
             from botocore import exceptions
         except ImportError:
@@ -50,7 +70,7 @@ class Buckets:
                 hint='install it with `pip install "kaigen[lock]"`',
             ) from None
         try:
-            return _Prefix(self._client(s3), s3).locked(data=data)
+            return question(_Prefix(self._client(s3), s3))
         except (exceptions.NoCredentialsError, exceptions.PartialCredentialsError):
             raise NotFound(f"there are no credentials for {s3.location}", hint=_WAY) from None
         except exceptions.ClientError as error:
@@ -122,7 +142,7 @@ class _Prefix:
         files = dict(zip(paths, found, strict=True))
 
         def read(path: str, start: int, end: int) -> bytes:
-            return self._range(path, files[path], start, end)
+            return self.range(path, files[path], start, end)
 
         facts = read_facts([] if data else paths, read)
         return LockedBucket(**facts.fields(), files=files)
@@ -153,7 +173,8 @@ class _Prefix:
             version=version if version not in (None, "null") else None,
         )
 
-    def _range(self, path: str, file: LockedObject, start: int, end: int) -> bytes:
+    def range(self, path: str, file: LockedObject, start: int, end: int) -> bytes:
+        """Return the bytes of a file from a start to an end; fewer at its end."""
         end = min(end, file.size)
         if start >= end:
             return b""

@@ -8,7 +8,7 @@ import re
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
 
@@ -79,6 +79,28 @@ class Hub:
         except (httpx2.HTTPError, ValueError, KeyError, TypeError, AttributeError) as error:
             reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             raise SystemFailure(f"the Hub {host} gives no valid answer about {repo} ({reason})") from None
+
+    def content(self, repo: str, commit: str, path: str, endpoint: str | None) -> bytes:
+        """Return the content of a file.
+
+        Args:
+            repo: `OWNER/NAME`, or `datasets/OWNER/NAME`.
+            commit: the commit.
+            path: the file.
+            endpoint: URL of the Hub; None for that of the client.
+
+        Raises:
+            NotFound: the Hub does not show the file.
+            SystemFailure: the Hub cannot be reached.
+        """
+        base = (endpoint or self._endpoint).rstrip("/")
+        token = self._token if self._token and is_trusted(base) else None
+        url = f"{base}/{repo}/resolve/{commit}/{quote(path)}"
+        answer = self._opener.send("GET", url, _headers(token))
+        if answer.status != 200:
+            host, code = urlsplit(base).netloc.rpartition("@")[2], answer.headers.get("x-error-code", "")
+            raise _refusal(repo, commit, host, answer.status, code, bool(token))
+        return answer.body
 
 
 def _refusal(repo: str, revision: str, host: str, status: int, code: str, token: bool) -> Exception:

@@ -16,6 +16,7 @@ from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Mark
 from kaigen.environments.combined import for_each
 from kaigen.kinds.block import set_fields
+from kaigen.kinds.blocks import FileSource
 from kaigen.kinds.build import GitContext
 from kaigen.kinds.model import Dataset
 from kaigen.kinds.repositories import MovingSource, blocks_in, sources
@@ -25,6 +26,7 @@ from kaigen.kinds.spec import Spec
 from kaigen.kinds.topology import Topology
 from kaigen.kubernetes.image_names import is_image, parse_image
 from kaigen.kubernetes.pod_images import images_of
+from kaigen.lock.signed import Signed, signed_source
 from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.result import Compiled
 from kaigen.pipeline.run import compile_specs
@@ -39,6 +41,7 @@ class SourceName(Struct, frozen=True):
         mark: the first spec that names it.
         field: the field there.
         apps: the apps that use it.
+        signed: the blocks of specs that need a signature of its files.
     """
 
     source: MovingSource
@@ -46,6 +49,7 @@ class SourceName(Struct, frozen=True):
     mark: Mark | None
     field: str
     apps: tuple[str, ...]
+    signed: tuple[Signed, ...] = ()
 
     @property
     def key(self) -> str:
@@ -116,6 +120,7 @@ def source_names(configs: Sequence[Config]) -> dict[str, SourceName]:
                 known,
                 is_data=known.is_data and name.is_data,
                 apps=tuple(dict.fromkeys((*known.apps, *name.apps))),
+                signed=(*known.signed, *(each for each in name.signed if each not in known.signed)),
             )
     return found
 
@@ -131,9 +136,15 @@ def _source_names(config: Config) -> list[SourceName]:
 def _names_in(spec: Spec, config: Config) -> Iterator[SourceName]:
     metadata, block = spec.block.metadata, spec.block
     app = f"{metadata.namespace or config.namespace}/{metadata.name}"
+    signed = [
+        found
+        for _, each in blocks_in(block)
+        if isinstance(each, FileSource) and (found := signed_source(each)) is not None
+    ]
     for path, source in sources(block):
         place = spec.diagnostic("KG0751", "", (*path, _field(source)))
-        yield SourceName(source, isinstance(block, Dataset), place.mark, place.path, (app,))
+        own = tuple(each for each in signed if each.source is source)
+        yield SourceName(source, isinstance(block, Dataset), place.mark, place.path, (app,), own)
     if isinstance(block, Topology) and block.spec.model is None and block.spec.preset:
         preset = find_preset(block.spec.preset)
         if preset is not None and not preset.revision:

@@ -6,13 +6,24 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from kaigen.config.lock_file import Lock, LockedBucket, LockedWeights, lock_of, lock_with, namespace_of
+from kaigen.config.lock_file import (
+    Lock,
+    LockedBucket,
+    LockedFile,
+    LockedModel,
+    LockedObject,
+    LockedWeights,
+    lock_of,
+    lock_with,
+    namespace_of,
+)
 from kaigen.config.locked_files import bucket_revision
 from kaigen.config.settings import LOCK_NAME, Config
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
-from kaigen.diagnostics.errors import InputError, SystemFailure
+from kaigen.diagnostics.errors import CheckFailed, InputError, SystemFailure
 from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.kinds.repositories import MovingSource
 from kaigen.kinds.sources import S3, Oci
 from kaigen.kubernetes.image_names import parse_image
 from kaigen.lock.answers import NotFound
@@ -20,6 +31,7 @@ from kaigen.lock.artifacts import Artifacts
 from kaigen.lock.buckets import Buckets
 from kaigen.lock.hub import Hub
 from kaigen.lock.names import GitName, Image, SourceName, git_names, images, source_names
+from kaigen.lock.signed import check_signed
 from kaigen.pin.resolve import Resolver
 
 _CODE = "KG0751"
@@ -70,9 +82,28 @@ class Servers(Struct, frozen=True):
         """Return what a source contains.
 
         Raises:
-            NotFound: there is no such source, or it is not shown.
+            NotFound: there is no such source, or it is not shown, or its files are not those of its signature.
             SystemFailure: the server cannot be reached, or gives no valid answer.
         """
+        entry = self._entry(name)
+        for signed in name.signed:
+            check_signed(entry, signed, lambda path, file: self._content(entry, name.source, path, file))
+        return entry
+
+    def _content(
+        self, entry: LockedWeights, source: MovingSource, path: str, file: LockedFile | LockedObject
+    ) -> bytes:
+        """Return the content of a file of a source."""
+        if isinstance(source, S3):
+            assert isinstance(file, LockedObject)
+            return self.buckets.content(source, path, file)
+        if isinstance(source, Oci):
+            assert isinstance(file, LockedFile)
+            return self.artifacts.content(source, file)
+        assert isinstance(entry, LockedModel)
+        return self.hub.content(f"{namespace_of(source)}{source.repo}", entry.commit, path, source.endpoint)
+
+    def _entry(self, name: SourceName) -> LockedWeights:
         source = name.source
         if isinstance(source, S3):
             found = self.buckets.bucket(source, data=name.is_data)
@@ -188,7 +219,7 @@ class _Answers:
         """Return what a source contains; None if there is a problem."""
         try:
             return self._servers.entry(name)
-        except (NotFound, SystemFailure) as error:
+        except (CheckFailed, SystemFailure) as error:
             self._add(error, name.mark, name.field)
             return None
 
@@ -221,7 +252,9 @@ class _Answers:
         if self._problems.has_errors:
             raise (ServersFailed if self._failed else InputError)(self._problems.sorted())
 
-    def _add(self, error: NotFound | SystemFailure, mark: Mark | None, field: str, whose: str = "") -> None:
+    def _add(
+        self, error: CheckFailed | SystemFailure, mark: Mark | None, field: str, whose: str = ""
+    ) -> None:
         self._failed |= isinstance(error, SystemFailure)
         message = f"{error} ({whose})" if whose else str(error)
         self._problems.add(Diagnostic(_CODE, message, mark, error.hint, path=field))

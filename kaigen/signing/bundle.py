@@ -80,7 +80,10 @@ def statement_of(bundle: bytes, keys: Sequence[PublicKey]) -> dict[str, Any]:
     content = _encoded_for_signing(_PAYLOAD_TYPE, payload)
     if not any(key.verify(signature, content) for key in keys for signature in signatures):
         raise SignatureInvalid("none of the keys made the signature")
-    statement = json.loads(payload)
+    try:
+        statement = json.loads(payload)
+    except (ValueError, RecursionError):
+        statement = None
     if not isinstance(statement, dict) or statement.get("_type") != STATEMENT_TYPE:
         raise SignatureInvalid("the signed content is not an in-toto statement")
     return statement

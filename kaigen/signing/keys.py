@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kaigen.diagnostics.errors import InputError, SystemFailure
+from kaigen.diagnostics.errors import CheckFailed, InputError, SystemFailure
 
 try:
     from cryptography import exceptions
@@ -29,6 +29,8 @@ PASSWORD_VARIABLE = "KAIGEN_SIGN_PASSWORD"
 """Variable with the password of an encrypted private key."""
 _MAKE = "make one with `openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out sign.key`"
 _MOST_BYTES = 64 * 1024
+_DIGESTS = {"secp256r1": hashes.SHA256(), "secp384r1": hashes.SHA384(), "secp521r1": hashes.SHA512()}
+"""The digest that goes with each curve (source: OpenSSF's model_signing)."""
 
 
 class PublicKey:
@@ -40,13 +42,14 @@ class PublicKey:
 
     def __init__(self, key: ec.EllipticCurvePublicKey) -> None:
         self._key = key
+        self._digest = _DIGESTS[key.curve.name]
         der = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
         self.hint = base64.b64encode(hashlib.sha256(der).digest()).decode()
 
     def verify(self, signature: bytes, content: bytes) -> bool:
         """Return whether a signature of content was made with this key."""
         try:
-            self._key.verify(signature, content, ec.ECDSA(hashes.SHA256()))
+            self._key.verify(signature, content, ec.ECDSA(self._digest))
         except exceptions.InvalidSignature:
             return False
         return True
@@ -114,6 +117,21 @@ def read_public_key(path: Path) -> PublicKey:
         raise InputError.of("KG0910", f"{path} is not a public key in PEM", hint=hint) from error
     if not isinstance(key, ec.EllipticCurvePublicKey) or key.curve.name != ec.SECP256R1.name:
         raise InputError.of("KG0910", f"{path} is not an ECDSA key on P-256", hint=_MAKE)
+    return PublicKey(key)
+
+
+def public_key_of(pem: str) -> PublicKey:
+    """Return the public key of a spec: ECDSA on P-256, P-384 or P-521.
+
+    Raises:
+        CheckFailed: it is no such key.
+    """
+    try:
+        key: PublicKeyTypes = serialization.load_pem_public_key(pem.encode())
+    except (ValueError, exceptions.UnsupportedAlgorithm):
+        raise CheckFailed("a key in `publicKeys` is not a public key in PEM") from None
+    if not isinstance(key, ec.EllipticCurvePublicKey) or key.curve.name not in _DIGESTS:
+        raise CheckFailed("a key in `publicKeys` is not an ECDSA key on P-256, P-384 or P-521")
     return PublicKey(key)
 
 

@@ -17,6 +17,12 @@ _DER = _KEY.public_key().public_bytes(
 )
 SIGNED_BY = f"--signed-by={base64.b64encode(_DER).decode()}"
 """The option with the public key."""
+PEM = (
+    _KEY.public_key()
+    .public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    .decode()
+)
+"""The public key as specs have it."""
 
 
 def signature(files: Iterable[tuple[object, bytes]]) -> bytes:
