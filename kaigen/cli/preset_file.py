@@ -64,6 +64,8 @@ def add_preset(
     path = settings.root / settings.catalog / f"{name}.yaml"
     if path.exists() and not force:
         raise click.UsageError(f"{path} exists; replace it with --force")
+    if path.exists() and not path.is_file():
+        raise click.UsageError(f"{path} is not a file")
     with refusals():
         row = preset_row.preset_row(
             config_file, weights, name=name, repo=repo, revision=revision, licence=licence

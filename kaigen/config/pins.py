@@ -1,5 +1,6 @@
 """Pins: the values promoted to an environment, in `pins/<environment>.yaml`."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -70,7 +71,7 @@ def read_pins(root: Path, environment: str) -> Pins | None:
         InputError: the pins file is invalid.
     """
     path = pins_path(root, environment)
-    if not path.is_file():
+    if not os.path.lexists(path):
         return None
     found = Diagnostics()
     document = read_document(path, "KG0711", found)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from stat import S_ISREG
+from stat import S_ISDIR, S_ISREG
 
 from kaigen.diagnostics.diagnostic import Mark
 from kaigen.diagnostics.errors import InputError
@@ -32,30 +33,45 @@ def read_file(
     if os.path.commonpath([real, base]) != base:
         raise InputError.of("KG0103", _OUTSIDE, mark=mark, hint="copy the file into the repository")
     try:
-        # A pipe is opened without waiting for its other end.
-        file = os.open(real, os.O_RDONLY | os.O_NONBLOCK)
+        data = read_regular(real, most)
     except FileNotFoundError:
         if os.path.lexists(path):
             raise InputError.of("KG0101", "this symbolic link is broken", mark=mark, hint=hint) from None
         return None
     except OSError as error:
-        raise _unreadable(error, mark, hint) from error
-    try:
-        if not S_ISREG(os.fstat(file).st_mode):
-            raise InputError.of("KG0102", "this is not a regular file", mark=mark, hint=hint)
-        with open(file, "rb", closefd=False) as stream:
-            data = stream.read(most + 1)
-    except OSError as error:
-        raise _unreadable(error, mark, hint) from error
-    finally:
-        os.close(file)
+        message = f"cannot read this file: {reason_of(error)}"
+        raise InputError.of("KG0102", message, mark=mark, hint=hint) from error
     if len(data) > most:
         raise InputError.of("KG0104", f"the file is larger than {size_text(most)}", mark=mark, hint=hint)
     return data
 
 
-def _unreadable(error: OSError, mark: Mark, hint: str) -> InputError:
-    return InputError.of("KG0102", f"cannot read this file: {reason_of(error)}", mark=mark, hint=hint)
+def read_regular(path: str | os.PathLike[str], most: int) -> bytes:
+    """Return the content of a regular file, and of one that is larger than a limit one byte more than the limit.
+
+    Args:
+        path: the file, or a link to it.
+        most: the limit.
+
+    Raises:
+        OSError: it is missing, cannot be read, or is a folder, a pipe, a device or a socket.
+    """
+    _check_kind(path, os.stat(path).st_mode)
+    # It may be another file by now, and a pipe is then opened without waiting for its other end.
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        _check_kind(path, os.fstat(file).st_mode)
+        with open(file, "rb", closefd=False) as stream:
+            return stream.read(most + 1)
+    finally:
+        os.close(file)
+
+
+def _check_kind(path: str | os.PathLike[str], mode: int) -> None:
+    if S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    if not S_ISREG(mode):
+        raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
 
 
 def reason_of(error: OSError) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kaigen.diagnostics.diagnostic import Mark
 from kaigen.diagnostics.errors import InputError
 from kaigen.diagnostics.problem import ProblemError
+from kaigen.files.reading import read_regular
 from kaigen.kinds.block import Block, replaced
 from kaigen.system.limits import FILE_BYTES
 
@@ -122,10 +122,7 @@ def read_file(path: str) -> bytes:
     """
     hint = "name the model's config.json, relative to the spec"
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise ProblemError(_CODE, f"`{path}` is not a file", hint=hint)
-        with open(path, "rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        data = read_regular(path, MAX_BYTES)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ProblemError(_CODE, f"cannot read `{path}`: {reason.lower()}", hint=hint) from None

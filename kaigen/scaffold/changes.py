@@ -10,6 +10,8 @@ from typing import Literal
 from msgspec import Struct
 
 from kaigen.diagnostics.errors import SystemFailure
+from kaigen.files.reading import read_regular
+from kaigen.system.limits import GENERATED_FILE_BYTES
 
 Action = Literal["add", "change", "keep"]
 
@@ -50,7 +52,7 @@ def read_text(path: Path) -> str | None:
         SystemFailure: it cannot be read.
     """
     try:
-        return path.read_text(encoding="utf-8")
+        return read_regular(path, GENERATED_FILE_BYTES).decode()
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -15,7 +16,7 @@ from msgspec import Struct
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.files.folders import too_deep
-from kaigen.files.reading import reason_of, size_text
+from kaigen.files.reading import read_regular, reason_of, size_text
 from kaigen.system.lazy_import import lazy_imports
 from kaigen.system.limits import FILE_BYTES, FOLDER_DEPTH
 
@@ -214,9 +215,8 @@ class _Reader:
             linked = entry.is_symlink()
             try:
                 is_folder = entry.is_dir()
-                is_file = entry.is_file()
             except OSError:
-                is_folder = is_file = False
+                is_folder = False
             is_spec = name.lower().endswith(SUFFIXES) and not name.startswith("kaigen.")
             if not (is_folder or is_spec):
                 continue
@@ -226,7 +226,7 @@ class _Reader:
             elif is_folder:
                 if not os.path.exists(os.path.join(path, TREE_INDEX)):
                     yield path, real
-            elif is_file or linked:
+            else:
                 self._take_file(path, real, explicit=False)
 
     def _take_stdin(self) -> None:
@@ -246,8 +246,7 @@ class _Reader:
         self._seen.add(real)
         shown = _shown(path)
         try:
-            with open(path, "rb") as file:
-                data = file.read(self._limits.file_bytes + 1)
+            data = read_regular(path, self._limits.file_bytes)
         except FileNotFoundError:
             if os.path.islink(path):
                 self._problem("KG0101", "this symbolic link is broken", shown)
@@ -255,7 +254,9 @@ class _Reader:
                 self._problem("KG0101", "no such file or folder", shown, _nearest_path(path))
             return
         except OSError as error:
-            self._problem("KG0102", f"cannot read this file: {reason_of(error)}", shown)
+            is_special = error.errno == errno.EINVAL
+            hint = "replace it with a file; standard input is `-`" if is_special else ""
+            self._problem("KG0102", f"cannot read this file: {reason_of(error)}", shown, hint)
             return
         self._keep(shown, data, explicit=explicit)
 

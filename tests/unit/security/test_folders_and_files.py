@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -105,7 +108,65 @@ def test_a_lock_that_is_no_file_of_the_repository_is_refused(
 def test_a_lock_that_is_a_pipe_is_not_waited_for(repository: Repository) -> None:
     os.mkfifo(repository.folder / "kaigen.lock")
     done = repository.kaigen("validate")
-    assert (done.code, "error[KG0102]: this is not a regular file" in done.text) == (2, True), done.text
+    assert (done.code, "error[KG0102]: cannot read this file: not a regular file" in done.text) == (
+        2,
+        True,
+    ), done.text
+
+
+EXTENDED = {
+    "kaigen.yaml": CONFIG
+    + "kinds: [kinds]\ncatalog: catalog\nenvironments: {dev: {}}\n"
+    + "patches: [{target: {app: one}, patch: patches/one.yaml}]\n",
+    "kinds/thing/kind.yaml": KIND,
+    "kinds/thing/schema.yaml": SCHEMA,
+    "kinds/thing/templates/object.yaml.jinja": HEAD + "  a: b\n",
+    "kinds/thing/templates/part.jinja": "a: b\n",
+    "patches/one.yaml": "metadata: {annotations: {a: b}}\n",
+    "catalog/own.yaml": "apiVersion: kaigen.dev/v1alpha1\nkind: Catalog\n",
+    "pins/dev.yaml": "apiVersion: kaigen.dev/v1alpha1\nkind: Pins\n",
+    "kaigen.lock": '{"apiVersion": "kaigen.dev/v1alpha1", "kind": "Lock"}',
+    "specs/one.yaml": SPEC,
+}
+"""A repository with a file of each kind that kaigen reads."""
+
+
+def make_special(path: Path, kind: str) -> None:
+    """Put something that is no file at a path."""
+    path.unlink()
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "link to a pipe":
+        os.mkfifo(path.with_name("pipe"))
+        path.symlink_to("pipe")
+    elif kind == "socket":
+        with contextlib.chdir(path.parent), socket.socket(socket.AF_UNIX) as opened:
+            opened.bind(path.name)  # A path has at most 107 bytes.
+    else:
+        path.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link to a pipe", "socket", "link to a device"])
+@pytest.mark.parametrize("name", EXTENDED)
+def test_what_is_no_file_is_one_error_at_once(repository: Repository, name: str, kind: str) -> None:
+    repository.write(EXTENDED)
+    assert repository.kaigen("validate", "--env", "dev").code == 0
+    make_special(repository.folder / name, kind)
+    begin = time.monotonic()
+    done = repository.kaigen("validate", "--env", "dev")
+    assert done.code == 2, done.text
+    outside = "a symbolic link on this path leads out of the repository"
+    reason = outside if kind == "link to a device" else "not a regular file"
+    assert done.text.count(reason) == 1, done.text
+    assert name in done.text
+    assert time.monotonic() - begin < 10
+
+
+def test_a_pipe_on_the_command_line_is_not_waited_for(repository: Repository, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    done = repository.kaigen("validate", str(tmp_path / "pipe.yaml"))
+    assert (done.code, "error[KG0102]: cannot read this file: not a regular file" in done.text) == (2, True)
+    assert "standard input is `-`" in done.text
 
 
 def test_a_lock_may_be_a_link_inside_the_repository(repository: Repository) -> None:
