@@ -25,9 +25,11 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 from kaigen_downloader.cli import main
 from kaigen_downloader.errors import Failure
+from kaigen_downloader.names import is_state
 from kaigen_downloader.retry import Patience, Retry
 from kaigen_downloader.s3 import Client, address
 from runs import ID
+from signer import SIGNED_BY
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 DIGEST = "sha256:" + "ab" * 32
@@ -243,6 +245,12 @@ NAMES = st.sampled_from(
         "a\\b",
         "x\ny",
         ".kaigen/model.json",
+        ".KAIGEN/owned.json",
+        "\uff0ekaigen./owned.json",
+        "KAIGEN~1/model.json",
+        "A",
+        "CONFIG.json",
+        "model.sig",
         "a" * 5000,
         "a/" * 5000 + "a",
         "a\x1b[2J",
@@ -379,9 +387,11 @@ def _little_memory() -> Iterator[None]:
 SOURCES = {
     "hub": ("huggingface", "--repo", "org/model", "--endpoint", "http://HOST"),
     "pinned hub": ("huggingface", "--repo", "org/model", "--revision", COMMIT, "--endpoint", "http://HOST"),
+    "signed hub": ("huggingface", "--repo", "org/model", "--endpoint", "http://HOST", SIGNED_BY),
     "http": ("http", "--file", "a=http://HOST/a", "--file", "b=http://HOST/b", "--sha256", "a=" + "ab" * 32),
     "s3": ("s3", "--uri", "s3://models/a", "--region", "us-east-1", "--endpoint", "http://HOST"),
     "oci": ("oci", "--ref", "HOST/model:1", "--plain-http"),
+    "signed oci": ("oci", "--ref", "HOST/model:1", "--plain-http", SIGNED_BY),
     "pinned oci": ("oci", "--ref", f"HOST/model@{DIGEST}", "--plain-http"),
 }
 
@@ -420,6 +430,9 @@ def test_any_server_ends_a_download_in_time_and_in_a_few_lines(
         begin = time.monotonic()
         code = main(["fetch", *where, "--dest", f"{folder}/model", *OPTIONS], ENVIRONMENT)
         seconds = time.monotonic() - begin
+        owned = Path(folder, "model", ".kaigen", "owned.json")
+        stored = {path.name for path in Path(folder, "model").glob("*") if path.name != ".kaigen"}
+        is_ours = not owned.exists() or isinstance(json.loads(owned.read_bytes()), list)
         outside = [path.name for path in Path(folder).iterdir() if path.name != "model"]
     text = err.getvalue()
     assert code == 0 or code in ENDS, text
@@ -428,6 +441,8 @@ def test_any_server_ends_a_download_in_time_and_in_a_few_lines(
     assert "\x1b" not in text
     assert text.count("\n") < 60, text
     assert outside == []
+    assert is_ours
+    assert not any(map(is_state, stored)), stored
     assert seconds < MOST_SECONDS, text
 
 
