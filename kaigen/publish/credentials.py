@@ -50,6 +50,16 @@ def find_credentials(host: str) -> Credentials | None:
     return None
 
 
+def listed_registries() -> set[str]:
+    """Return the names in `auths` and `credHelpers` of the files.
+
+    Raises:
+        SystemFailure: a file is damaged.
+    """
+    read = [_read(path) or {} for path in _files()]
+    return {name for data in read for field in ("auths", "credHelpers") for name in _mapping(data.get(field))}
+
+
 def _files() -> list[Path]:
     home = Path(os.path.expanduser("~"))
     docker = Path(os.environ.get("DOCKER_CONFIG") or home / ".docker") / "config.json"
@@ -61,7 +71,8 @@ def _files() -> list[Path]:
     return [docker, helm]
 
 
-def _from_file(path: Path, host: str) -> Credentials | None:
+def _read(path: Path) -> dict[str, Any] | None:
+    """Return the content of a file; None if it does not exist."""
     try:
         data = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -71,6 +82,13 @@ def _from_file(path: Path, host: str) -> Credentials | None:
         raise SystemFailure(f"cannot read credentials from {path}: {reason}") from None
     if not isinstance(data, dict):
         raise SystemFailure(f"cannot read credentials from {path}: not a JSON object")
+    return data
+
+
+def _from_file(path: Path, host: str) -> Credentials | None:
+    data = _read(path)
+    if data is None:
+        return None
     names = [host, f"https://{host}", f"http://{host}"]
     if host in ("docker.io", "registry-1.docker.io", "index.docker.io"):
         names.insert(0, DOCKER_HUB)

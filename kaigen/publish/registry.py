@@ -1,7 +1,7 @@
 """A client for the part of the OCI distribution specification 1.1 that pushing an artifact needs.
 
 It uses Python's HTTP client: the available libraries work on files on disk, cannot attach to an existing manifest,
-and bring a second HTTP stack. Credentials go only to the registry and the token service that it names, never along
+and bring a second HTTP stack. Credentials go only to the registry and a token service of its domain, never along
 a redirect to another host, and only over TLS or to this machine.
 """
 
@@ -17,8 +17,9 @@ from typing import IO, Any
 
 from kaigen.diagnostics.errors import SystemFailure
 from kaigen.git.failures import mask
-from kaigen.publish.credentials import Credentials, find_credentials
+from kaigen.publish.credentials import Credentials, find_credentials, listed_registries
 from kaigen.publish.http import ATTEMPTS, RETRY_STATUSES, Body, Opener, Response, user_agent
+from kaigen.publish.realms import is_own_realm
 from kaigen.publish.reference import Reference
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -277,6 +278,12 @@ class Registry:
         realm = challenged.get("realm", "")
         if not realm.startswith("https://") and not (self._is_plain and realm.startswith("http://")):
             raise SystemFailure(f"the token service of {self.reference.host} does not use TLS")
+        if login and not is_own_realm(self._base, realm, listed_registries()):
+            host = urllib.parse.urlsplit(realm).hostname
+            raise SystemFailure(
+                f"the registry {self.reference.host} names a token service of another domain, {host}",
+                hint=f"if that is right, add `{host}: {{}}` to `auths` in Docker's config.json",
+            )
         scope = f"repository:{self.reference.repository}:{self._access}"
         query = {"service": challenged.get("service", ""), "scope": scope}
         headers = {"User-Agent": user_agent()}

@@ -18,6 +18,7 @@ from kaigen_downloader.globs import chosen
 from kaigen_downloader.listing import LARGEST_ANSWER
 from kaigen_downloader.net import Net, referred
 from kaigen_downloader.ranges import Served
+from kaigen_downloader.realms import is_own_realm
 from kaigen_downloader.remote import LAYERS, Layer, RemoteFile, Snapshot, check_names
 from kaigen_downloader.retry import Retry
 from kaigen_downloader.store import Work
@@ -81,8 +82,21 @@ def parse(text: str) -> Reference:
     return Reference(found["host"], found["repository"], found["digest"] or found["tag"] or "latest")
 
 
-def login_of(config: str, host: str) -> str:
-    """Return the header with the user and password of a registry; empty if the file has none.
+@dataclass(frozen=True, slots=True)
+class Login:
+    """What a registry may be asked with.
+
+    Attributes:
+        header: with user and password; empty for none.
+        listed: names of all registries in the file that it is from.
+    """
+
+    header: str = ""
+    listed: tuple[str, ...] = ()
+
+
+def login_of(config: str, host: str) -> Login:
+    """Return the user and password of a registry, if the file has one.
 
     Args:
         config: content of Docker's `config.json`.
@@ -92,7 +106,7 @@ def login_of(config: str, host: str) -> str:
         BadInput: it is not such a file.
     """
     if not config:
-        return ""
+        return Login()
     names = {host, f"https://{host}", f"http://{host}"}
     if host in _DOCKER:
         names |= {"https://index.docker.io/v1/", "index.docker.io"}
@@ -100,7 +114,7 @@ def login_of(config: str, host: str) -> str:
         entries = json.loads(config)["auths"]
         entry = next((entries[name] for name in entries if name.rstrip("/") in names or name in names), None)
         if entry is None:
-            return ""
+            return Login()
         given = (
             entry.get("auth")
             or base64.b64encode(f"{entry['username']}:{entry['password']}".encode()).decode()
@@ -109,7 +123,7 @@ def login_of(config: str, host: str) -> str:
         hide(base64.b64decode(given).decode().partition(":")[2])
     except (ValueError, KeyError, TypeError, AttributeError):
         raise BadInput("REGISTRY_AUTH is not the content of a Secret of type dockerconfigjson") from None
-    return f"Basic {given}"
+    return Login(f"Basic {given}", tuple(map(str, entries)))
 
 
 @dataclass(slots=True)
@@ -127,7 +141,7 @@ class Registry:
 
     Attributes:
         reference: where it is.
-        login: header with user and password; empty for none.
+        login: user and password.
         path: folder of the files in the layers of an image.
         include: globs over the whole path, `*` crossing slashes; none means all files.
         exclude: globs of files left out.
@@ -136,7 +150,7 @@ class Registry:
     """
 
     reference: Reference
-    login: str = ""
+    login: Login = Login()
     path: str = ""
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
@@ -192,7 +206,7 @@ class Registry:
         return self._refused(status)
 
     def _refused(self, status: int) -> Refused:
-        have = "the credentials have no access" if self.login else "no credentials are given"
+        have = "the credentials have no access" if self.login.header else "no credentials are given"
         if status in (401, 403):
             return Refused(f"{self.reference.host} refuses {self.name} (status {status}): {have}")
         return Refused(f"{self.name} is not in the registry, or {have} (status {status})")
@@ -209,10 +223,15 @@ class Registry:
         asked.setdefault("scope", f"repository:{self.reference.repository}:pull")
         realm = referred(self.endpoint, self._challenge.get("realm", ""))
         parts = urlsplit(realm)
+        if self.login.header and not is_own_realm(self.endpoint, realm, self.login.listed):
+            raise Refused(
+                f"{self.reference.host} refers to {parts.hostname} for its login, which is another domain: if that is "
+                f"right, add an entry {parts.hostname} to `auths` of REGISTRY_AUTH"
+            )
         url = parts._replace(
             query="&".join(filter(None, (parts.query, urlencode(asked)))), fragment=""
         ).geturl()
-        with self._net.get(url, {"Accept": "application/json"}, login=self.login) as answer:
+        with self._net.get(url, {"Accept": "application/json"}, login=self.login.header) as answer:
             body = answer.small_body(1 << 20)
         if answer.status != 200:
             raise self._refused(answer.status)
@@ -343,8 +362,8 @@ class Registry:
         if kind == "bearer":
             self._challenge = {name.lower(): value for name, value in _CHALLENGE.findall(challenge)}
             self._token = self._issued()
-        elif kind == "basic" and self.login:
-            self._token = _Token(self.login)
+        elif kind == "basic" and self.login.header:
+            self._token = _Token(self.login.header)
         return bool(self._token.header)
 
 

@@ -103,7 +103,7 @@ def test_of_other_sources(listed: dict[str, bytes], include: list[str], exclude:
     must = expected(listed, include, exclude, all_formats=True)
     globs = (tuple(include), tuple(exclude))
     for source, files in (
-        (Registry(parse("a.example/b"), "", "", *globs), must),
+        (Registry(parse("a.example/b"), include=globs[0], exclude=globs[1]), must),
         (BucketFiles(BUCKET, *globs), must),
         (Web(tuple(WebFile(path, "http://a") for path in (*sorted(must), "x"))), must),
     ):

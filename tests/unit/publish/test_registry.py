@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -11,12 +12,14 @@ from pathlib import Path
 import pytest
 
 from kaigen.diagnostics.errors import SystemFailure
+from kaigen.publish import realms
 from kaigen.publish.credentials import Credentials, find_credentials
 from kaigen.publish.http import ATTEMPTS
 from kaigen.publish.reference import Reference
 from kaigen.publish.registry import Registry, digest_of
 from tests.unit.publish.web import Reply, Web
 
+ROOT = Path(__file__).parents[3]
 BASIC = "Basic " + base64.b64encode(b"ada:correct-horse").decode()
 
 
@@ -57,6 +60,39 @@ def test_a_token_is_fetched_with_the_credentials_and_used(
         "/token?service=reg&scope=repository%3Acharts%2Fqwen%3Apull%2Cpush"
     ]
     assert all("correct-horse" not in path for _, path, _ in [*tokens.asked, *web.asked])
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_credentials_go_to_a_token_service_of_another_domain_only_if_it_is_listed(
+    make_web: Callable[[], Web], logged_in: Callable[[str], None], listed: bool
+) -> None:
+    web, tokens = make_web(), make_web()
+    logged_in(web.host)
+    realm = f"http://localhost:{tokens.host.rpartition(':')[2]}/token"
+    if listed:
+        config = Path(os.environ["DOCKER_CONFIG"]) / "config.json"
+        data = json.loads(config.read_text())
+        data["auths"]["localhost"] = {}
+        config.write_text(json.dumps(data))
+    tokens.answer = lambda method, path, auth: (200, {}, b'{"token": "t1"}')
+    web.answer = lambda method, path, auth: (
+        (200, {}, b"{}")
+        if auth == "Bearer t1"
+        else (401, {"WWW-Authenticate": f'Bearer realm="{realm}",service="reg"'}, b"")
+    )
+    if listed:
+        assert registry(web).manifest("1.0") == b"{}"
+    else:
+        with pytest.raises(SystemFailure, match="names a token service of another domain, localhost"):
+            registry(web).manifest("1.0")
+    assert [auth for _, _, auth in tokens.asked] == ([BASIC] if listed else [])
+
+
+def test_the_downloader_has_the_same_rule() -> None:
+    assert (
+        Path(realms.__file__).read_text()
+        == (ROOT / "runtimes/downloader/kaigen_downloader/realms.py").read_text()
+    )
 
 
 def test_credentials_do_not_follow_a_redirect_to_another_host(
