@@ -32,6 +32,8 @@ STDIN = "<stdin>"
 SUFFIXES = (".yaml", ".yml", ".json")
 SKIPPED_FOLDERS = frozenset({"node_modules"})
 """Folders that are not searched, in addition to hidden ones."""
+_DESCRIPTORS = "/dev/fd/"
+"""What a shell names a pipe from another command, `<(COMMAND)`. Other pipes may have no writer."""
 TREE_INDEX = ".kaigen-index"
 """A subfolder with this file is output of kaigen and is not searched."""
 
@@ -246,7 +248,7 @@ class _Reader:
         self._seen.add(real)
         shown = _shown(path)
         try:
-            data = read_regular(path, self._limits.file_bytes)
+            data = _content(path, self._limits.file_bytes)
         except FileNotFoundError:
             if os.path.islink(path):
                 self._problem("KG0101", "this symbolic link is broken", shown)
@@ -344,6 +346,14 @@ def _may_contain_secret(text: str) -> bool:
 
 def _within(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder if folder.endswith(os.sep) else folder + os.sep)
+
+
+def _content(path: str, most: int) -> bytes:
+    """Return the content of a file, up to a limit and one byte more."""
+    if not path.startswith(_DESCRIPTORS):
+        return read_regular(path, most)
+    with open(path, "rb") as stream:
+        return stream.read(most + 1)
 
 
 def _shown(path: str) -> str:

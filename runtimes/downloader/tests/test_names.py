@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tarfile
 import unicodedata
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from hypothesis import strategies as st
 from kaigen_downloader.errors import BadInput
 from kaigen_downloader.folder import Folder
 from kaigen_downloader.names import check_volume, folded, is_state
-from kaigen_downloader.remote import check_names
+from kaigen_downloader.progress import Display
+from kaigen_downloader.remote import Layer, check_names
+from kaigen_downloader.unpacking import unpack
 from runs import ID, Runner, files, marker
 from s3 import S3
 
@@ -166,6 +169,23 @@ def test_two_files_that_the_volume_takes_for_one_are_refused(tmp_path: Path, pai
     finally:
         folder.close()
     assert list((tmp_path / ".kaigen").iterdir()) == []
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_two_files_of_a_layer_that_the_volume_takes_for_one_are_refused(
+    tmp_path: Path, pair: tuple[str, str]
+) -> None:
+    with tarfile.open(tmp_path / "layer", "w") as archive:
+        for path in pair:
+            archive.addfile(tarfile.TarInfo(path))
+    layer = Layer("layer", compressed=False, root="", chosen=lambda path: True)
+    folder = Caseless(str(tmp_path))
+    try:
+        with pytest.raises(BadInput, match="for one file: exclude one"):
+            unpack(folder, [layer], (), Display())
+    finally:
+        folder.close()
+    assert {path.name for path in tmp_path.iterdir()} == {"layer", ".kaigen"}
 
 
 @pytest.mark.parametrize("pair", [*PAIRS, ("e\u0301", "\u00e9"), ("a", "a."), ("A", "\uff21")])
