@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from hub import Hub
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kaigen_downloader.errors import BadInput
 from kaigen_downloader.folder import Folder
@@ -88,6 +88,7 @@ def test_other_names_are_accepted(name: str) -> None:
     check_names([f"{name}/owned.json", f"a/{STATE[1]}/x"])
 
 
+@settings(deadline=None)
 @given(st.text(max_size=8))
 @example("\u0130")
 @example("\u1e9e.")

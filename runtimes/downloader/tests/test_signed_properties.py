@@ -6,7 +6,7 @@ import contextlib
 import threading
 from collections.abc import Mapping
 
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kaigen_downloader.bucket_source import BucketFiles
 from kaigen_downloader.errors import Refused
@@ -72,6 +72,7 @@ def expected(
     return selected if include or all_formats else selected - duplicates(selected)
 
 
+@settings(deadline=None)
 @given(listed=FILES, have=FILES, include=GLOBS, exclude=GLOBS, all_formats=st.booleans())
 @example(listed={"a": b""}, have={}, include=[], exclude=[], all_formats=False)
 def test_of_the_hub(
@@ -97,6 +98,7 @@ def test_of_the_hub(
     assert not is_accepted(source, right | {"evil.py": b""}, content)
 
 
+@settings(deadline=None)
 @given(listed=FILES, include=GLOBS, exclude=GLOBS)
 def test_of_other_sources(listed: dict[str, bytes], include: list[str], exclude: list[str]) -> None:
     content = signature(listed.items())
