@@ -1,8 +1,9 @@
 """Which server of tokens gets the login of a registry.
 
-A registry names the server in its answer, and Docker, containerd and ORAS send the login to any. Known registries name
-their own host (ghcr.io, quay.io, Amazon's, Azure's and Google's), the domain above it (GitLab) or a host next to it
-(Docker Hub). go-containerregistry compares domains, too (source: its pkg/v1/remote/transport/bearer.go).
+A registry names the server in its answer (source: distribution's specification of token authentication). The login goes
+to the registry's own host, to the domain above it, as of registry.gitlab.com, or to a host of that domain, as from
+registry-1.docker.io to auth.docker.io. go-containerregistry compares domains, too (source: its
+pkg/v1/remote/transport/bearer.go).
 """
 
 from __future__ import annotations
