@@ -18,9 +18,16 @@ TENANT: Body = {
     "storageClasses": ["standard"],
     "priorityClasses": ["a-*"],
     "references": ["gateways/public"],
-    "kinds": [*USUAL_KINDS, "TriggerAuthentication.keda.sh"],
+    "kinds": [
+        *USUAL_KINDS,
+        "RayCluster.ray.io",
+        "RayService.ray.io",
+        "SealedSecret.bitnami.com",
+        "TriggerAuthentication.keda.sh",
+    ],
     "servers": ["prometheus.monitoring", "*.metrics.example.com"],
     "volumes": ["shared-*"],
+    "domains": ["example.com", "a-team.example.org"],
     "annotations": [
         "alb.ingress.kubernetes.io/scheme",
         "haproxy.org/*",
@@ -106,8 +113,8 @@ def _claim(storage: str | None, **more: object) -> Body:
     return _object("v1", "PersistentVolumeClaim", spec={**spec, **more})
 
 
-def _volume(spec: Body | None = None, **csi: object) -> Body:
-    return _object(
+def _volume(spec: Body | None = None, name: str = "team-a-x", **csi: object) -> Body:
+    body = _object(
         "v1",
         "PersistentVolume",
         spec={
@@ -118,6 +125,7 @@ def _volume(spec: Body | None = None, **csi: object) -> Body:
             **(spec or {}),
         },
     )
+    return _at(body, name=name)
 
 
 def _route(**spec: object) -> Body:
@@ -259,6 +267,177 @@ def _infrastructure(key: str, value: str = "x") -> Body:
     body = _gateway()
     return {**body, "spec": {**body["spec"], "infrastructure": {"annotations": {key: value}}}}
 
+
+def _external_template(**template: object) -> Body:
+    """Return an ExternalSecret with a template."""
+    spec = {
+        "secretStoreRef": {"name": "vault"},
+        "target": {"name": "e", "template": template},
+        "data": [{"secretKey": "a", "remoteRef": {"key": "x"}}],
+    }
+    return _object("external-secrets.io/v1", "ExternalSecret", spec=spec)
+
+
+def _sealed(**template: object) -> Body:
+    spec = {"encryptedData": {"a": "AgBx"}, "template": template}
+    return _object("bitnami.com/v1alpha1", "SealedSecret", spec=spec)
+
+
+def _job_set(claim: Body | None = None, **metadata: object) -> Body:
+    """Return a JobSet with a claim for its Jobs, or the claim's metadata."""
+    job = {"spec": {"template": {"spec": {**pod()["spec"], "restartPolicy": "Never"}}}}
+    template = {"metadata": {"name": "data", **metadata}, "spec": (claim or _claim("standard"))["spec"]}
+    spec = {
+        "replicatedJobs": [{"name": "main", "template": job}],
+        "volumeClaimPolicies": [{"templates": [template]}],
+    }
+    return _object("jobset.x-k8s.io/v1alpha2", "JobSet", spec=spec)
+
+
+def _ray_cluster(**head: object) -> Body:
+    template = {"spec": pod()["spec"]}
+    return _object(
+        "ray.io/v1",
+        "RayCluster",
+        spec={"headGroupSpec": {"rayStartParams": {}, "template": template, **head}},
+    )
+
+
+def _ray_service(key: str) -> Body:
+    """Return a RayService whose Service has an annotation."""
+    service = {"metadata": {"annotations": {key: "x"}}, "spec": {"ports": [{"port": 80}]}}
+    spec = {"rayClusterConfig": _ray_cluster()["spec"], "serveService": service}
+    return _object("ray.io/v1", "RayService", spec=spec)
+
+
+def _device_template(metadata: Body | None = None, **request: object) -> Body:
+    known = {"deviceClassName": "gpu.example.com", **request}
+    claim: Body = {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": known}]}}}
+    if metadata:
+        claim["metadata"] = metadata
+    return _object("resource.k8s.io/v1", "ResourceClaimTemplate", spec=claim)
+
+
+CONTROLLER_KEYS = (
+    "1password.com/auto-restart",
+    "admission.datadoghq.com/enabled",
+    "alpha.kubernetes.io/provided-node-ip",
+    "ambassador.getambassador.io/resync",
+    "apisix.apache.org/plugin-config-name",
+    "appgw.ingress.kubernetes.io/backend-hostname",
+    "argocd.argoproj.io/managed-by",
+    "argocd.argoproj.io/secret-type",
+    "azure.workload.identity/client-id",
+    "cert-manager.io/private-key-secret-name",
+    "cilium.io/no-track-port",
+    "co.elastic.logs/hosts",
+    "co.elastic.metrics/hosts",
+    "co.elastic.monitor/hosts",
+    "coredns.io/hostname",
+    "cpu-load-balancing.crio.io",
+    "danm.k8s.io/interfaces",
+    "dapr.io/config",
+    "dev.gvisor.flag.host-uds",
+    "dev.gvisor.spec.mount.data.source",
+    "devices.nri.io/container.main",
+    "eks.amazonaws.com/sts-regional-endpoints",
+    "field.cattle.io/projectId",
+    "fluentbit.io/parser",
+    "gpu-fraction",
+    "gpu-memory",
+    "hami.io/node-scheduler-policy",
+    "iam.gke.io/gcp-service-account",
+    "injector.tumblr.com/request",
+    "instrumentation.opentelemetry.io/inject-python",
+    "io.cilium/global-service",
+    "io.containerd.rdt-class",
+    "io.katacontainers.config.runtime.sandbox_bind_mounts",
+    "io.kubernetes.cri-o.Devices",
+    "istio.io/rev",
+    "k8s.ovn.org/routing-external-gws",
+    "k8s.v1.cni.galaxy.io/args",
+    "k8tz.io/image",
+    "kai.scheduler/queue",
+    "konghq.com/plugins",
+    "kube-router.io/service.hairpin",
+    "kubernetes.io/elb.id",
+    "kubernetes.io/egress-bandwidth",
+    "kubernetes.io/service-account.name",
+    "kubernetes.io/tls-acme",
+    "kyverno.io/kubeRBAC",
+    "linkerd.io/inject",
+    "mounts.nri.io/container.main",
+    "mps",
+    "netbird.io/setup-key",
+    "nginx.org/mergeable-ingress-type",
+    "nginx.ingress.kubernetes.io/auth-url",
+    "nvidia.com/use-gpuuuid",
+    "oci.oraclecloud.com/load-balancer-type",
+    "openshift.io/required-scc",
+    "operator.1password.io/item-name",
+    "operator.1password.io/item-path",
+    "org.systemd.property.DeviceAllow",
+    "pod-security.kubernetes.io/enforce",
+    "pod-group.scheduling.sigs.k8s.io",
+    "replicator.v1.mittwald.de/replicate-to",
+    "resource.kubernetes.io/admin-access",
+    "run.oci.handler",
+    "runai/queue",
+    "scheduler.alpha.kubernetes.io/critical-pod",
+    "scheduling.volcano.sh/queue-name",
+    "sealedsecrets.bitnami.com/cluster-wide",
+    "secret-store.csi.k8s.io/used",
+    "service.kubernetes.io/qcloud-loadbalancer-internal-subnetid",
+    "spotinst.io/restrict-scale-down",
+    "tailscale.com/expose",
+    "tke.cloud.tencent.com/networks",
+    "topology.kubernetes.io/zone",
+    "v1.multus-cni.io/default-network",
+    "vault.hashicorp.com/role",
+    "vault.security.bank-vaults.io/vault-image",
+    "velero.io/exclude-from-backup",
+    "volume.kubernetes.io/selected-node",
+    "yunikorn.apache.org/queue",
+)
+"""Keys that controllers, webhooks, runtimes and plugins obey."""
+
+ODD_KEYS = (
+    "AADPodIdBinding",
+    "GPU-SM-cores",
+    "a.b",
+    "app.kubernetes.io.evil.example/name",
+    "appXkubernetes.io/name",
+    "evil-kaigen.dev/app",
+    "evilexample.com/x",
+    "example.com.istio.io/rev",
+    "exampleXcom/x",
+    "sub.app.kubernetes.io/name",
+    "sub.kaigen.dev/x",
+    "xapp.kubernetes.io/name",
+    "xprometheus.io/scrape",
+    "x-a-team.example.org.evil/x",
+)
+"""Keys that resemble those that need no grant, and that the API server accepts."""
+
+UPPER_KEYS = ("APP.kubernetes.io/name", "Example.com/x", "KAIGEN.dev/x", "NGINX.org/server-snippets")
+"""Keys that the API server accepts of annotations alone."""
+
+INVALID_KEYS = (
+    "/x",
+    "app.kubernetes.io",
+    "app.kubernetes.io/",
+    "app.kubernetes.io/a/b",
+    "app.kubernetes.io/name.",
+    "app.kubernetes.io//name",
+    "example.com./x",
+    "example.com/ x",
+    "kaigen.dev/x\n",
+    " app",
+    "app-",
+    "prometheus.io/sc\u0440ape",
+    "",
+)
+"""Keys that no API server accepts."""
 
 _ROLES = "arn:aws:iam::111122223333:role/"
 _ALIAS = "nginx.ingress.kubernetes.io/server-alias"
@@ -639,6 +818,55 @@ DENIED: dict[str, tuple[Body, str]] = {
         _scaler("ClusterTriggerAuthentication"),
         "authentication of kind `ClusterTriggerAuthentication`",
     ),
+    **{
+        f"key {key.replace('/', ' ')}": (
+            _annotated(_object("v1", "ConfigMap"), key),
+            f"the annotation `{key}`",
+        )
+        for key in (*CONTROLLER_KEYS, *ODD_KEYS, *UPPER_KEYS)
+    },
+    **{
+        f"label {key.replace('/', ' ')} of pods": (
+            _template(_deployment(), "a", label=key),
+            f"the label `{key}`",
+        )
+        for key in ("kai.scheduler/queue", "linkerd.io/inject", "gpu-memory", "dev.gvisor.flag.host-uds")
+    },
+    "label of a namespace's own": (
+        _labelled(_object("v1", "ServiceAccount"), "istio-injection"),
+        "istio-injection",
+    ),
+    "annotation of the claims of a JobSet": (
+        _job_set(annotations={"cdi.kubevirt.io/storage.import.endpoint": "x"}),
+        "the annotation `cdi.kubevirt.io/storage.import.endpoint`",
+    ),
+    "annotation of Ray's Service": (
+        _ray_cluster(
+            headService={
+                "metadata": {"annotations": {"metallb.io/loadBalancerIPs": "192.0.2.1"}},
+                "spec": {"ports": [{"port": 80}]},
+            }
+        ),
+        "the annotation `metallb.io/loadBalancerIPs`",
+    ),
+    "annotation of Ray's other Service": (_ray_service("metallb.io/x"), "the annotation `metallb.io/x`"),
+    "label of Ray's pods": (
+        _ray_cluster(labels={"kai.scheduler/queue": "b"}),
+        "the label `kai.scheduler/queue`",
+    ),
+    "annotation of the claims of a template": (
+        _device_template({"annotations": {"resource.kubernetes.io/x": "x"}}),
+        "the annotation `resource.kubernetes.io/x`",
+    ),
+    "annotation of an ExternalSecret's Secret": (
+        _external_template(metadata={"annotations": {"replicator.v1.mittwald.de/replicate-to": "team-b"}}),
+        "the annotation `replicator.v1.mittwald.de/replicate-to`",
+    ),
+    "annotation of a SealedSecret's Secret": (
+        _sealed(metadata={"annotations": {"reflector.v1.k8s.emberstack.com/reflects": "team-b/x"}}),
+        "the annotation `reflector.v1.k8s.emberstack.com/reflects`",
+    ),
+    "class of a JobSet": (_job_set(_claim("gp3")), "the storage class `gp3`"),
 }
 """Objects with what the finding names, by what is wrong with them."""
 
@@ -692,9 +920,34 @@ ALLOWED: dict[str, Body] = {
         },
     ),
     "annotation that GKE sets": _annotated(_service(), "cloud.google.com/neg", '{"ingress":true}'),
-    "annotation of no controller": _at(
-        pod(), annotations={"example.com/ingress.kubernetes.io": "x"}, labels={"myistio.io/x": "x"}
+    "own domain": _at(
+        pod(),
+        annotations={"example.com/ingress.kubernetes.io": "x", "a.b.example.com/x": "x"},
+        labels={"a-team.example.org/x": "x", "x.example.com/y_z.A": "x"},
     ),
+    "usual keys": _at(
+        _template(
+            _deployment(), "kubectl.kubernetes.io/default-container", "main", label="app.kubernetes.io/name"
+        ),
+        annotations={
+            "argocd.argoproj.io/sync-wave": "1",
+            "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+            "kaigen.dev/reads": "x",
+            "kubectl.kubernetes.io/last-applied-configuration": "x" * 100_000,
+            "note": "x",
+        },
+        labels={
+            "App_Name": "x",
+            "app": "x",
+            "app.kubernetes.io/part-of": "x",
+            "helm.sh/chart": "x-1",
+            "kueue.x-k8s.io/queue-name": "a",
+            "release": "prometheus",
+        },
+    ),
+    "JobSet": _job_set(annotations={"example.com/a": "x"}),
+    "Ray": _ray_cluster(labels={"app": "x"}),
+    "devices": _device_template({"labels": {"app": "x"}}),
     "role": _account("a-reader"),
     "annotation of pods": _template(_deployment(), "prometheus.io/scrape", "true"),
     "annotation of a Gateway's Service": _infrastructure(_DNS, "x.a.example.com"),

@@ -1,4 +1,4 @@
-"""Labels and annotations by which controllers of a cluster reach beyond the namespace of an object."""
+"""Labels and annotations that controllers of a cluster obey, and those of them that reach nothing."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ with lazy_imports():
     from kaigen.catalog import yaml_files
 
 
-def domains() -> tuple[str, ...]:
-    """Return what precedes the slash of keys that controllers obey; each includes its subdomains."""
-    return _listed("domains")
+@cache
+def domains() -> dict[str, str]:
+    """Return what precedes the slash of keys that controllers obey, and who does; each includes its subdomains."""
+    groups = yaml_files.load("controllers").values()
+    return {domain: group["by"] for group in groups for domain in group["domains"]}
 
 
-def keys() -> tuple[str, ...]:
-    """Return globs of further keys that controllers obey."""
-    return _listed("keys")
+def words() -> tuple[str, ...]:
+    """Return the keys without a domain that controllers obey."""
+    return _listed("words")
 
 
 def host_keys() -> tuple[str, ...]:
@@ -31,7 +33,7 @@ def raw_keys() -> tuple[str, ...]:
 
 
 def harmless_entries() -> tuple[str, ...]:
-    """Return globs of `KEY` or `KEY=VALUE` that reach nothing."""
+    """Return what reaches nothing, as `KEY` or `KEY=VALUE` without wildcards."""
     return _listed("harmless")
 
 

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from kaigen.check import codes
 from kaigen.diagnostics.problem import Problem
-from kaigen.kubernetes.kind_table import kind_of
-from kaigen.kubernetes.manifest import Object, Path, entries, mapping
+from kaigen.kubernetes.claim_lists import listed_claims
+from kaigen.kubernetes.manifest import Object, Path, entries, mapping, type_of
 from kaigen.kubernetes.names import is_qualified
 from kaigen.kubernetes.pods import PodTemplate
 from kaigen.kubernetes.quantities import NANO, nano
@@ -24,16 +24,10 @@ _CLAIM = "PersistentVolumeClaim"
 
 def claim_findings(obj: Object) -> Iterator[Problem]:
     """Check the sizes of a PersistentVolumeClaim, or of the claims that a workload makes for its pods."""
-    row = kind_of(obj)
-    if row.type == _CLAIM:
+    if type_of(obj) == _CLAIM:
         yield from _requested(obj, ())
-    for dotted in row.claim_templates:
-        steps = dotted.split(".")
-        found: object = obj
-        for step in steps:
-            found = mapping(found).get(step)
-        for number, claim in entries(found):
-            yield from _requested(claim, (*steps, number))
+    for path, claim in listed_claims(obj):
+        yield from _requested(claim, path)
 
 
 def scratch_findings(template: PodTemplate) -> Iterator[Problem]:

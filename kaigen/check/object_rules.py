@@ -8,6 +8,7 @@ from kaigen.check import codes
 from kaigen.check.kind_rules import KIND_RULES
 from kaigen.diagnostics.problem import Problem
 from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.kubernetes.claim_lists import listed_claims
 from kaigen.kubernetes.kind_table import kind_of
 from kaigen.kubernetes.manifest import Object, Path, entries, mapping, names_of
 from kaigen.kubernetes.object_kind import ObjectKind
@@ -23,7 +24,7 @@ def rule_findings(obj: Object) -> list[Problem]:
         return list(KIND_RULES[row.type](obj))
     templates = pod_templates(obj)
     findings: list[Problem] = []
-    claimed = _claimed_volumes(obj, row)
+    claimed = _claimed_volumes(obj)
     for template in templates:
         if row.restart_policies:
             findings += _restart_policy(template, row)
@@ -52,15 +53,9 @@ def _restart_policy(template: PodTemplate, row: ObjectKind) -> list[Problem]:
     return [Problem(codes.FIELD_CONFLICT, message, path, f"set restartPolicy: {allowed[0]}")]
 
 
-def _claimed_volumes(obj: Object, row: ObjectKind) -> set[str]:
+def _claimed_volumes(obj: Object) -> set[str]:
     """Return the names of the volumes that claim templates add to each pod."""
-    found: set[str] = set()
-    for path in row.claim_templates:
-        value: object = obj
-        for step in path.split("."):
-            value = mapping(value).get(step)
-        found |= names_of([claim.get("metadata") for _, claim in entries(value)])
-    return found
+    return names_of([claim.get("metadata") for _, claim in listed_claims(obj)])
 
 
 def _mounts(template: PodTemplate, found: list[Container], claimed: set[str]) -> Iterator[Problem]:

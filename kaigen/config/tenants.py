@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from kaigen.config.controller_keys import common_entries
+from kaigen.config.controller_keys import common_entries, controller_of
 from kaigen.config.tenant_settings import Tenant, contains
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
@@ -21,6 +21,9 @@ _Kind = Annotated[str, text(r"^[A-Z*][A-Za-z0-9*]*(\.[a-z0-9.*-]+)?$", max_lengt
 _Bucket = Annotated[str, text(r"^(s3|gs)://[^\s,\[\]]+$", max_length=1024)]
 _Option = Annotated[str, text(r"^[^\t\n\r,\[\]]+$", max_length=512)]
 _Host = Annotated[str, text(r"^[A-Za-z0-9*?._-]+$", max_length=253)]
+_Domain = Annotated[
+    str, text(r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$", max_length=253)
+]
 _Reference = Annotated[str, text(r"^[a-z0-9*?.-]+/[a-z0-9*?.-]+$", max_length=317)]
 
 
@@ -106,11 +109,19 @@ class TenantBlock(Block):
             examples=[["team-a-*", "shared-models"]],
         ),
     ] = field(default_factory=list)
+    domains: Annotated[
+        list[_Domain],
+        Meta(
+            description="Domains of its own: labels and annotations with these or their subdomains before the slash "
+            "need no entry in `annotations`.",
+            examples=[["team-a.example.com"]],
+        ),
+    ] = field(default_factory=list)
     annotations: Annotated[
         list[_Glob],
         Meta(
-            description="Labels and annotations of controllers for ingresses, DNS, certificates, load balancers, "
-            "networks, sidecars and cloud identities, `KEY` or `KEY=VALUE`.",
+            description="Labels and annotations, `KEY` or `KEY=VALUE`, besides keys without a domain, those of "
+            "`app.kubernetes.io`, `kaigen.dev`, `prometheus.io` and its own domains, and those that reach nothing.",
             examples=[
                 [
                     "nginx.ingress.kubernetes.io/limit-*",
@@ -170,6 +181,7 @@ def tenant_settings(
                 "services": tuple(block.services),
                 "servers": tuple(block.servers),
                 "volumes": tuple(block.volumes),
+                "domains": tuple(block.domains),
                 "annotations": (*block.annotations, *own),
                 "nodes": tuple(block.nodes),
             },
@@ -183,7 +195,20 @@ def tenant_settings(
 def check_tenants(
     blocks: Mapping[str, TenantBlock], document: Document | None, problems: Diagnostics
 ) -> None:
-    """Report folders and namespaces that two tenants have, and folders with wildcards."""
+    """Report folders and namespaces that two tenants have, folders with wildcards, and domains of controllers."""
+    _check_places(blocks, document, problems)
+    for name, block in blocks.items():
+        for index, domain in enumerate(block.domains):
+            if by := controller_of(domain):
+                assert document is not None
+                message = f"`{domain}` is no domain of a tenant: {by} obey keys of it, or of a part of it"
+                mark = document.mark(("tenants", name, "domains", index))
+                problems.add(Diagnostic("KG0744", message, mark, "list single keys in `annotations`"))
+
+
+def _check_places(
+    blocks: Mapping[str, TenantBlock], document: Document | None, problems: Diagnostics
+) -> None:
     seen: dict[tuple[str, str], str] = {}
     for name, block in blocks.items():
         for field_name, values in (("folders", block.folders), ("namespaces", block.namespaces)):

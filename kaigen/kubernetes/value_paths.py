@@ -15,6 +15,11 @@ VALUES = "{}"
 Step = tuple[str, ...]
 
 
+def steps_of(path: str) -> Step:
+    """Return the steps of a dotted path, in which `[]` is every item of a list; none of an empty one."""
+    return tuple(step for step in path.replace("[]", ".[]").split(".") if step)
+
+
 def values_at(
     node: object, steps: Sequence[str], default: str | None = None, at: Path = ()
 ) -> Iterator[tuple[Path, object]]:

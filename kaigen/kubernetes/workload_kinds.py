@@ -168,6 +168,7 @@ WORKLOAD_KINDS = (
         lifecycle="run",
         pods=(PodPath("spec.replicatedJobs[].template.spec.template"),),
         restart_policies=_ENDING,
+        claim_templates=("spec.volumeClaimPolicies[].templates",),
         pod_labels=(*_JOB_LABELS, "jobset.sigs.k8s.io/"),
         references=(),
         immutable=(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kaigen.kubernetes.kind_table import KINDS
-from kaigen.kubernetes.value_paths import Step
+from kaigen.kubernetes.value_paths import ALL, Step, steps_of
 from kaigen.tenancy.condition import Condition
 
 PODS = "pods"
@@ -43,18 +43,34 @@ _OF_JOB = ".spec.template"
 
 
 def _template_paths() -> dict[str, tuple[Step, ...]]:
-    """Return where the metadata of templates are, by type; that of an object itself is left out."""
+    """Return where the metadata of templates are, by type; that of an object itself is left out.
+
+    A mapping with `labels` or `annotations` for other objects counts as metadata.
+    """
+    ray = [
+        ("headGroupSpec",),
+        ("headGroupSpec", "headService", "metadata"),
+        ("workerGroupSpecs", ALL),
+    ]
     found: dict[str, list[Step]] = {
         "Certificate.cert-manager.io": [("spec", "secretTemplate")],
         "ExternalSecret.external-secrets.io": [("spec", "target", "template", "metadata")],
         "Gateway.gateway.networking.k8s.io": [("spec", "infrastructure")],
+        "RayCluster.ray.io": [("spec", *path) for path in ray],
+        "RayService.ray.io": [
+            ("spec", "serveService", "metadata"),
+            *(("spec", "rayClusterConfig", *path) for path in ray),
+        ],
+        "ResourceClaimTemplate.resource.k8s.io": [("spec", "metadata")],
+        "SealedSecret.bitnami.com": [("spec", "template", "metadata")],
     }
     for row in KINDS.values():
         pods = [place.path for place in row.pods if place.path]
         # The template of a Job around the template of its pods.
         jobs = [path.removesuffix(_OF_JOB) for path in pods if path.endswith(_OF_JOB)]
-        claims = [f"{path}[]" for path in row.claim_templates]
-        paths = [(*path.replace("[]", ".[]").split("."), "metadata") for path in (*pods, *jobs, *claims)]
+        # Those in a list of lists have a row of their own, because CEL cannot join the lists.
+        claims = [f"{path}[]" for path in row.claim_templates if "[]" not in path]
+        paths = [(*steps_of(path), "metadata") for path in (*pods, *jobs, *claims)]
         if paths:
             found.setdefault(row.type, []).extend(paths)
     return {type_: tuple(paths) for type_, paths in found.items()}

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+from kaigen.config.controller_keys import allowed_entries
 from kaigen.config.globs import glob_pattern
 from kaigen.config.tenant_settings import Tenant
 from kaigen.kubernetes.kind_table import KINDS
-from kaigen.kubernetes.value_paths import ALL, VALUES
+from kaigen.kubernetes.value_paths import ALL, VALUES, steps_of
 from kaigen.tenancy.cel import OBJECT, TYPE, among, at, matches, text, texts
 from kaigen.tenancy.conditions.texts import Missing
 from kaigen.tenancy.pod_security import security_rules
@@ -34,8 +35,8 @@ class Rule(Struct, frozen=True):
 def variables() -> dict[str, str]:
     """Return the expressions that rules use, by name.
 
-    They are the type of the object, the `spec` and the annotations of its pods, the metadata of its templates, and its
-    labels and annotations before an update.
+    They are the type of the object, the `spec` and the annotations of its pods, the metadata of its templates, its
+    labels and annotations before an update, and those that every tenant may have.
     """
     type_ = (
         "object.apiVersion.contains('/') ? object.kind + '.' + object.apiVersion.split('/')[0] : object.kind"
@@ -51,6 +52,7 @@ def variables() -> dict[str, str]:
         "annotations": _of_pods("metadata", "annotations"),
         "templates": templates,
         "kept": f"request.operation == 'UPDATE' ? {kept} : []",
+        "allowed": texts(sorted(allowed_entries())),
     }
 
 
@@ -58,7 +60,7 @@ def _of_pods(*steps: str) -> str:
     """Return the expression of the list with a field of each pod of the object."""
     found = "[]"
     for row in KINDS.values():
-        lists = [_mappings([*_steps(place.path), *steps]) for place in row.pods]
+        lists = [_mappings([*steps_of(place.path), *steps]) for place in row.pods]
         if lists:
             found = f"{TYPE} == {text(row.type)} ? {' + '.join(lists)} : {found}"
     return found
@@ -151,14 +153,11 @@ def _all(base: str, steps: Sequence[str], reach: Reach, tenant: Tenant, depth: i
     return f"!{found}.hasValue() || {reach.condition.passes(f'{found}.value()', tenant)}"
 
 
-def _steps(path: str) -> list[str]:
-    return [step for step in path.replace("[]", ".[]").split(".") if step]
-
-
 def _mappings(steps: Sequence[str]) -> str:
-    """Return the expression of the list with each mapping at a path."""
+    """Return the expression of the list with each mapping at a path, which goes through one list at most."""
     if ALL not in steps:
         return f"[{at(OBJECT, steps)}.orValue({{}})]"
     place = steps.index(ALL)
     items = f"{at(OBJECT, steps[:place])}.orValue([])"
-    return f"{items}.map(item, {at('item', steps[place + 1 :])}.orValue({{}}))"
+    rest = steps[place + 1 :]
+    return f"{items}.map(item, {at('item', rest)}.orValue({{}}))" if rest else items

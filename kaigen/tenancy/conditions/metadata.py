@@ -1,4 +1,4 @@
-"""Conditions of metadata: labels and annotations that controllers obey."""
+"""Conditions of metadata: labels and annotations."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from kaigen.catalog.controllers import host_keys, raw_keys
-from kaigen.config.controller_keys import allowed_entries, is_controller_key, is_raw_key, key_pattern
+from kaigen.catalog.controllers import host_keys, raw_keys, words
+from kaigen.config.controller_keys import free_pattern, is_free, is_raw_key, obeyed_by
 from kaigen.config.globs import entry_pattern, glob_pattern, host_pattern, is_entry_granted, is_host_granted
 from kaigen.config.tenant_settings import Tenant
 from kaigen.kubernetes.manifest import mapping
-from kaigen.tenancy.cel import at, matches, text, texts
+from kaigen.tenancy.cel import at, matches, texts
 from kaigen.tenancy.condition import Refusal
 
-FREE = r"^((app|apps|batch)\.kubernetes\.io|(argocd\.argoproj|kueue\.x-k8s)\.io|kaigen\.dev)/"
-"""The beginning of the most frequent keys, for which no policy searches the table of controllers."""
+ALLOWED = "variables.allowed"
+"""The labels and annotations that every tenant may have, as `KEY` or `KEY=VALUE`."""
 
 KEPT = "variables.kept"
 """The labels and annotations of the object before an update, as `KEY=VALUE`."""
@@ -23,8 +23,8 @@ KEPT = "variables.kept"
 _FIELDS = (("annotations", "the annotation"), ("labels", "the label"))
 
 
-class ControllerKeys(Struct, frozen=True):
-    """Metadata whose labels and annotations are granted to the tenant where controllers obey them.
+class GrantedKeys(Struct, frozen=True):
+    """Metadata with labels and annotations that need no grant or that the tenant is granted.
 
     Attributes:
         keeps: whether an update may keep what the object had before, because controllers set annotations too.
@@ -35,22 +35,32 @@ class ControllerKeys(Struct, frozen=True):
     grant: str = "annotations"
 
     def refusals(self, value: object, tenant: Tenant) -> Iterator[Refusal]:
-        """Refuse each label and annotation of a controller that no entry matches."""
-        granted = (*tenant.granted(self.grant), *allowed_entries())
+        """Refuse each other label and annotation."""
+        domains, granted = tenant.granted("domains"), tenant.granted(self.grant)
         for field, noun in _FIELDS:
             for key, item in mapping(mapping(value).get(field)).items():
-                if is_controller_key(str(key)) and not is_entry_granted(str(key), item, granted):
-                    yield Refusal(f"`{key}`", (field, str(key)), noun)
+                name = str(key)
+                if not is_free(name, item, domains) and not is_entry_granted(name, item, granted):
+                    by = obeyed_by(name)
+                    yield Refusal(f"`{name}`{by and f', which {by} obey'}", (field, name), noun)
 
     def passes(self, value: str, tenant: Tenant) -> str:
-        """Match each label and annotation."""
-        granted = (*tenant.granted(self.grant), *allowed_entries())
+        """Match each label and annotation, first the key alone, which is short."""
         both = ", ".join(f"{at(value, (field,))}.orValue({{}})" for field, _ in _FIELDS)
         entry = "(key + '=' + m[key])"
-        tests = [f"key.matches({text(FREE)})", f"!{matches('key', key_pattern())}"]
-        tests.append(matches(entry, entry_pattern(granted)))
+        free = matches("key", free_pattern(tenant.granted("domains")))
+        tests = [
+            f"({free} && !(key.lowerAscii() in {texts(words())}))",
+            f"key in {ALLOWED}",
+            f"{entry} in {ALLOWED}",
+        ]
         if self.keeps:
             tests.append(f"{entry} in {KEPT}")
+        granted = tenant.granted(self.grant)
+        if keys := [glob for glob in granted if "=" not in glob]:
+            tests.append(matches("key", glob_pattern(keys)))
+        if entries := [glob for glob in granted if "=" in glob]:
+            tests.append(matches(entry, entry_pattern(entries)))
         return f"[{both}].all(m, m.all(key, {' || '.join(tests)}))"
 
 

@@ -22,7 +22,9 @@ def _in_containers(*path: str) -> tuple[Step, ...]:
     return tuple((field, ALL, *path) for field in ("containers", "initContainers", "ephemeralContainers"))
 
 
-_EPHEMERAL = ("volumes", ALL, "ephemeral", "volumeClaimTemplate")
+EPHEMERAL_CLAIM = ("volumes", ALL, "ephemeral", "volumeClaimTemplate")
+"""The template of a claim that lives as long as its pod."""
+
 ANY_KEY = r"[\s\S]*"
 IN_TREE = (
     "awsElasticBlockStore|azureDisk|azureFile|cephfs|cinder|fc|flexVolume|flocker|gcePersistentDisk|glusterfs|hostPath"
@@ -127,8 +129,8 @@ POD_REACHES: tuple[Reach, ...] = (
         "pod-storage",
         "the storage class",
         (PODS,),
-        ((*_EPHEMERAL, *STORAGE_CLASS), (*_EPHEMERAL, *STORAGE_ANNOTATION)),
+        ((*EPHEMERAL_CLAIM, *STORAGE_CLASS), (*EPHEMERAL_CLAIM, *STORAGE_ANNOTATION)),
         Granted("storageClasses", always=("",)),
     ),
-    Reach("pod-source", "the data of", (PODS,), ((*_EPHEMERAL, *DATA_SOURCE),), Reference("references")),
+    Reach("pod-source", "the data of", (PODS,), ((*EPHEMERAL_CLAIM, *DATA_SOURCE),), Reference("references")),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kaigen.kubernetes.bucket_drivers import ATTRIBUTES, INLINE_OPTIONS, OPTIONS, S3_OPTIONS
 from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.object_kind import ObjectKind
-from kaigen.kubernetes.value_paths import ALL, Step
+from kaigen.kubernetes.value_paths import ALL, Step, steps_of
 from kaigen.tenancy.conditions.buckets import BucketVolume
 from kaigen.tenancy.conditions.keys import NodeKey, NoKeys
 from kaigen.tenancy.conditions.references import OwnNamespace, Reference, VolumeName
@@ -33,7 +33,7 @@ _CSI_SECRETS = (
 
 def _in_claims(row: ObjectKind, *paths: Step) -> tuple[Step, ...]:
     """Return the paths in the claims that a kind makes."""
-    places = (place.replace("[]", ".[]").split(".") for place in row.claim_templates)
+    places = map(steps_of, row.claim_templates)
     return tuple((*place, ALL, *path) for place in places for path in paths)
 
 
