@@ -20,13 +20,29 @@ TENANT: Body = {
     "references": ["gateways/public"],
     "kinds": [
         *USUAL_KINDS,
+        "LocalQueue.kueue.x-k8s.io",
         "RayCluster.ray.io",
         "RayService.ray.io",
+        "ResourceClaim.resource.k8s.io",
         "SealedSecret.bitnami.com",
         "TriggerAuthentication.keda.sh",
     ],
     "servers": ["prometheus.monitoring", "*.metrics.example.com"],
     "volumes": ["shared-*"],
+    "classes": [
+        "ClusterQueue/a",
+        "DeviceClass/gpu.example.com",
+        "GatewayClass/x",
+        "IngressClass/a*",
+        "IngressClass/gce",
+        "IngressClass/nginx",
+        "LoadBalancerClass/example.com/a",
+        "RuntimeClass/sandbox",
+        "Scheduler/a-*",
+        "ScrapeClass/a",
+        "VolumeAttributesClass/a",
+    ],
+    "services": ["LoadBalancer"],
     "domains": ["example.com", "a-team.example.org"],
     "annotations": [
         "alb.ingress.kubernetes.io/scheme",
@@ -316,6 +332,29 @@ def _device_template(metadata: Body | None = None, **request: object) -> Body:
     if metadata:
         claim["metadata"] = metadata
     return _object("resource.k8s.io/v1", "ResourceClaimTemplate", spec=claim)
+
+
+def _device_claim(*classes: str) -> Body:
+    """Return a claim of the first available of some devices."""
+    listed = [{"name": f"d{number}", "deviceClassName": name} for number, name in enumerate(classes)]
+    spec = {"devices": {"requests": [{"name": "gpu", "firstAvailable": listed}]}}
+    return _object("resource.k8s.io/v1", "ResourceClaim", spec=spec)
+
+
+def _gateway_of(name: str, **spec: object) -> Body:
+    """Return a Gateway of a class."""
+    body = _gateway()
+    return {**body, "spec": {**body["spec"], "gatewayClassName": name, **spec}}
+
+
+def _scraped(name: str) -> Body:
+    """Return a monitor with a scrape class."""
+    body = _monitor()
+    return {**body, "spec": {**body["spec"], "scrapeClass": name}}
+
+
+def _queue(name: str) -> Body:
+    return _object("kueue.x-k8s.io/v1beta1", "LocalQueue", spec={"clusterQueue": name})
 
 
 CONTROLLER_KEYS = (
@@ -757,7 +796,7 @@ DENIED: dict[str, tuple[Body, str]] = {
     },
     "any host of a Gateway": (_gateway(hostname=None), "the host `*`"),
     "certificate of another namespace": (_secret_of("team-b"), "the Secret `team-b/c`"),
-    "type of a Service": (_service(type="LoadBalancer"), "a Service of type `LoadBalancer`"),
+    "type of a Service": (_service(type="NodePort"), "a Service of type `NodePort`"),
     "address": (_service(externalIPs=["192.0.2.1"]), "external addresses"),
     "monitor of everything": (_monitor(any=True), "Pods of every namespace"),
     "monitor of another namespace": (_monitor(matchNames=["team-b"]), "Pods of namespace `team-b`"),
@@ -866,7 +905,54 @@ DENIED: dict[str, tuple[Body, str]] = {
         _sealed(metadata={"annotations": {"reflector.v1.k8s.emberstack.com/reflects": "team-b/x"}}),
         "the annotation `reflector.v1.k8s.emberstack.com/reflects`",
     ),
+    "runtime class": (_deployment(runtimeClassName="kata"), "the class `RuntimeClass/kata`"),
+    "scheduler": (pod(schedulerName="kai-scheduler"), "the class `Scheduler/kai-scheduler`"),
+    "class of a Gateway": (_gateway_of("y"), "the class `GatewayClass/y`"),
+    "class of a load balancer": (
+        _service(type="LoadBalancer", loadBalancerClass="example.com/b"),
+        "the class `LoadBalancerClass/example.com/b`",
+    ),
+    "address of a load balancer": (_service(loadBalancerIP="192.0.2.1"), "the address `192.0.2.1`"),
+    "address of a Gateway": (_gateway_of("x", addresses=[{"value": "192.0.2.1"}]), "addresses of a Gateway"),
+    **{
+        f"attributes of {what}": (body, "the class `VolumeAttributesClass/gold`")
+        for what, body in (
+            ("a claim", _claim("standard", volumeAttributesClassName="gold")),
+            ("a StatefulSet", _stateful("standard", volumeAttributesClassName="gold")),
+            ("a JobSet", _job_set(_claim("standard", volumeAttributesClassName="gold"))),
+            ("an ephemeral volume", _ephemeral("standard", volumeAttributesClassName="gold")),
+        )
+    },
+    **{
+        f"selector of {what}": (body, "volumes by their labels")
+        for what, body in (
+            ("a claim", _claim("", selector={"matchLabels": {"a": "b"}})),
+            ("a StatefulSet", _stateful("standard", selector={"matchLabels": {"a": "b"}})),
+            ("a JobSet", _job_set(_claim("standard", selector={"matchLabels": {"a": "b"}}))),
+            ("an ephemeral volume", _ephemeral("standard", selector={"matchLabels": {"a": "b"}})),
+        )
+    },
+    "volume of a JobSet": (_job_set(_claim("", volumeName="team-b-x")), "the volume `team-b-x`"),
     "class of a JobSet": (_job_set(_claim("gp3")), "the storage class `gp3`"),
+    "volume of an ephemeral volume": (_ephemeral("", volumeName="team-b-x"), "the volume `team-b-x`"),
+    "name of another team's volume": (
+        _volume(name="team-b-weights"),
+        "the name of a volume `team-b-weights`",
+    ),
+    "devices": (_device_template(deviceClassName="gpu.nvidia.com"), "the class `DeviceClass/gpu.nvidia.com`"),
+    "class of an Ingress": (ingress(ingressClassName="traefik"), "the class `IngressClass/traefik`"),
+    "class of an Ingress by its annotation": (
+        _annotated(ingress(), "kubernetes.io/ingress.class", "traefik"),
+        "the class `IngressClass/traefik`",
+    ),
+    "class of a Service by its annotation": (
+        _annotated(_service(), "kubernetes.io/ingress.class", "traefik"),
+        "the class `IngressClass/traefik`",
+    ),
+    "devices of others": (_device_template(adminAccess=True), "devices that others use"),
+    "devices of a claim": (_device_claim("gpu.example.com", "b.x"), "the class `DeviceClass/b.x`"),
+    "scrape class": (_scraped("b"), "the class `ScrapeClass/b`"),
+    "queue of another team": (_queue("b"), "the queue `ClusterQueue/b`"),
 }
 """Objects with what the finding names, by what is wrong with them."""
 
@@ -945,9 +1031,20 @@ ALLOWED: dict[str, Body] = {
             "release": "prometheus",
         },
     ),
+    "runtime class": _deployment(runtimeClassName="sandbox", schedulerName="default-scheduler"),
+    "scheduler": _deployment(schedulerName="a-scheduler"),
+    "load balancer": _service(type="LoadBalancer"),
+    "class of a load balancer": _service(type="LoadBalancer", loadBalancerClass="example.com/a"),
+    "no address of a load balancer": _service(loadBalancerIP=""),
+    "attributes of a claim": _claim("standard", volumeAttributesClassName="a"),
     "JobSet": _job_set(annotations={"example.com/a": "x"}),
     "Ray": _ray_cluster(labels={"app": "x"}),
     "devices": _device_template({"labels": {"app": "x"}}),
+    "devices of a claim": _device_claim("gpu.example.com"),
+    "scrape class": _scraped("a"),
+    "queue": _queue("a"),
+    "classes of an Ingress": _annotated(ingress(ingressClassName="nginx"), "prometheus.io/probe", "true"),
+    "class of an Ingress by its annotation": _annotated(ingress(), "kubernetes.io/ingress.class", "nginx"),
     "role": _account("a-reader"),
     "annotation of pods": _template(_deployment(), "prometheus.io/scrape", "true"),
     "annotation of a Gateway's Service": _infrastructure(_DNS, "x.a.example.com"),

@@ -104,12 +104,13 @@ def _merge(
     clusters = {name: file.clusters[name] for name in own.clusters} if own else {}
     labels = {key: value for layer, _ in layers for key, value in layer.labels.items()}
     annotations = {key: value for layer, _ in layers for key, value in layer.annotations.items()}
+    profile = _last(layers, "profile") or base.profile
     has_places = bool(overrides or pins or any(layer.patches for layer, _ in layers))
     return Config(
         root=root,
         environment=environment,
         kubernetes=_last(layers, "kubernetes") or base.kubernetes,
-        profile=_last(layers, "profile") or base.profile,
+        profile=profile,
         namespace=_last(layers, "namespace") or base.namespace,
         implied_namespace=document is not None and not _last(layers, "namespace"),
         images=images,
@@ -142,7 +143,7 @@ def _merge(
         licenses=license_policy(file.licenses),
         build_registry=_build_registry(layers),
         allow=allowed(file.allow),
-        tenants=tenant_settings(file.tenants, images, labels, annotations),
+        tenants=tenant_settings(file.tenants, images, profile, labels, annotations),
     )
 
 

@@ -39,6 +39,11 @@ class Tenant(Struct, frozen=True):
         """Return globs of the volumes that its claims may name: those of its namespaces, and those it is granted."""
         return (*(f"{place}-*" for place in self.namespaces), *self.granted("volumes"))
 
+    def classes(self, kind: str) -> tuple[str, ...]:
+        """Return globs of the names of classes of a kind that its objects may name."""
+        entries = (entry.partition("/") for entry in self.granted("classes"))
+        return tuple(name for of_kind, _, name in entries if of_kind in (kind, "*"))
+
     def owns(self, source: str) -> bool:
         """Return whether a file is in one of the folders."""
         return any(contains(folder, source) for folder in self.folders)

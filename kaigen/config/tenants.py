@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
+from kaigen.catalog.profiles import get_profile
 from kaigen.config.controller_keys import common_entries, controller_of
 from kaigen.config.tenant_settings import Tenant, contains
 from kaigen.diagnostics.collector import Diagnostics
@@ -15,12 +16,26 @@ from kaigen.kinds.block import Block
 from kaigen.kubernetes.usual_kinds import USUAL_KINDS
 from kaigen.yaml.document import Document
 
+CLASS_KINDS = (
+    "ClusterQueue",
+    "DeviceClass",
+    "GatewayClass",
+    "IngressClass",
+    "LoadBalancerClass",
+    "RuntimeClass",
+    "Scheduler",
+    "ScrapeClass",
+    "VolumeAttributesClass",
+)
+"""What precedes the name of a class in `classes`."""
+
 _Glob = Annotated[str, text(r"^[^\s,\[\]]+$", max_length=512)]
 _Folder = Annotated[str, text(RELATIVE_PATH, min_length=1)]
 _Kind = Annotated[str, text(r"^[A-Z*][A-Za-z0-9*]*(\.[a-z0-9.*-]+)?$", max_length=253)]
 _Bucket = Annotated[str, text(r"^(s3|gs)://[^\s,\[\]]+$", max_length=1024)]
 _Option = Annotated[str, text(r"^[^\t\n\r,\[\]]+$", max_length=512)]
 _Host = Annotated[str, text(r"^[A-Za-z0-9*?._-]+$", max_length=253)]
+_Class = Annotated[str, text(rf"^(\*|{'|'.join(CLASS_KINDS)})/[^\s,\[\]]+$", max_length=317)]
 _Domain = Annotated[
     str, text(r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$", max_length=253)
 ]
@@ -71,6 +86,16 @@ class TenantBlock(Block):
     ] = field(default_factory=list)
     priority_classes: Annotated[
         list[_Glob], Meta(description="Priority classes of pods.", examples=[["team-a-*"]])
+    ] = field(default_factory=list)
+    classes: Annotated[
+        list[_Class],
+        Meta(
+            description="Classes that its objects may name, `KIND/NAME`. KIND is "
+            + ", ".join(f"`{kind}`" for kind in CLASS_KINDS[:-1])
+            + f" or `{CLASS_KINDS[-1]}`. List the cluster's default IngressClass too: the API server fills it in. The "
+            "runtime class of the profile needs no entry.",
+            examples=[["IngressClass/nginx", "RuntimeClass/nvidia", "DeviceClass/gpu.nvidia.com"]],
+        ),
     ] = field(default_factory=list)
     hosts: Annotated[
         list[_Glob],
@@ -152,16 +177,18 @@ class TenantBlock(Block):
 
 
 def tenant_settings(
-    blocks: Mapping[str, TenantBlock], images: Mapping[str, str], *common: Mapping[str, str]
+    blocks: Mapping[str, TenantBlock], images: Mapping[str, str], profile: str, *common: Mapping[str, str]
 ) -> tuple[Tenant, ...]:
     """Return the tenants of kaigen.yaml.
 
     Args:
         blocks: by name.
         images: kaigen's own images by name.
+        profile: name of the profile.
         common: the labels and the annotations that kaigen.yaml gives to every object.
     """
     own = common_entries(*common) if blocks else ()
+    classes = profile_classes(profile) if blocks else ()
     return tuple(
         Tenant(
             name,
@@ -175,6 +202,7 @@ def tenant_settings(
                 "options": tuple(block.options),
                 "storageClasses": tuple(block.storage_classes),
                 "priorityClasses": tuple(block.priority_classes),
+                "classes": (*block.classes, *classes),
                 "hosts": tuple(block.hosts),
                 "images": (*block.images, *sorted(images.values())),
                 "references": tuple(block.references),
@@ -190,6 +218,12 @@ def tenant_settings(
         )
         for name, block in blocks.items()
     )
+
+
+def profile_classes(profile: str) -> tuple[str, ...]:
+    """Return the classes that a profile gives to pods, as `KIND/NAME`."""
+    name = get_profile(profile).gpu_runtime_class
+    return (f"RuntimeClass/{name}",) if name else ()
 
 
 def check_tenants(

@@ -11,6 +11,7 @@ from kaigen.catalog.images import default_images
 from kaigen.config.controller_keys import common_entries
 from kaigen.config.settings import Config
 from kaigen.config.tenant_settings import Tenant, tenant_of_file
+from kaigen.config.tenants import profile_classes
 from kaigen.git.repository import read_file_at, read_tree_at
 from kaigen.git.submodules import read_submodules_at
 from kaigen.kubernetes.pod_security import LEVELS
@@ -105,8 +106,12 @@ def _tenant_grants(before: Config, now: Config) -> Iterator[str]:
 
 
 def _wider(was: Tenant, tenant: Tenant, config: Config) -> Iterator[str]:
-    """Return what a tenant is granted and was not, less kaigen's own images and what every object has."""
-    own = {"images": config.images.values(), "annotations": common_entries(config.labels, config.annotations)}
+    """Return what a tenant is granted and was not, less kaigen's own images and what every object may have."""
+    own = {
+        "images": config.images.values(),
+        "annotations": common_entries(config.labels, config.annotations),
+        "classes": profile_classes(config.profile),
+    }
     for field, values in {"namespaces": tenant.namespaces, **tenant.grants}.items():
         old = was.namespaces if field == "namespaces" else was.granted(field)
         new = [value for value in values if value not in old and value not in own.get(field, ())]

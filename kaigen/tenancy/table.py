@@ -11,6 +11,7 @@ from kaigen.catalog import controllers
 from kaigen.kubernetes.manifest import Object, mapping, type_of
 from kaigen.kubernetes.value_paths import values_at
 from kaigen.tenancy.reach import Reach
+from kaigen.tenancy.rows.classes import CLASS_REACHES
 from kaigen.tenancy.rows.metadata import METADATA_REACHES
 from kaigen.tenancy.rows.network import NETWORK_REACHES
 from kaigen.tenancy.rows.pods import POD_REACHES
@@ -20,6 +21,7 @@ REACHES: tuple[Reach, ...] = (
     *POD_REACHES,
     *STORAGE_REACHES,
     *NETWORK_REACHES,
+    *CLASS_REACHES,
     *METADATA_REACHES,
 )
 """Every rule."""

@@ -127,6 +127,9 @@ def deployer(plane: Plane, root: Path, engine: Engine) -> Iterator[Client]:
     """
     for name in _NAMESPACES:
         plane.make_namespace(name, pod_security="privileged")
+        # Without this label the API server itself refuses access to the devices of others.
+        labels = {"resource.kubernetes.io/admin-access": "true"}
+        plane.client.patch("v1/Namespace", name, "", {"metadata": {"labels": labels}})
     account: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "deployer"}}
     made = [_BINDING, *policies(tenants(root), engine)]
     plane.client.create(account, "team-a")

@@ -75,6 +75,14 @@ NETWORK_REACHES: tuple[Reach, ...] = (
     ),
     Reach("address", "external addresses", ("Service",), (("spec", "externalIPs"),), Missing()),
     Reach(
+        "load-balancer-address",
+        "the address",
+        ("Service",),
+        (("spec", "loadBalancerIP"),),
+        Granted(always=("",)),
+    ),
+    Reach("gateway-address", "addresses of a Gateway", _GATEWAY, (("spec", "addresses"),), Missing()),
+    Reach(
         "monitor", "Pods of every namespace", _MONITORS, (("spec", "namespaceSelector", "any"),), NotTrue()
     ),
     Reach(

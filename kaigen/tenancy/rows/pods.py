@@ -7,8 +7,8 @@ from kaigen.kubernetes.pod_security import Control
 from kaigen.kubernetes.value_paths import ALL, Step
 from kaigen.tenancy.conditions.buckets import BucketText, BucketVolume, BuildArgument
 from kaigen.tenancy.conditions.keys import NodeKey, NoKeys
-from kaigen.tenancy.conditions.references import Reference
-from kaigen.tenancy.conditions.texts import Granted, GrantedItems, NotTrue
+from kaigen.tenancy.conditions.references import Reference, VolumeName
+from kaigen.tenancy.conditions.texts import Granted, GrantedItems, Missing, NotTrue
 from kaigen.tenancy.reach import PODS, Reach
 
 STORAGE_CLASS = ("spec", "storageClassName")
@@ -16,6 +16,8 @@ STORAGE_ANNOTATION = ("metadata", "annotations", "volume.beta.kubernetes.io/stor
 """The annotation that overrides the storage class of a claim (source: Kubernetes, well-known annotations)."""
 
 DATA_SOURCE = ("spec", "dataSourceRef")
+VOLUME_NAME = ("spec", "volumeName")
+SELECTOR = ("spec", "selector")
 
 
 def _in_containers(*path: str) -> tuple[Step, ...]:
@@ -133,4 +135,8 @@ POD_REACHES: tuple[Reach, ...] = (
         Granted("storageClasses", always=("",)),
     ),
     Reach("pod-source", "the data of", (PODS,), ((*EPHEMERAL_CLAIM, *DATA_SOURCE),), Reference("references")),
+    Reach("pod-claim-volume", "the volume", (PODS,), ((*EPHEMERAL_CLAIM, *VOLUME_NAME),), VolumeName()),
+    Reach(
+        "pod-claim-selector", "volumes by their labels", (PODS,), ((*EPHEMERAL_CLAIM, *SELECTOR),), Missing()
+    ),
 )

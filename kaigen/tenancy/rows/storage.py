@@ -9,15 +9,17 @@ from kaigen.kubernetes.value_paths import ALL, Step, steps_of
 from kaigen.tenancy.conditions.buckets import BucketVolume
 from kaigen.tenancy.conditions.keys import NodeKey, NoKeys
 from kaigen.tenancy.conditions.references import OwnNamespace, Reference, VolumeName
-from kaigen.tenancy.conditions.texts import Granted, GrantedItems
+from kaigen.tenancy.conditions.texts import Granted, GrantedItems, Missing
 from kaigen.tenancy.reach import Reach
 from kaigen.tenancy.rows.pods import (
     ANY_KEY,
     DATA_SOURCE,
     IN_TREE,
     NODE_KEYS,
+    SELECTOR,
     STORAGE_ANNOTATION,
     STORAGE_CLASS,
+    VOLUME_NAME,
     in_node_selector,
 )
 
@@ -37,8 +39,14 @@ def _in_claims(row: ObjectKind, *paths: Step) -> tuple[Step, ...]:
     return tuple((*place, ALL, *path) for place in places for path in paths)
 
 
-_VOLUME_NAME = ("spec", "volumeName")
-_WITHSTORAGE_CLASSS = ("PersistentVolumeClaim", *(row.type for row in KINDS.values() if row.claim_templates))
+def in_all_claims(path: Step) -> tuple[Step, ...]:
+    """Return the paths of a field of claims, in a claim itself and in the kinds that make some."""
+    return (path, *(each for row in KINDS.values() for each in _in_claims(row, path)))
+
+
+CLAIM_KINDS = ("PersistentVolumeClaim", *(row.type for row in KINDS.values() if row.claim_templates))
+"""The kinds that are claims or make some."""
+
 STORAGE_REACHES: tuple[Reach, ...] = (
     Reach(
         "storage",
@@ -61,17 +69,29 @@ STORAGE_REACHES: tuple[Reach, ...] = (
     Reach(
         "claim-source",
         "the data of",
-        _WITHSTORAGE_CLASSS,
-        (DATA_SOURCE, *(path for row in KINDS.values() for path in _in_claims(row, DATA_SOURCE))),
+        CLAIM_KINDS,
+        in_all_claims(DATA_SOURCE),
         Reference("references"),
     ),
     Reach(
         "claim-volume",
         "the volume",
-        _WITHSTORAGE_CLASSS,
-        (_VOLUME_NAME, *(path for row in KINDS.values() for path in _in_claims(row, _VOLUME_NAME))),
+        CLAIM_KINDS,
+        in_all_claims(VOLUME_NAME),
         VolumeName(),
         kept=True,
+    ),
+    Reach("claim-selector", "volumes by their labels", ("PersistentVolumeClaim",), (SELECTOR,), Missing()),
+    # Of the kinds that make claims, `spec.selector` is another field.
+    Reach(
+        "claim-template-selector",
+        "volumes by their labels",
+        CLAIM_KINDS[1:],
+        in_all_claims(SELECTOR)[1:],
+        Missing(),
+    ),
+    Reach(
+        "volume-name", "the name of a volume", (_VOLUME,), (("metadata", "name"),), VolumeName(), default=""
     ),
     Reach(
         "volume-claim",
