@@ -17,6 +17,7 @@ from kaigen.kubernetes.usual_kinds import USUAL_KINDS
 from kaigen.yaml.document import Document
 
 CLASS_KINDS = (
+    "ClusterGenerator",
     "ClusterQueue",
     "DeviceClass",
     "GatewayClass",

@@ -15,6 +15,7 @@ from kaigen.tenancy.rows.classes import CLASS_REACHES
 from kaigen.tenancy.rows.metadata import METADATA_REACHES
 from kaigen.tenancy.rows.network import NETWORK_REACHES
 from kaigen.tenancy.rows.pods import POD_REACHES
+from kaigen.tenancy.rows.secrets import SECRET_REACHES
 from kaigen.tenancy.rows.storage import STORAGE_REACHES
 
 REACHES: tuple[Reach, ...] = (
@@ -22,6 +23,7 @@ REACHES: tuple[Reach, ...] = (
     *STORAGE_REACHES,
     *NETWORK_REACHES,
     *CLASS_REACHES,
+    *SECRET_REACHES,
     *METADATA_REACHES,
 )
 """Every rule."""
