@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from kaigen.diff.model import Absent, Json
@@ -14,6 +15,32 @@ _AMBIGUOUS = re.compile(
     r"|.*[\n\"'{}\[\],#].*|.*: .*|[ &*!|>%@`-].*|.* ",
     re.IGNORECASE | re.DOTALL,
 )
+
+_GRAVE = tuple(
+    (re.compile(pattern), grade)
+    for pattern, grade in (
+        (r"\bprivileged\b", 5),
+        (r"\bhost(Path|PID|IPC|Network|Process)\b|\bHostProcess\b|\bof (the|a) node\b", 5),
+        (r"(?<![\w/.-])\*(?![\w/.-])|\beverything\b|\bdo anything\b", 5),
+        (r"\bSYS_\w+|\b(ALL|BPF|DAC_READ_SEARCH|NET_ADMIN|NET_RAW|PERFMON)\b", 5),
+        (r"\bsecrets\b", 4),
+        (r"\bescalate\b", 4),
+        (r"\bbind\b", 4),
+        (r"\bimpersonate\b", 4),
+        (r"\bcluster-admin\b|\bsystem:", 4),
+        (r"\b169\.254\.|\b127\.|\bfe80:|(?<![\w:])::1\b|\bfd00:ec2:", 4),
+        (r"\banywhere\b|\b[0-9.:]+/[0-7](?![0-9])|(?<![\w:])::/[0-7]\b", 4),
+        (r"\b(pods|nodes|services|serviceaccounts|\*)/[a-z]", 3),
+        (r"\b(cluster)?role(binding)?s\b|(?<!in )\bnamespaces\b|\bnetworkpolicies\b|\bresourcequotas\b", 3),
+        (r"\ball (namespaces|pods)\b|\bevery\b", 3),
+        (r"\broot\b|\bUnconfined\b", 2),
+        (r"\b(create|patch|update|delete|deletecollection|approve|sign)\b", 1),
+    )
+)
+"""What must not be left out of a shortened list, with its weight."""
+
+_MOST_GRAVE = 24
+"""Most grave items of a list that are shown; more than there are kinds of them."""
 
 
 def clean(text: str) -> str:
@@ -66,11 +93,39 @@ def _flow(item: Json, limit: int) -> str:
 
 
 def listing(items: Iterable[str], limit: int = 3) -> str:
-    """`a`, `a and b`, `a, b and c`, `a, b, c and 4 more`; each item once, in the given order."""
+    """`a`, `a and b`, `a, b and c`, `a, b, c and 4 more`; each item once, the gravest first, then in the given order.
+
+    Grave items are shown beyond the limit: see `gravest`.
+    """
     unique = list(dict.fromkeys(items))
-    if len(unique) > limit + 1:
-        unique = [*unique[:limit], f"{len(unique) - limit} more"]
-    return _join(unique)
+    if len(unique) <= limit + 1:
+        return _join(sorted(unique, key=lambda item: -weight(item)))
+    shown = gravest(unique, limit)
+    rest = len(unique) - len(shown)
+    return _join([*shown, f"{rest} more"] if rest else shown)
+
+
+def weight(text: str) -> int:
+    """Return how grave what a text says is; 0 for what may be left out of a list."""
+    return max((grade for pattern, grade in _GRAVE if pattern.search(text)), default=0)
+
+
+def gravest(items: Sequence[str], limit: int) -> list[str]:
+    """Return the items to show of a list: the gravest first, then others up to the limit.
+
+    Of each kind of grave item at least one is shown, so that no number of others hides it.
+    """
+    seen: Counter[int] = Counter()
+    turns = []
+    for item in items:
+        kind = next(
+            (number for number, (pattern, _) in enumerate(_GRAVE) if pattern.search(item)), len(_GRAVE)
+        )
+        turns.append((seen[kind] if kind < len(_GRAVE) else 0, -weight(item), item))
+        seen[kind] += 1
+    grave = [item for _, grade, item in sorted(turns, key=lambda turn: turn[:2]) if grade][:_MOST_GRAVE]
+    grave.sort(key=lambda item: -weight(item))
+    return [*grave, *(item for item in items if not weight(item))][: max(limit, len(grave))]
 
 
 def _join(items: Sequence[str]) -> str:

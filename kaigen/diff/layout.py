@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from difflib import unified_diff
 
-from kaigen.diff.formatting import clean, clip, plural, value
+from kaigen.diff.formatting import clean, clip, plural, value, weight
 from kaigen.diff.model import Absent, AppChange, Change, Effect, FieldChange, Level, ObjectChange
 
 NOTHING = "No changes to the rendered objects."
@@ -72,7 +72,7 @@ def app_summary(app: AppChange, limit: int = 3) -> tuple[list[Effect], int]:
     count = max(limit, min(dangers, 2 * limit))
     if len(found) == count + 1:
         count += 1
-    ranked_effects = sorted(found.values(), key=lambda effect: -effect.rank)
+    ranked_effects = sorted(found.values(), key=lambda effect: (-effect.rank, -weight(effect.text)))
     return ranked_effects[:count], max(len(ranked_effects) - count, 0)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kaigen.diff.formatting import listing
+from kaigen.diff.formatting import gravest, listing
 from kaigen.diff.model import Json
 from kaigen.diff.objects import Obj, get_list, get_text
 from kaigen.diff.rules.case import Case, Finding
@@ -75,7 +75,8 @@ def describe(found: Iterable[Grant]) -> str:
     for what, names in verbs.items():
         by_verbs.setdefault(tuple(sorted(set(names))), []).append(what)
     parts = [f"{listing(names, 8)} {listing(sorted(whats), 5)}" for names, whats in by_verbs.items()]
-    return "; ".join(parts[:6]) + (f"; and {len(parts) - 6} more" if len(parts) > 6 else "")
+    shown = gravest(parts, 6)
+    return "; ".join(shown) + (f"; and {len(parts) - len(shown)} more" if len(parts) > len(shown) else "")
 
 
 def rules(case: Case) -> Iterator[Finding]:
