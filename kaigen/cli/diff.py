@@ -58,14 +58,18 @@ def command(
     commit = repository.merge_base(configs[0].root, base)
     overrides = read_overrides(assignments, value_files)
     trees = combined.for_each(configs, lambda config: run.render((), config, overrides=overrides))
+    is_readable = True
     try:
         before = revision.configs_at(configs[0], commit)
     except InputError:
-        console.say(f"kaigen.yaml is invalid at {base}: a change of folders is not shown")
+        console.say(
+            f"kaigen.yaml is invalid at {base}: a change of folders is not shown, and all it allows is new"
+        )
+        is_readable = False
         before = {config.environment: config for config in configs}
     if environment:
         before = {name: config for name, config in before.items() if name == environment}
-    change = changes.change_since(commit, before, configs, trees)
+    change = changes.change_since(commit, before, configs, trees, is_readable=is_readable)
     if output == "markdown":
         console.write(markdown.render_markdown(change))
     elif output == "json":

@@ -22,6 +22,7 @@ from kaigen.gitops.flux import FOLDER as FLUX_FOLDER
 from kaigen.output.foreign import checkout_top, foreign_files, ignore_files
 from kaigen.pipeline.grant_changes import free_specs, new_grants, replaced_images
 from kaigen.pipeline.revision import is_rendered_at, tree_at
+from kaigen.pipeline.setting_changes import dangerous_settings
 
 
 def change_since(
@@ -29,6 +30,8 @@ def change_since(
     before: Mapping[str, Config],
     configs: Sequence[Config],
     trees: Sequence[Mapping[str, bytes]],
+    *,
+    is_readable: bool = True,
 ) -> Change:
     """Return what changes between a commit and the current trees, including folders that move or go.
 
@@ -37,6 +40,7 @@ def change_since(
         before: the settings at the commit, by environment.
         configs: the current settings of each environment.
         trees: the current output tree of each environment.
+        is_readable: whether the settings at the commit could be read; if not, what the current ones allow is new.
 
     Raises:
         InputError: the specs of the commit are invalid.
@@ -59,13 +63,15 @@ def change_since(
             if path in committed[folder]:
                 old.setdefault(place, committed[folder][path])
     compared = replace(compare(old, new), lock=_lock_changes(commit, configs[0]))
-    grants = new_grants(next(iter(before.values()), Config()), configs[0])
-    grants += [*replaced_images(before, configs), *free_specs(configs[0], commit)]
+    reviewed = before if is_readable else {"": Config()}
+    settings = dangerous_settings(reviewed, configs)
+    grants = [*_grants(reviewed, configs), *replaced_images(reviewed, configs)]
+    grants += free_specs(configs[0], commit)
     hidden = _hidden(configs[0], before, committed, found)
     for folder in folders:
         if ignored := _changed_ignore_files(configs[0], commit, folder):
             hidden[folder] = [*ignored, *hidden.get(folder, ())]
-    change = with_hidden(compared, hidden, grants)
+    change = with_hidden(compared, hidden, grants, settings)
     were, are = [_folder(config) for config in before.values()], [_folder(config) for config in configs]
     if sorted(were) == sorted(are):
         return change
@@ -75,6 +81,13 @@ def change_since(
         for folder in were
     ]
     return with_folders(change, were, are)
+
+
+def _grants(before: Mapping[str, Config], configs: Sequence[Config]) -> list[str]:
+    """Return what kaigen.yaml grants now and did not before, in any environment."""
+    first = next(iter(before.values()), Config())
+    found = [each for config in configs for each in new_grants(before.get(config.environment, first), config)]
+    return list(dict.fromkeys(found))
 
 
 def _lock_changes(commit: str, config: Config) -> tuple[str, ...]:

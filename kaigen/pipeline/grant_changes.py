@@ -100,6 +100,9 @@ def _tenant_grants(before: Config, now: Config) -> Iterator[str]:
         if LEVELS.index(tenant.pod_security) < LEVELS.index(level):
             yield f"Pod Security {tenant.pod_security} as tenant {tenant.name}"
     for was in before.tenants:
+        for namespace in was.namespaces:
+            if not any(namespace in tenant.namespaces for tenant in now.tenants):
+                yield f"the namespace {namespace}, which is of no tenant any more"
         for folder in was.folders:
             if not any(tenant.owns(folder) for tenant in now.tenants):
                 yield f"everything in folder {folder}, which is of no tenant any more"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import yaml
 
@@ -191,3 +193,31 @@ def test_a_csi_volume_of_a_pod_must_be_allowed(repository: Repository) -> None:
     granted = {"drivers": ["nfs.csi.k8s.io"], "attributes": ["server", "share"]}
     repository.write({"kaigen.yaml": CONFIG + yaml.safe_dump({"allow": {"volumes": [granted]}})})
     assert repository.kaigen("validate").code == 0
+
+
+def test_a_setting_that_protects_is_a_danger_when_it_goes(repository: Repository) -> None:
+    gitops = {
+        "repository": "https://git.example.com/x.git",
+        "argocd": {"signatureKeys": ["4AEE18F83AFDEB23"]},
+    }
+    repository.write({"kaigen.yaml": CONFIG + yaml.safe_dump({"gitops": gitops})})
+    repository.rendered()
+    gitops["argocd"] = {}
+    repository.write({"kaigen.yaml": CONFIG + yaml.safe_dump({"gitops": gitops})})
+    done = repository.kaigen("diff", "--output", "json")
+    effects = json.loads(done.out)["apps"][0]["effects"]
+    assert effects == [
+        {
+            "level": "danger",
+            "rule": "setting",
+            "text": 'gitops.argocd.signatureKeys is not set instead of ["4AEE18F83AFDEB23"]',
+        }
+    ]
+
+
+def test_everything_is_new_if_the_settings_of_the_base_cannot_be_read(repository: Repository) -> None:
+    repository.rendered()
+    repository.write({"kaigen.yaml": CONFIG + "tenants: 1\n"})
+    repository.commit()
+    repository.write({"kaigen.yaml": CONFIG + yaml.safe_dump({"annotations": {"a": "b"}})})
+    assert "annotations.a is b instead of not set" in repository.kaigen("diff").out
