@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct, field
 
+from kaigen.config.settings import Config
 from kaigen.diff.fields import diff_fields
 from kaigen.diff.model import (
     ABSENT,
@@ -22,6 +23,7 @@ from kaigen.diff.pairing import Pair, full_identity, pair_objects
 from kaigen.diff.rules import Case, effects_of
 from kaigen.diff.rules.security import POD_SECURITY, requested_exception
 from kaigen.diff.tree import AppKey, FileRole, locate
+from kaigen.diff.trees import Trees
 
 HIDDEN = "(hidden)"
 """Printed instead of a value of a Secret."""
@@ -29,13 +31,19 @@ HIDDEN = "(hidden)"
 _POD_SECURITY = POD_SECURITY.encode()
 
 
-def compare(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> Change:
+def compare(
+    old: Mapping[str, bytes],
+    new: Mapping[str, bytes],
+    *,
+    settings: Mapping[str, Config] | None = None,
+) -> Change:
     """Return the changes between two rendered trees, and their effects in the cluster.
 
     Args:
         old: path to bytes, with `/` as separator. Apps are in `<namespace>/<app>/manifests/` and
             `<namespace>/<app>/chart/`, in any folder; objects elsewhere are shown under their folder.
         new: the same for the new tree.
+        settings: kaigen.yaml by the folder of an environment in the trees; empty for a tree without environments.
 
     Only files whose bytes differ are read. A file that is not valid YAML is part of the result, not an error.
     """
@@ -44,7 +52,8 @@ def compare(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> Change:
         return Change()
     roles = {path: locate(path) for path in old.keys() | new.keys()}
     concerned = {roles[path].app for path in differing if roles[path].role in ("object", "chart")}
-    apps: dict[AppKey, _App] = {key: _App(key) for key in concerned}
+    trees = Trees(old, new, settings)
+    apps: dict[AppKey, _App] = {key: _App(key, trees) for key in concerned}
     for path, role in roles.items():
         app = apps.get(role.app)
         if app is not None and role.role in ("object", "chart"):
@@ -85,6 +94,7 @@ class _App(Struct):
     """One app in both trees, during the comparison."""
 
     key: AppKey
+    trees: Trees
     old_namespace: str = ""
     before: _Side = field(default_factory=_Side)
     after: _Side = field(default_factory=_Side)
@@ -210,7 +220,7 @@ class _App(Struct):
             status=status,
             path=shown.path,
             fields=fields if shown.kind != "Secret" else tuple(_hide(change) for change in fields),
-            effects=effects_of(Case(status, old, new, fields, self.siblings, pair.passed_from)),
+            effects=effects_of(Case(status, old, new, fields, self.siblings, pair.passed_from, self.trees)),
         )
 
     def _own_effects(self, pairs: Iterable[Pair]) -> Iterator[Effect]:

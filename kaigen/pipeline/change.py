@@ -62,7 +62,8 @@ def change_since(
             new.setdefault(place, data)
             if path in committed[folder]:
                 old.setdefault(place, committed[folder][path])
-    compared = replace(compare(old, new), lock=_lock_changes(commit, configs[0]))
+    places = {config.environment if len(configs) > 1 else "": config for config in configs}
+    compared = replace(compare(old, new, settings=places), lock=_lock_changes(commit, configs[0]))
     reviewed = before if is_readable else {"": Config()}
     settings = dangerous_settings(reviewed, configs)
     grants = [*_grants(reviewed, configs), *replaced_images(reviewed, configs)]

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from kaigen.diff.rules.case import Case, Rule
-from kaigen.diff.rules.table import FALLBACKS, RULES, effects_of
+from kaigen.diff.rules.table import DOUBTS, FALLBACKS, RULES, effects_of
 
-__all__ = ["FALLBACKS", "RULES", "Case", "Rule", "effects_of"]
+__all__ = ["DOUBTS", "FALLBACKS", "RULES", "Case", "Rule", "effects_of"]

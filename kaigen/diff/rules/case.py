@@ -8,6 +8,8 @@ from msgspec import Struct
 
 from kaigen.diff.model import FieldChange, Level, ObjectStatus
 from kaigen.diff.objects import Obj
+from kaigen.diff.tree import locate
+from kaigen.diff.trees import Trees, top_of
 
 Finding = tuple[Level, str]
 """The result of a rule: the level, and the effect as text."""
@@ -27,6 +29,7 @@ class Case(Struct, frozen=True):
         fields: the changed fields, without name and namespace.
         siblings: reads every object of its app in the new tree, including itself.
         passed_from: the app that owned it before, if that was another one; empty if not.
+        trees: both trees, with kaigen.yaml.
     """
 
     status: ObjectStatus
@@ -35,6 +38,7 @@ class Case(Struct, frozen=True):
     fields: tuple[FieldChange, ...] = ()
     siblings: Callable[[], list[Obj]] = list
     passed_from: str = ""
+    trees: Trees = Trees()
 
     @property
     def obj(self) -> Obj:
@@ -43,6 +47,16 @@ class Case(Struct, frozen=True):
         if found is None:
             raise ValueError("a case needs an object")
         return found
+
+    @property
+    def place(self) -> str:
+        """The namespace that the object is in: its own, or that of its app."""
+        return self.obj.namespace or locate(self.obj.path).app.namespace
+
+    @property
+    def top(self) -> str:
+        """The folder of its environment in the trees."""
+        return top_of(self.obj.path)
 
     @property
     def pair(self) -> tuple[Obj, Obj]:

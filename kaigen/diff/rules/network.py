@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kaigen.diff.formatting import clip, listing, value
-from kaigen.diff.model import ABSENT, Absent, Json
+from kaigen.diff.formatting import listing, value
+from kaigen.diff.model import Absent, Json
 from kaigen.diff.objects import JsonMap, Obj, get, get_list, get_map, get_text
-from kaigen.diff.pods import pod_templates
 from kaigen.diff.rules.case import Case, Finding
 from kaigen.tenancy.table import annotated_hosts
 
@@ -127,109 +126,3 @@ def _backends(item: Json | Absent) -> list[str]:
             if isinstance(child := item.get(key), (dict, list)):
                 found += _backends({"backend": child} if key == "defaultBackend" else child)
     return list(dict.fromkeys(found))
-
-
-def policy_removed(case: Case) -> Iterator[Finding]:
-    """A NetworkPolicy was removed."""
-    if not any(pod_templates(sibling) for sibling in case.siblings()):
-        yield "info", "is deleted together with its pods"
-        return
-    directions = listing(direction for direction in ("ingress", "egress") if _governs(case.obj, direction))
-    yield (
-        "danger",
-        f"no longer restricts {directions or 'traffic'} of {_selected(case.obj)}: traffic that no other "
-        "policy restricts is allowed",
-    )
-
-
-def policy_changed(case: Case) -> Iterator[Finding]:
-    """A NetworkPolicy allows more or less."""
-    old, new = case.pair
-    if get(old.data, "spec", "podSelector") != get(new.data, "spec", "podSelector"):
-        yield "danger", f"network policy no longer applies to {_selected(old)}, but to {_selected(new)}"
-    for direction, peers in (("ingress", "from"), ("egress", "to")):
-        before, after = _governs(old, direction), _governs(new, direction)
-        if before and not after:
-            yield "danger", f"{direction} is no longer restricted"
-        elif after and not before:
-            yield "notice", f"{direction} is now restricted"
-        elif after:
-            was, now = get_list(old.data, "spec", direction), get_list(new.data, "spec", direction)
-            more = [rule for rule in now if not any(_allows(wide, rule, peers) for wide in was)]
-            less = [rule for rule in was if not any(_allows(wide, rule, peers) for wide in now)]
-            if more:
-                yield "danger", f"allows more: {direction} {_describe(more, peers)}"
-            if less:
-                yield "notice", f"allows less: no {direction} {_describe(less, peers)}"
-
-
-def policy_replaced(case: Case) -> Iterator[Finding]:
-    """A NetworkPolicy has another name and the same rules, as that of a changed run has."""
-    old, new = case.pair
-    if get(old.data, "spec") == get(new.data, "spec"):
-        yield "info", f"{new} replaces {old} with the same rules"
-
-
-def policy_added(case: Case) -> Iterator[Finding]:
-    """A NetworkPolicy was added."""
-    directions = [direction for direction in ("ingress", "egress") if _governs(case.obj, direction)]
-    yield "notice", f"restricts {listing(directions)} of {_selected(case.obj)}"
-
-
-def _governs(policy: Obj, direction: str) -> bool:
-    """Return whether the policy restricts a direction; without `policyTypes`, egress only if it has rules."""
-    types = get(policy.data, "spec", "policyTypes")
-    if isinstance(types, list) and types:
-        return direction.capitalize() in types
-    return direction == "ingress" or bool(get_list(policy.data, "spec", "egress"))
-
-
-def _selected(policy: Obj) -> str:
-    labels = get_map(policy.data, "spec", "podSelector", "matchLabels")
-    if labels:
-        return f"pods with {_labels(labels)}"
-    return "its pods" if get_map(policy.data, "spec", "podSelector") else "all pods of the namespace"
-
-
-def _allows(wide: Json, narrow: Json, peers: str) -> bool:
-    """Return whether the wide rule allows everything that the narrow rule allows."""
-    for field in (peers, "ports"):
-        allowed, requested = get_list(wide, field), get_list(narrow, field)
-        if allowed and (not requested or any(item not in allowed for item in requested)):
-            return False
-    return True
-
-
-def _describe(rules: list[Json], peers: str) -> str:
-    parts = []
-    for rule in rules:
-        who = listing((_peer(item) for item in get_list(rule, peers)), 2) or "anywhere"
-        ports = listing((_port(item) for item in get_list(rule, "ports")), 3) or "every port"
-        parts.append(f"{peers} {who} on {ports}")
-    return listing(parts, 2)
-
-
-def _peer(peer: Json) -> str:
-    block = get_map(peer, "ipBlock")
-    if block:
-        excluded = listing((str(item) for item in get_list(block, "except")), 2)
-        return get_text(block, "cidr") + (f" without {excluded}" if excluded else "")
-    parts = []
-    for field, noun in (("namespaceSelector", "namespaces"), ("podSelector", "pods")):
-        selector = get(peer, field)
-        if selector is not ABSENT:
-            labels = get_map(selector, "matchLabels")
-            parts.append(
-                f"{noun} with {_labels(labels)}"
-                if labels
-                else f"all {noun}"
-                if not selector
-                else f"some {noun}"
-            )
-    return clip(" and ".join(parts), 80) or "anywhere"
-
-
-def _port(port: Json) -> str:
-    end, protocol = get_text(port, "endPort"), get_text(port, "protocol")
-    number = get_text(port, "port") or "any"
-    return f"port {number}{f'-{end}' if end else ''}{f'/{protocol}' if protocol not in ('', 'TCP') else ''}"

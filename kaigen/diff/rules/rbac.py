@@ -8,15 +8,17 @@ from kaigen.diff.formatting import gravest, listing
 from kaigen.diff.model import Json
 from kaigen.diff.objects import Obj, get_list, get_text
 from kaigen.diff.rules.case import Case, Finding
+from kaigen.diff.tree import locate
+from kaigen.diff.trees import is_own
+from kaigen.gitops.own_kinds import OWN_KINDS
+from kaigen.kubernetes.api_paths import resource_of
+from kaigen.kubernetes.harmless_rights import is_harmless_right
 
 GROUP = ".rbac.authorization.k8s.io"
 ROLES = frozenset({f"Role{GROUP}", f"ClusterRole{GROUP}"})
 BINDINGS = frozenset({f"RoleBinding{GROUP}", f"ClusterRoleBinding{GROUP}"})
 
 _AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
-_EVERYONE = frozenset(
-    {"system:anonymous", "system:authenticated", "system:serviceaccounts", "system:unauthenticated"}
-)
 
 Grant = tuple[str, str, str, str]
 """API group, resource or URL, name of one object or `*`, verb."""
@@ -83,10 +85,72 @@ def rules(case: Case) -> Iterator[Finding]:
     """A role grants more or less."""
     before, after = grants(case.old), grants(case.new)
     more, less = beyond(after, before), beyond(before, after)
-    if more:
-        yield ("danger" if case.old else "notice"), f"{'may now' if case.old else 'may'}: {describe(more)}"
+    start = "may now" if case.old else "may"
+    grave = [grant for grant in more if not _is_harmless(grant, case)]
+    if grave:
+        yield "danger", f"{start}: {describe(grave)}"
+    plain = [grant for grant in more if grant not in grave]
+    if plain:
+        yield "notice", f"{start}{' also' if grave else ''}: {describe(plain)}"
     if less and case.new:
         yield "info", f"may no longer: {describe(less)}"
+
+
+def _is_harmless(grant: Grant, case: Case) -> bool:
+    """Return whether a right is harmless: in the role's namespace, or as kaigen gives it to accounts of tenancies."""
+    if case.obj.kind != "Role":
+        return False
+    group, resource, name, verb = grant
+    if is_harmless_right(group, resource, verb):
+        return True
+    if (resource, verb) == ("roles", "bind"):
+        # The account of a tenancy binds the Roles of its apps, each of which is judged itself.
+        role = _find_role(name, case.place, case)
+        return is_own(case.obj) and role is not None and _is_plain(role)
+    return is_own(case.obj) and (group, resource) in _MANAGED and verb in _MANAGING
+
+
+_MANAGED = frozenset((group, resource_of(kind)) for group, kind in OWN_KINDS)
+_MANAGING = frozenset({"create", "delete", "get", "list", "patch", "update", "watch"})
+"""What the account of a tenancy may do with the kinds that kaigen's own kinds compile to."""
+
+
+def unsafe_rights(account: str, place: str, case: Case) -> list[Grant]:
+    """Return the rights of a ServiceAccount in the new tree that are not harmless.
+
+    Args:
+        account: its name.
+        place: its namespace.
+        case: the case whose trees are read.
+    """
+    found: set[Grant] = set()
+    for binding in case.trees.of_kind("new", "RoleBinding", case.top):
+        named = f"ServiceAccount {place}/{account}"
+        if _place(binding) == place and named in _subjects(binding, _place(binding)):
+            role = _role_of(binding, case)
+            found |= grants(role) if role else {("", f"what {_role_name(binding)} allows", "*", "do")}
+    return sorted(grant for grant in found if not is_harmless_right(grant[0], grant[1], grant[3]))
+
+
+def _place(obj: Obj) -> str:
+    return obj.namespace or locate(obj.path).app.namespace
+
+
+def _role_name(binding: Obj) -> str:
+    return f"{get_text(binding.data, 'roleRef', 'kind')} {get_text(binding.data, 'roleRef', 'name')}"
+
+
+def _role_of(binding: Obj, case: Case) -> Obj | None:
+    """Return the Role of a binding, if it is in the new tree."""
+    if get_text(binding.data, "roleRef", "kind") != "Role":
+        return None
+    return _find_role(get_text(binding.data, "roleRef", "name"), _place(binding), case)
+
+
+def _find_role(name: str, place: str, case: Case) -> Obj | None:
+    """Return a Role of the new tree."""
+    roles = case.trees.of_kind("new", "Role", case.top)
+    return next((role for role in roles if role.name == name and _place(role) == place), None)
 
 
 def aggregated(case: Case) -> Iterator[Finding]:
@@ -103,9 +167,9 @@ def aggregated(case: Case) -> Iterator[Finding]:
 
 def subjects(case: Case) -> Iterator[Finding]:
     """The subjects of a binding changed."""
-    before = _subjects(case.old)
-    after = _subjects(case.new)
-    role = get_text(case.obj.data, "roleRef", "kind") + " " + get_text(case.obj.data, "roleRef", "name")
+    before = _subjects(case.old, case.place)
+    after = _subjects(case.new, case.place)
+    role = _role_name(case.obj)
     everywhere = case.obj.kind == "ClusterRoleBinding"
     scope = (
         " in every namespace"
@@ -116,18 +180,37 @@ def subjects(case: Case) -> Iterator[Finding]:
     )
     more = [subject for subject in after if subject not in before]
     if more:
-        broad = everywhere or any(subject.rpartition(" ")[2] in _EVERYONE for subject in more)
-        admin = get_text(case.obj.data, "roleRef", "name") in ("cluster-admin", "admin")
-        yield ("danger" if broad or admin else "notice"), f"gives {role}{scope} to {listing(more)}"
+        grave = (
+            everywhere or not _is_usual_role(case) or any(not _is_own_account(each, case) for each in more)
+        )
+        yield ("danger" if grave else "notice"), f"gives {role}{scope} to {listing(more)}"
     less = [subject for subject in before if subject not in after]
     if less:
         yield "notice", f"takes {role}{scope} from {listing(less)}"
 
 
-def _subjects(binding: Obj | None) -> list[str]:
+def _is_usual_role(case: Case) -> bool:
+    """Return whether a binding is to a Role of the tree that gives only what is harmless, or to that of a tenancy."""
+    if is_own(case.obj):
+        return get_text(case.obj.data, "roleRef", "kind") == "Role"
+    role = _role_of(case.obj, case)
+    return role is not None and _is_plain(role)
+
+
+def _is_plain(role: Obj) -> bool:
+    """Return whether a Role gives only harmless rights."""
+    return all(is_harmless_right(group, resource, verb) for group, resource, _, verb in grants(role))
+
+
+def _is_own_account(subject: str, case: Case) -> bool:
+    """Return whether a subject is a ServiceAccount of the binding's own namespace."""
+    return subject.startswith(f"ServiceAccount {case.place}/")
+
+
+def _subjects(binding: Obj | None, place: str) -> list[str]:
     found = []
     for subject in get_list(binding.data, "subjects") if binding else []:
-        namespace = get_text(subject, "namespace")
-        name = get_text(subject, "name")
-        found.append(f"{get_text(subject, 'kind')} {f'{namespace}/{name}' if namespace else name}")
+        kind, name = get_text(subject, "kind"), get_text(subject, "name")
+        namespace = get_text(subject, "namespace") or (place if kind == "ServiceAccount" else "")
+        found.append(f"{kind} {f'{namespace}/{name}' if namespace else name}")
     return found

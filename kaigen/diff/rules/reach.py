@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kaigen.compile.builders.frame import KEEP
+from kaigen.config.block_settings import matches_glob
 from kaigen.config.controller_keys import is_raw_key
 from kaigen.diff.formatting import listing, value
 from kaigen.diff.objects import Obj, get, get_list, get_map, get_text
@@ -34,13 +35,14 @@ _SYSTEM_PRIORITY = "system-"
 
 def volume(case: Case) -> Iterator[Finding]:
     """A PersistentVolume is a folder of a node, or its driver reads a Secret of another namespace."""
-    was = _volume(case.old) if case.old else {}
-    for text in _volume(case.obj):
+    granted = [each for grant in case.trees.config(case.obj.path).allow.volumes for each in grant.secrets]
+    was = _volume(case.old, granted) if case.old else {}
+    for text in _volume(case.obj, granted):
         if text not in was:
             yield "danger", text
 
 
-def _volume(obj: Obj) -> dict[str, None]:
+def _volume(obj: Obj, granted: Sequence[str]) -> dict[str, None]:
     spec = get_map(obj.data, "spec")
     found = [
         f"pods get the folder {value(get(spec, field, 'path'))} of a node"
@@ -53,7 +55,8 @@ def _volume(obj: Obj) -> dict[str, None]:
         namespace = get_text(reference, "namespace")
         if str(key).endswith("SecretRef") and namespace != claim:
             name = f"{namespace}/{get_text(reference, 'name')}"
-            found.append(f"driver {get_text(csi, 'driver')} uses Secret {name} of another namespace")
+            if not matches_glob(name, granted):
+                found.append(f"driver {get_text(csi, 'driver')} uses Secret {name} of another namespace")
     return dict.fromkeys(found)
 
 

@@ -9,6 +9,7 @@ from kaigen.diff.model import ABSENT, Json
 from kaigen.diff.objects import JsonMap, Obj, get, get_list, get_text
 from kaigen.diff.pods import PodTemplate, pod_templates
 from kaigen.diff.rules.case import Case, Finding
+from kaigen.diff.rules.rbac import describe, unsafe_rights
 from kaigen.diff.weaknesses import weaknesses
 from kaigen.kubernetes.pod_security import LEVELS
 
@@ -106,6 +107,14 @@ def account(case: Case) -> Iterator[Finding]:
                 "notice",
                 f"pods{where} run as service account {_account(template)} instead of {_account(old)}",
             )
+
+
+def account_rights(case: Case) -> Iterator[Finding]:
+    """Pods run as a ServiceAccount whose rights are not harmless."""
+    before = {_account(template) for template in pod_templates(case.old).values()}
+    for name in dict.fromkeys(_account(template) for template in pod_templates(case.new).values()):
+        if name not in before and (rights := unsafe_rights(name, case.place, case)):
+            yield "danger", f"pods run as service account {name}, which may: {describe(rights)}"
 
 
 def _account(template: PodTemplate) -> str:

@@ -8,6 +8,8 @@ from kaigen.diff.formatting import listing, value
 from kaigen.diff.model import ABSENT
 from kaigen.diff.objects import Obj, get, get_list, get_map, get_text
 from kaigen.diff.rules.case import Case, Finding, under
+from kaigen.diff.trees import is_own
+from kaigen.gitops.own_kinds import OWN_KINDS
 
 APPLICATION = "Application.argoproj.io"
 APPLICATION_SET = "ApplicationSet.argoproj.io"
@@ -25,7 +27,10 @@ _FINALIZER = "resources-finalizer.argocd.argoproj.io"
 def syncer_removed(case: Case) -> Iterator[Finding]:
     """An Application, ApplicationSet, Kustomization or HelmRelease was removed."""
     obj = case.obj
-    if obj.type == HELM_RELEASE:
+    folder = _removed_app(case)
+    if folder:
+        yield "notice", f"the objects of {folder} are deleted, as they are shown there"
+    elif obj.type == HELM_RELEASE:
         yield "danger", "the Helm release is uninstalled with all its objects, except those marked to keep"
     elif obj.type == APPLICATION_SET:
         if get(obj.data, "spec", "syncPolicy", "preserveResourcesOnDeletion") is True:
@@ -39,6 +44,23 @@ def syncer_removed(case: Case) -> Iterator[Finding]:
         yield "danger", "all its objects are deleted with it, except those marked to keep"
     else:
         yield "notice", "its objects are kept (no longer managed)"
+
+
+def _removed_app(case: Case) -> str:
+    """Return the folder that an object of kaigen's synced, if its files are removed too and so shown one by one."""
+    if not is_own(case.obj):
+        return ""
+    for keys in (("spec", "source", "path"), ("spec", "path"), ("spec", "chart", "spec", "chart")):
+        *_, namespace, app, form = ["", "", "", *get_text(case.obj.data, *keys).split("/")]
+        inner = f"{namespace}/{app}"
+        folder = f"{case.top}/{inner}" if case.top else inner
+        if (
+            form in ("manifests", "chart")
+            and case.trees.has_folder("old", f"{folder}/manifests")
+            and not case.trees.has_folder("new", folder)
+        ):
+            return inner
+    return ""
 
 
 def _deletes_with(obj: Obj) -> bool:
@@ -92,6 +114,27 @@ def sync_target(case: Case) -> Iterator[Finding]:
             )
 
 
+def verification(case: Case) -> Iterator[Finding]:
+    """What is synced need no longer be signed, or by others."""
+    old, new = case.pair
+    fields = (("spec", "verify"), ("spec", "signatureKeys"), ("spec", "sourceIntegrity"))
+    for keys in fields:
+        was, now = get(old.data, *keys), get(new.data, *keys)
+        if was not in (ABSENT, []) and was != now:
+            instead = "nothing" if now in (ABSENT, []) else value(now)
+            yield "danger", f"what is synced is verified with {instead} instead of {value(was)} ({keys[-1]})"
+
+
+def sync_account(case: Case) -> Iterator[Finding]:
+    """Argo CD or Flux applies as another account."""
+    old, new = case.pair
+    was, now = (get(side.data, "spec", "serviceAccountName") for side in (old, new))
+    if was != now:
+        who = "the account of the controller" if now is ABSENT else f"ServiceAccount {value(now)}"
+        before = "the account of the controller" if was is ABSENT else f"ServiceAccount {value(was)}"
+        yield "danger", f"applies as {who} instead of {before}"
+
+
 def sync_policy(case: Case) -> Iterator[Finding]:
     """Automatic sync, pruning or self-healing changed."""
     old, new = case.pair
@@ -140,12 +183,53 @@ def project(case: Case) -> Iterator[Finding]:
     before, after = _permissions(case.old), _permissions(case.new)
     more = [label for label in after if label not in before]
     less = [label for label in before if label not in after]
-    if more and case.old is not None:
-        yield "danger", f"project allows more: {listing(more, 5)}"
-    elif more:
-        yield "notice", f"project allows: {listing(more, 5)}"
+    grave = [label for label in more if not _is_own_permission(label, case)]
+    start = "project allows more" if case.old is not None else "project allows"
+    if grave:
+        yield "danger", f"{start}: {listing(grave, 5)}"
+    plain = [label for label in more if label not in grave]
+    if plain:
+        yield "notice", f"{start}{' also' if grave else ''}: {listing(plain, 5)}"
     if less and case.new is not None:
         yield "notice", f"project no longer allows: {listing(less, 5)}"
+
+
+_OWN_LABELS = frozenset(f"{kind}.{group} in namespaces".replace(". ", " ") for group, kind in OWN_KINDS)
+
+
+def _is_own_permission(label: str, case: Case) -> bool:
+    """Return whether a project of kaigen's may have a permission.
+
+    That is a kind that kaigen creates, a namespace of the tree, a source or an account that another project had, or the
+    PersistentVolumes and the Namespace of that namespace, which are judged themselves.
+    """
+    if not is_own(case.obj):
+        return False
+    others = [
+        each
+        for obj in case.trees.of_kind("old", "AppProject", case.top)
+        if is_own(obj)
+        for each in _permissions(obj)
+    ]
+    if label in _OWN_LABELS or label in others:
+        return True
+    if label in ("PersistentVolume cluster-wide", "Namespace cluster-wide"):
+        return True
+    if not label.startswith(("namespace ", "applies as ")):
+        return (
+            not others and label.startswith("source ") and case.trees.config(case.obj.path).gitops is not None
+        )
+    words = label.split()
+    place = words[1] if words[0] == "namespace" else words[-3]
+    folder = f"{case.top}/{place}" if case.top else place
+    start, end = label.split(f" {place} ", 1) if f" {place} " in label else (label, "")
+    usual = {each.partition(" ")[0] for each in others} or {start}
+    ends = {each.rpartition(" on ")[2] for each in others} or {end.removeprefix("on ")}
+    return (
+        case.trees.has_folder("new", folder)
+        and start.partition(" ")[0] in usual
+        and end.removeprefix("on ") in ends
+    )
 
 
 def _permissions(obj: Obj | None) -> list[str]:
@@ -156,6 +240,10 @@ def _permissions(obj: Obj | None) -> list[str]:
     for target in get_list(spec, "destinations"):
         cluster = get_text(target, "server") or get_text(target, "name")
         found.append(f"namespace {get_text(target, 'namespace') or '*'} on {cluster or '*'}")
+    for account in get_list(spec, "destinationServiceAccounts"):
+        who = get_text(account, "defaultServiceAccount")
+        place = get_text(account, "namespace") or "*"
+        found.append(f"applies as {who} in namespace {place} on {get_text(account, 'server') or '*'}")
     for field, label in (
         ("clusterResourceWhitelist", "cluster-wide"),
         ("namespaceResourceWhitelist", "in namespaces"),

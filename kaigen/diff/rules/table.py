@@ -12,15 +12,19 @@ from kaigen.diff.rules import (
     downloads,
     engines,
     immutable,
+    kinds,
     lifetimes,
     network,
+    policies,
     queues,
+    quotas,
     rbac,
     reach,
     scaling,
     security,
     storage,
     syncers,
+    volumes,
     workloads,
 )
 from kaigen.diff.rules.case import Case, Rule
@@ -84,11 +88,16 @@ RULES: tuple[Rule, ...] = (
     Rule("writable-root", _BOTH_SIDES, security.writable_root),
     Rule("token", _NEW_SIDE, security.token),
     Rule("account", _BOTH_SIDES, security.account),
+    Rule("account-rights", _NEW_SIDE, security.account_rights),
     Rule("namespace-level", _NEW_SIDE, security.namespace_level, _NAMESPACE),
     Rule("rules", _ANY, rbac.rules, rbac.ROLES),
     Rule("aggregated", _NEW_SIDE, rbac.aggregated, frozenset({f"ClusterRole{rbac.GROUP}"})),
     Rule("subjects", _ANY, rbac.subjects, rbac.BINDINGS),
     # What reaches beyond the namespace.
+    Rule("reach", _NEW_SIDE, kinds.reach),
+    Rule("field", _NEW_SIDE, kinds.fields, kinds.FIELD_TYPES),
+    Rule("csi-volume", _NEW_SIDE, volumes.csi),
+    Rule("quota", _CHANGED | _REPLACED | _REMOVED, quotas.quota, frozenset({quotas.QUOTA})),
     Rule("volume-reach", _NEW_SIDE, reach.volume, reach.VOLUME),
     Rule("default-priority", _NEW_SIDE, reach.priority, reach.PRIORITY),
     Rule("admission", _NEW_SIDE, reach.hooks, reach.HOOKS),
@@ -109,10 +118,11 @@ RULES: tuple[Rule, ...] = (
     Rule("service-selector", _BOTH_SIDES, network.service_selector, _SERVICE),
     Rule("route-hosts", _ANY, network.route_hosts, network.ROUTES | _SERVICE),
     Rule("route-backends", _BOTH_SIDES, network.route_backends, network.ROUTES),
-    Rule("policy-removed", _REMOVED, network.policy_removed, _POLICY),
-    Rule("policy-changed", _BOTH_SIDES, network.policy_changed, _POLICY),
-    Rule("policy-replaced", _REPLACED, network.policy_replaced, _POLICY),
-    Rule("policy-added", _ADDED, network.policy_added, _POLICY),
+    Rule("policy-removed", _REMOVED, policies.policy_removed, _POLICY),
+    Rule("policy-changed", _BOTH_SIDES, policies.policy_changed, _POLICY),
+    Rule("policy-replaced", _REPLACED, policies.policy_replaced, _POLICY),
+    Rule("policy-added", _ADDED, policies.policy_added, _POLICY),
+    Rule("policy-opens", _NEW_SIDE, policies.policy_opens, _POLICY),
     # Scaling.
     Rule("scaling-bounds", _BOTH_SIDES, scaling.bounds, scaling.TYPES),
     Rule("scaling-triggers", _BOTH_SIDES, scaling.triggers, scaling.TYPES),
@@ -128,6 +138,13 @@ RULES: tuple[Rule, ...] = (
     Rule("syncer-removed", _REMOVED, syncers.syncer_removed, _SYNCERS),
     Rule("sync-source", _BOTH_SIDES, syncers.sync_source, _SYNCERS | syncers.SOURCES),
     Rule("sync-target", _BOTH_SIDES, syncers.sync_target, _SYNCERS),
+    Rule("sync-account", _BOTH_SIDES, syncers.sync_account, _SYNCERS),
+    Rule(
+        "verification",
+        _BOTH_SIDES,
+        syncers.verification,
+        _SYNCERS | syncers.SOURCES | frozenset({syncers.PROJECT}),
+    ),
     Rule("sync-policy", _BOTH_SIDES, syncers.sync_policy, _SYNCERS),
     Rule("project", _ANY, syncers.project, frozenset({syncers.PROJECT})),
     Rule("sync-wave", _BOTH_SIDES, common.sync_wave),
@@ -140,6 +157,11 @@ RULES: tuple[Rule, ...] = (
         frozenset({"CustomResourceDefinition.apiextensions.k8s.io"}),
     ),
     Rule("api-version", _BOTH_SIDES, common.api_version),
+)
+
+DOUBTS: tuple[Rule, ...] = (
+    # Applied when no rule above finds a danger.
+    Rule("kind", _ANY, kinds.kind),
 )
 
 FALLBACKS: tuple[Rule, ...] = (
@@ -162,6 +184,10 @@ def effects_of(case: Case) -> tuple[Effect, ...]:
     found: dict[str, Effect] = {}
     for rule in _rules_for(case.obj.type):
         if case.status in rule.on:
+            for level, text in rule.apply(case):
+                found.setdefault(text, Effect(level, text, rule.name))
+    for rule in DOUBTS:
+        if case.status in rule.on and all(effect.level != "danger" for effect in found.values()):
             for level, text in rule.apply(case):
                 found.setdefault(text, Effect(level, text, rule.name))
     for rule in FALLBACKS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kaigen.compile.builders import frame
-from kaigen.diff.rules import FALLBACKS, RULES
+from kaigen.diff.rules import DOUBTS, FALLBACKS, RULES
 from kaigen.diff.rules.security import POD_SECURITY
 from tests.unit.diff.diff_cases import claim, difference, only_object, said
 from tests.unit.diff.rule_cases import (
@@ -15,6 +15,7 @@ from tests.unit.diff.rule_cases import (
     downloads,
     engines,
     immutable,
+    kinds,
     network,
     reach,
     scaling,
@@ -34,6 +35,7 @@ CASES = [
         engines,
         downloads,
         immutable,
+        kinds,
         network,
         reach,
         scaling,
@@ -54,7 +56,7 @@ def test_a_rule_reports_exactly_the_expected_effects(case: Case) -> None:
 
 def test_every_rule_has_a_case_in_which_it_speaks() -> None:
     spoken = {case.rule for case in CASES if case.expected}
-    assert spoken | {"passed-on"} == {rule.name for rule in (*RULES, *FALLBACKS)}
+    assert spoken | {"passed-on"} == {rule.name for rule in (*RULES, *DOUBTS, *FALLBACKS)}
 
 
 def test_what_the_compiler_marks_to_keep_is_known_to_be_kept() -> None:
@@ -69,7 +71,7 @@ def test_the_compiler_and_the_rules_mean_the_same_annotation() -> None:
 
 
 def test_names_of_rules_are_unique() -> None:
-    names = [rule.name for rule in (*RULES, *FALLBACKS)]
+    names = [rule.name for rule in (*RULES, *DOUBTS, *FALLBACKS)]
     assert len(names) == len(set(names))
 
 

@@ -7,6 +7,8 @@ from tests.unit.diff.rule_cases.objects import Case, crd, namespace, service
 
 WEB = deployment(replicas=2)
 
+BUDGET = obj("PodDisruptionBudget", "q", "policy/v1")
+
 CASES: list[Case] = [
     Case(
         "moved",
@@ -65,17 +67,17 @@ CASES: list[Case] = [
     Case(
         "updated",
         "a custom resource",
-        obj("Widget", "w", "example.org/v1", spec={"a": 1}),
-        obj("Widget", "w", "example.org/v1", spec={"a": 2}),
+        obj("ScaledObject", "w", "keda.sh/v1alpha1", spec={"pollingInterval": 1}),
+        obj("ScaledObject", "w", "keda.sh/v1alpha1", spec={"pollingInterval": 2}),
         [("info", "updated in place; its controller decides what happens next")],
     ),
     Case(
         "updated",
-        "a quota",
-        obj("ResourceQuota", "q", spec={"hard": {"cpu": 1}}),
-        obj("ResourceQuota", "q", spec={"hard": {"cpu": 2}}),
+        "a disruption budget",
+        obj("PodDisruptionBudget", "q", "policy/v1", spec={"unhealthyPodEvictionPolicy": "AlwaysAllow"}),
+        obj("PodDisruptionBudget", "q", "policy/v1", spec={}),
         [("info", "updated in place")],
     ),
-    Case("created", "a quota", None, obj("ResourceQuota", "q"), [("info", "is created")]),
-    Case("deleted", "a quota", obj("ResourceQuota", "q"), None, [("info", "is deleted")]),
+    Case("created", "a disruption budget", None, BUDGET, [("info", "is created")]),
+    Case("deleted", "a disruption budget", BUDGET, None, [("info", "is deleted")]),
 ]

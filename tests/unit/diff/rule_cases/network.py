@@ -179,7 +179,7 @@ CASES: list[Case] = [
         "a policy",
         None,
         policy(podSelector={"matchExpressions": [{"key": "a", "operator": "Exists"}]}, egress=[{}]),
-        [("notice", "restricts ingress and egress of its pods")],
+        [("notice", "restricts ingress and egress of its pods and allows egress to anywhere on every port")],
     ),
     Case(
         "policy-replaced",

@@ -202,7 +202,7 @@ CASES: list[Case] = [
         "a named object instead of all",
         role(grant(["configmaps"], ["get"], resourceNames=["a"])),
         role(grant(["configmaps"], ["get"], resourceNames=["a", "b"])),
-        [("danger", "may now: get configmaps b")],
+        [("notice", "may now: get configmaps b")],
     ),
     Case(
         "rules",
@@ -236,6 +236,14 @@ CASES: list[Case] = [
         binding("a"),
         binding("a", "b"),
         [("notice", "gives Role r in namespace team-a to ServiceAccount team-a/b")],
+        (role(grant(["pods"], ["list"])),),
+    ),
+    Case(
+        "subjects",
+        "one more, to a Role that is not in the tree",
+        binding("a"),
+        binding("a", "b"),
+        [("danger", "gives Role r in namespace team-a to ServiceAccount team-a/b")],
     ),
     Case(
         "subjects",

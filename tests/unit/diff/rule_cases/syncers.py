@@ -135,7 +135,7 @@ CASES: list[Case] = [
         "a new one",
         None,
         project("a"),
-        [("notice", "project allows: namespace a on https://k and Job.batch in namespaces")],
+        [("danger", "project allows: namespace a on https://k and Job.batch in namespaces")],
     ),
     Case(
         "sync-wave",

@@ -1,0 +1,249 @@
+"""Rules for network policies: what they restrict, and what they allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import IPv4Network, IPv6Network, ip_network
+
+from kaigen.diff.formatting import clip, listing, value
+from kaigen.diff.model import ABSENT, Json
+from kaigen.diff.objects import JsonMap, Obj, get, get_list, get_map, get_text
+from kaigen.diff.pods import pod_templates
+from kaigen.diff.rules.case import Case, Finding
+from kaigen.diff.tree import locate
+from kaigen.diff.trees import Side, is_own
+
+_DIRECTIONS = (("ingress", "from"), ("egress", "to"))
+
+
+def policy_removed(case: Case) -> Iterator[Finding]:
+    """A NetworkPolicy was removed."""
+    if not _has_pods(case):
+        yield "info", "is deleted together with its pods"
+        return
+    directions = listing(direction for direction in ("ingress", "egress") if _governs(case.obj, direction))
+    yield (
+        "danger",
+        f"no longer restricts {directions or 'traffic'} of {_selected(case.obj)}: traffic that no other "
+        "policy restricts is allowed",
+    )
+
+
+def _has_pods(case: Case) -> bool:
+    """Return whether the new tree has pods that a policy selected: in its app, or in the whole namespace."""
+    if get_map(case.obj.data, "spec", "podSelector"):
+        return any(pod_templates(sibling) for sibling in case.siblings())
+    folder = f"{case.top}/{case.place}" if case.top else case.place
+    return case.trees.has_folder("new", folder) or any(pod_templates(each) for each in case.siblings())
+
+
+def policy_changed(case: Case) -> Iterator[Finding]:
+    """A NetworkPolicy allows more or less."""
+    old, new = case.pair
+    if get(old.data, "spec", "podSelector") != get(new.data, "spec", "podSelector"):
+        yield "danger", f"network policy no longer applies to {_selected(old)}, but to {_selected(new)}"
+    for direction, peers in _DIRECTIONS:
+        before, after = _governs(old, direction), _governs(new, direction)
+        if before and not after:
+            yield "danger", f"{direction} is no longer restricted"
+        elif after and not before:
+            yield "notice", f"{direction} is now restricted"
+        elif after:
+            was, now = get_list(old.data, "spec", direction), get_list(new.data, "spec", direction)
+            more = [rule for rule in now if not any(_allows(wide, rule, peers) for wide in was)]
+            less = [rule for rule in was if not any(_allows(wide, rule, peers) for wide in now)]
+            if more:
+                yield "danger", f"allows more: {direction} {_describe(more, peers)}"
+            if less:
+                yield "notice", f"allows less: no {direction} {_describe(less, peers)}"
+
+
+def policy_replaced(case: Case) -> Iterator[Finding]:
+    """A NetworkPolicy has another name and the same rules, as that of a changed run has."""
+    old, new = case.pair
+    if get(old.data, "spec") == get(new.data, "spec"):
+        yield "info", f"{new} replaces {old} with the same rules"
+
+
+def policy_added(case: Case) -> Iterator[Finding]:
+    """A NetworkPolicy was added."""
+    directions = [direction for direction, _ in _DIRECTIONS if _governs(case.obj, direction)]
+    allowed = [
+        f"{direction} {_describe(rules, peers)}"
+        for direction, peers in _DIRECTIONS
+        if (rules := get_list(case.obj.data, "spec", direction)) and direction in directions
+    ]
+    text = f"restricts {listing(directions)} of {_selected(case.obj)}"
+    yield "notice", f"{text} and allows {'; '.join(allowed)}" if allowed else text
+
+
+def policy_opens(case: Case) -> Iterator[Finding]:
+    """A new NetworkPolicy allows what others deny, or a policy allows addresses of the node or the cloud."""
+    if is_own(case.obj):
+        return
+    for direction, peers in _DIRECTIONS:
+        rules = get_list(case.obj.data, "spec", direction) if _governs(case.obj, direction) else []
+        local = sorted({text for rule in rules for text in _cidrs(rule, peers) if is_local(text)})
+        local = [text for text in local if text not in _had(case, direction, peers)] if local else []
+        if local:
+            yield (
+                "danger",
+                f"allows {direction} {peers} {listing(local)}: addresses of the node or of the cloud",
+            )
+        if case.status == "added":
+            more = [rule for rule in rules if _is_open(rule, peers) or _reaches_others(case, direction)]
+            if more and _restricting(case, direction):
+                what = _describe(more, peers)
+                yield (
+                    "danger",
+                    f"allows {direction} of {_selected(case.obj)} that other policies may deny: {what}",
+                )
+
+
+_LOCAL = ("127.0.0.0/8", "169.254.0.0/16", "0.0.0.0/32", "::1/128", "fe80::/10", "fd00:ec2::/32")
+"""Loopback, link-local, and the metadata of Amazon EC2 over IPv6 (sources: RFC 6890; EC2 user guide, IMDS)."""
+
+
+def is_local(text: str) -> bool:
+    """Return whether all addresses of a range are of the node itself or of the link, as that of a cloud's metadata."""
+    try:
+        found = ip_network(text, strict=False)
+    except ValueError:
+        return False
+    if isinstance(found, IPv6Network):
+        mapped = found.network_address.ipv4_mapped
+        if mapped is not None and found.prefixlen >= 96:
+            return is_local(f"{mapped}/{found.prefixlen - 96}")
+    return any(_contains(each, found) for each in map(ip_network, _LOCAL))
+
+
+def _contains(whole: IPv4Network | IPv6Network, part: IPv4Network | IPv6Network) -> bool:
+    return (
+        whole.version == part.version and whole.prefixlen <= part.prefixlen and part.network_address in whole
+    )
+
+
+def _cidrs(rule: Json, peers: str) -> list[str]:
+    return [text for peer in get_list(rule, peers) if (text := get_text(peer, "ipBlock", "cidr"))]
+
+
+def _had(case: Case, direction: str, peers: str) -> set[str]:
+    """Return the ranges that policies of the namespace allowed before."""
+    return {
+        text
+        for obj in _policies("old", case)
+        for rule in get_list(obj.data, "spec", direction)
+        for text in _cidrs(rule, peers)
+    }
+
+
+def _is_open(rule: Json, peers: str) -> bool:
+    """Return whether a rule limits neither ports nor peers."""
+    if get_list(rule, "ports"):
+        return False
+    named = get_list(rule, peers)
+    wide = [text for text in _cidrs(rule, peers) if text.endswith("/0")]
+    every = [
+        each for each in named if get(each, "namespaceSelector") == {} and not get_map(each, "podSelector")
+    ]
+    return not named or bool(wide or every)
+
+
+def _reaches_others(case: Case, direction: str) -> bool:
+    """Return whether a policy selects all pods of the namespace, or those of a policy of another app."""
+    if not get_map(case.obj.data, "spec", "podSelector", "matchLabels"):
+        return True
+    folder = locate(case.obj.path).app
+    return any(
+        locate(other.path).app != folder and get_map(other.data, "spec", "podSelector")
+        for other in _restricting(case, direction)
+    )
+
+
+def _restricting(case: Case, direction: str) -> list[Obj]:
+    """Return the other policies of the new tree that restrict pods which a policy selects."""
+    mine = get_map(case.obj.data, "spec", "podSelector")
+    return [
+        other
+        for other in _policies("new", case)
+        if (other.path, other.name) != (case.obj.path, case.obj.name)
+        and _governs(other, direction)
+        and _may_share(mine, get_map(other.data, "spec", "podSelector"))
+    ]
+
+
+def _policies(side: Side, case: Case) -> list[Obj]:
+    return [
+        obj
+        for obj in case.trees.of_kind(side, "NetworkPolicy", case.top)
+        if (obj.namespace or locate(obj.path).app.namespace) == case.place
+    ]
+
+
+def _may_share(left: JsonMap, right: JsonMap) -> bool:
+    """Return whether two selectors may select the same pod."""
+    one, other = get_map(left, "matchLabels"), get_map(right, "matchLabels")
+    return all(other.get(key, item) == item for key, item in one.items())
+
+
+def _governs(policy: Obj, direction: str) -> bool:
+    """Return whether the policy restricts a direction; without `policyTypes`, egress only if it has rules."""
+    types = get(policy.data, "spec", "policyTypes")
+    if isinstance(types, list) and types:
+        return direction.capitalize() in types
+    return direction == "ingress" or bool(get_list(policy.data, "spec", "egress"))
+
+
+def _selected(policy: Obj) -> str:
+    labels = get_map(policy.data, "spec", "podSelector", "matchLabels")
+    if labels:
+        return f"pods with {_labels(labels)}"
+    return "its pods" if get_map(policy.data, "spec", "podSelector") else "all pods of the namespace"
+
+
+def _allows(wide: Json, narrow: Json, peers: str) -> bool:
+    """Return whether the wide rule allows everything that the narrow rule allows."""
+    for field in (peers, "ports"):
+        allowed, requested = get_list(wide, field), get_list(narrow, field)
+        if allowed and (not requested or any(item not in allowed for item in requested)):
+            return False
+    return True
+
+
+def _describe(rules: list[Json], peers: str) -> str:
+    parts = []
+    for rule in rules:
+        who = listing((_peer(item) for item in get_list(rule, peers)), 2) or "anywhere"
+        ports = listing((_port(item) for item in get_list(rule, "ports")), 3) or "every port"
+        parts.append(f"{peers} {who} on {ports}")
+    return listing(parts, 2)
+
+
+def _peer(peer: Json) -> str:
+    block = get_map(peer, "ipBlock")
+    if block:
+        excluded = listing((str(item) for item in get_list(block, "except")), 2)
+        return get_text(block, "cidr") + (f" without {excluded}" if excluded else "")
+    parts = []
+    for field, noun in (("namespaceSelector", "namespaces"), ("podSelector", "pods")):
+        selector = get(peer, field)
+        if selector is not ABSENT:
+            labels = get_map(selector, "matchLabels")
+            parts.append(
+                f"{noun} with {_labels(labels)}"
+                if labels
+                else f"all {noun}"
+                if not selector
+                else f"some {noun}"
+            )
+    return clip(" and ".join(parts), 80) or "anywhere"
+
+
+def _port(port: Json) -> str:
+    end, protocol = get_text(port, "endPort"), get_text(port, "protocol")
+    number = get_text(port, "port") or "any"
+    return f"port {number}{f'-{end}' if end else ''}{f'/{protocol}' if protocol not in ('', 'TCP') else ''}"
+
+
+def _labels(labels: JsonMap) -> str:
+    return listing((f"{key}={value(item)}" for key, item in labels.items()), 3) or "none"
