@@ -35,25 +35,28 @@ class Trees:
     ) -> None:
         self._files: dict[Side, Mapping[str, bytes]] = {"old": old or {}, "new": new or {}}
         self._settings = settings or {}
-        self._found: dict[tuple[Side, str], list[Obj]] = {}
+        self._found: dict[tuple[Side, str, str], list[Obj]] = {}
         self._read: dict[tuple[str, bytes], list[Obj]] = {}
 
-    def of_kind(self, side: Side, kind: str, top: str) -> list[Obj]:
+    def of_kind(self, side: Side, kind: str, top: str, word: str = "") -> list[Obj]:
         """Return the objects of a kind in the tree of one environment.
 
         Args:
             side: which tree.
             kind: the kind, without its group.
             top: folder of the environment, as `top_of` returns it.
+            word: a name or a namespace; files without it, in their path or content, are not read.
         """
-        key = (side, kind)
+        key = (side, kind, word)
         if key not in self._found:
-            self._found[key] = [obj for obj in self._objects(side, kind.encode()) if obj.kind == kind]
+            self._found[key] = [obj for obj in self._objects(side, kind, word) if obj.kind == kind]
         return [obj for obj in self._found[key] if top_of(obj.path) == top]
 
-    def _objects(self, side: Side, word: bytes) -> Iterator[Obj]:
+    def _objects(self, side: Side, kind: str, word: str) -> Iterator[Obj]:
+        kind_bytes, word_bytes = kind.encode(), word.encode("utf-8", "replace")
         for path, data in self._files[side].items():
-            if word in data and locate(path).role == "object":
+            has_words = kind_bytes in data and (word in path or word_bytes in data)
+            if has_words and locate(path).role == "object":
                 if (path, data) not in self._read:
                     found = read_objects(path, data)
                     self._read[path, data] = [] if isinstance(found, Unreadable) else found

@@ -175,7 +175,7 @@ def _restricting(case: Case, direction: str) -> list[Obj]:
 def _policies(side: Side, case: Case) -> list[Obj]:
     return [
         obj
-        for obj in case.trees.of_kind(side, "NetworkPolicy", case.top)
+        for obj in case.trees.of_kind(side, "NetworkPolicy", case.top, case.place)
         if (obj.namespace or locate(obj.path).app.namespace) == case.place
     ]
 

@@ -124,7 +124,7 @@ def unsafe_rights(account: str, place: str, case: Case) -> list[Grant]:
         case: the case whose trees are read.
     """
     found: set[Grant] = set()
-    for binding in case.trees.of_kind("new", "RoleBinding", case.top):
+    for binding in case.trees.of_kind("new", "RoleBinding", case.top, account):
         named = f"ServiceAccount {place}/{account}"
         if _place(binding) == place and named in _subjects(binding, _place(binding)):
             role = _role_of(binding, case)
@@ -149,7 +149,7 @@ def _role_of(binding: Obj, case: Case) -> Obj | None:
 
 def _find_role(name: str, place: str, case: Case) -> Obj | None:
     """Return a Role of the new tree."""
-    roles = case.trees.of_kind("new", "Role", case.top)
+    roles = case.trees.of_kind("new", "Role", case.top, name)
     return next((role for role in roles if role.name == name and _place(role) == place), None)
 
 

@@ -94,6 +94,7 @@ RULES: tuple[Rule, ...] = (
     Rule("aggregated", _NEW_SIDE, rbac.aggregated, frozenset({f"ClusterRole{rbac.GROUP}"})),
     Rule("subjects", _ANY, rbac.subjects, rbac.BINDINGS),
     # What reaches beyond the namespace.
+    Rule("duplicate", _ADDED, kinds.duplicate),
     Rule("reach", _NEW_SIDE, kinds.reach),
     Rule("field", _NEW_SIDE, kinds.fields, kinds.FIELD_TYPES),
     Rule("csi-volume", _NEW_SIDE, volumes.csi),

@@ -432,7 +432,7 @@ def applied(name: str, *changes: tuple[str, str], folder: str = "_argocd/apps") 
     for old, new in changes:
         assert old in text
         text = text.replace(old, new)
-    config_map = loaded("{apiVersion: v1, kind: ConfigMap}")
+    config_map = loaded(f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}}}")
     return {**tree(config_map, folder=f"ml/{name}"), f"{folder}/ml.{name}.yaml": text.encode()}
 
 
@@ -625,10 +625,10 @@ OPEN = {
 @pytest.mark.parametrize("what", OPEN)
 def test_a_policy_that_opens_what_others_deny_is_a_danger(what: str) -> None:
     selector, rules, is_danger = OPEN[what]
-    base = {
-        **tree(loaded(DENY), folder="ml/_tenant"),
-        **tree(loaded(POLICY.replace("SELECTOR", OTHER).replace("RULES", "ingress: []")), folder="ml/chat"),
-    }
+    chat = (
+        POLICY.replace("SELECTOR", OTHER).replace("RULES", "ingress: []").replace("name: p}", "name: chat}")
+    )
+    base = {**tree(loaded(DENY), folder="ml/_tenant"), **tree(loaded(chat), folder="ml/chat")}
     policy = tree(loaded(POLICY.replace("SELECTOR", selector).replace("RULES", rules)))
     assert bool(dangers(base, {**base, **policy})) == is_danger
 
@@ -637,9 +637,10 @@ def test_a_policy_with_the_name_of_the_tenancy_is_a_danger() -> None:
     base = tree(loaded(DENY), folder="ml/_tenant")
     text = POLICY.replace("SELECTOR", "{}").replace("RULES", "ingress: [{}], egress: [{}]")
     policy = loaded(text.replace("name: p", "name: default-deny"))
-    (first, *_) = dangers(base, {**base, **tree(policy)})
-    assert "all pods of the namespace" in first
-    assert "anywhere on every port" in first
+    duplicate, ingress, egress = dangers(base, {**base, **tree(policy)})
+    assert "from anywhere on every port" in ingress
+    assert "to anywhere on every port" in egress
+    assert "one of the two replaces the other" in duplicate
 
 
 def test_the_text_of_a_new_policy_has_what_it_allows() -> None:

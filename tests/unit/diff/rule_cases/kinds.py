@@ -73,6 +73,14 @@ CASES: list[Case] = [
     Case("kind", "a harmless kind", None, obj("ConfigMap", "c"), []),
     Case("kind", "a kind that another rule judges", None, role(grant(["secrets"], ["get"])), []),
     Case(
+        "duplicate",
+        "an object that another file has",
+        None,
+        account(a="b"),
+        [("danger", "is also in team-a/app/manifests/1-object.yaml: one of the two replaces the other")],
+        (account(),),
+    ),
+    Case(
         "reach",
         "a role of the cloud",
         account(),
