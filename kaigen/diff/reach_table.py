@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from typing import cast
 
 from kaigen.catalog import controllers
+from kaigen.catalog.profiles import profile_names
 from kaigen.config.settings import Config
 from kaigen.config.tenant_settings import Tenant, tenant_of_namespace
+from kaigen.config.tenants import profile_classes
 from kaigen.diff.formatting import value
 from kaigen.diff.model import Absent, Json
 from kaigen.diff.objects import Obj, get
@@ -16,7 +18,7 @@ from kaigen.kubernetes.manifest import Object, Path
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():
-    from kaigen.check import tenants
+    from kaigen.tenancy import violations
 
 _NAME = "x"
 _START = f"tenant `{_NAME}` is not granted "
@@ -53,7 +55,7 @@ def reached(obj: Obj, namespace: str, config: Config) -> Iterator[str]:
         config: kaigen.yaml.
     """
     body = cast("Object", obj.data)
-    for problem in tenants.violations(body, namespace, _grants(namespace, config)):
+    for problem in violations.violations(body, namespace, _grants(namespace, config)):
         if problem.path[:2] == ("metadata", "namespace") or _ELSEWHERE & set(problem.path):
             continue
         what = problem.message.removeprefix(_START).replace("`", "")
@@ -78,6 +80,8 @@ def _grants(namespace: str, config: Config) -> Tenant:
     given = dict(owner.grants) if owner else {}
     for field in _JUDGED_ELSEWHERE:
         given[field] = ("*",)
+    known = (name for profile in profile_names() for name in profile_classes(profile))
+    given["classes"] = (*given.get("classes", ()), *known, "GatewayClass/*", "IngressClass/*")
     given["services"] = (*given.get("services", ()), "LoadBalancer", "NodePort")
     common = (*config.labels.items(), *config.annotations.items())
     given["annotations"] = (

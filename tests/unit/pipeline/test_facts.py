@@ -88,8 +88,8 @@ def test_the_content_may_be_in_the_spec(tmp_path: Path) -> None:
     ("name", "message"),
     [
         ("none.json", "no such file or directory"),
-        ("folder.json", "is not a file"),
-        ("pipe.json", "is not a file"),
+        ("folder.json", "is a directory"),
+        ("pipe.json", "not a regular file"),
         ("link.json", "is outside of the repository"),
         ("../../outside.json", "is outside of the repository"),
         ("/etc/hostname.json", "is outside of the repository"),

@@ -88,7 +88,8 @@ CASES: list[Case] = [
         [
             (
                 "danger",
-                f"reaches outside its namespace: the annotation eks.amazonaws.com/role-arn: {ROLE_ARN}",
+                "reaches outside its namespace: the annotation eks.amazonaws.com/role-arn, which webhooks for cloud "
+                f"identities obey: {ROLE_ARN}",
             )
         ],
     ),
@@ -96,8 +97,15 @@ CASES: list[Case] = [
         "reach",
         "the same as before",
         account(**{"eks.amazonaws.com/role-arn": ROLE_ARN}),
-        account(**{"eks.amazonaws.com/role-arn": ROLE_ARN, "example.com/a": "b"}),
+        account(**{"eks.amazonaws.com/role-arn": ROLE_ARN, "a": "b"}),
         [],
+    ),
+    Case(
+        "reach",
+        "an annotation of which kaigen does not know who obeys it",
+        account(),
+        account(**{"example.com/a": "b"}),
+        [("danger", "reaches outside its namespace: the annotation example.com/a: b")],
     ),
     Case(
         "field",
