@@ -62,6 +62,9 @@ def parser() -> argparse.ArgumentParser:
     serve = commands.add_parser("serve", help="serve the API of OpenAI in front of dllama-api")
     serve.add_argument("--host", default="0.0.0.0", help="address to listen on")
     serve.add_argument("--port", type=int, default=8000, help="port to listen on")
+    serve.add_argument(
+        "--probe-port", type=int, metavar="PORT", help="port for /health and /ready alone, for probes"
+    )
     serve.add_argument("--upstream-port", type=int, default=9991, help="port of dllama-api in this pod")
     serve.add_argument(
         "--model-name", action="append", required=True, metavar="NAME", help="name of the model; repeatable"
@@ -115,7 +118,7 @@ async def _serve(given: argparse.Namespace) -> int:
     )
     try:
         await Server(options, upstream, turns, metrics).serve(
-            given.host, given.port, stop, given.drain_timeout
+            given.host, given.port, stop, given.drain_timeout, probe_port=given.probe_port
         )
     except OSError as error:
         say(f"error: {error}")

@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hmac
+import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import h11
 
 from kaigen_ringproxy.answers import answer, chunk, error_body, models
 from kaigen_ringproxy.checks import Chat, Refused, checked
+from kaigen_ringproxy.client import Client, Gone
 from kaigen_ringproxy.metrics import Metrics
+from kaigen_ringproxy.places import Bodies, Places, Rank
 from kaigen_ringproxy.text import say
 from kaigen_ringproxy.turns import Turns
 from kaigen_ringproxy.upstream import Broken, Upstream
 
-_CHUNK = 65536
-_HEAD_BYTES = 32768
 _CHAT = "/v1/chat/completions"
 _JSON = "application/json"
-_PATHS = {_CHAT: "POST", "/v1/models": "GET", "/health": "GET", "/ready": "GET", "/metrics": "GET"}
-
-
-class Gone(Exception):
-    """The client closed the connection."""
+_PROBES = {"/health": "GET", "/ready": "GET"}
+_PATHS = {_CHAT: "POST", "/v1/models": "GET", **_PROBES, "/metrics": "GET"}
+_GUARDED = "/v1/"
+"""Start of the paths that need the key. Nothing else takes a body."""
+_PROBE_CONNECTIONS = 16
+"""Connections at the port of probes at the same time. The kubelet needs two."""
+_BACKLOG = 1024
+"""Connections that wait until they are accepted."""
+_RECEIVE_BUFFER = 32768
+"""Bytes that the kernel keeps of what a connection has not read: they count as memory of the container."""
+_STREAM_BUFFER = 8192
+"""Half of the bytes of a connection that are kept before no more are received."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,139 +47,44 @@ class Options:
         context: longest context of the model, in tokens.
         key_file: file with the API key; None for none.
         body: most bytes of a request's body.
-        connections: most connections at the same time. A new one takes the place of the one that has idled for the
-            longest.
+        bodies: most bytes of all bodies that are not complete. The oldest is refused for a new one.
+        connections: most connections at the same time. A new one takes the place of one without a whole request.
         deadline: seconds that a chat may take, with the time in the queue.
         head_seconds: seconds that a client has for the first byte, for the headers, and again for the body.
         idle_seconds: seconds that a connection stays open after a request: longer than proxies keep it.
         read_seconds: seconds in which a client must read something of what waits for it.
         linger_seconds: seconds in which a client may still send a request that was refused.
+        pause_seconds: seconds between the answers to two requests of a connection that were sent together, in which
+            others are answered.
     """
 
     names: Sequence[str]
     context: int
     key_file: Path | None = None
     body: int = 1 << 20
+    bodies: int = 16 << 20
     connections: int = 256
     deadline: float = 1800.0
     head_seconds: float = 30.0
     idle_seconds: float = 620.0
     read_seconds: float = 60.0
     linger_seconds: float = 5.0
+    pause_seconds: float = 0.1
 
 
-class Client:
-    """One connection of a client."""
+@dataclass(frozen=True, slots=True)
+class Door:
+    """A port, and who is connected to it.
 
-    def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, read_seconds: float
-    ) -> None:
-        self.http = h11.Connection(h11.SERVER, max_incomplete_event_size=_HEAD_BYTES)
-        self._reader = reader
-        self._writer = writer
-        self._read_seconds = read_seconds
-        # Wait for all that the client has not read: by default, only for what exceeds 64 KiB.
-        writer.transport.set_write_buffer_limits(high=0)
+    Attributes:
+        paths: the methods by paths.
+        places: the connections.
+        clients: the clients by connection.
+    """
 
-    async def event(self) -> Any:
-        """Return the next event of the connection.
-
-        Raises:
-            Gone: it was closed.
-            h11.RemoteProtocolError: the client does not send HTTP.
-        """
-        while (event := self.http.next_event()) is h11.NEED_DATA:
-            if self.http.they_are_waiting_for_100_continue:
-                await self.send(h11.InformationalResponse(status_code=100, headers=[]))
-            self.http.receive_data(await self._read())
-        if isinstance(event, h11.ConnectionClosed):
-            raise Gone
-        return event
-
-    async def _read(self) -> bytes:
-        try:
-            return await self._reader.read(_CHUNK)
-        except OSError:
-            raise Gone from None
-
-    async def first_byte(self) -> None:
-        """Wait until the client sends something.
-
-        Raises:
-            Gone: it closed the connection.
-        """
-        if self.http.trailing_data[0]:
-            return
-        data = await self._read()
-        if not data:
-            raise Gone
-        self.http.receive_data(data)
-
-    async def left(self) -> None:
-        """Wait until the client closes the connection, or sends too much; a request that it sends is kept."""
-        size = 0
-        with contextlib.suppress(Gone):
-            while size <= _HEAD_BYTES and (data := await self._read()):
-                self.http.receive_data(data)
-                size += len(data)
-
-    async def send(self, event: Any) -> None:
-        """Send a part of an answer.
-
-        Raises:
-            Gone: the client closed the connection, or does not read.
-        """
-        data = self.http.send(event)
-        if not data:
-            return
-        try:
-            self._writer.write(data)
-            while not await self._is_read():
-                pass
-        except OSError:
-            raise Gone from None
-
-    async def _is_read(self) -> bool:
-        """Wait until the client has read everything; returns False if it has read only a part of it in time.
-
-        Raises:
-            Gone: it has read nothing.
-        """
-        transport = self._writer.transport
-        before = transport.get_write_buffer_size()
-        try:
-            async with asyncio.timeout(self._read_seconds):
-                await self._writer.drain()
-        except TimeoutError:
-            if transport.get_write_buffer_size() < before:
-                return False
-            transport.abort()
-            raise Gone from None
-        return True
-
-    async def discard(self, most: int, seconds: float) -> None:
-        """End the answer, and read what the client still sends, so that it gets the answer before the end.
-
-        Args:
-            most: most bytes to read.
-            seconds: longest time to read.
-        """
-        with contextlib.suppress(Gone, OSError, TimeoutError):
-            self._writer.write_eof()
-            async with asyncio.timeout(seconds):
-                while most > 0 and (data := await self._read()):
-                    most -= len(data)
-
-    async def close(self) -> None:
-        """Close the connection."""
-        self._writer.close()
-        try:
-            async with asyncio.timeout(self._read_seconds):
-                await self._writer.wait_closed()
-        except TimeoutError:
-            self._writer.transport.abort()
-        except OSError:
-            pass
+    paths: Mapping[str, str]
+    places: Places[asyncio.Task[None]]
+    clients: dict[asyncio.Task[None], Client] = field(default_factory=dict)
 
 
 class Server:
@@ -185,9 +96,10 @@ class Server:
         self._turns = turns
         self._metrics = metrics
         self._draining = False
-        self._open: set[asyncio.Task[None]] = set()
-        # The one that has idled for the longest is first.
-        self._idle: dict[asyncio.Task[None], None] = {}
+        self._public = Door(_PATHS, Places(options.connections))
+        self._probes = Door(_PROBES, Places(_PROBE_CONNECTIONS))
+        self._bodies: Bodies[asyncio.Timeout] = Bodies(options.bodies)
+        self._idle: set[asyncio.Task[None]] = set()
         self._abandoned: set[asyncio.Task[None]] = set()
 
     async def serve(
@@ -197,6 +109,7 @@ class Server:
         stop: asyncio.Event,
         drain: float,
         listening: Callable[[int], None] = lambda port: say(f"listening on port {port}"),
+        probe_port: int | None = None,
     ) -> None:
         """Serve until `stop` is set, then finish the requests in flight.
 
@@ -205,65 +118,84 @@ class Server:
             port: port to listen on.
             stop: ends the server.
             drain: longest time to finish requests, in seconds.
-            listening: is called with the port.
+            listening: is called with the port, and then with that of probes if there is one.
+            probe_port: port for probes alone, whatever clients do at the other; None for none.
         """
-        server = await asyncio.start_server(self._connected, host, port)
+        servers = [await self._listen(host, port, self._public)]
+        if probe_port is not None:
+            servers.append(await self._listen(host, probe_port, self._probes))
         watch = asyncio.create_task(self._turns.watch(2.0))
-        listening(server.sockets[0].getsockname()[1])
+        for server in servers:
+            listening(server.sockets[0].getsockname()[1])
         await stop.wait()
         self._draining = True
-        server.close()
-        pending = (self._open - self._idle.keys()) | self._abandoned
-        while self._close_idle():
-            pass
+        for server in servers:
+            server.close()
+        pending = (self._public.clients.keys() - self._idle) | self._abandoned
+        for task in self._idle:
+            task.cancel()
         if pending:
             say(f"finishing {len(pending)} requests")
             await asyncio.wait(pending, timeout=drain)
+        for client in (*self._public.clients.values(), *self._probes.clients.values()):
+            client.abort()
         watch.cancel()
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _listen(self, host: str, port: int, door: Door) -> asyncio.Server:
+        async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await self._connected(Client(reader, writer, self._options.read_seconds), door)
+
+        server = await asyncio.start_server(
+            connected, host, port, limit=_STREAM_BUFFER, backlog=_BACKLOG, start_serving=False
+        )
+        for each in server.sockets:
+            # Connections inherit it.
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
+        await server.start_serving()
+        return server
+
+    async def _connected(self, client: Client, door: Door) -> None:
         task = asyncio.current_task()
         assert task is not None
-        client = Client(reader, writer, self._options.read_seconds)
-        self._open.add(task)
-        self._metrics.set("connections", len(self._open))
+
+        def close(displaced: asyncio.Task[None]) -> None:
+            door.clients[displaced].abort()
+            displaced.cancel()
+
+        door.clients[task] = client
         try:
-            if len(self._open) <= self._options.connections or self._close_idle():
-                await self._requests(client, task)
+            if door.places.enter(task, close):
+                self._metrics.set("connections", len(self._public.clients))
+                await self._requests(client, door, task)
         except (Gone, TimeoutError, asyncio.CancelledError, h11.ProtocolError):
             pass
         finally:
-            self._idle.pop(task, None)
+            self._idle.discard(task)
             try:
                 await client.close()
             finally:
-                self._open.discard(task)
-                self._metrics.set("connections", len(self._open))
+                door.places.leave(task)
+                del door.clients[task]
+                self._metrics.set("connections", len(self._public.clients))
 
-    def _close_idle(self) -> bool:
-        """Close the connection that has idled for the longest; returns whether there was one."""
-        task = next(iter(self._idle), None)
-        if task is None:
-            return False
-        del self._idle[task]
-        task.cancel()
-        return True
-
-    async def _requests(self, client: Client, task: asyncio.Task[None]) -> None:
+    async def _requests(self, client: Client, door: Door, task: asyncio.Task[None]) -> None:
         """Answer the requests of one connection, one after the other."""
         seconds = self._options.head_seconds
         while not self._draining:
-            self._idle[task] = None
+            self._idle.add(task)
             async with asyncio.timeout(seconds):
                 await client.first_byte()
-            del self._idle[task]
+            self._idle.discard(task)
             seconds = self._options.idle_seconds
-            await self._request(client)
+            await self._request(client, door, task)
             if client.http.our_state is not h11.DONE or client.http.their_state is not h11.DONE:
                 return
             client.http.start_next_cycle()
+            door.places.rest(task)
+            if client.http.trailing_data[0]:
+                await asyncio.sleep(self._options.pause_seconds)
 
-    async def _request(self, client: Client) -> None:
+    async def _request(self, client: Client, door: Door, task: asyncio.Task[None]) -> None:
         start, path, status = time.monotonic(), "invalid", 400
         try:
             async with asyncio.timeout(self._options.head_seconds):
@@ -271,13 +203,16 @@ class Server:
             if not isinstance(request, h11.Request):
                 raise Gone
             target = request.target.decode("ascii", "replace").partition("?")[0]
-            self._check_path(request, target)
+            self._check_path(request, target, door.paths)
             path = target
-            async with asyncio.timeout(self._options.head_seconds):
-                body = await self._body(client)
-            status = await self._answer(client, path, body, request)
+            if path.startswith(_GUARDED) and self._options.key_file is not None:
+                door.places.promote(task, Rank.KNOWN)
+            body = await self._body(client, path)
+            if path.startswith(_GUARDED):
+                door.places.promote(task, Rank.WORKING)
+            status = await self._answer(client, path, body, lambda: door.places.rest(task))
         except h11.RemoteProtocolError as error:
-            status = error.error_status_hint
+            path, status = "invalid", error.error_status_hint
             await self._refuse(client, Refused(f"the request is no HTTP: {error}", status=status))
         except TimeoutError:
             status = 408
@@ -290,12 +225,12 @@ class Server:
             if path == _CHAT:
                 self._metrics.add("request_seconds_total", time.monotonic() - start)
 
-    def _check_path(self, request: h11.Request, path: str) -> None:
-        if path not in _PATHS:
+    def _check_path(self, request: h11.Request, path: str, paths: Mapping[str, str]) -> None:
+        if path not in paths:
             raise Refused("there is no such path", status=404)
-        if request.method != _PATHS[path].encode():
-            raise Refused(f"the method must be {_PATHS[path]}", status=405)
-        if self._options.key_file is None or not path.startswith("/v1/"):
+        if request.method != paths[path].encode():
+            raise Refused(f"the method must be {paths[path]}", status=405)
+        if self._options.key_file is None or not path.startswith(_GUARDED):
             return
         try:
             expected = b"Bearer " + self._options.key_file.read_bytes().strip()
@@ -306,19 +241,34 @@ class Server:
         if not hmac.compare_digest(given, expected):
             raise Refused("the API key is missing or wrong", status=401)
 
-    async def _body(self, client: Client) -> bytes:
-        parts, size = [], 0
-        while not isinstance(event := await client.event(), h11.EndOfMessage):
-            size += len(event.data)
-            if size > self._options.body:
-                raise Refused(f"the body has more than {self._options.body} bytes", status=413)
-            parts.append(bytes(event.data))
-        return b"".join(parts)
+    async def _body(self, client: Client, path: str) -> bytes:
+        """Return the body of a request; none for a path that takes none."""
+        body, most = bytearray(), self._options.body if path.startswith(_GUARDED) else 0
+        async with asyncio.timeout(self._options.head_seconds) as limit:
+            try:
+                while not isinstance(event := await client.event(), h11.EndOfMessage):
+                    body += event.data
+                    if len(body) > most:
+                        raise Refused(f"the body has more than {most} bytes", status=413)
+                    for late in self._bodies.add(limit, len(event.data)):
+                        late.reschedule(0)
+            finally:
+                self._bodies.end(limit)
+        return bytes(body)
 
-    async def _answer(self, client: Client, path: str, body: bytes, request: h11.Request) -> int:
-        """Answer a request; returns the status."""
+    async def _answer(self, client: Client, path: str, body: bytes, generated: Callable[[], None]) -> int:
+        """Answer a request; returns the status.
+
+        Args:
+            client: the client.
+            path: path of the request.
+            body: body of the request.
+            generated: is called when nothing is left to do for it but to send.
+        """
         if path == _CHAT:
-            return await self._chat(client, checked(body, self._options.names, self._options.context))
+            chat = checked(body, self._options.names, self._options.context)
+            return await self._chat(client, chat, generated)
+        generated()
         if path == "/v1/models":
             return await self._send(client, 200, models(self._options.names))
         if path == "/metrics":
@@ -345,7 +295,7 @@ class Server:
         await client.send(h11.EndOfMessage())
         return status
 
-    async def _chat(self, client: Client, chat: Chat) -> int:
+    async def _chat(self, client: Client, chat: Chat, generated: Callable[[], None]) -> int:
         """Answer a chat; returns the status.
 
         The API writes to a client that has left as well, so the work goes on alone: closing its connection is what
@@ -353,19 +303,19 @@ class Server:
         """
         pieces: asyncio.Queue[str | Exception | None] = asyncio.Queue()
         work = asyncio.create_task(self._generate(chat, pieces))
+        work.add_done_callback(lambda _: generated())
         left = asyncio.create_task(client.left())
+        send = asyncio.create_task(self._send_chat(client, chat, pieces))
         try:
-            send = asyncio.create_task(self._send_chat(client, chat, pieces))
             await asyncio.wait((send, left), return_when=asyncio.FIRST_COMPLETED)
             if not send.done():
-                send.cancel()
-                await asyncio.wait((send,))
                 raise Gone
             return send.result()
         finally:
             # Until it has ended, it is the one that waits for the next request on this connection.
             left.cancel()
-            await asyncio.wait((left,))
+            send.cancel()
+            await asyncio.gather(left, send, return_exceptions=True)
             if not work.done():
                 self._metrics.add("abandoned_total")
                 if self._turns.is_waiting(work):

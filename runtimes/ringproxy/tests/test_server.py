@@ -61,16 +61,18 @@ class Api:
 class World:
     """The proxy on a port, and the API behind it."""
 
-    def __init__(self, api: Api, server: Server, port: int, stop: asyncio.Event, metrics: Metrics) -> None:
+    def __init__(
+        self, api: Api, server: Server, ports: list[int], stop: asyncio.Event, metrics: Metrics
+    ) -> None:
         self.api = api
-        self.port = port
+        self.port, self.probe_port = ports[0], ports[-1]
         self.stop = stop
         self.metrics = metrics
         self.server = server
 
-    async def send(self, data: bytes) -> bytes:
+    async def send(self, data: bytes, port: int | None = None) -> bytes:
         """Return the answer to the bytes of a request, until the proxy closes the connection."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port or self.port)
         try:
             writer.write(data)
             return await reader.read()
@@ -94,8 +96,10 @@ class World:
         return int(head.split(b" ")[1]), rest.decode()
 
 
-def run(test: Callable[[World], Awaitable[None]], *, queue: int = 16, **options: Any) -> None:
-    """Run a test with a proxy."""
+def run(
+    test: Callable[[World], Awaitable[None]], *, queue: int = 16, probes: bool = False, **options: Any
+) -> None:
+    """Run a test with a proxy, and with a port for probes if asked for."""
 
     async def body() -> None:
         api, metrics, stop = Api(), Metrics(), asyncio.Event()
@@ -105,9 +109,11 @@ def run(test: Callable[[World], Awaitable[None]], *, queue: int = 16, **options:
         server = Server(Options(names=["tiny"], context=64, **options), upstream, turns, metrics)
         turns.note(ready=True)
         ports: asyncio.Queue[int] = asyncio.Queue()
-        task = asyncio.create_task(server.serve("127.0.0.1", 0, stop, 5.0, listening=ports.put_nowait))
-        world = World(api, server, await ports.get(), stop, metrics)
-        async with asyncio.timeout(20):
+        listening = ports.put_nowait
+        serving = server.serve("127.0.0.1", 0, stop, 5.0, listening, probe_port=0 if probes else None)
+        task = asyncio.create_task(serving)
+        world = World(api, server, [await ports.get() for _ in range(1 + probes)], stop, metrics)
+        async with asyncio.timeout(60):
             await test(world)
             stop.set()
             await task
@@ -368,7 +374,7 @@ def test_a_client_that_does_not_read_is_disconnected() -> None:
             while "connections 0\n" not in world.metrics.text():
                 await asyncio.sleep(0.01)
 
-    run(test, read_seconds=0.3)
+    run(test, read_seconds=0.3, pause_seconds=0)
 
 
 def test_a_client_that_reads_slowly_stays_connected() -> None:
@@ -376,10 +382,10 @@ def test_a_client_that_reads_slowly_stays_connected() -> None:
         async with unread(world) as client:
             for _ in range(12):
                 await asyncio.sleep(0.1)
-                await asyncio.get_running_loop().sock_recv(client, 1 << 20)
+                await asyncio.get_running_loop().sock_recv(client, 1 << 18)
             assert "connections 1\n" in world.metrics.text()
 
-    run(test, read_seconds=1.0)
+    run(test, read_seconds=1.0, pause_seconds=0)
 
 
 def test_the_rest_of_a_refused_request_is_read_for_a_while() -> None:
