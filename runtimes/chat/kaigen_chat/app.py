@@ -19,13 +19,14 @@ from kaigen_chat.service import Service
 _KEYED = frozenset({"/v1/chat/completions", "/v1/completions", "/v1/models", "/chat", "/generate"})
 
 
-def build(service: Service, keys: tuple[bytes, ...], max_body: int) -> App:
+def build(service: Service, keys: tuple[bytes, ...], max_body: int, probe_port: int | None = None) -> App:
     """The whole application.
 
     Args:
         service: what answers; started and stopped with the application.
         keys: one of these must be sent; none lets everybody in.
         max_body: most bytes of a request's body.
+        probe_port: port that has the routes of probes only; None for none.
     """
 
     @asynccontextmanager
@@ -48,7 +49,14 @@ def build(service: Service, keys: tuple[bytes, ...], max_body: int) -> App:
         (Exception, _bug),
     ):
         app.add_exception_handler(kind, answer)
-    return Guard(app, keys=keys, max_body=max_body, metrics=service.metrics, routes=OPEN | _KEYED)
+    return Guard(
+        app,
+        keys=keys,
+        max_body=max_body,
+        metrics=service.metrics,
+        routes=OPEN | _KEYED,
+        probe_port=probe_port,
+    )
 
 
 def _health(service: Service) -> dict[str, object]:

@@ -6,9 +6,9 @@ import asyncio
 import hmac
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from fastapi import Request
 from fastapi.responses import Response, StreamingResponse
@@ -16,7 +16,10 @@ from pydantic import JsonValue
 
 from kaigen_chat.errors import Refused, bad_request
 from kaigen_chat.metrics import Metrics
-from kaigen_chat.service import Answer
+from kaigen_chat.places import Bodies, Rank
+
+if TYPE_CHECKING:
+    from kaigen_chat.service import Answer
 
 # ASGI's messages: https://asgi.readthedocs.io, HTTP protocol.
 Event = dict[str, object]
@@ -29,12 +32,17 @@ T = TypeVar("T")
 
 # Routes that probes and Prometheus call, without a key.
 OPEN = frozenset({"/", "/health", "/healthz", "/readyz", "/metrics"})
-
+PROBES = frozenset({"/health", "/healthz", "/readyz"})
+"""Routes at the port of probes."""
+EXTENSION = "kaigen.rank"
+"""Name of the extension of a request's scope: a function that raises the rank of its connection."""
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 BODY_DEADLINE = 60.0
 """Seconds in which the body of a request must arrive."""
+BODIES = 16
+"""Bodies of the largest size that may be incomplete at the same time, or more that are smaller."""
 LINGER = 5.0
 """Seconds in which a client may still send a body that was refused. A connection that is closed at once is reset, and a
 client that is sending then may not get the response."""
@@ -137,6 +145,7 @@ class Guard:
         max_body: most bytes of a body.
         metrics: where answers are counted.
         routes: paths that are counted by name.
+        probe_port: port that has the routes of probes only; None for none.
         deadline: seconds in which a body must arrive.
         linger: seconds in which a client may still send a body that was refused.
     """
@@ -149,6 +158,7 @@ class Guard:
         max_body: int,
         metrics: Metrics,
         routes: frozenset[str],
+        probe_port: int | None = None,
         deadline: float = BODY_DEADLINE,
         linger: float = LINGER,
     ) -> None:
@@ -157,6 +167,8 @@ class Guard:
         self._max_body = max_body
         self._metrics = metrics
         self._routes = routes
+        self._probe_port = probe_port
+        self._bodies: Bodies[asyncio.Timeout] = Bodies(BODIES * max_body)
         self._deadline = deadline
         self._linger = linger
 
@@ -175,12 +187,18 @@ class Guard:
 
         headers = _headers(scope)
         try:
+            self._check_port(scope)
             if path in OPEN:
                 self._check_empty(headers)
             else:
                 self._check_key(headers)
-            async with asyncio.timeout(self._deadline):
-                body = await self._body(headers, receive)
+                if self._keys:
+                    _promote(scope, Rank.KNOWN)
+            async with asyncio.timeout(self._deadline) as limit:
+                try:
+                    body = await self._body(headers, receive, limit)
+                finally:
+                    self._bodies.end(limit)
         except Refused as error:
             await self._refuse(error, headers, receive, counted)
             return
@@ -192,6 +210,8 @@ class Guard:
             return
         except Gone:
             return
+        if path not in OPEN:
+            _promote(scope, Rank.WORKING)
         await self._app(scope, _replay(body, receive), counted)
 
     async def _refuse(
@@ -219,6 +239,13 @@ class Guard:
                     assert isinstance(part, bytes)
                     size += len(part)
 
+    def _check_port(self, scope: Scope) -> None:
+        if self._probe_port is None or scope["path"] in PROBES:
+            return
+        server = scope["server"]
+        if isinstance(server, Sequence) and server[1] == self._probe_port:
+            raise Refused(404, f"This port has {', '.join(sorted(PROBES))} only")
+
     def _check_empty(self, headers: Mapping[bytes, bytes]) -> None:
         """Refuse a body where anybody may ask: it would fill the memory before the key is checked."""
         if _has_body(headers):
@@ -233,23 +260,24 @@ class Guard:
         if scheme.lower() != b"bearer" or not any(right):
             raise _NoKey()
 
-    async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
+    async def _body(self, headers: Mapping[bytes, bytes], receive: Receive, limit: asyncio.Timeout) -> bytes:
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > self._max_body:
             raise self._too_large()
-        parts, size = [], 0
+        body = bytearray()
         while True:
             event = await receive()
             if event["type"] == "http.disconnect":
                 raise Gone
             part = event.get("body", b"")
             assert isinstance(part, bytes)
-            parts.append(part)
-            size += len(part)
-            if size > self._max_body:
+            body += part
+            if len(body) > self._max_body:
                 raise self._too_large()
             if not event.get("more_body"):
-                return b"".join(parts)
+                return bytes(body)
+            for late in self._bodies.add(limit, len(part)):
+                late.reschedule(0)
 
     def _too_large(self) -> Refused:
         return Refused(413, f"The body is larger than {self._max_body} bytes", code="request_too_large")
@@ -272,6 +300,14 @@ def _headers(scope: Scope) -> dict[bytes, bytes]:
     found = scope["headers"]
     assert isinstance(found, list)
     return dict(found)
+
+
+def _promote(scope: Scope, rank: Rank) -> None:
+    """Raise the rank of a request's connection, if the server has ranks."""
+    extensions = scope.get("extensions")
+    promote = extensions.get(EXTENSION) if isinstance(extensions, dict) else None
+    if callable(promote):
+        promote(rank)
 
 
 def _has_body(headers: Mapping[bytes, bytes]) -> bool:

@@ -12,7 +12,7 @@ import uvicorn
 
 from kaigen_chat import __version__
 from kaigen_chat.app import build
-from kaigen_chat.connections import Connection
+from kaigen_chat.connections import RECEIVE_BUFFER, Connection, allow_connections
 from kaigen_chat.engine import Limits
 from kaigen_chat.errors import BadSettings
 from kaigen_chat.metrics import Metrics
@@ -36,7 +36,11 @@ def serve(settings: Settings, keys: tuple[bytes, ...], say: Callable[[str], None
     Raises:
         Failure: the server cannot start.
     """
-    listener = _listen(settings.host, settings.port)
+    allow_connections()
+    listeners = [_listen(settings.host, settings.port, "port")]
+    if settings.probe_port is not None:
+        listeners.append(_listen(settings.host, settings.probe_port, "probe_port"))
+        Connection.probe_port = listeners[-1].getsockname()[1]
     began = time.monotonic()
     model = LanguageModel(settings)
     name = settings.served_model_name or settings.model.resolve().name
@@ -56,7 +60,7 @@ def serve(settings: Settings, keys: tuple[bytes, ...], say: Callable[[str], None
     service = Service(model, limits, Metrics(name, __version__), name, lambda: bool(server.should_exit))
     server = uvicorn.Server(
         uvicorn.Config(
-            build(service, keys, settings.max_body),
+            build(service, keys, settings.max_body, Connection.probe_port),
             http=Connection,
             log_level=settings.log_level,
             access_log=settings.log_level == "debug",
@@ -69,22 +73,25 @@ def serve(settings: Settings, keys: tuple[bytes, ...], say: Callable[[str], None
     # uvicorn raises the signal again when it has ended; by then it has done all that there was to do.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
-    host, port = listener.getsockname()[:2]
-    say(f"listening on {host}:{port}")
-    server.run(sockets=[listener])
+    for listener in listeners:
+        host, port = listener.getsockname()[:2]
+        say(f"listening on {host}:{port}" + (" for probes" if port == Connection.probe_port else ""))
+    server.run(sockets=listeners)
     say("ended")
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int, setting: str) -> socket.socket:
     """Bind the port before the model is loaded, so that a port in use is reported immediately."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family, kind, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Connections inherit it.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
         listener.bind(address)
     except OSError as error:
         raise BadSettings(
-            f"cannot listen on {host}:{port} ({flag('host')}, {flag('port')}): {error.strerror or error}"
+            f"cannot listen on {host}:{port} ({flag('host')}, {flag(setting)}): {error.strerror or error}"
         ) from None
     return listener
 

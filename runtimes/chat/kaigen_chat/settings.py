@@ -132,6 +132,15 @@ class Settings:
     port: Annotated[
         int, Option(_number(0, 65535), "PORT", "port to listen on; 0 takes a free one and says which")
     ] = 8000
+    probe_port: Annotated[
+        int | None,
+        Option(
+            _number(0, 65535),
+            "PORT",
+            "port for /health, /healthz and /readyz alone, whatever clients do at the other",
+            "none",
+        ),
+    ] = None
     served_model_name: Annotated[
         str | None, Option(_word, "NAME", "what clients call the model", "the folder's name")
     ] = None

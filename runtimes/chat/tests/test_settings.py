@@ -25,6 +25,7 @@ def test_every_field_is_a_flag_and_a_variable() -> None:
         "model": "/m",
         "host": "::1",
         "port": "9",
+        "probe_port": "10",
         "served_model_name": "x",
         "max_model_len": "128",
         "max_num_seqs": "3",

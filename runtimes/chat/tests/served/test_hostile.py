@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
 
 import pytest
 import uvicorn
@@ -56,7 +57,7 @@ async def ask(
     return statuses[0]
 
 
-def guarded(**more: float) -> Guard:
+def guarded(**more: Any) -> Guard:
     """Return an application behind the guard."""
     return Guard(
         reached, keys=(b"key",), max_body=1000, metrics=Metrics("m", "1"), routes=frozenset(), **more
