@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 import time
@@ -19,6 +20,10 @@ _HELP = {
     "delay_seconds_total": "Seconds from the expiry of deleted objects to their deletion, summed.",
 }
 _STALE = 300.0
+_DEADLINE = 5.0
+"""Seconds that a client has for its request and for reading the answer."""
+_MOST_CLIENTS = 32
+"""Clients that are answered at a time, each in a thread. The oldest makes way for a new one, such as a probe."""
 
 
 class Metrics:
@@ -82,9 +87,43 @@ def _labels(labels: dict[str, object]) -> str:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    block_on_close = False
+    request_queue_size = 1024
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._clients: list[socket.socket] = []
+        self._change = threading.Lock()
+        super().__init__(address, handler)
+
+    def process_request(self, request: socket.socket, client_address: object) -> None:  # type: ignore[override]
+        """Answer a client in a thread; disconnect the oldest one when there are too many."""
+        with self._change:
+            self._clients.append(request)
+            late = self._clients.pop(0) if len(self._clients) > _MOST_CLIENTS else None
+        if late is not None:
+            _cut(late)
+        super().process_request(request, client_address)
+
+    def finish_request(self, request: socket.socket, client_address: object) -> None:  # type: ignore[override]
+        """Answer a client within the time for it."""
+        # A client that sends a byte now and then would never reach a time limit of its reads.
+        cut = threading.Timer(_DEADLINE, _cut, (request,))
+        cut.daemon = True
+        cut.start()
+        try:
+            super().finish_request(request, client_address)
+        finally:
+            cut.cancel()
+            with self._change, contextlib.suppress(ValueError):  # A newer client may have replaced it.
+                self._clients.remove(request)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Ignore clients that go away."""
+
+
+def _cut(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 def serve(metrics: Metrics, port: int, refresh: Callable[[], None], address: str = "") -> int:
