@@ -137,12 +137,15 @@ class Probes(Block):
     ready: Annotated[
         Annotated[str, text(ROUTE_PATH, max_length=1024)] | None,
         Meta(
-            description="Path that answers 200 when the engine is ready for requests.", examples=["/health"]
+            description="Path at `port` that answers 200 when the engine is ready for requests.",
+            examples=["/health"],
         ),
     ] = None
     live: Annotated[
         Annotated[str, text(ROUTE_PATH, max_length=1024)] | None,
-        Meta(description="Path that answers 200 unless the process must be restarted. Default: `ready`."),
+        Meta(
+            description="Path at `port` that answers 200 unless the process must be restarted. Default: `ready`."
+        ),
     ] = None
     startup: Annotated[
         Duration | None,

@@ -160,6 +160,10 @@ class Engine(ABC):
         """Return the probes of the container; None for those of the HTTP paths of `facts` and of the spec."""
         return None
 
+    def probe_port(self, launch: Launch) -> int | None:
+        """Return the port that answers the HTTP paths of `facts` for probes; None for the port of requests."""
+        return None
+
     def gates(self, launch: Launch) -> list[Tree]:
         """Return containers that run before the engine's, after those of the weights."""
         return []

@@ -18,6 +18,7 @@ from kaigen.compile.engines.arguments import KEY_FOLDER, key_mount, key_volume, 
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.drain import SETTLE_SECONDS, SHUTDOWN_SECONDS
 from kaigen.compile.engines.launch import Launch, Member
+from kaigen.compile.engines.probe_port import http_probe, probe_flags, probe_port
 from kaigen.compile.expressions import Joined, Release, SpecPath, Tree
 from kaigen.compile.field_expressions import ListFlags
 from kaigen.compile.problems import Problems
@@ -240,8 +241,9 @@ class DistributedLlama(Engine):
             return []
         spec, ring = launch.spec, launch.ring
         assert ring is not None
-        ready = {"httpGet": {"path": spec.probes.ready or self.facts.ready, "port": "http"}}
-        live = {"httpGet": {"path": spec.probes.live or self.facts.live, "port": "http"}}
+        port = probe_port(tag_version(launch.images["ringproxy"]), spec, WORKER_PORT, API_PORT)
+        ready = http_probe(spec.probes.ready, self.facts.ready, port)
+        live = http_probe(spec.probes.live, self.facts.live, port)
         return [
             {
                 "name": "proxy",
@@ -249,6 +251,7 @@ class DistributedLlama(Engine):
                 "args": [
                     "serve",
                     f"--port={spec.port}",
+                    *probe_flags(port),
                     f"--upstream-port={API_PORT}",
                     *(f"--model-name={name}" for name in launch.served_names),
                     f"--context={ring.context}",

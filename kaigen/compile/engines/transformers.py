@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+from kaigen.catalog.engines import Version, tag_version
 from kaigen.compile.builders.jobs import seconds
+from kaigen.compile.builders.pods import image_ref
 from kaigen.compile.engines.arguments import (
     KEY_FOLDER,
     MANAGED_FLAGS,
@@ -18,9 +20,11 @@ from kaigen.compile.engines.base import Engine, HubAccess
 from kaigen.compile.engines.container import ONLY_VLLM, PARALLEL_FIELDS
 from kaigen.compile.engines.huggingface import MODEL_SERVER_HINTS, hub_environment
 from kaigen.compile.engines.launch import Launch
+from kaigen.compile.engines.probe_port import probe_flags, probe_port
 from kaigen.compile.expressions import Tree
 from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.problems import Problems
+from kaigen.kinds.blocks import Image
 from kaigen.kinds.topology import TopologySpec
 from kaigen.sizing.facts import GIB
 
@@ -34,7 +38,7 @@ class Transformers(Engine):
         **dict.fromkeys(("quantization", "engine_version"), ONLY_VLLM),
     }
     ignored_shape_fields = dict.fromkeys(PARALLEL_FIELDS, ONLY_VLLM)
-    managed_flags = MANAGED_FLAGS
+    managed_flags: ClassVar[Mapping[str, str]] = {**MANAGED_FLAGS, "probe-port": "port"}
     reads_presets = True
     hub_access = HubAccess.DOWNLOADER
 
@@ -54,6 +58,14 @@ class Transformers(Engine):
         cpus, memory = super().default_resources(gpus, weights_bytes)
         return cpus, max(memory, -(-weights_bytes * 11 // (10 * GIB)) + 4)
 
+    def version(self, spec: TopologySpec, image: Image) -> Version | None:
+        """Return the version in the tag of kaigen's own image; None for an image of the spec."""
+        return None if spec.image is not None else tag_version(image_ref(image))
+
+    def probe_port(self, launch: Launch) -> int | None:
+        """Return the port for probes, if the image is known to have one."""
+        return probe_port(launch.version, launch.spec)
+
     def command(self, launch: Launch) -> dict[str, Tree]:
         """Return the server's command line."""
         spec = launch.spec
@@ -61,6 +73,7 @@ class Transformers(Engine):
             f"--model={launch.weights.reference}",
             f"--served-model-name={launch.served_names[0]}",
             f"--port={spec.port}",
+            *probe_flags(self.probe_port(launch)),
             *limit_arguments(spec),
             *_merged(launch),
             f"--drain-timeout={seconds(spec.drain)}s",

@@ -21,6 +21,7 @@ from kaigen.compile.builders.pods import (
 )
 from kaigen.compile.builders.variables import variables_of
 from kaigen.compile.engines.launch import Launch, Member, Weights
+from kaigen.compile.engines.probe_port import http_probe
 from kaigen.compile.expressions import Expr, Joined, Release, Setting, Text, Tree
 from kaigen.compile.topology.pulled import CACHE_VOLUME
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
@@ -197,7 +198,7 @@ def _container(resolution: TopologyResolution, launch: Launch) -> dict[str, Tree
     spec, engine, member = resolution.spec, resolution.engine, launch.member
     ports, probes = engine.ports(spec, member), engine.probes(launch)
     if probes is None:
-        probes = _probes(resolution) if member.serves else {}
+        probes = _probes(resolution, engine.probe_port(launch)) if member.serves else {}
     return {
         "name": resolution.naming.container or Release(),
         **image_fields(resolution.image, "", resolution.image_path),
@@ -241,10 +242,10 @@ def _environment(resolution: TopologyResolution, member: Member) -> list[Tree]:
     ]
 
 
-def _probes(resolution: TopologyResolution) -> dict[str, Tree]:
+def _probes(resolution: TopologyResolution, port: int | None) -> dict[str, Tree]:
     given, facts = resolution.spec.probes, resolution.engine.facts
-    ready = _probe(given.ready or facts.ready)
-    live = _probe(given.live or given.ready or facts.live)
+    ready = http_probe(given.ready, facts.ready, port)
+    live = http_probe(given.live or given.ready, facts.live, port)
     return {
         "startupProbe": {
             **ready,
@@ -255,7 +256,3 @@ def _probes(resolution: TopologyResolution) -> dict[str, Tree]:
         "readinessProbe": {**ready, "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": 3},
         "livenessProbe": {**live, "periodSeconds": 10, "timeoutSeconds": 10, "failureThreshold": 6},
     }
-
-
-def _probe(path: str) -> dict[str, Tree]:
-    return {"httpGet": {"path": path, "port": "http"}} if path else {"tcpSocket": {"port": "http"}}
