@@ -39,6 +39,7 @@ class AppFacts(Struct, frozen=True):
         source: file of the spec.
         version: version of its chart.
         kinds: apiVersion and kind of its objects, sorted.
+        places: namespace, API group and kind of its namespaced objects, sorted.
         namespaces: namespaces of its objects, sorted; `""` for cluster-scoped objects.
         needs: apps that it waits for.
         deadline_s: longest time limit of its Jobs in seconds; 0 if one has no limit or there are none.
@@ -46,8 +47,8 @@ class AppFacts(Struct, frozen=True):
             limit.
         queued: whether it has runs that wait in a queue of Kueue, suspended.
         scaled: apiVersion, kind and name of the objects that an autoscaler scales.
-        rules: rules of its Roles.
-        binds: kind and name of the roles that its RoleBindings refer to.
+        rules: rules of its Roles, each with the namespace of the Role.
+        binds: namespace of its RoleBindings, with kind and name of the roles that they refer to.
         pod_security: Pod Security level that its pods need.
         encrypted: whether it has files encrypted with SOPS; only its manifests include them.
         homeless: whether one of those files names no namespace, and no object is in another one than the app.
@@ -61,13 +62,14 @@ class AppFacts(Struct, frozen=True):
     version: str = ""
     kinds: tuple[tuple[str, str], ...] = ()
     namespaces: tuple[str, ...] = ()
+    places: tuple[tuple[str, str, str], ...] = ()
     needs: tuple[AppKey, ...] = ()
     deadline_s: int = 0
     start_s: int = 0
     queued: bool = False
     scaled: tuple[tuple[str, str, str], ...] = ()
-    rules: tuple[Mapping[str, Any], ...] = ()
-    binds: tuple[tuple[str, str], ...] = ()
+    rules: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    binds: tuple[tuple[str, str, str], ...] = ()
     pod_security: str = "restricted"
     encrypted: bool = False
     homeless: bool = False
@@ -83,6 +85,10 @@ class AppFacts(Struct, frozen=True):
         """Whether all its pods run to completion."""
         lifecycles = {find_kind(version, kind).lifecycle for version, kind in self.kinds} - {""}
         return lifecycles == {"run"}
+
+    def kinds_in(self, namespace: str) -> list[tuple[str, str]]:
+        """Return the group and kind of its objects in a namespace."""
+        return [(group, kind) for place, group, kind in self.places if place == namespace]
 
     @property
     def namespaced_kinds(self) -> list[tuple[str, str]]:
@@ -110,8 +116,11 @@ def _is_global(api_version: str, kind: str) -> bool:
 
 def facts_from(raw: Mapping[str, Any]) -> AppFacts:
     """Return facts from the JSON form of their fields."""
-    pairs = {name: tuple(map(tuple, raw[name])) for name in ("kinds", "needs", "scaled", "binds")}
-    return AppFacts(**{**raw, **pairs, "namespaces": tuple(raw["namespaces"]), "rules": tuple(raw["rules"])})
+    pairs = {
+        name: tuple(map(tuple, raw[name]))
+        for name in ("kinds", "places", "needs", "scaled", "rules", "binds")
+    }
+    return AppFacts(**{**raw, **pairs, "namespaces": tuple(raw["namespaces"])})
 
 
 def facts_digest(apps: Iterable[AppFacts]) -> str:
@@ -132,9 +141,10 @@ def facts_of(
     """
     kinds: set[tuple[str, str]] = set()
     namespaces: set[str] = set()
+    places: set[tuple[str, str, str]] = set()
     scaled: set[tuple[str, str, str]] = set()
-    rules: list[Mapping[str, Any]] = []
-    binds: set[tuple[str, str]] = set()
+    rules: list[tuple[str, Mapping[str, Any]]] = []
+    binds: set[tuple[str, str, str]] = set()
     deadlines: list[int] = []
     starts: list[int] = []
     fixed_jobs = False
@@ -143,7 +153,11 @@ def facts_of(
         kind, version = str(body["kind"]), str(body["apiVersion"])
         kinds.add((version, kind))
         place = text(mapping(body.get("metadata")).get("namespace")) or app.namespace
-        namespaces.add("" if _is_global(version, kind) else place)
+        if _is_global(version, kind):
+            namespaces.add("")
+        else:
+            namespaces.add(place)
+            places.add((place, group_of(version), kind))
         if (limit := run_seconds(body)) is not None:
             deadlines.append(limit)
             metadata = item.object.body.get("metadata")
@@ -160,11 +174,11 @@ def facts_of(
                     text(target.get("name")),
                 )
             )
-        elif type_of(body) in {"Role.rbac.authorization.k8s.io", "ClusterRole.rbac.authorization.k8s.io"}:
-            rules += [rule for _, rule in entries(body.get("rules"))]
+        elif type_of(body) == "Role.rbac.authorization.k8s.io":
+            rules += [(place, rule) for _, rule in entries(body.get("rules"))]
         elif type_of(body) == "RoleBinding.rbac.authorization.k8s.io":
             role = mapping(body.get("roleRef"))
-            binds.add((text(role.get("kind")), text(role.get("name"))))
+            binds.add((place, text(role.get("kind")), text(role.get("name"))))
     kind_names = {kind for _, kind in kinds}
     return AppFacts(
         namespace=app.namespace,
@@ -173,6 +187,7 @@ def facts_of(
         version=chart_version or app.version,
         kinds=tuple(sorted(kinds)),
         namespaces=tuple(sorted(namespaces)),
+        places=tuple(sorted(places)),
         needs=tuple(sorted(set(needs) - {(app.namespace, app.name)})),
         deadline_s=max(deadlines, default=0) if all(deadlines) else 0,
         start_s=max(starts, default=0) if all(deadlines) else 0,

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from kaigen.config.gitops_settings import TenancySettings
+from kaigen.config.reserved import ALLOW_DNS, ALLOW_NETWORK, DEFAULT_DENY, QUOTA
 from kaigen.gitops.delivery import AppFacts, Delivery
 from kaigen.gitops.own_kinds import OWN_KINDS
 from kaigen.kubernetes.api_paths import resource_of
@@ -81,7 +82,7 @@ def _objects(
             {
                 "apiVersion": "v1",
                 "kind": "ResourceQuota",
-                "metadata": metadata("kaigen"),
+                "metadata": metadata(QUOTA),
                 "spec": {"hard": dict(sorted(tenancy.quota.items()))},
             }
         )
@@ -142,7 +143,7 @@ def _policies(
         {
             "apiVersion": api,
             "kind": "NetworkPolicy",
-            "metadata": metadata("default-deny"),
+            "metadata": metadata(DEFAULT_DENY),
             "spec": {"podSelector": {}, "policyTypes": sorted(set(directions), reverse=True)},
         }
     ]
@@ -159,7 +160,7 @@ def _policies(
             {
                 "apiVersion": api,
                 "kind": "NetworkPolicy",
-                "metadata": metadata("allow-dns"),
+                "metadata": metadata(ALLOW_DNS),
                 "spec": {
                     "podSelector": {},
                     "policyTypes": ["Egress"],
@@ -172,7 +173,7 @@ def _policies(
                 {
                     "apiVersion": api,
                     "kind": "NetworkPolicy",
-                    "metadata": metadata("allow-network"),
+                    "metadata": metadata(ALLOW_NETWORK),
                     "spec": {"podSelector": {}, "policyTypes": ["Egress"], "egress": list(egress)},
                 }
             )
@@ -180,13 +181,13 @@ def _policies(
 
 
 def _rules(delivery: Delivery, namespace: str, apps: list[AppFacts]) -> list[dict[str, Any]]:
-    """Rights to keep the kinds that the apps hold, to remove those that they held before, and the rights their own
-    Roles give, without which the API server would not let the account make those (source: Kubernetes, privilege
-    escalation prevention).
+    """Rights to keep the kinds that the apps hold, to remove those that they held before, and the rights that their
+    Roles in this namespace give, without which the API server would not let the account make those (source: Kubernetes,
+    privilege escalation prevention). Those of other namespaces and of the cluster give no right here.
 
     `bind` is named for the roles that are bound: a binding is tried before its role is there.
     """
-    held = {pair for app in apps for pair in app.namespaced_kinds}
+    held = {pair for app in apps for pair in app.kinds_in(namespace)}
     if delivery.settings.flux is not None and any(
         delivery.as_chart(app) for app in apps if app.namespace == namespace
     ):
@@ -194,9 +195,12 @@ def _rules(delivery: Delivery, namespace: str, apps: list[AppFacts]) -> list[dic
     rules = [*_grants(held, _WRITE), *_grants({*OWN_KINDS} - held, _REMOVE)]
     if delivery.settings.flux is not None:
         rules += _grants({made for pair in held for made in _MADE.get(pair, ())} - held, _READ)
-    own = {json.dumps(rule, sort_keys=True) for app in apps for rule in app.rules}
+    own = {
+        json.dumps(rule, sort_keys=True) for app in apps for place, rule in app.rules if place == namespace
+    }
+    bound = {(kind, name) for app in apps for place, kind, name in app.binds if place == namespace}
     for kind in ("Role", "ClusterRole"):
-        names = sorted({name for app in apps for bound, name in app.binds if bound == kind})
+        names = sorted(name for of_kind, name in bound if of_kind == kind)
         if names:
             rules.append(
                 {
