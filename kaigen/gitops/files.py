@@ -9,6 +9,8 @@ from kaigen.gitops.argocd import argocd_files
 from kaigen.gitops.delivery import Delivery
 from kaigen.gitops.flux import flux_files
 from kaigen.gitops.tenancy import tenants_of
+from kaigen.kubernetes.manifest import group_of, identity_of
+from kaigen.kubernetes.schemas import is_cluster_scoped
 from kaigen.yaml.dump import dump
 
 _HEADER = "# Rendered by kaigen from kaigen.yaml. Change that, not this file.\n"
@@ -26,6 +28,18 @@ def sync_objects(delivery: Delivery) -> dict[str, tuple[dict[str, Any], Sequence
         found |= flux_files(delivery, tenants)
     found |= {path: (body, ()) for path, body in _kustomizations(found)}
     return dict(sorted(found.items()))
+
+
+def identities(delivery: Delivery) -> dict[tuple[str, str, str, str], str]:
+    """Return group, kind, namespace and name of every object for the GitOps tools and for namespaces, with its path."""
+    found = {}
+    for path, (body, _) in sync_objects(delivery).items():
+        if "metadata" in body:
+            identity = identity_of(body)
+            is_global = is_cluster_scoped(str(body["apiVersion"]), identity.kind)
+            place = "" if is_global else identity.namespace
+            found[group_of(body), identity.kind, place, identity.name] = path
+    return found
 
 
 def sync_files(delivery: Delivery) -> dict[str, bytes]:

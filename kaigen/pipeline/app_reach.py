@@ -13,6 +13,7 @@ from kaigen.kubernetes.kind_table import kind_of
 from kaigen.kubernetes.manifest import Identity, Object, group_of, identity_of, mapping, text
 from kaigen.kubernetes.quantities import NANO
 from kaigen.kubernetes.requests import most_replicas, requests_of, unlimited
+from kaigen.kubernetes.schemas import is_cluster_scoped
 from kaigen.tenancy.table import hosts_of
 
 if TYPE_CHECKING:
@@ -57,8 +58,13 @@ class GpuFacts(Struct, frozen=True):
 def app_objects(item: Compiled) -> Iterator[tuple[str, Identity, str]]:
     """Yield group and identity of each object of an app, and the folder of a bucket that it fills; empty for none."""
     for each in item.objects:
-        annotations = mapping(mapping(each.body.get("metadata")).get("annotations"))
-        yield group_of(each.body), identity_of(each.body), text(annotations.get(LOCATION))
+        body, identity = each.body, identity_of(each.body)
+        if is_cluster_scoped(text(body.get("apiVersion")), text(body.get("kind"))):
+            identity = identity._replace(namespace="")
+        elif not identity.namespace:
+            identity = identity._replace(namespace=item.app.namespace)
+        annotations = mapping(mapping(body.get("metadata")).get("annotations"))
+        yield group_of(body), identity, text(annotations.get(LOCATION))
 
 
 def app_hosts(item: Compiled) -> tuple[str, ...]:

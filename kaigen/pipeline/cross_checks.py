@@ -123,10 +123,24 @@ def clashes(apps: Sequence[RunApp]) -> Iterator[Diagnostic]:
         if first is not app:
             yield _same_name(unit, app, first_unit, first)
     for unit, app in apps:
+        own: set[ObjectKey] = set()
         for key in app.objects:
             owner = owners.setdefault(key, app)
             if owner is not app:
                 yield _same_object(key, unit, app, owner)
+            elif app.position < 0 and key in own and key.kind != FOLDER:
+                yield _twice(key, unit, app)
+            own.add(key)
+
+
+def _twice(key: ObjectKey, unit: Unit | None, app: AppSummary) -> Diagnostic:
+    """Return the error for a file with two plain objects of one name; of specs, the check of the app reports it."""
+    message = f"{key.kind} `{key.name}` is twice in this file"
+    mark = Mark(app.source)
+    for document in unit.loaded.plain if unit is not None else ():
+        if (document.kind, document.name) == (key.kind, key.name):
+            mark = document.mark(("metadata", "name"))
+    return Diagnostic("KG0573", message, mark, "remove one of them, or rename it")
 
 
 def _same_name(unit: Unit | None, app: AppSummary, first_unit: Unit | None, first: AppSummary) -> Diagnostic:

@@ -14,9 +14,10 @@ from kaigen.system.lazy_import import lazy_imports
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from kaigen.config.gitops_settings import GitOpsSettings
     from kaigen.config.settings import Config, Format
     from kaigen.diagnostics.diagnostic import Diagnostic
-    from kaigen.gitops.delivery import AppFacts
+    from kaigen.gitops.delivery import AppFacts, Delivery
     from kaigen.output.contents import FileContent
     from kaigen.output.tree import TreeChange
     from kaigen.output.tree_state import TreeState
@@ -107,12 +108,22 @@ def sync_tree(apps: Sequence[AppFacts], config: Config, form: Format) -> dict[st
     flux = config.gitops.flux
     if form == "chart" and flux is not None and flux.oci is not None and config.gitops.charts is None:
         raise InputError.of("KG0723", CHARTS_IN_ARTIFACT, hint=CHARTS_HINT)
-    return gitops_files.sync_files(
-        delivery.Delivery(
-            config.environment,
-            form == "chart",
-            config.gitops,
-            tuple(apps),
-            network_access.egress_rules(config.network) if config.network is not None else (),
-        )
+    return gitops_files.sync_files(delivery_of(apps, config, config.gitops, form))
+
+
+def delivery_of(apps: Sequence[AppFacts], config: Config, settings: GitOpsSettings, form: Format) -> Delivery:
+    """Return what Argo CD and Flux sync.
+
+    Args:
+        apps: facts about every app.
+        config: the repository's settings.
+        settings: how Argo CD and Flux sync.
+        form: the form of the output tree.
+    """
+    return delivery.Delivery(
+        config.environment,
+        form == "chart",
+        settings,
+        tuple(apps),
+        network_access.egress_rules(config.network) if config.network is not None else (),
     )

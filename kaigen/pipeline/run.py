@@ -33,6 +33,7 @@ from kaigen.pipeline.output import OutputTree
 from kaigen.pipeline.sources import is_unreadable, kind_problems, read_named, read_others
 from kaigen.pipeline.store import Store, Stored, SyncRecord
 from kaigen.pipeline.summary import AppRow, Detail, summarize
+from kaigen.pipeline.sync_clashes import sync_clashes
 from kaigen.pipeline.tenant_checks import folders_without_files, gpu_quotas, shared_hosts
 from kaigen.pipeline.unit import Unit, summarize_units
 from kaigen.system.cache import cache_folder
@@ -120,6 +121,7 @@ class Run:
         found.extend(self._secret_apps.diagnostics if self._secret_apps is not None else ())
         found.extend(self._missing_objects())
         found.extend(clashes(self._apps))
+        found.extend(sync_clashes(self._apps, self.config))
         found.extend(shared_hosts(self._apps, self.config.tenants))
         found.extend(folders_without_files(self.config))
         if self._has_quota:
