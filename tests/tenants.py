@@ -26,6 +26,9 @@ TENANT: Body = {
         "ResourceClaim.resource.k8s.io",
         "SealedSecret.bitnami.com",
         "TriggerAuthentication.keda.sh",
+        "OCIRepository.source.toolkit.fluxcd.io",
+        "ClusterRole.rbac.authorization.k8s.io",
+        "ClusterRoleBinding.rbac.authorization.k8s.io",
     ],
     "servers": ["prometheus.monitoring", "*.metrics.example.com"],
     "volumes": ["shared-*"],
@@ -528,7 +531,10 @@ _DNS = "external-dns.alpha.kubernetes.io/hostname"
 
 DENIED: dict[str, tuple[Body, str]] = {
     "kind: a quota": (_object("v1", "ResourceQuota", spec={}), "the kind ResourceQuota"),
-    "kind: a cluster role": (_role("ClusterRole"), "the kind ClusterRole"),
+    "kind: a webhook": (
+        _object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
+        "the kind ValidatingWebhookConfiguration",
+    ),
     "kind: a namespace": (
         _at(_object("v1", "Namespace"), name="team-c"),
         "the kind Namespace",

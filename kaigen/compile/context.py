@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from kaigen.catalog.own_rows import OwnRows
 from kaigen.catalog.profiles import Profile
 from kaigen.config.block_settings import Allowed
+from kaigen.config.reserved import SyncerSecrets
 
 if TYPE_CHECKING:
     from kaigen.config.block_settings import ExternalObject, ImageMirror, LicensePolicy, NetworkSettings
@@ -91,6 +92,7 @@ class Context(Struct, frozen=True):
         digests: digests of images without one in their names.
         allow: what specs may reach outside their own namespaces.
         tenants: teams with folders of specs and namespaces of their own.
+        syncer_secrets: the Secrets that Flux reads.
         stopped: what stopped the templates of a user's kind in this run, by the signature of the kind.
     """
 
@@ -113,4 +115,5 @@ class Context(Struct, frozen=True):
     digests: Mapping[str, str] = field(default_factory=dict)
     allow: Allowed = Allowed()
     tenants: tuple[Tenant, ...] = ()
+    syncer_secrets: SyncerSecrets = SyncerSecrets()
     stopped: dict[str, Diagnostic] = field(default_factory=dict)

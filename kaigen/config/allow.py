@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from kaigen.config.block_settings import Allowed, VolumeGrant
-from kaigen.kinds.base import NO_BLANKS, text
+from kaigen.kinds.base import NO_BLANKS, ObjectName, text
 from kaigen.kinds.block import Block
 
 Glob = Annotated[str, text(NO_BLANKS, min_length=1, max_length=1024)]
@@ -64,6 +64,13 @@ class Allow(Block):
             examples=[["kube-system"]],
         ),
     ] = field(default_factory=list)
+    secrets: Annotated[
+        list[ObjectName],
+        Meta(
+            description="Secrets named in `gitops.flux` that specs may use too, such as the login of a registry.",
+            examples=[["registry-login"]],
+        ),
+    ] = field(default_factory=list)
     volumes: Annotated[
         list[Volumes],
         Meta(
@@ -80,6 +87,7 @@ def allowed(block: Allow | None) -> Allowed:
     return Allowed(
         files=tuple(block.files),
         namespaces=tuple(block.namespaces),
+        secrets=tuple(block.secrets),
         volumes=tuple(
             VolumeGrant(
                 tuple(entry.namespaces) if entry.namespaces is not None else ("*",),

@@ -40,11 +40,13 @@ class Allowed(Struct, frozen=True):
         files: globs of files in the output folder that are the user's own.
         namespaces: globs of system namespaces that specs may use.
         volumes: volumes that specs may mount.
+        secrets: Secrets of Flux that specs may use.
     """
 
     files: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
     volumes: tuple[VolumeGrant, ...] = (VolumeGrant(secrets=("kube-system/csi-s3-secret",)),)
+    secrets: tuple[str, ...] = ()
 
 
 def matches_glob(text: str, globs: Iterable[str]) -> bool:

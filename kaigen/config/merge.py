@@ -5,6 +5,8 @@ from __future__ import annotations
 from hashlib import sha256
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from kaigen.catalog.profiles import profile_names
 from kaigen.config.allow import allowed
 from kaigen.config.catalog_rows import read_rows
@@ -26,9 +28,10 @@ from kaigen.config.patches import patch_settings
 from kaigen.config.pins import Pins, read_pins
 from kaigen.config.publish import publish_settings
 from kaigen.config.registry import image_mirror, own_registry
+from kaigen.config.reserved import syncer_secrets
 from kaigen.config.secrets import external_secrets_settings
 from kaigen.config.settings import FILE_NAME, Config, pins_path
-from kaigen.config.tenants import check_tenants, tenant_settings
+from kaigen.config.tenants import check_tenants, delivered_tenants, tenant_settings
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.errors import InputError
@@ -106,7 +109,7 @@ def _merge(
     annotations = {key: value for layer, _ in layers for key, value in layer.annotations.items()}
     profile = _last(layers, "profile") or base.profile
     has_places = bool(overrides or pins or any(layer.patches for layer, _ in layers))
-    return Config(
+    config = Config(
         root=root,
         environment=environment,
         kubernetes=_last(layers, "kubernetes") or base.kubernetes,
@@ -138,13 +141,15 @@ def _merge(
         mirror=image_mirror(registries),
         network=network_settings(layer.network for layer, _ in layers),
         environments=tuple(file.environments),
-        gitops=gitops_settings(gitops, output, clusters),
+        gitops=(delivery := gitops_settings(gitops, output, clusters)),
         publish=publish_settings(file.publish),
         licenses=license_policy(file.licenses),
         build_registry=_build_registry(layers),
         allow=allowed(file.allow),
         tenants=tenant_settings(file.tenants, images, profile, labels, annotations),
+        syncer_secrets=syncer_secrets(delivery, file.allow.secrets if file.allow else ()),
     )
+    return replace(config, tenants=delivered_tenants(config))
 
 
 def _gitops(document: Document | None, environment: str) -> GitOps | None:

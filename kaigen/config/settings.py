@@ -21,6 +21,7 @@ from kaigen.config.block_settings import (
 )
 from kaigen.config.gitops_settings import GitOpsSettings
 from kaigen.config.json_types import FieldPath, Json
+from kaigen.config.reserved import SyncerSecrets
 from kaigen.config.tenant_settings import Tenant
 
 FILE_NAME = "kaigen.yaml"
@@ -107,6 +108,7 @@ class Config(Struct, frozen=True):
         publish: defaults of `kaigen publish`; None without the block.
         allow: what specs may reach outside their own namespaces.
         tenants: teams with folders of specs and namespaces of their own.
+        syncer_secrets: the Secrets that Flux reads, which no spec may name.
         lock: the lock of the repository.
         licenses: the licences of models that may be used; None for all.
         build_registry: registry of images whose `build` names no repository; empty for none.
@@ -147,6 +149,7 @@ class Config(Struct, frozen=True):
     publish: PublishSettings | None = None
     allow: Allowed = Allowed()
     tenants: tuple[Tenant, ...] = ()
+    syncer_secrets: SyncerSecrets = SyncerSecrets()
     lock: LockRef = LockRef()
     licenses: LicensePolicy | None = None
     build_registry: str = ""

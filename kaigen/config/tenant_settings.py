@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from kaigen.config.block_settings import NetworkSettings
+from kaigen.config.reserved import Reserved
+
 
 class Tenant(Struct, frozen=True):
     """A team with folders of specs, namespaces, and what its specs may reach outside these.
@@ -17,6 +20,9 @@ class Tenant(Struct, frozen=True):
         grants: globs of what it may reach, by field of kaigen.yaml.
         gpus: GPUs that its apps may request in all; None for any number.
         pod_security: the loosest level of the Pod Security Standards that its pods may need.
+        reserved: names that its specs may not use.
+        denied: directions, `Ingress` and `Egress`, that a NetworkPolicy denies to all pods of its namespaces.
+        network: what pods may connect to without a grant in a denied direction; None for nothing.
     """
 
     name: str
@@ -25,6 +31,9 @@ class Tenant(Struct, frozen=True):
     grants: dict[str, tuple[str, ...]]
     gpus: int | None = None
     pod_security: str = "restricted"
+    reserved: Reserved = Reserved()
+    denied: tuple[str, ...] = ()
+    network: NetworkSettings | None = None
 
     def granted(self, field: str) -> tuple[str, ...]:
         """Return the globs of a field."""

@@ -2,12 +2,16 @@
 
 import posixpath
 from collections.abc import Mapping
+from ipaddress import ip_network
 from typing import Annotated, Literal
 
 from msgspec import Meta, field
+from msgspec.structs import replace
 
 from kaigen.catalog.profiles import get_profile
 from kaigen.config.controller_keys import common_entries, controller_of
+from kaigen.config.reserved import reserved_names
+from kaigen.config.settings import Config
 from kaigen.config.tenant_settings import Tenant, contains
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
@@ -40,6 +44,9 @@ _Class = Annotated[str, text(rf"^(\*|{'|'.join(CLASS_KINDS)})/[^\s,\[\]]+$", max
 _Domain = Annotated[
     str, text(r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$", max_length=253)
 ]
+_RIGHT = r"[a-z0-9*?-]+(/[a-z]+)?(\.[a-z0-9*?-]+)*(=[a-z*?]+)?"
+_Right = Annotated[str, text(rf"^{_RIGHT}$", max_length=317)]
+_Peer = Annotated[str, text(r"^([a-z0-9*?-]+|[0-9a-fA-F.:]+/[0-9]{1,3})$", max_length=63)]
 _Reference = Annotated[str, text(r"^[a-z0-9*?.-]+/[a-z0-9*?.-]+$", max_length=317)]
 
 
@@ -156,6 +163,23 @@ class TenantBlock(Block):
             ],
         ),
     ] = field(default_factory=list)
+    roles: Annotated[
+        list[_Right],
+        Meta(
+            description="Rights that its Roles may give, `RESOURCE[.GROUP]` or `RESOURCE[.GROUP]=VERB`, besides reads "
+            "of workloads. A group that is not one of Kubernetes needs its whole name. Roles, bindings, tokens, "
+            "Namespaces, quotas and NetworkPolicies cannot be granted.",
+            examples=[["pods=create", "jobs.batch", "pytorchjobs.kubeflow.org"]],
+        ),
+    ] = field(default_factory=list)
+    networks: Annotated[
+        list[_Peer],
+        Meta(
+            description="What its NetworkPolicies may open in the directions of `gitops.tenancy.defaultDeny`: "
+            "namespaces, and ranges of addresses. `*` is everything.",
+            examples=[["monitoring", "10.20.0.0/16"]],
+        ),
+    ] = field(default_factory=list)
     nodes: Annotated[
         list[_Glob],
         Meta(
@@ -175,6 +199,19 @@ class TenantBlock(Block):
         Annotated[int, Meta(ge=0)] | None,
         Meta(description="GPUs that all its apps together may request. Default: any number."),
     ] = None
+
+    def __post_init__(self) -> None:
+        """Check the ranges of addresses.
+
+        Raises:
+            ValueError: one of them is none.
+        """
+        for entry in self.networks:
+            if "/" in entry:
+                try:
+                    ip_network(entry)
+                except ValueError as error:
+                    raise ValueError(f"`networks`: {error}") from None
 
 
 def tenant_settings(
@@ -213,6 +250,8 @@ def tenant_settings(
                 "domains": tuple(block.domains),
                 "annotations": (*block.annotations, *own),
                 "nodes": tuple(block.nodes),
+                "roles": tuple(block.roles),
+                "networks": tuple(block.networks),
             },
             block.gpus,
             block.pod_security,
@@ -225,6 +264,22 @@ def profile_classes(profile: str) -> tuple[str, ...]:
     """Return the classes that a profile gives to pods, as `KIND/NAME`."""
     name = get_profile(profile).gpu_runtime_class
     return (f"RuntimeClass/{name}",) if name else ()
+
+
+def delivered_tenants(config: Config) -> tuple[Tenant, ...]:
+    """Return the tenants of settings, with what `gitops` and `network` say of names and connections."""
+    tenancy = config.gitops.tenancy if config.gitops is not None else None
+    return tuple(
+        replace(
+            tenant,
+            reserved=reserved_names(
+                config.gitops, config.environment, tenant.namespaces, config.syncer_secrets
+            ),
+            denied=tenancy.default_deny if tenancy is not None else (),
+            network=config.network,
+        )
+        for tenant in config.tenants
+    )
 
 
 def check_tenants(

@@ -1,73 +1,63 @@
-"""Rights of RBAC that reach nothing beyond what pods of a namespace reach anyway.
-
-No right to read Secrets, to create pods or what makes pods, no wildcard, no right that gives further rights
-(`escalate`, `bind`, `impersonate`), and no subresource but the log of pods. A right that is not here is not harmless.
-
-Source: https://kubernetes.io/docs/concepts/security/rbac-good-practices/ (privilege escalation risks), 2026-11-26.
-"""
+"""What the accounts of a namespace may do in it without the consent of the platform team."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-_READ = frozenset({"get", "list", "watch"})
 
-
-class Rights(NamedTuple):
-    """Verbs that are harmless for some resources of one API group.
+class Right(NamedTuple):
+    """Verbs for a resource.
 
     Attributes:
-        group: the API group; empty for the core group.
-        resources: their names in rules.
-        verbs: the verbs.
+        group: API group; empty for the core group.
+        resource: plural name, with its subresource as in `pods/log`.
+        verbs: of the API.
     """
 
     group: str
-    resources: tuple[str, ...]
-    verbs: frozenset[str] = _READ
+    resource: str
+    verbs: tuple[str, ...]
 
 
-HARMLESS_RIGHTS = (
-    # What waits, watches and reports: gates, tests of charts, the downloader.
-    Rights("", ("endpoints", "events", "persistentvolumeclaims", "pods", "pods/log", "services")),
-    Rights("", ("limitranges", "replicationcontrollers", "resourcequotas", "serviceaccounts")),
-    # ConfigMaps have no credentials. The downloader writes its measurements to one.
-    Rights("", ("configmaps",), _READ | {"create", "patch", "update"}),
-    # The Job of a claim creates the claim; an existing one keeps its data.
-    Rights("", ("persistentvolumeclaims",), frozenset({"create", "patch"})),
-    Rights("", ("events",), frozenset({"create", "patch"})),
-    Rights("events.k8s.io", ("events",), _READ | {"create", "patch"}),
-    # The election of a leader.
-    Rights("coordination.k8s.io", ("leases",), _READ | {"create", "patch", "update"}),
-    Rights("apps", ("controllerrevisions", "daemonsets", "deployments", "replicasets", "statefulsets")),
-    Rights("autoscaling", ("horizontalpodautoscalers",)),
-    Rights("batch", ("cronjobs", "jobs")),
-    Rights("discovery.k8s.io", ("endpointslices",)),
-    Rights("gateway.networking.k8s.io", ("gateways", "grpcroutes", "httproutes")),
-    Rights("inference.networking.k8s.io", ("inferencepools",)),
-    Rights("jobset.x-k8s.io", ("jobsets",)),
-    Rights("keda.sh", ("scaledjobs", "scaledobjects")),
-    Rights("kueue.x-k8s.io", ("localqueues", "workloads")),
-    Rights("leaderworkerset.x-k8s.io", ("leaderworkersets",)),
-    Rights("monitoring.coreos.com", ("podmonitors", "servicemonitors")),
-    Rights("networking.k8s.io", ("ingresses", "networkpolicies")),
-    Rights("policy", ("poddisruptionbudgets",)),
-    Rights("ray.io", ("rayclusters", "rayservices")),
+_READ = ("get", "list", "watch")
+_READ_ONLY = {
+    "": ("endpoints", "pods", "replicationcontrollers", "serviceaccounts", "services"),
+    "apps": ("controllerrevisions", "daemonsets", "deployments", "replicasets", "statefulsets"),
+    "autoscaling": ("horizontalpodautoscalers",),
+    "batch": ("cronjobs", "jobs"),
+    "discovery.k8s.io": ("endpointslices",),
+    "gateway.networking.k8s.io": ("gateways", "grpcroutes", "httproutes"),
+    "inference.networking.k8s.io": ("inferencepools",),
+    "jobset.x-k8s.io": ("jobsets",),
+    "keda.sh": ("scaledjobs", "scaledobjects"),
+    "kueue.x-k8s.io": ("localqueues", "workloads"),
+    "leaderworkerset.x-k8s.io": ("leaderworkersets",),
+    "networking.k8s.io": ("ingresses",),
+    "policy": ("poddisruptionbudgets",),
+    "ray.io": ("rayclusters", "rayjobs", "rayservices"),
+    "resource.k8s.io": ("resourceclaims", "resourceclaimtemplates"),
+}
+
+HARMLESS_RIGHTS: tuple[Right, ...] = (
+    *(Right(group, name, _READ) for group, names in _READ_ONLY.items() for name in names),
+    Right("", "pods/log", ("get",)),
+    # Measurements of downloads, and other results.
+    Right("", "configmaps", (*_READ, "create", "patch", "update")),
+    # Volumes with a limited life: a Job creates them, the reaper deletes them.
+    Right("", "persistentvolumeclaims", (*_READ, "create", "patch", "delete")),
+    Right("", "events", (*_READ, "create", "patch", "update")),
+    Right("events.k8s.io", "events", (*_READ, "create", "patch", "update")),
+    Right("coordination.k8s.io", "leases", (*_READ, "create", "patch", "update", "delete")),
 )
-"""The rights; a verb of any of the rows for a resource is harmless."""
+"""Rights by which an account learns no Secret, makes no pod and gets no other right.
 
-_VERBS: dict[tuple[str, str], frozenset[str]] = {}
-for _row in HARMLESS_RIGHTS:
-    for _resource in _row.resources:
-        _VERBS[_row.group, _resource] = _VERBS.get((_row.group, _resource), frozenset()) | _row.verbs
+They are what the Roles of kaigen's own kinds and of `kaigen-reaper` have, reads of workloads and of what serves them,
+and writes of events and leases, which no policy of a tenant limits.
+"""
+
+_VERBS = {(right.group, right.resource): frozenset(right.verbs) for right in HARMLESS_RIGHTS}
 
 
 def is_harmless_right(group: str, resource: str, verb: str) -> bool:
-    """Return whether a right in one namespace is harmless.
-
-    Args:
-        group: API group, as in a rule of a Role.
-        resource: resource, with its subresource after a slash.
-        verb: verb.
-    """
-    return verb in _VERBS.get((group, resource), frozenset())
+    """Return whether an account of a namespace may have a right there without consent."""
+    return verb in _VERBS.get((group, resource), ())

@@ -30,7 +30,12 @@ from kaigen.pipeline.result import Compiled
 from kaigen.pipeline.summary import Missing
 from kaigen.pipeline.tokens import check_tokens
 from kaigen.system.lazy_import import lazy_imports
-from kaigen.tenancy.violations import LooseLevel, tenant_findings
+from kaigen.tenancy.violations import (
+    LooseLevel,
+    binding_findings,
+    syncer_secret_findings,
+    tenant_findings,
+)
 from kaigen.yaml.document_secrets import find_secrets
 
 if TYPE_CHECKING:
@@ -79,6 +84,7 @@ def make_context(
         digests=_digests(config),
         allow=config.allow,
         tenants=config.tenants,
+        syncer_secrets=config.syncer_secrets,
     )
 
 
@@ -260,7 +266,13 @@ def _problems(objects: Sequence[Rendered], context: Context, app: App) -> Iterab
             elif problem not in loose:
                 loose.append(problem)
                 yield item, problem
+        for problem in syncer_secret_findings(
+            item.body, app.namespace, app.source, context.tenants, context.syncer_secrets
+        ):
+            yield item, problem
     bodies = [item.body for item in objects]
+    for index, problem in binding_findings(bodies, app.namespace, app.source, context.tenants):
+        yield objects[index], problem
     for index, problem in check_references(
         bodies, external=_External(app.external_objects, context.external)
     ):

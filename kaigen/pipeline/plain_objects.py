@@ -15,7 +15,7 @@ from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.pipeline.result import Compiled
 from kaigen.pipeline.sources import relative_path
-from kaigen.tenancy.violations import tenant_findings
+from kaigen.tenancy.violations import binding_findings, syncer_secret_findings, tenant_findings
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config
@@ -55,6 +55,11 @@ def compile_plain(
             *check_names(item.body),
             *grant_findings(item.body, namespace, config.allow),
             *tenant_findings(item.body, namespace, source, config.tenants),
+            *syncer_secret_findings(item.body, namespace, source, config.tenants, config.syncer_secrets),
         ):
             found.add(problem.located(document.mark(problem.path)))
+    for number, problem in binding_findings(
+        [item.body for item in objects], namespace, source, config.tenants
+    ):
+        found.add(problem.located(documents[number].mark(problem.path)))
     return Compiled(app, {}, objects, documents=documents)

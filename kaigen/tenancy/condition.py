@@ -16,11 +16,13 @@ class Refusal(NamedTuple):
         shown: the value in messages, after what the row of the table says.
         path: its place below the checked value.
         what: in place of what the row says; empty for that.
+        can_be_granted: by the field of the condition.
     """
 
     shown: str
     path: Path = ()
     what: str = ""
+    can_be_granted: bool = True
 
 
 class Condition(Protocol):

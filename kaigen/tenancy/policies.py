@@ -1,35 +1,51 @@
-"""Admission policies that refuse in a cluster what the checks of tenants refuse in Git."""
+"""Admission policies that refuse in a cluster what the checks of tenants refuse in Git.
+
+A tenant has two: of the objects that are created or changed, and of the other requests of its accounts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NamedTuple
 
+from kaigen.config.globs import glob_pattern
 from kaigen.config.tenant_settings import Tenant
 from kaigen.kubernetes.system_namespaces import SYNCER_NAMESPACES, SYSTEM_NAMESPACES
-from kaigen.tenancy.cel import among, text
-from kaigen.tenancy.rules import namespace, rules_of, variables
+from kaigen.tenancy.cel import OBJECT, at, matches, text
+from kaigen.tenancy.requests import FREE_SUBRESOURCES, request_rules
+from kaigen.tenancy.rules import Rule, namespace, rules_of, type_of, variables
 
 Engine = Literal["kubernetes", "kyverno"]
 
 _ACCOUNT = "system:serviceaccount:"
-_MATCHED = [
-    {
-        "apiGroups": ["*"],
-        "apiVersions": ["*"],
-        "operations": ["CREATE", "UPDATE"],
-        "resources": ["*", "pods/ephemeralcontainers"],
-    }
+_EVERYTHING = {"apiGroups": ["*"], "apiVersions": ["*"]}
+_FREE_KINDS = [
+    {**_EVERYTHING, "apiGroups": ["coordination.k8s.io"], "operations": ["*"], "resources": ["leases"]},
+    {**_EVERYTHING, "apiGroups": ["", "events.k8s.io"], "operations": ["*"], "resources": ["events"]},
 ]
-_SKIPPED = [
-    {
-        "apiGroups": ["coordination.k8s.io"],
-        "apiVersions": ["*"],
-        "operations": ["*"],
-        "resources": ["leases"],
-    },
-    {"apiGroups": ["", "events.k8s.io"], "apiVersions": ["*"], "operations": ["*"], "resources": ["events"]},
-]
+_OLD = "oldObject"
+_USER = "request.userInfo.username"
+_GROUPS = "request.userInfo.?groups.orValue([])"
+
+
+class _Policy(NamedTuple):
+    """A policy without its engine.
+
+    Attributes:
+        name: of the policy.
+        matched: the requests that it is asked for.
+        skipped: those of them that it is not asked for.
+        conditions: expressions that all must be true for the rules to apply, by name.
+        variables: expressions that rules use, by name.
+        rules: what is refused.
+    """
+
+    name: str
+    matched: list[dict[str, Any]]
+    skipped: list[dict[str, Any]]
+    conditions: dict[str, str]
+    variables: dict[str, str]
+    rules: Iterable[Rule]
 
 
 def policies(tenants: Sequence[Tenant], engine: Engine) -> list[dict[str, Any]]:
@@ -39,16 +55,20 @@ def policies(tenants: Sequence[Tenant], engine: Engine) -> list[dict[str, Any]]:
         tenants: of kaigen.yaml.
         engine: `kubernetes` for ValidatingAdmissionPolicies, `kyverno` for ValidatingPolicies.
     """
+    write = _kubernetes if engine == "kubernetes" else _kyverno
     return [
-        each for tenant in tenants for each in (_kubernetes if engine == "kubernetes" else _kyverno)(tenant)
+        body
+        for tenant in tenants
+        for policy in (_objects(tenant), _requests(tenant))
+        for body in write(policy)
     ]
 
 
-def _kubernetes(tenant: Tenant) -> list[dict[str, Any]]:
+def _kubernetes(policy: _Policy) -> list[dict[str, Any]]:
     api = "admissionregistration.k8s.io/v1"
-    metadata = _metadata(tenant)
+    metadata = _metadata(policy)
     return [
-        {"apiVersion": api, "kind": "ValidatingAdmissionPolicy", "metadata": metadata, "spec": _spec(tenant)},
+        {"apiVersion": api, "kind": "ValidatingAdmissionPolicy", "metadata": metadata, "spec": _spec(policy)},
         {
             "apiVersion": api,
             "kind": "ValidatingAdmissionPolicyBinding",
@@ -58,59 +78,108 @@ def _kubernetes(tenant: Tenant) -> list[dict[str, Any]]:
     ]
 
 
-def _kyverno(tenant: Tenant) -> list[dict[str, Any]]:
+def _kyverno(policy: _Policy) -> list[dict[str, Any]]:
     evaluation = {"admission": {"enabled": True}, "background": {"enabled": False}}
-    spec = {"validationActions": ["Deny"], "evaluation": evaluation, **_spec(tenant)}
+    spec = {"validationActions": ["Deny"], "evaluation": evaluation, **_spec(policy)}
     return [
         {
             "apiVersion": "policies.kyverno.io/v1",
             "kind": "ValidatingPolicy",
-            "metadata": _metadata(tenant),
+            "metadata": _metadata(policy),
             "spec": spec,
         }
     ]
 
 
-def _metadata(tenant: Tenant) -> dict[str, Any]:
-    return {"name": f"kaigen-tenant-{tenant.name}", "labels": {"app.kubernetes.io/managed-by": "kaigen"}}
+def _metadata(policy: _Policy) -> dict[str, Any]:
+    return {"name": policy.name, "labels": {"app.kubernetes.io/managed-by": "kaigen"}}
 
 
-def _spec(tenant: Tenant) -> dict[str, Any]:
+def _spec(policy: _Policy) -> dict[str, Any]:
     return {
         "failurePolicy": "Fail",
-        "matchConstraints": {"resourceRules": _MATCHED, "excludeResourceRules": _SKIPPED},
-        "matchConditions": _conditions(tenant),
-        "variables": [
-            {"name": name, "expression": expression}
-            for name, expression in {**variables(), "place": namespace()}.items()
-        ],
+        "matchConstraints": {"resourceRules": policy.matched, "excludeResourceRules": policy.skipped},
+        "matchConditions": _named(policy.conditions),
+        "variables": _named(policy.variables),
         "validations": [
             {"expression": rule.expression, "message": f"{rule.name}: {rule.message}"}
-            for rule in rules_of(tenant)
+            for rule in policy.rules
         ],
     }
 
 
-def _conditions(tenant: Tenant) -> list[dict[str, str]]:
+def _named(expressions: dict[str, str]) -> list[dict[str, str]]:
+    return [{"name": name, "expression": expression} for name, expression in expressions.items()]
+
+
+def _objects(tenant: Tenant) -> _Policy:
+    """Return the policy of objects that are created or changed, with the status and other subresources."""
+    settled = f"request.?subResource.orValue('') == 'status' && {OBJECT}.kind != 'Namespace' && !({_is_own(tenant)})"
+    skipped = [{**each, "operations": ["*"]} for each in FREE_SUBRESOURCES]
+    return _Policy(
+        f"kaigen-tenant-{tenant.name}",
+        [{**_EVERYTHING, "operations": ["CREATE", "UPDATE"], "resources": ["*/*"]}],
+        [*_FREE_KINDS, *skipped],
+        _conditions(tenant),
+        {**variables(), "place": namespace(), "settled": settled},
+        rules_of(tenant),
+    )
+
+
+def _requests(tenant: Tenant) -> _Policy:
+    """Return the policy of deletions, connections and the subresources that are no objects of their own."""
+    return _Policy(
+        f"kaigen-tenant-{tenant.name}-requests",
+        [
+            {**_EVERYTHING, "operations": ["DELETE", "CONNECT"], "resources": ["*/*"]},
+            *({**each, "operations": ["CREATE", "UPDATE"]} for each in FREE_SUBRESOURCES),
+        ],
+        _FREE_KINDS,
+        {"account": _is_own(tenant)},
+        {
+            "type": f"request.operation == 'DELETE' ? {type_of(_OLD)} : ''",
+            "place": f"request.operation == 'DELETE' ? ({namespace(_OLD)}) : request.?namespace.orValue('')",
+        },
+        request_rules(tenant),
+    )
+
+
+def _is_own(tenant: Tenant) -> str:
+    """Return the expression that an account of one of the tenant's namespaces asks."""
+    groups = ", ".join(text(f"system:serviceaccounts:{place}") for place in tenant.namespaces)
+    return f"{_GROUPS}.exists(g, g in [{groups}])"
+
+
+def _conditions(tenant: Tenant) -> dict[str, str]:
     """Return which requests are those of the tenant.
 
-    Controllers and nodes complete what was admitted before, and objects that are deleted must be able to lose their
-    finalizers.
+    Controllers and nodes complete what was admitted before. Objects that are deleted must be able to lose their
+    finalizers. The objects by which kaigen protects a namespace are applied by the platform's accounts.
     """
-    groups = ", ".join(text(f"system:serviceaccounts:{place}") for place in tenant.namespaces)
-    user = "request.userInfo.username"
     services = text(f"^{_ACCOUNT}({SYSTEM_NAMESPACES}):")
     syncers = text(f"^{_ACCOUNT}({SYNCER_NAMESPACES}):")
     controller = (
-        f"{user}.matches({text('^system:(kube-.*|node:.*|apiserver)$')})"
-        f" || ({user}.matches({services}) && !{user}.matches({syncers}))"
+        f"{_USER}.matches({text('^system:(kube-.*|node:.*|apiserver)$')})"
+        f" || ({_USER}.matches({services}) && !{_USER}.matches({syncers}))"
     )
-    return [
-        {
-            "name": "tenant",
-            "expression": f"request.userInfo.?groups.orValue([]).exists(g, g in [{groups}])"
-            f" || {among(f'({namespace()})', tenant)}",
-        },
-        {"name": "not-a-controller", "expression": f"!({controller})"},
-        {"name": "not-deleted", "expression": "!object.metadata.?deletionTimestamp.hasValue()"},
-    ]
+    own = _is_own(tenant)
+    places = " || ".join(f"({namespace()}) == {text(place)}" for place in tenant.namespaces)
+    deleted = f"{at(OBJECT, ('metadata', 'deletionTimestamp'))}.hasValue()"
+    found = {
+        "tenant": f"{own} || {places}",
+        "not-a-controller": f"!({controller})",
+        "not-deleted": f"!{deleted} || {own}",
+    }
+    if tenant.reserved.objects:
+        name = f"{at(OBJECT, ('metadata', 'name'))}.orValue('')"
+        entry = f"({type_of(OBJECT)} + '/' + {name})"
+        reserved = matches(entry, glob_pattern(tenant.reserved.objects))
+        found["not-of-the-tenancy"] = f"!({reserved} && ({_is_applier(tenant)}))"
+    return found
+
+
+def _is_applier(tenant: Tenant) -> str:
+    """Return the expression that an account asks which applies the objects of namespaces, or an administrator."""
+    accounts = f"{_ACCOUNT}({SYNCER_NAMESPACES}):[^:]*"
+    globs = glob_pattern(f"{_ACCOUNT}{applier}" for applier in tenant.reserved.appliers)
+    return f"{matches(_USER, f'{accounts}|{globs}')} || 'system:masters' in {_GROUPS}"

@@ -9,12 +9,15 @@ from msgspec import Struct
 from kaigen.config.controller_keys import allowed_entries
 from kaigen.config.globs import glob_pattern
 from kaigen.config.tenant_settings import Tenant
+from kaigen.kubernetes.grantable_rights import GRANTABLE_RIGHTS
 from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.value_paths import ALL, VALUES, steps_of
 from kaigen.tenancy.cel import OBJECT, TYPE, among, at, matches, text, texts
+from kaigen.tenancy.conditions.rights import HARMLESS
 from kaigen.tenancy.conditions.texts import Missing
 from kaigen.tenancy.pod_security import security_rules
 from kaigen.tenancy.reach import PODS, TEMPLATE_PATHS, TEMPLATES, Reach
+from kaigen.tenancy.rows.reserved import SECRET_REACHES
 from kaigen.tenancy.table import REACHES
 
 
@@ -36,23 +39,23 @@ def variables() -> dict[str, str]:
     """Return the expressions that rules use, by name.
 
     They are the type of the object, the `spec` and the annotations of its pods, the metadata of its templates, its
-    labels and annotations before an update, and those that every tenant may have.
+    labels and annotations before an update, those that every tenant may have, and the rights of Roles that need no
+    grant, or can be granted.
     """
-    type_ = (
-        "object.apiVersion.contains('/') ? object.kind + '.' + object.apiVersion.split('/')[0] : object.kind"
-    )
     templates = "[]"
     for kind, paths in TEMPLATE_PATHS.items():
         templates = f"{TYPE} == {text(kind)} ? {' + '.join(map(_mappings, paths))} : {templates}"
     entries = (f"{at('oldObject', ('metadata', field))}.orValue({{}})" for field in ("annotations", "labels"))
     kept = " + ".join(f"{each}.map(key, key + '=' + {each}[key])" for each in entries)
     return {
-        "type": type_,
+        "type": type_of(OBJECT),
         "pods": _of_pods("spec"),
         "annotations": _of_pods("metadata", "annotations"),
         "templates": templates,
         "kept": f"request.operation == 'UPDATE' ? {kept} : []",
         "allowed": texts(sorted(allowed_entries())),
+        "harmless": texts(HARMLESS),
+        "grantable": texts(GRANTABLE_RIGHTS),
     }
 
 
@@ -66,31 +69,59 @@ def _of_pods(*steps: str) -> str:
     return found
 
 
-def namespace() -> str:
-    """Return the expression of the namespace that an object is in or is for; empty for one of the cluster."""
-    claimed = f"{at(OBJECT, ('spec', 'claimRef', 'namespace'))}.orValue('')"
-    own = f"{at(OBJECT, ('metadata', 'namespace'))}.orValue('')"
-    group = "object.apiVersion == 'v1'"
+def type_of(obj: str) -> str:
+    """Return the expression of the kind of an object with its group."""
     return (
-        f"{group} && object.kind == 'Namespace' ? object.metadata.name : "
-        f"({group} && object.kind == 'PersistentVolume' ? {claimed} : {own})"
+        f"({obj}.apiVersion.contains('/') ? {obj}.kind + '.' + {obj}.apiVersion.split('/')[0] : {obj}.kind)"
+    )
+
+
+def namespace(obj: str = OBJECT) -> str:
+    """Return the expression of the namespace that an object is in or is for; empty for one of the cluster."""
+    claimed = f"{at(obj, ('spec', 'claimRef', 'namespace'))}.orValue('')"
+    own = f"{at(obj, ('metadata', 'namespace'))}.orValue('')"
+    group = f"{obj}.apiVersion == 'v1'"
+    return (
+        f"{group} && {obj}.kind == 'Namespace' ? {obj}.metadata.name : "
+        f"({group} && {obj}.kind == 'PersistentVolume' ? {claimed} : {own})"
     )
 
 
 def rules_of(tenant: Tenant) -> Iterator[Rule]:
-    """Yield the rules of a tenant, one for each way to reach outside its namespaces."""
-    kinds = glob_pattern(tenant.granted("kinds"))
-    yield Rule("kind", matches(TYPE, kinds), _message(tenant, "the kind", "kinds"))
-    own = f"{among('variables.place', tenant)} || (variables.place == '' && object.kind != 'Namespace')"
-    yield Rule("namespace", own, _message(tenant, "the namespace", "namespaces"))
+    """Yield the rules of a tenant, one for each way to reach outside its namespaces.
+
+    Whoever writes the status of an object that others made can change its labels and annotations, and nothing else
+    that a rule reads, so only the rules of these apply.
+    """
+    yield _rule("kind", kind_test(tenant), _message(tenant, "the kind", "kinds"))
+    yield _rule("namespace", namespace_test(tenant), _message(tenant, "the namespace", "namespaces"))
     for control in security_rules(tenant.pod_security):
         granted = f"; granted: Pod Security {tenant.pod_security}"
         message = f"tenant {tenant.name} is not granted {control.what}{granted}"
-        yield Rule(control.name, control.expression, message)
-    for reach in REACHES:
-        yield Rule(
-            reach.name, _expression(reach, tenant), _message(tenant, reach.what, reach.condition.grant)
-        )
+        yield _rule(control.name, control.expression, message)
+    for reach in (*REACHES, *SECRET_REACHES):
+        if reach in SECRET_REACHES and not tenant.reserved.secrets:
+            continue
+        message = _message(tenant, reach.what, reach.condition.grant)
+        expression = _expression(reach, tenant)
+        of_metadata = not reach.types and all(steps[:1] == ("metadata",) for steps in reach.paths)
+        yield Rule(reach.name, expression, message) if of_metadata else _rule(reach.name, expression, message)
+
+
+def _rule(name: str, expression: str, message: str) -> Rule:
+    """Return a rule of something that no write of a status can change."""
+    return Rule(name, f"variables.settled || ({expression})", message)
+
+
+def kind_test(tenant: Tenant) -> str:
+    """Return the expression that a tenant may have objects of a kind."""
+    return matches(TYPE, glob_pattern(tenant.granted("kinds")))
+
+
+def namespace_test(tenant: Tenant) -> str:
+    """Return the expression that an object is in a namespace of a tenant, or of the cluster and for none."""
+    place = "variables.place"
+    return f"{among(place, tenant)} || ({place} == '' && {TYPE} != 'Namespace')"
 
 
 def _message(tenant: Tenant, what: str, grant: str) -> str:

@@ -14,7 +14,10 @@ from kaigen.tenancy.reach import Reach
 from kaigen.tenancy.rows.classes import CLASS_REACHES
 from kaigen.tenancy.rows.metadata import METADATA_REACHES
 from kaigen.tenancy.rows.network import NETWORK_REACHES
+from kaigen.tenancy.rows.network_policies import NETWORK_POLICY_REACHES
 from kaigen.tenancy.rows.pods import POD_REACHES
+from kaigen.tenancy.rows.rbac import RBAC_REACHES
+from kaigen.tenancy.rows.reserved import RESERVED_REACHES
 from kaigen.tenancy.rows.secrets import SECRET_REACHES
 from kaigen.tenancy.rows.storage import STORAGE_REACHES
 
@@ -25,6 +28,9 @@ REACHES: tuple[Reach, ...] = (
     *CLASS_REACHES,
     *SECRET_REACHES,
     *METADATA_REACHES,
+    *RBAC_REACHES,
+    *RESERVED_REACHES,
+    *NETWORK_POLICY_REACHES,
 )
 """Every rule."""
 

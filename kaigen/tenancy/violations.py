@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
 from kaigen.check import codes
 from kaigen.config.globs import is_granted
+from kaigen.config.reserved import Reserved, SyncerSecrets
 from kaigen.config.tenant_settings import Tenant, tenant_of_file, tenant_of_namespace
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes import pod_security
 from kaigen.kubernetes.claim_jobs import created_volume
+from kaigen.kubernetes.made_secrets import SECRET
 from kaigen.kubernetes.manifest import Object, Path, mapping, text, type_of
 from kaigen.kubernetes.pod_security import LEVELS
 from kaigen.kubernetes.pods import pod_templates
+from kaigen.kubernetes.references import references_of
 from kaigen.kubernetes.schemas import is_cluster_scoped
 from kaigen.kubernetes.value_paths import values_at
+from kaigen.tenancy.condition import Refusal
 from kaigen.tenancy.reach import PODS, TEMPLATE_PATHS, TEMPLATES, Reach
 from kaigen.tenancy.rows.pods import COVERED_CONTROLS
+from kaigen.tenancy.rows.rbac import ROLE_BINDING, ROLES
+from kaigen.tenancy.rows.reserved import SECRET_REACHES
 from kaigen.tenancy.table import REACHES
 
 
@@ -88,16 +94,97 @@ def violations(obj: Object, namespace: str, tenant: Tenant) -> Iterator[Problem]
     if place not in tenant.namespaces and (place or kind == "Namespace"):
         path: Path = ("metadata", "name" if kind == "Namespace" else "namespace")
         yield _problem(tenant, f"the namespace {place}", path, "namespaces")
-    for reach in REACHES:
-        for path, value in _values(reach, obj, kind):
-            for refusal in reach.condition.refusals(value, tenant):
-                what = f"{refusal.what or reach.what} {refusal.shown}".strip()
-                yield _problem(tenant, what, (*path, *refusal.path), reach.condition.grant)
+    for reach, refusal, at in _refusals(REACHES, obj, tenant):
+        what = f"{refusal.what or reach.what} {refusal.shown}".strip()
+        yield _problem(tenant, what, at, reach.condition.grant if refusal.can_be_granted else "")
     created = created_volume(obj)
     if created is not None:
         claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **created.body}
         for problem in violations(claim, place, tenant):
             yield replace(problem, path=created.path)
+
+
+def syncer_secret_findings(
+    obj: Object, namespace: str, source: str, tenants: Sequence[Tenant], secrets: SyncerSecrets
+) -> Iterator[Problem]:
+    """Return the places in an object of any spec that name a Secret which Flux reads.
+
+    An object of the cluster is checked only in the folder of a tenant.
+
+    Args:
+        obj: the object.
+        namespace: of the app.
+        source: the file that it comes from, relative to the repository.
+        tenants: of kaigen.yaml.
+        secrets: the Secrets that Flux reads.
+    """
+    place = _place(obj, namespace)
+    tenant = tenant_of_file(source, tenants)
+    reserved = secrets.within(tenant.namespaces if tenant is not None else (place,))
+    if not reserved or (tenant is None and not place):
+        return
+    reader = Tenant("", (), (), {}, reserved=Reserved(secrets=reserved))
+    seen: set[Path] = set()
+    for reach, refusal, path in _refusals(SECRET_REACHES, obj, reader):
+        seen.add(path)
+        name = refusal.shown.strip("`")
+        yield _syncer_secret(f"{reach.what} `{name}`", reserved[name], path)
+    for reference in references_of(obj, namespace):
+        name = reference.target.name
+        if reference.target.type == SECRET and name in reserved and reference.path not in seen:
+            yield _syncer_secret(f"the Secret `{name}`", reserved[name], reference.path)
+    created = created_volume(obj)
+    if created is not None:
+        claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **created.body}
+        for problem in syncer_secret_findings(claim, place, source, tenants, secrets):
+            yield replace(problem, path=created.path)
+
+
+def _syncer_secret(what: str, place: str, path: Path) -> Problem:
+    return Problem(
+        codes.SYNCER_SECRET,
+        f"{what} is what Flux reads by `{place}` of kaigen.yaml, and no spec may use it",
+        path,
+        "use another Secret; list it in `allow.secrets` of kaigen.yaml only if every spec may read it",
+    )
+
+
+def binding_findings(
+    objects: Sequence[Object], namespace: str, source: str, tenants: Sequence[Tenant]
+) -> Iterator[tuple[int, Problem]]:
+    """Return the bindings of an app of a tenant to Roles that are not of the app, with their numbers.
+
+    The rights of a Role are checked where it is made, so a binding to one of somebody else could give any right.
+
+    Args:
+        objects: of the app.
+        namespace: of the app.
+        source: the file that they come from, relative to the repository.
+        tenants: of kaigen.yaml.
+    """
+    if not tenants:
+        return
+    made = {
+        (_place(obj, namespace), text(mapping(obj.get("metadata")).get("name")))
+        for obj in objects
+        if type_of(obj) == ROLES[0]
+    }
+    for number, obj in enumerate(objects):
+        if type_of(obj) != ROLE_BINDING:
+            continue
+        place = _place(obj, namespace)
+        tenant = tenant_of_file(source, tenants) or tenant_of_namespace(place, tenants)
+        name = text(mapping(obj.get("roleRef")).get("name"))
+        if tenant is not None and (place, name) not in made:
+            yield (
+                number,
+                Problem(
+                    codes.TENANT_NOT_GRANTED,
+                    f"tenant `{tenant.name}` is not granted the role `{name}`, which is no Role of this app",
+                    ("roleRef", "name"),
+                    "add the Role with its rules to the same spec or file",
+                ),
+            )
 
 
 def _place(obj: Object, namespace: str) -> str:
@@ -126,6 +213,15 @@ def _values(reach: Reach, obj: Object, kind: str) -> Iterator[tuple[Path, object
     for start, at in starts:
         for steps in reach.paths:
             yield from values_at(start, steps, reach.default, at)
+
+
+def _refusals(reaches: Iterable[Reach], obj: Object, tenant: Tenant) -> Iterator[tuple[Reach, Refusal, Path]]:
+    """Yield what rows of the table refuse of an object, each with its place."""
+    kind = type_of(obj)
+    for reach in reaches:
+        for path, value in _values(reach, obj, kind):
+            for refusal in reach.condition.refusals(value, tenant):
+                yield reach, refusal, (*path, *refusal.path)
 
 
 def _problem(tenant: Tenant, what: str, path: Path, grant: str) -> Problem:

@@ -6,23 +6,29 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
 
 from kaigen.config.load import load_config
 from kaigen.config.tenant_settings import Tenant
+from kaigen.output.contents import data_of
 from kaigen.pipeline.run import start_run
 from kaigen.tenancy.policies import Engine, policies
 from kaigen.tenancy.rules import rules_of
 from tests.cluster.client import ApiError, Client, Object
 from tests.cluster.plane import Plane
 from tests.cluster.processes import wait_until
-from tests.tenants import ALLOWED, DENIED, OTHER, TENANT
+from tests.tenant_rights import ALLOWED as ALLOWED_RIGHTS
+from tests.tenant_rights import BOUND, GITOPS, GRANTS, RESERVED_SECRETS
+from tests.tenant_rights import DENIED as DENIED_RIGHTS
+from tests.tenants import ALLOWED, DENIED, OTHER, TENANT, pod
 
-_OBJECTS: Mapping[str, Object] = {f"allowed: {case}": body for case, body in ALLOWED.items()} | {
-    case: body for case, (body, _) in DENIED.items()
+_OBJECTS: Mapping[str, Object] = {
+    **{f"allowed: {case}": body for case, body in (*ALLOWED.items(), *ALLOWED_RIGHTS.items())},
+    **{case: body for case, (body, _) in (*DENIED.items(), *DENIED_RIGHTS.items())},
+    **RESERVED_SECRETS,
 }
 _PODS_OF_OTHER: Mapping[str, Object] = {
     case: {**body, "metadata": {**body["metadata"], "namespace": "team-b"}}
@@ -38,14 +44,28 @@ _CONFIG: dict[str, Any] = {
     "kind": "Config",
     "namespace": "team-a",
     "passthrough": True,
-    "tenants": {"a": TENANT, "b": OTHER},
+    "tenants": {"a": {**TENANT, **GRANTS}, "b": OTHER},
+    "gitops": GITOPS,
 }
+ACCOUNTS = {
+    "team-a": ("deployer", "runner"),
+    "team-b": ("deployer", "runner"),
+    "argocd": ("argocd-application-controller",),
+    "flux-system": ("kustomize-controller",),
+    "ops": ("admin", "operator"),
+}
+"""Accounts to which RBAC allows everything, by namespace."""
+
 _BINDING: Object = {
     "apiVersion": "rbac.authorization.k8s.io/v1",
     "kind": "ClusterRoleBinding",
     "metadata": {"name": "tenants-test"},
     "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-    "subjects": [{"kind": "ServiceAccount", "name": "deployer", "namespace": "team-a"}],
+    "subjects": [
+        {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+        for namespace, names in ACCOUNTS.items()
+        for name in names
+    ],
 }
 _REFUSES = {
     "kubernetes": re.compile(r"ValidatingAdmissionPolicy '.*' denied request: ([a-z-]+): "),
@@ -83,8 +103,11 @@ def check_policies(plane: Plane, root: Path, engine: Engine) -> None:
         assert {"capability of baseline", "label of a node", "root", "unmasked proc"} <= granted, granted
         assert len(rules) >= 40
         # Objects show every rule but one: the API server accepts no volume of another type that has a driver too.
-        known = {rule.name for rule in rules_of(tenants(root)[0])}
-        shown = {*rules.values(), *looser.values()} - {""}
+        rules_of_a = {rule.name for rule in rules_of(tenants(root)[0])}
+        # Of Secrets of Flux, there is a rule for each kind that names Secrets.
+        known = {name for name in rules_of_a if not name.startswith("syncer-secret-")}
+        assert rules_of_a - known & {*rules.values()}
+        shown = {*rules.values(), *looser.values()} & known
         assert shown == known - {"volume"}, f"of the rules {known}, objects show {shown}"
         # The rules are those of the namespace too, for everyone but controllers.
         assert refusal(plane.client, _FOREIGN_IMAGE, engine) == "image"
@@ -130,9 +153,14 @@ def deployer(plane: Plane, root: Path, engine: Engine) -> Iterator[Client]:
         # Without this label the API server itself refuses access to the devices of others.
         labels = {"resource.kubernetes.io/admin-access": "true"}
         plane.client.patch("v1/Namespace", name, "", {"metadata": {"labels": labels}})
-    account: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "deployer"}}
+    others = [name for name in ACCOUNTS if name not in _NAMESPACES]
+    for name in others:
+        plane.make_namespace(name)
     made = [_BINDING, *policies(tenants(root), engine)]
-    plane.client.create(account, "team-a")
+    for namespace, names in ACCOUNTS.items():
+        for name in names:
+            account: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}
+            plane.client.create(account, namespace)
     for body in made:
         plane.client.apply(body)
     client = plane.as_service_account("team-a", "deployer")
@@ -142,9 +170,9 @@ def deployer(plane: Plane, root: Path, engine: Engine) -> Iterator[Client]:
     finally:
         for body in made:
             plane.client.delete(f"{body['apiVersion']}/{body['kind']}", body["metadata"]["name"])
-        for name in _NAMESPACES:
+        for name in (*_NAMESPACES, *others):
             plane.client.delete("v1/Namespace", name)
-        for name in _NAMESPACES:
+        for name in (*_NAMESPACES, *others):
             plane.client.wait_gone("v1/Namespace", name)
 
 
@@ -172,6 +200,53 @@ def _refused_by_kaigen(root: Path, folder: str, objects: Mapping[str, Object]) -
     refused = {
         int(Path(each.mark.file).stem)
         for each in start_run((), load_config(root)).diagnostics
-        if each.code == "KG0582" and each.mark is not None
+        if each.code in ("KG0582", "KG0583") and each.mark is not None
     }
     return {case: number in refused for number, case in enumerate(objects)}
+
+
+def tree(root: Path) -> dict[str, Object]:
+    """Return the rendered objects of a repository with one app of the tenant, by path."""
+    tenants(root)
+    (root / "specs/a").mkdir(parents=True)
+    (root / "specs/a/x.yaml").write_text(yaml.safe_dump_all([pod(), *BOUND]), encoding="utf-8")
+    config = load_config(root)
+    files = start_run((), config).tree(root / config.output, inside=root).files
+    found = {path: yaml.safe_load(data_of(content)) for path, content in files.items()}
+    return {path: body for path, body in found.items() if "metadata" in body}
+
+
+def outcome(client: Client, request: Request) -> str:
+    """Return the name of the rule by which a policy refuses a request; empty if it is none that a policy refuses."""
+    try:
+        client.request(request.method, request.path, request.body, request.params, request.type)
+    except ApiError as error:
+        if found := _REFUSES["kubernetes"].search(error.message):
+            return found[1]
+        if error.code not in (404, 409, 422, 429, 500, 502, 503):
+            raise
+    return ""
+
+
+class Request(NamedTuple):
+    """A request of an account of the tenant that is only tried.
+
+    Attributes:
+        method: of HTTP.
+        path: on the API server.
+        rule: by which a policy refuses it; empty if it is allowed.
+        body: its object.
+        type: of the body.
+    """
+
+    method: str
+    path: str
+    rule: str = ""
+    body: Object | None = None
+    type: str = "application/json"
+
+    @property
+    def params(self) -> Mapping[str, str]:
+        """The query, by which nothing is stored; there is nothing to store for a connection."""
+        connects = any(f"/{way}" in self.path for way in ("attach", "exec", "portforward", "proxy"))
+        return {} if connects else {"dryRun": "All"}

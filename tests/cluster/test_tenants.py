@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from kaigen.tenancy.policies import policies
+from tests.cluster.client import ApiError
 from tests.cluster.plane import Plane
-from tests.cluster.tenants import check_policies, tenants
+from tests.cluster.tenants import check_policies, deployer, refusal, tenants, tree
+from tests.tenant_rights import role
 
 
 @pytest.mark.ran("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", by="kube-apiserver")
@@ -21,3 +23,26 @@ def test_the_api_server_accepts_the_policies_for_kyverno(plane: Plane, tmp_path:
     for body in policies(tenants(tmp_path), "kyverno"):
         plane.client.create(body)
         plane.client.delete("policies.kyverno.io/v1/ValidatingPolicy", body["metadata"]["name"])
+
+
+def test_an_account_cannot_take_its_namespace_over(plane: Plane, tmp_path: Path) -> None:
+    """The first step to root on a node is refused: by RBAC to the account that syncs, by the policies to anyone."""
+    rendered = tree(tmp_path / "repository")
+    evil = role("namespaces", "get", "patch")
+    evil["rules"] += role("pods", "create")["rules"]
+    namespace = "team-a"
+    plane.make_namespace(namespace)
+    try:
+        for path, body in rendered.items():
+            if "/_tenant/" in path and body["kind"] != "Namespace":
+                plane.client.apply(body, force=True)
+        syncer = plane.as_service_account(namespace, "deployer")
+        syncer.create(role("pods", "get"), namespace)
+        with pytest.raises(ApiError, match="attempting to grant RBAC permissions not currently held"):
+            syncer.create({**evil, "metadata": {"name": "evil"}}, namespace)
+    finally:
+        plane.client.delete("v1/Namespace", namespace)
+        plane.client.wait_gone("v1/Namespace", namespace)
+    with deployer(plane, tmp_path / "cluster", "kubernetes") as client:
+        assert refusal(client, evil, "kubernetes") == "right"
+        assert refusal(plane.client, evil, "kubernetes") == "right"

@@ -29,7 +29,7 @@ _UNKNOWN = "https:"
 """A server whose name only a Secret has: HTTPS, on any host."""
 
 _NAMESPACE = "kubernetes.io/metadata.name"
-_DNS: Sequence[Mapping[str, Any]] = (
+DNS: Sequence[Mapping[str, Any]] = (
     {
         "namespaceSelector": {"matchLabels": {_NAMESPACE: "kube-system"}},
         "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
@@ -38,7 +38,7 @@ _DNS: Sequence[Mapping[str, Any]] = (
 _API_PORTS = (443, 6443)
 """Ports of the API server's Service, and of its endpoints, which most plugins compare."""
 
-_IDENTITY = ("169.254.169.254/32", "169.254.170.23/32")
+IDENTITY = ("169.254.169.254/32", "169.254.170.23/32")
 """Where pods get the credentials of a cloud's identity: metadata of nodes, and EKS Pod Identity."""
 
 
@@ -121,7 +121,7 @@ def egress_policy(
     if context.network is None or egress is None:
         return []
     rules: list[Mapping[str, Any]] = [
-        {"to": [*(egress.dns or _DNS)], "ports": [_port(53, "UDP"), _port(53)]},
+        {"to": [*(egress.dns or DNS)], "ports": [_port(53, "UDP"), _port(53)]},
         *([{"to": [*egress.api_server], "ports": [_port(each) for each in _API_PORTS]}] if api else []),
         *_server_rules(servers, context.network, egress, proxy),
     ]
@@ -167,7 +167,7 @@ def _server_rules(
         rules += connection_rules(urls)
         rules += [{"ports": [_port(each) for each in egress.ports]}] if egress.ports else []
     if any(server.identity for server in servers):
-        rules.append({"to": [{"ipBlock": {"cidr": each}} for each in _IDENTITY], "ports": [_port(80)]})
+        rules.append({"to": [{"ipBlock": {"cidr": each}} for each in IDENTITY], "ports": [_port(80)]})
     return rules
 
 

@@ -68,6 +68,24 @@ class VolumeName(Struct, frozen=True):
         return matches(value, glob_pattern(tenant.volumes()))
 
 
+class OwnName(Struct, frozen=True):
+    """The name of an object of the cluster, which begins with one of the tenant's namespaces and a hyphen."""
+
+    grant: str = ""
+
+    def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
+        """Refuse a name that another tenant may have."""
+        return [] if is_granted(str(value), _own_names(tenant)) else quoted(value)
+
+    def passes(self, value: str, tenant: Tenant) -> str:
+        """Match the beginning."""
+        return matches(value, glob_pattern(_own_names(tenant)))
+
+
+def _own_names(tenant: Tenant) -> list[str]:
+    return [f"{place}-*" for place in tenant.namespaces]
+
+
 class OwnIdentity(Struct, frozen=True):
     """A pod identity of KEDA that is not that of KEDA itself."""
 

@@ -15,7 +15,7 @@ from tests.unit.security.hostile import CONFIG, JOB, Repository
 
 
 def config(**changes: object) -> str:
-    tenants = {"tenants": {"a": {**TENANT, **changes}, "b": OTHER}}
+    tenants: Body = {"tenants": {"a": {**TENANT, **changes}, "b": OTHER}}
     return (
         CONFIG.replace("namespace: ml", "namespace: team-a") + "passthrough: true\n" + yaml.safe_dump(tenants)
     )

@@ -1,0 +1,48 @@
+"""The rules of requests of a tenant's accounts that write no object: deletions, connections, tokens, bindings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kaigen.config.globs import glob_pattern
+from kaigen.config.tenant_settings import Tenant
+from kaigen.tenancy.cel import TYPE, among, matches, text, texts
+from kaigen.tenancy.rules import Rule, kind_test
+
+FREE_SUBRESOURCES: tuple[dict[str, Any], ...] = (
+    # Only replicas, which no rule limits: the controllers that scale are in many namespaces.
+    {"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/scale"]},
+    # Drains of nodes, and the schedulers of groups of pods.
+    {"apiGroups": [""], "apiVersions": ["*"], "resources": ["pods/eviction", "pods/binding"]},
+    # Operators that get an identity for an object, in the name of its account.
+    {"apiGroups": [""], "apiVersions": ["*"], "resources": ["serviceaccounts/token"]},
+)
+"""Subresources whose content is no object that the rules of objects could read. Others may write them; for accounts of
+the tenant they are limited here."""
+
+_DELETED = "request.operation == 'DELETE'"
+_SUBRESOURCE = "request.?subResource.orValue('')"
+
+
+def request_rules(tenant: Tenant) -> Iterator[Rule]:
+    """Yield the rules of a tenant for requests of its accounts."""
+
+    def rule(name: str, expression: str, what: str) -> Rule:
+        return Rule(name, expression, f"tenant {tenant.name} is not granted {what}")
+
+    place = "variables.place"
+    free = f"({_DELETED} && {place} == '' && {TYPE} != 'Namespace')"
+    yield rule("namespace", f"{among(place, tenant)} || {free}", "requests outside of its namespaces")
+    # What it may not create, such as a quota, others made to limit it.
+    yield rule("deletion", f"!({_DELETED}) || {kind_test(tenant)}", "the deletion of this kind")
+    if tenant.reserved.objects:
+        entry = f"({TYPE} + '/' + oldObject.metadata.name)"
+        reserved = matches(entry, glob_pattern(tenant.reserved.objects))
+        yield rule("reserved", f"!({_DELETED} && {reserved})", "the deletion of kaigen's own object")
+    yield rule("proxy", f"{_SUBRESOURCE} != 'proxy'", "connections through the API server")
+    yield rule("binding", f"{_SUBRESOURCE} != 'binding'", "a node by a binding")
+    if tenant.reserved.accounts:
+        token = f"request.resource.resource == {text('serviceaccounts')} && {_SUBRESOURCE} == 'token'"
+        named = f"request.?name.orValue('') in {texts(tenant.reserved.accounts)}"
+        yield rule("token", f"!({token} && {named})", "a token of the ServiceAccount that applies objects")

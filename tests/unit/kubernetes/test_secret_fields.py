@@ -1,0 +1,78 @@
+"""Every field of a known kind that names a Secret is in the list of such fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kaigen.kubernetes.kind_table import KINDS
+from kaigen.kubernetes.schemas import definition, index
+from kaigen.kubernetes.secret_fields import pod_secret_paths, secret_paths
+
+_TARGET = "1.36"
+_NO_NAMES = frozenset(
+    {
+        # A file in the pod, the namespace of a Secret, keys of a vault, and fields around the reference itself.
+        "secretFile",
+        "secretNamespace",
+        "secretKey",
+        "secretStoreRef",
+        "secrets",
+        "secretTargetRef",
+        "awsSecretManager",
+        "gcpSecretManager",
+        "accessSecretKey",
+    }
+)
+_WALKED = sorted({row.type for row in KINDS.values()} | {*secret_paths()})
+
+
+def _fields(
+    node: object, path: tuple[str, ...], seen: frozenset[str] = frozenset()
+) -> Iterator[tuple[str, ...]]:
+    """Yield the path of each field whose name has `secret` in it, and of each field with a name and a key."""
+    if isinstance(node, str):
+        found = definition(node, _TARGET) if "/" in node and node not in seen else None
+        if found is not None:
+            yield from _fields(found, path, seen | {node})
+        return
+    if not isinstance(node, dict):
+        return
+    for key, value in (node.get("p") or {}).items():
+        if "secret" in key.lower() and key not in _NO_NAMES:
+            yield (*path, key)
+        yield from _fields(value, (*path, key), seen)
+    for key in ("l", "m"):
+        if key in node:
+            yield from _fields(node[key], (*path, "[]"), seen)
+
+
+def _named(type_: str) -> list[tuple[str, ...]]:
+    kind, _, group = type_.partition(".")
+    versions = index()["kinds"].get(kind, {})
+    return [
+        path
+        for version, entry in versions.items()
+        if version.rpartition("/")[0].partition(".")[0] == group.partition(".")[0] and "ref" in entry
+        for path in _fields(entry["ref"], ())
+    ]
+
+
+@pytest.mark.parametrize("type_", _WALKED)
+def test_every_field_that_names_a_secret_is_known(type_: str) -> None:
+    row = KINDS.get(type_)
+    pods = (
+        [tuple(place.path.replace("[]", ".[]").split(".")) for place in row.pods if place.path] if row else []
+    )
+    pods += [()] if row and any(not place.path for place in row.pods) else []
+    known = [*secret_paths().get(type_, ())]
+    known += [(*pod, "spec", *path) for pod in pods for path in pod_secret_paths()]
+    missing = [path for path in _named(type_) if not any(each[: len(path)] == path for each in known)]
+    assert not missing
+
+
+def test_the_fields_of_pods_name_what_a_pod_has() -> None:
+    names = {path for path in _named("Pod") if "containers" not in path}
+    known = {("spec", *path) for path in pod_secret_paths()}
+    assert {path[: len(name)] for path in known for name in names if path[: len(name)] == name} == names
