@@ -220,10 +220,11 @@ def secret_places(name: str) -> dict[str, Body]:
             "TriggerAuthentication",
             spec={"secretTargetRef": [{"parameter": "p", **reference}]},
         ),
-        "Secret of a volume": _object(
-            "v1",
-            "PersistentVolume",
-            spec={
+        "Secret of a volume": {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": "team-a-x"},
+            "spec": {
                 "capacity": {"storage": "1Gi"},
                 "accessModes": ["ReadOnlyMany"],
                 "claimRef": {"namespace": "team-a", "name": "c"},
@@ -233,7 +234,7 @@ def secret_places(name: str) -> dict[str, Body]:
                     "nodePublishSecretRef": {"name": name, "namespace": "team-a"},
                 },
             },
-        ),
+        },
         "right to it": role("secrets", "get", names=(name,)),
         "right to all Secrets": role("secrets", "get"),
         "right to several Secrets": role("secrets", "list", "watch", names=("own", name)),

@@ -49,11 +49,15 @@ _JUDGED_ELSEWHERE = ("buckets", "hosts", "images", "kinds", "priorityClasses", "
 def reached(obj: Obj, namespace: str, config: Config) -> Iterator[str]:
     """Yield what an object reaches outside its namespace, in words, unless kaigen.yaml allows it.
 
+    Nothing for objects of RBAC, whose rules are `diff.rules.rbac`.
+
     Args:
         obj: the object.
         namespace: the namespace of its app.
         config: kaigen.yaml.
     """
+    if obj.type.endswith(".rbac.authorization.k8s.io"):
+        return
     body = cast("Object", obj.data)
     for problem in violations.violations(body, namespace, _grants(namespace, config)):
         if problem.path[:2] == ("metadata", "namespace") or _ELSEWHERE & set(problem.path):

@@ -147,6 +147,7 @@ DECISIONS: Mapping[str, Decision] = {
     "values": _harmless(_IN_OBJECTS),
     "overrides": _harmless(_IN_OBJECTS),
     "pins": _harmless(_IN_OBJECTS),
+    "syncer_secrets": _harmless("it follows from `gitops` and `allow.secrets`, which are compared"),
     "promotion": Decision(reordered),
     "origin": _harmless(_NOT_WRITTEN),
     "specs": Decision(more),

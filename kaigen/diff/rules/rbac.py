@@ -24,6 +24,11 @@ Grant = tuple[str, str, str, str]
 """API group, resource or URL, name of one object or `*`, verb."""
 
 
+def _loses_nothing(group: str, resource: str, verb: str) -> bool:
+    """Return whether a right reaches nothing and loses nothing: a claim that is deleted may lose its data."""
+    return verb != "delete" and is_harmless_right(group, resource, verb)
+
+
 def grants(role: Obj | None) -> set[Grant]:
     """Return every single permission of a role."""
     found: set[Grant] = set()
@@ -101,7 +106,7 @@ def _is_harmless(grant: Grant, case: Case) -> bool:
     if case.obj.kind != "Role":
         return False
     group, resource, name, verb = grant
-    if is_harmless_right(group, resource, verb):
+    if _loses_nothing(group, resource, verb):
         return True
     if (resource, verb) == ("roles", "bind"):
         # The account of a tenancy binds the Roles of its apps, each of which is judged itself.
@@ -129,7 +134,7 @@ def unsafe_rights(account: str, place: str, case: Case) -> list[Grant]:
         if _place(binding) == place and named in _subjects(binding, _place(binding)):
             role = _role_of(binding, case)
             found |= grants(role) if role else {("", f"what {_role_name(binding)} allows", "*", "do")}
-    return sorted(grant for grant in found if not is_harmless_right(grant[0], grant[1], grant[3]))
+    return sorted(grant for grant in found if not _loses_nothing(grant[0], grant[1], grant[3]))
 
 
 def _place(obj: Obj) -> str:
@@ -199,7 +204,7 @@ def _is_usual_role(case: Case) -> bool:
 
 def _is_plain(role: Obj) -> bool:
     """Return whether a Role gives only harmless rights."""
-    return all(is_harmless_right(group, resource, verb) for group, resource, _, verb in grants(role))
+    return all(_loses_nothing(group, resource, verb) for group, resource, _, verb in grants(role))
 
 
 def _is_own_account(subject: str, case: Case) -> bool:

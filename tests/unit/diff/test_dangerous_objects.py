@@ -384,7 +384,7 @@ HARMLESS = {
         "[{remoteRef: {key: a}}]}}"
     ),
     "rights to watch": (
-        "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, rules: [{apiGroups: [''], resources: [pods, pods/log], "
+        "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, rules: [{apiGroups: [''], resources: [pods], "
         "verbs: [get, list, watch]}, {apiGroups: [batch], resources: [jobs], resourceNames: [a], verbs: [get]}]}"
     ),
     "an issuer of certificates": (
