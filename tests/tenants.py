@@ -426,7 +426,6 @@ CONTROLLER_KEYS = (
     "kube-router.io/service.hairpin",
     "kubernetes.io/elb.id",
     "kubernetes.io/egress-bandwidth",
-    "kubernetes.io/service-account.name",
     "kubernetes.io/tls-acme",
     "kyverno.io/kubeRBAC",
     "linkerd.io/inject",
