@@ -13,6 +13,7 @@ from kaigen.compile.context import Context
 from kaigen.compile.expressions import Setting, SpecPath, Tree
 from kaigen.compile.helm_values import report_unsupported_values
 from kaigen.compile.problems import Problems
+from kaigen.compile.roles import RESERVED
 from kaigen.kinds.base import Metadata, matches
 from kaigen.kinds.pod import PodFields
 from kaigen.kubernetes.metadata_keys import RESERVED_LABELS, labels_for_identity, without_object_keys
@@ -108,7 +109,7 @@ def finish(
         more: further fields of `App`.
     """
     report_unsupported_values(settings, problems)
-    files = [(each.role, each.ending, each.test) for each in objects]
+    files = [(RESERVED, "yaml", False), *((each.role, each.ending, each.test) for each in objects)]
     assert len(set(files)) == len(files), f"two objects have the same file: {sorted(files)}"
     return App(
         name=metadata.name,

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from kaigen.compile.app import App, Object
+from kaigen.compile.roles import Roles
 from kaigen.yaml.document_secrets import is_sops_secret
 
 SECRET_SOURCES: Mapping[tuple[str, str], str] = {
@@ -64,12 +65,9 @@ def passthrough_app(
         text: the file's text, which is copied for Secrets that SOPS encrypted, since their checksum covers it.
     """
     objects = []
-    roles: dict[str, int] = {}
+    roles = Roles()
     for body in bodies:
-        role = re.sub(r"[^a-z0-9.-]+", "-", f"{body['kind']}-{body['metadata']['name']}".lower())
-        roles[role] = roles.get(role, 0) + 1
-        if roles[role] > 1:
-            role = f"{role}-{roles[role]}"
+        role = roles.take(re.sub(r"[^a-z0-9.-]+", "-", f"{body['kind']}-{body['metadata']['name']}".lower()))
         if is_sops_secret(body):
             ending = "json" if source.lower().endswith(".json") else "yaml"
             objects.append(Object(role=role, body=body, verbatim=text, ending=ending))

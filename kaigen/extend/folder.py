@@ -11,6 +11,7 @@ from kaigen.compile.expressions import Expr, Namespace, Release, Setting, SpecPa
 from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.compile.name_expressions import AppName, ReleaseName
 from kaigen.compile.problems import Problems
+from kaigen.compile.roles import Roles
 from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
@@ -76,12 +77,12 @@ class _Compiler:
             if diagnostic.category is Category.LIMIT:
                 self.context.stopped[self.definition.signature] = diagnostic
         parts: list[Part] = []
+        roles = Roles(".")
         for item in rendered:
             stem = item.template.removesuffix(SUFFIX).replace("/", "-")
             for document in item.documents:
                 role = stem if len(item.documents) == 1 else f"{stem}-{str(document.kind).lower()}"
-                count = sum(part.role == role or part.role.startswith(f"{role}.") for part in parts)
-                part = self._part(f"{role}.{count + 1}" if count else role, document, item.lines)
+                part = self._part(roles.take(role), document, item.lines)
                 if part is not None:
                     parts.append(part)
         if not self.diagnostics.has_errors:

@@ -215,6 +215,17 @@ def test_a_package_that_returns_no_app_is_reported(tmp_path: Path, monkeypatch: 
     assert " e KG1011 the kind `Plug` of the package acme-kaigen 1.0 " in found
 
 
+@pytest.mark.parametrize(
+    "code", [MINIMAL.replace("[Part(", "2 * [Part("), MINIMAL.replace('Part("map"', 'Part("kustomization"')]
+)
+def test_a_package_whose_objects_have_one_file_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    (found,) = plug(tmp_path, monkeypatch, code)
+    assert " e KG1011 the kind `Plug` of the package acme-kaigen 1.0 failed" in found
+    assert "two objects have the same file" in found
+
+
 def test_a_broken_package_does_not_affect_other_kinds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
