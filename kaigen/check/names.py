@@ -11,7 +11,6 @@ from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes.kind_table import kind_of
 from kaigen.kubernetes.manifest import Object, Path, entries, mapping
-from kaigen.kubernetes.metadata_keys import is_build_annotation
 from kaigen.kubernetes.names import (
     LABEL_1123,
     LABEL_FORM,
@@ -130,15 +129,6 @@ def metadata_findings(metadata: Object, path: Path) -> Iterator[Problem]:
         if size > ANNOTATIONS_MAX:
             message = f"the annotations have {size} bytes; the limit is {ANNOTATIONS_MAX}"
             yield Problem(codes.TOO_LARGE, message, (*path, "annotations"))
-
-
-def build_annotation_findings(metadata: Object) -> Iterator[Problem]:
-    """Check that an object has no annotation with which kustomize drops or changes it."""
-    for key in mapping(metadata.get("annotations")):
-        if is_build_annotation(str(key)):
-            message = f"kustomize obeys the annotation `{key}`, so a sync may drop or change the object"
-            path = ("metadata", "annotations", str(key))
-            yield Problem(codes.BUILD_ANNOTATION, message, path, "remove it")
 
 
 def pod_name_findings(template: PodTemplate, listed: Sequence[Container]) -> Iterator[Problem]:

@@ -56,7 +56,7 @@ _FLUX = ".toolkit.fluxcd.io"
 _KUSTOMIZE = frozenset(
     {"config.kubernetes.io", "internal.config.kubernetes.io", "config.k8s.io", "kustomize.config.k8s.io"}
 )
-"""Domains of the annotations that kustomize obeys when it builds a folder."""
+"""Domains of the annotations that kustomize obeys when it builds a folder, and API groups of its own files."""
 
 _AZURE_CLIENT = "azure.workload.identity/client-id"
 _AZURE_USE = "azure.workload.identity/use"
@@ -76,6 +76,11 @@ def is_syncer_key(key: str) -> bool:
 def is_build_annotation(key: str) -> bool:
     """Return whether kustomize obeys an annotation of an object when it builds a folder."""
     return "/" in key and key.partition("/")[0] in _KUSTOMIZE
+
+
+def is_build_group(group: str) -> bool:
+    """Return whether an API group is of the files that kustomize reads, such as a Kustomization or a ResourceList."""
+    return group in _KUSTOMIZE
 
 
 def labels_for_identity(annotations: Mapping[str, str]) -> dict[str, str]:
