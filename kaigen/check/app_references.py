@@ -36,11 +36,26 @@ class MissingObject(Problem, frozen=True, kw_only=True):
 
 
 class _App(Struct, frozen=True, dict=True):
-    """All objects of an app by their identity."""
+    """All objects of an app by their identity.
+
+    Attributes:
+        pods: its pods.
+        external: objects that exist without it.
+        objects: its objects.
+        names: their names by type and namespace.
+    """
 
     pods: list[Pods]
     external: External
     objects: dict[Identity, Object] = field(default_factory=dict)
+    names: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+
+    def add(self, identity: Identity, obj: Object) -> Object:
+        """Add an object unless there is one of the same name, and return the one that is there."""
+        found = self.objects.setdefault(identity, obj)
+        if found is obj:
+            self.names.setdefault((identity.type, identity.namespace), []).append(identity.name)
+        return found
 
     def find(self, target: Identity) -> Object | None:
         """Return an object of the app; one without a namespace goes to the namespace of the others."""
@@ -78,12 +93,12 @@ def check_references(objs: Sequence[Object], *, external: External = ()) -> list
     findings: list[tuple[int, Problem]] = []
     for number, obj in enumerate(objs):
         identity = identity_of(obj)
-        if identity.name and app.objects.setdefault(identity, obj) is not obj:
+        if identity.name and app.add(identity, obj) is not obj:
             message = f"the app has two {identity.kind} objects named `{identity.name}`"
             findings.append((number, Problem(codes.DUPLICATE_OBJECT, message, ("metadata", "name"))))
         volume = created_volume(obj)
         if volume is not None:
-            app.objects.setdefault(identity_of(volume.body), volume.body)
+            app.add(identity_of(volume.body), volume.body)
     for number, obj in enumerate(objs):
         findings += [(number, finding) for finding in _object_findings(app, obj)]
     return findings
@@ -108,9 +123,11 @@ def _object_findings(app: _App, obj: Object) -> Iterator[Problem]:
 
 def _unresolved(app: _App, reference: Reference) -> MissingObject:
     target = reference.target
-    known = [
-        one.name for one in app.objects if one.type == target.type and one.namespace in (target.namespace, "")
-    ]
+    known = (
+        name
+        for namespace in dict.fromkeys((target.namespace, ""))
+        for name in app.names.get((target.type, namespace), ())
+    )
     where = f" in namespace {target.namespace}" if target.namespace else ""
     message = f"there is no {target.kind} `{target.name}`{where}"
     return MissingObject(

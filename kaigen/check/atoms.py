@@ -9,6 +9,7 @@ import binascii
 import ipaddress
 import re
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kaigen.check import codes
@@ -36,16 +37,27 @@ KNOWN_PATTERNS = {
 }
 
 
+Hint = Callable[[], str]
+"""A hint that takes time to find, so it is found when it is read."""
+
+
 class Mismatch:
     """A value that does not match its schema; the path grows from the leaf to the root."""
 
-    __slots__ = ("code", "hint", "message", "path")
+    __slots__ = ("_hint", "code", "message", "path")
 
-    def __init__(self, code: str, message: str, hint: str = "", path: list[str | int] | None = None) -> None:
+    def __init__(
+        self, code: str, message: str, hint: str | Hint = "", path: list[str | int] | None = None
+    ) -> None:
         self.code = code
         self.message = message
-        self.hint = hint
+        self._hint = hint
         self.path: list[str | int] = path or []
+
+    @property
+    def hint(self) -> str:
+        """How to fix it; empty if that is not known."""
+        return self._hint if isinstance(self._hint, str) else self._hint()
 
 
 Check = Callable[[object], "list[Mismatch] | None"]
@@ -214,7 +226,7 @@ def one_of(allowed: Collection[Scalar]) -> Check:
         if any(value == a and value.__class__ is a.__class__ for a in allowed):
             return None
         shown = [str(a) for a in allowed if a != ""]
-        hint = did_you_mean(value, shown) if isinstance(value, str) else ""
+        hint = partial(did_you_mean, value, shown) if isinstance(value, str) else ""
         listed = shown[0] if len(shown) == 1 else f"one of {', '.join(shown)}"
         code = codes.BAD_VALUE if strings and isinstance(value, str) else codes.WRONG_TYPE
         return [Mismatch(code, f"must be {listed}, not {describe(value)}", hint)]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from kaigen.check import codes
 from kaigen.check.kind_rules import KIND_RULES
+from kaigen.diagnostics.most import MOST
 from kaigen.diagnostics.problem import Problem
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kubernetes.claim_lists import listed_claims
@@ -17,8 +18,34 @@ from kaigen.kubernetes.pods import PROBES, Container, PodTemplate, containers, p
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 
 
+class _UnknownName(Problem, frozen=True, kw_only=True):
+    """A name that is not among those of its object.
+
+    Attributes:
+        name: the name.
+        known: names of the object.
+    """
+
+    name: str
+    known: Collection[str]
+
+    def with_hint(self) -> Problem:
+        """Return the problem with the name that is probably meant."""
+        meant = did_you_mean(self.name, self.known)
+        return Problem(self.code, self.message, self.path, meant)
+
+
 def rule_findings(obj: Object) -> list[Problem]:
     """Check an object against all rules; the schema check reports values of the wrong type."""
+    found = _rule_findings(obj)
+    # Only problems that are reported need hints, and finding one takes time.
+    return [
+        item.with_hint() if isinstance(item, _UnknownName) and number < MOST else item
+        for number, item in enumerate(found)
+    ]
+
+
+def _rule_findings(obj: Object) -> list[Problem]:
     row = kind_of(obj)
     if row.type in KIND_RULES:
         return list(KIND_RULES[row.type](obj))
@@ -141,8 +168,7 @@ def _job(obj: Object, templates: list[PodTemplate]) -> Iterator[Problem]:
 
 
 def _unknown(message: str, path: Path, name: str, known: set[str]) -> Problem:
-    hint = did_you_mean(name, sorted(known))
-    return Problem(codes.UNKNOWN_NAME_IN_POD, message, path, hint)
+    return _UnknownName(codes.UNKNOWN_NAME_IN_POD, message, path, name=name, known=known)
 
 
 def _own_selector(obj: Object, template: PodTemplate) -> Iterator[Problem]:

@@ -12,6 +12,7 @@ from kaigen.check.atoms import Check, describe
 from kaigen.check.object_rules import rule_findings
 from kaigen.check.schema_compiler import Schemas
 from kaigen.diagnostics.diagnostic import Severity
+from kaigen.diagnostics.most import MOST
 from kaigen.diagnostics.problem import Problem
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kubernetes.schemas import definition, index, kinds_of_group, may_be_custom
@@ -66,8 +67,11 @@ def _metadata_problems(obj: dict[str, object], target: str) -> Iterator[Problem]
 
 
 def _problems(check: Check, value: object) -> list[Problem]:
-    found = check(value) or ()
-    return [Problem(p.code, p.message, tuple(reversed(p.path)), p.hint) for p in found]
+    return [
+        # Only problems that are reported need hints.
+        Problem(p.code, p.message, tuple(reversed(p.path)), p.hint if number < MOST else "")
+        for number, p in enumerate(check(value) or ())
+    ]
 
 
 def _missing_type(api_version: object, kind: object) -> Problem:

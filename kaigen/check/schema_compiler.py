@@ -263,9 +263,11 @@ def leaf_problem(leaf: type, value: object) -> list[Mismatch] | None:
 
 def unknown_field(key: object, nodes: dict[str, Node], value: dict[str, object]) -> Mismatch:
     """Return the mismatch of a field that the schema does not have."""
-    hint = did_you_mean(str(key), [name for name in nodes if name not in value])
-    if not hint and 0 < len(nodes) <= 12:
-        hint = f"known fields are {', '.join(sorted(nodes))}"
+
+    def hint() -> str:
+        meant = did_you_mean(str(key), [name for name in nodes if name not in value])
+        return meant or (f"known fields are {', '.join(sorted(nodes))}" if 0 < len(nodes) <= 12 else "")
+
     return Mismatch(codes.UNKNOWN_FIELD, f"unknown field `{key}`", hint, [str(key)])
 
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.field_path import FieldPath
+from kaigen.diagnostics.most import MOST, more_problems
 from kaigen.diagnostics.problem import Problem
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kinds.positioned import Positioned, name_of
@@ -61,10 +62,6 @@ class Explained(Struct, frozen=True):
     meant: str = ""
 
 
-MOST = 1000
-"""Most problems of one document that are reported; finding the hint of each takes time."""
-
-
 def explain(
     document: Positioned,
     schema: dict[str, Any],
@@ -82,8 +79,9 @@ def explain(
     found = find_problems(document, schema, errors, place)
     shown = [item.problem.located(document.mark(item.at, key=item.key)) for item in found[:MOST]]
     if len(found) > MOST:
-        message = f"the document has more problems than the {MOST} that are shown"
-        shown.append(Diagnostic("KG0210", message, document.mark(()), "correct these first"))
+        last = found[MOST - 1]
+        more = more_problems(last.problem, "more problems")
+        shown.append(more.located(document.mark(last.at, key=last.key)))
     return shown
 
 

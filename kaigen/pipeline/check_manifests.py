@@ -18,6 +18,7 @@ from kaigen.check.schema_check import check_object
 from kaigen.config.settings import Config
 from kaigen.diagnostics.category import UNREADABLE, Category
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
+from kaigen.diagnostics.most import first_problems
 from kaigen.diagnostics.problem import Problem
 from kaigen.dialects.registry import find_kind
 from kaigen.files.folders import walk
@@ -186,17 +187,19 @@ class _Declared:
 def _findings(
     items: Sequence[_Item], target: str, pod_security: str, external: Sequence[ExternalObject]
 ) -> Iterator[tuple[_Item, Problem]]:
-    for item in items:
-        for finding in check_object(item.body, target=target):
-            yield item, finding
-        if item.body:
-            for finding in check_policy(item.body, pod_security=pod_security):
-                yield item, finding
     bodies = [item.body for item in items]
+    found: list[list[Problem]] = [[] for _ in items]
+    for item, problems in zip(items, found, strict=True):
+        problems += check_object(item.body, target=target)
+        if item.body:
+            problems += check_policy(item.body, pod_security=pod_security)
     for place, finding in check_references(bodies, external=_Declared(external)):
-        yield items[place], finding
+        found[place].append(finding)
     for place, finding in check_classes(bodies, external):
-        yield items[place], finding
+        found[place].append(finding)
+    for item, problems in zip(items, found, strict=True):
+        for finding in first_problems(problems):
+            yield item, finding
 
 
 def _group(body: Object) -> str:

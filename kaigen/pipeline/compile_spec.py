@@ -24,6 +24,7 @@ from kaigen.config.lock_file import lock_of
 from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
+from kaigen.diagnostics.most import first_of
 from kaigen.pipeline.licenses import check_licenses
 from kaigen.pipeline.origins import find_text, spec_path
 from kaigen.pipeline.result import Compiled
@@ -199,7 +200,10 @@ def _check(
 ) -> list[Missing]:
     """Check the objects of an app, report each problem at its place in the spec, and return missing objects."""
     missing = []
-    for item, problem in _problems(objects, context, app):
+    every = [*_problems(objects, context, app)]
+    absent = [pair for pair in every if isinstance(pair[1], MissingObject)]
+    reported = first_of([pair for pair in every if not isinstance(pair[1], MissingObject)])
+    for item, problem in (*reported, *absent):
         path = spec_path(item, problem.path, spec.document.data)
         if isinstance(problem, LooseLevel):
             path = _BUILD if item.object.pod_security else _LEVEL

@@ -201,13 +201,15 @@ def add_objects(loaded: LoadedSource, config: Config, consumed: Sequence[Documen
         config: the repository's settings.
         consumed: the documents that became part of specs.
     """
+    taken = {id(document) for document in consumed}
     objects = [
         document
         for document in loaded.parsed.documents
-        if is_kubernetes_object(document) and not any(document is other for other in consumed)
+        if is_kubernetes_object(document) and id(document) not in taken
     ]
-    used = [document for document in objects if object_name(document.data) in loaded.lookups]
-    others = [document for document in objects if not any(document is each for each in used)]
+    looked_up = frozenset(loaded.lookups)
+    used = [document for document in objects if object_name(document.data) in looked_up]
+    others = [document for document in objects if object_name(document.data) not in looked_up]
     if used:
         loaded = _add(loaded, used, replace(config, passthrough=True), InputDocuments())
     return _add(loaded, others, config, InputDocuments()) if others else loaded

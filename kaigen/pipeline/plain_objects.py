@@ -13,6 +13,7 @@ from kaigen.check.schema_check import check_object
 from kaigen.compile.passthrough import app_name, passthrough_app, plain_namespace
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
+from kaigen.diagnostics.most import first_problems
 from kaigen.pipeline.result import Compiled
 from kaigen.pipeline.sources import relative_path
 from kaigen.tenancy.violations import binding_findings, syncer_secret_findings, tenant_findings
@@ -50,14 +51,14 @@ def compile_plain(
     app = replace(app, digest_in_version=config.digest_in_version)
     objects = app.render()
     for item, document in zip(objects, documents, strict=True):
-        for problem in (
+        problems = [
             *check_object(item.body, target=config.kubernetes),
             *check_names(item.body),
             *grant_findings(item.body, namespace, config.allow),
             *tenant_findings(item.body, namespace, source, config.tenants),
             *syncer_secret_findings(item.body, namespace, source, config.tenants, config.syncer_secrets),
-        ):
-            found.add(problem.located(document.mark(problem.path)))
+        ]
+        found.extend(problem.located(document.mark(problem.path)) for problem in first_problems(problems))
     for number, problem in binding_findings(
         [item.body for item in objects], namespace, source, config.tenants
     ):

@@ -67,7 +67,7 @@ def tenant_findings(
 def _pod_security_violations(obj: Object, tenant: Tenant) -> Iterator[Problem]:
     """Return the violations of the tenant's Pod Security level, except those that no level grants."""
     for template in pod_templates(obj):
-        privileged = pod_security.violations(template, "baseline")
+        privileged = frozenset(pod_security.violations(template, "baseline"))
         for each in pod_security.violations(template, tenant.pod_security):
             if each.control in COVERED_CONTROLS:
                 continue

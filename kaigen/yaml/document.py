@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 from yaml.error import YAMLError
 from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
@@ -24,6 +24,8 @@ with lazy_imports():
 __all__ = ["Document", "JsonValue", "parse"]
 
 Step = str | int
+Members = dict[str, tuple[Node, Node]]
+"""Key and value of each member of a mapping, by name."""
 
 
 class Document(Struct, frozen=True, eq=False):
@@ -34,12 +36,14 @@ class Document(Struct, frozen=True, eq=False):
         index: number of the document in its source, from 0; broken documents count, empty ones do not.
         data: its value, shared with nothing else.
         node: the node tree of the text.
+        members: the members of its mappings by name, of those that were searched.
     """
 
     source: Source
     index: int
     data: JsonValue
     node: Node
+    members: dict[MappingNode, Members] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Document({self.source!r}, index={self.index}, data={self.data!r})"
@@ -75,7 +79,7 @@ class Document(Struct, frozen=True, eq=False):
                 key on it that does.
             key: return the mark of the value's key instead.
         """
-        key_node, node, steps = _walk(self.node, path)
+        key_node, node, steps = self._walk(path)
         if (key or steps < len(path) or _is_empty(node)) and key_node is not None:
             node = key_node
         start = node.start_mark.index
@@ -83,7 +87,7 @@ class Document(Struct, frozen=True, eq=False):
 
     def span(self, path: Sequence[Step]) -> tuple[int, int] | None:
         """Return where a scalar on one line starts and ends in the text, with its quotes; None where there is none."""
-        _, node, steps = _walk(self.node, path)
+        _, node, steps = self._walk(path)
         start, end = node.start_mark, node.end_mark
         if steps < len(path) or not isinstance(node, ScalarNode) or start.line != end.line:
             return None
@@ -91,12 +95,48 @@ class Document(Struct, frozen=True, eq=False):
 
     def is_flow(self, path: Sequence[Step]) -> bool:
         """Return whether a mapping or sequence is written in braces or brackets."""
-        _, node, _ = _walk(self.node, path)
+        _, node, _ = self._walk(path)
         return isinstance(node, CollectionNode) and bool(node.flow_style)
+
+    def _walk(self, path: Sequence[Step]) -> tuple[Node | None, Node, int]:
+        """Follow a path as far as it exists; return the last key, the node reached, and the number of steps."""
+        key: Node | None = None
+        node = self.node
+        for count, step in enumerate(path):
+            if isinstance(node, MappingNode) and isinstance(step, str):
+                pair = self._members(node).get(step)
+                if pair is None:
+                    return key, node, count
+                key, node = pair
+            elif isinstance(node, SequenceNode) and isinstance(step, int) and 0 <= step < len(node.value):
+                key, node = None, node.value[step]
+            else:
+                return key, node, count
+        return key, node, len(path)
+
+    def _members(self, mapping: MappingNode) -> Members:
+        """Return the members of a mapping, its own before those that it merges, and the first of equal ones."""
+        found = self.members.get(mapping)
+        if found is not None:
+            return found
+        found = self.members[mapping] = {}
+        merged: list[Node] = []
+        for key, value in mapping.value:
+            if not isinstance(key, ScalarNode):
+                continue
+            if key.value == "<<" and key.tag == PLAIN:
+                merged += value.value if isinstance(value, SequenceNode) else [value]
+            else:
+                found.setdefault(key.value, (key, value))
+        for part in merged:
+            if isinstance(part, MappingNode):
+                for name, pair in self._members(part).items():
+                    found.setdefault(name, pair)
+        return found
 
     def raw(self, path: Sequence[Step]) -> str | None:
         """Return the text of a scalar as written, without quotes: `1.10` for 1.1; None where there is no scalar."""
-        _, node, steps = _walk(self.node, path)
+        _, node, steps = self._walk(path)
         return node.value if steps == len(path) and isinstance(node, ScalarNode) else None
 
 
@@ -221,39 +261,6 @@ def _paths(root: Node, ids: set[int]) -> dict[int, tuple[Step, ...]]:
         elif isinstance(node, SequenceNode):
             pending.extend((item, (*path, place)) for place, item in reversed([*enumerate(node.value)]))
     return found
-
-
-def _walk(root: Node, path: Sequence[Step]) -> tuple[Node | None, Node, int]:
-    """Follow a path as far as it exists; return the last key, the node reached, and the number of steps."""
-    key: Node | None = None
-    node = root
-    for count, step in enumerate(path):
-        if isinstance(node, MappingNode) and isinstance(step, str):
-            pair = _member(node, step)
-            if pair is None:
-                return key, node, count
-            key, node = pair
-        elif isinstance(node, SequenceNode) and isinstance(step, int) and 0 <= step < len(node.value):
-            key, node = None, node.value[step]
-        else:
-            return key, node, count
-    return key, node, len(path)
-
-
-def _member(mapping: MappingNode, name: str) -> tuple[Node, Node] | None:
-    merged: list[Node] = []
-    for key, value in mapping.value:
-        if not isinstance(key, ScalarNode):
-            continue
-        if key.value == "<<" and key.tag == PLAIN:
-            merged += value.value if isinstance(value, SequenceNode) else [value]
-        elif key.value == name:
-            return key, value
-    for part in merged:
-        found = _member(part, name) if isinstance(part, MappingNode) else None
-        if found:
-            return found
-    return None
 
 
 def _first_line_end(node: Node) -> int:

@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import sys
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from hashlib import sha256
@@ -74,18 +75,10 @@ class Source(Struct, frozen=True):
         """Return the mark of the characters from `start` to before `end`, or to the end of the first line."""
         text = self.text
         start = min(max(start, 0), len(text))
-        if "\r" not in text or text.count("\r") == text.count("\r\n"):
-            line = text.count("\n", 0, start) + 1
-            first = text.rfind("\n", 0, start) + 1
-            stop = text.find("\n", start)
-            stop = len(text) if stop < 0 else stop
-        else:
-            line, first, stop = 1, 0, len(text)
-            for found in re.finditer(r"\r\n?|\n", text):
-                if found.end() > start:
-                    stop = found.start()
-                    break
-                line, first = line + 1, found.end()
+        starts = _line_starts(text)
+        line = bisect_right(starts, start)
+        first = starts[line - 1]
+        stop = starts[line] if line < len(starts) else len(text)
         shown = _line(text, first, stop)
         last = first + len(shown)
         length = max(1, min(last if end is None else end, last) - start)
@@ -330,7 +323,13 @@ class _Reader:
 @lru_cache(maxsize=1)
 def _line(text: str, first: int, stop: int) -> str:
     """Return a line without its line end. Cached: errors often share a line, which may be a whole large file."""
-    return text[first:stop].removesuffix("\r")
+    return text[first:stop].removesuffix("\n").removesuffix("\r")
+
+
+@lru_cache(maxsize=4)
+def _line_starts(text: str) -> list[int]:
+    """Return where each line starts. Cached: a file may have thousands of errors."""
+    return [0, *(found.end() for found in re.finditer(r"\r\n?|\n", text))]
 
 
 def _count_documents(text: str, enough: int) -> int:
