@@ -24,6 +24,7 @@ TENANT: Body = {
         "RayCluster.ray.io",
         "RayService.ray.io",
         "ResourceClaim.resource.k8s.io",
+        "Runner.example.com",
         "SealedSecret.bitnami.com",
         "TriggerAuthentication.keda.sh",
         "OCIRepository.source.toolkit.fluxcd.io",
@@ -95,6 +96,53 @@ def _pod_context(**fields: object) -> Body:
     """Return the same with changes of its own security context; None removes a field."""
     context = {**pod()["spec"]["securityContext"], **fields}
     return pod(securityContext={key: value for key, value in context.items() if value is not None})
+
+
+RUNNER: Body = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "runners.example.com"},
+    "spec": {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"kind": "Runner", "plural": "runners", "singular": "runner", "listKind": "RunnerList"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {
+                            "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                        },
+                    }
+                },
+            }
+        ],
+    },
+}
+"""A kind with any fields, of which kaigen has no schema."""
+
+
+def runner(**spec: object) -> Body:
+    """Return an object of this kind."""
+    return _object("example.com/v1", "Runner", spec=spec)
+
+
+def ray_cluster(head: Body | None = None, **cluster: object) -> Body:
+    """Return a RayCluster that the tenant may have, with changes of its head and its `spec`."""
+    return _object("ray.io/v1", "RayCluster", spec=_ray(head, **cluster))
+
+
+def _ray(head: Body | None = None, **cluster: object) -> Body:
+    template = {"spec": pod()["spec"]}
+    return {"headGroupSpec": {"rayStartParams": {}, "template": template, **(head or {})}, **cluster}
+
+
+def _ray_service(head: Body | None = None, **spec: object) -> Body:
+    return _object("ray.io/v1", "RayService", spec={"rayClusterConfig": _ray(head), **spec})
 
 
 def _affinity(**requirement: object) -> Body:
@@ -324,22 +372,6 @@ def _job_set(claim: Body | None = None, **metadata: object) -> Body:
     return _object("jobset.x-k8s.io/v1alpha2", "JobSet", spec=spec)
 
 
-def _ray_cluster(**head: object) -> Body:
-    template = {"spec": pod()["spec"]}
-    return _object(
-        "ray.io/v1",
-        "RayCluster",
-        spec={"headGroupSpec": {"rayStartParams": {}, "template": template, **head}},
-    )
-
-
-def _ray_service(key: str) -> Body:
-    """Return a RayService whose Service has an annotation."""
-    service = {"metadata": {"annotations": {key: "x"}}, "spec": {"ports": [{"port": 80}]}}
-    spec = {"rayClusterConfig": _ray_cluster()["spec"], "serveService": service}
-    return _object("ray.io/v1", "RayService", spec=spec)
-
-
 def _device_template(metadata: Body | None = None, **request: object) -> Body:
     known = {"deviceClassName": "gpu.example.com", **request}
     claim: Body = {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": known}]}}}
@@ -528,7 +560,67 @@ def _pod_annotated(annotations: Body) -> Body:
 _SNIPPET = {"nginx.ingress.kubernetes.io/configuration-snippet": "x"}
 _DNS = "external-dns.alpha.kubernetes.io/hostname"
 
+_UNKNOWN = "pods in a kind, or in a field of it, that kaigen does not know: Runner.example.com"
+_POD_SPEC = pod()["spec"]
+_BALANCED: Body = {"type": "LoadBalancer", "ports": [{"port": 80}]}
 DENIED: dict[str, tuple[Body, str]] = {
+    "pods of a kind that is not known": (runner(template={"spec": _POD_SPEC}), _UNKNOWN),
+    "inlined pods": (runner(predictor=_POD_SPEC), _UNKNOWN),
+    "pods with a name only": (runner(containers=[{"name": "main"}]), _UNKNOWN),
+    "init containers only": (runner(a={"b": [{"initContainers": [{"image": "example.com/x"}]}]}), _UNKNOWN),
+    "pods in lists of lists": (runner(a=[[{"spec": _POD_SPEC}]]), _UNKNOWN),
+    "pods far below": (runner(a={"b": {"c": {"d": {"e": {"f": [{"g": {"spec": _POD_SPEC}}]}}}}}), _UNKNOWN),
+    "an odd item before the container": (runner(containers=[1, {}, {"image": "example.com/x"}]), _UNKNOWN),
+    "a single container": (runner(model={"image": "example.com/x", "env": []}), _UNKNOWN),
+    "a single container with rights": (runner(x={"image": "x:1", "securityContext": {}}), _UNKNOWN),
+    "steps": (runner(steps=[{"name": "a", "image": "example.com/x", "command": ["a"]}]), _UNKNOWN),
+    "image of Ray's autoscaler": (
+        ray_cluster(autoscalerOptions={"image": "x:1", "securityContext": _context()}),
+        "the image `x:1`",
+    ),
+    "rights of Ray's autoscaler": (
+        ray_cluster(autoscalerOptions={"securityContext": _context(privileged=True)}),
+        "a privileged container",
+    ),
+    "Ray's autoscaler without a security context": (
+        ray_cluster(autoscalerOptions={"imagePullPolicy": "Always"}),
+        "may gain privileges",
+    ),
+    "Ray's collector": (
+        ray_cluster(historyServerOptions={"collectorOptions": {"image": "x:1"}}),
+        "the image `x:1`",
+    ),
+    "type of Ray's Service": (ray_cluster({"serviceType": "NodePort"}), "a Service of type `NodePort`"),
+    "Ray's own Service": (
+        ray_cluster({"headService": {"spec": {**_BALANCED, "type": "ExternalName"}}}),
+        "a Service of type `ExternalName`",
+    ),
+    "address of Ray's balancer": (
+        ray_cluster({"headService": {"spec": {**_BALANCED, "loadBalancerIP": "192.0.2.1"}}}),
+        "the address `192.0.2.1`",
+    ),
+    "class of Ray's balancer": (
+        ray_cluster({"headService": {"spec": {**_BALANCED, "loadBalancerClass": "example.com/b"}}}),
+        "the class",
+    ),
+    "address of Ray's Service": (
+        ray_cluster({"headService": {"spec": {"externalIPs": ["192.0.2.1"]}}}),
+        "external addresses",
+    ),
+    "annotation of Ray's Service": (
+        ray_cluster({"headService": {"metadata": {"annotations": {_DNS: "bank.example.com"}}}}),
+        "the host `bank.example.com`",
+    ),
+    "Ingress of Ray": (ray_cluster({"enableIngress": True}), "all hosts by an Ingress"),
+    "Service of a RayService": (
+        _ray_service(serveService={"spec": {**_BALANCED, "type": "NodePort"}}),
+        "a Service of type `NodePort`",
+    ),
+    "annotation of a RayService's Service": (
+        _ray_service(serveService={"metadata": {"annotations": {_DNS: "bank.example.com"}}}),
+        "the host `bank.example.com`",
+    ),
+    "head of a RayService": (_ray_service({"enableIngress": True}), "all hosts by an Ingress"),
     "kind: a quota": (_object("v1", "ResourceQuota", spec={}), "the kind ResourceQuota"),
     "kind: a webhook": (
         _object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
@@ -906,18 +998,28 @@ DENIED: dict[str, tuple[Body, str]] = {
         _job_set(annotations={"cdi.kubevirt.io/storage.import.endpoint": "x"}),
         "the annotation `cdi.kubevirt.io/storage.import.endpoint`",
     ),
-    "annotation of Ray's Service": (
-        _ray_cluster(
-            headService={
-                "metadata": {"annotations": {"metallb.io/loadBalancerIPs": "192.0.2.1"}},
-                "spec": {"ports": [{"port": 80}]},
+    "address in an annotation of Ray's Service": (
+        ray_cluster(
+            {
+                "headService": {
+                    "metadata": {"annotations": {"metallb.io/loadBalancerIPs": "192.0.2.1"}},
+                    "spec": {"ports": [{"port": 80}]},
+                }
             }
         ),
         "the annotation `metallb.io/loadBalancerIPs`",
     ),
-    "annotation of Ray's other Service": (_ray_service("metallb.io/x"), "the annotation `metallb.io/x`"),
+    "annotation of Ray's other Service": (
+        _ray_service(
+            serveService={
+                "metadata": {"annotations": {"metallb.io/x": "x"}},
+                "spec": {"ports": [{"port": 80}]},
+            }
+        ),
+        "the annotation `metallb.io/x`",
+    ),
     "label of Ray's pods": (
-        _ray_cluster(labels={"kai.scheduler/queue": "b"}),
+        ray_cluster({"labels": {"kai.scheduler/queue": "b"}}),
         "the label `kai.scheduler/queue`",
     ),
     "annotation of the claims of a template": (
@@ -1023,6 +1125,21 @@ DENIED: dict[str, tuple[Body, str]] = {
 """Objects with what the finding names, by what is wrong with them."""
 
 ALLOWED: dict[str, Body] = {
+    "a kind that is not known": runner(
+        containers=3, initContainers=[], image="example.com/x", a={"image": "x", "env": "prod", "args": {}}
+    ),
+    "a list of names": runner(containers=["a", "b"], ephemeralContainers=[{"id": "x"}]),
+    "labels like fields of containers": _at(
+        runner(), labels={"image": "x", "env": "prod"}, annotations={"containers": "x"}
+    ),
+    "Ray": ray_cluster(
+        {"serviceType": "ClusterIP", "enableIngress": False},
+        autoscalerOptions={"securityContext": _context()},
+    ),
+    "RayService": _ray_service(
+        {"headService": {"spec": {"type": "ClusterIP", "ports": [{"port": 8265}]}}},
+        serveService={"metadata": {"annotations": {"example.com/a": "b"}}},
+    ),
     "pod": pod(tolerations=[{"key": "gpu", "operator": "Exists"}], nodeSelector={"pool": "gpu"}),
     "affinity": pod(affinity=_affinity(key="pool", operator="In", values=["gpu"])),
     "affinity without the control plane": pod(
@@ -1112,7 +1229,7 @@ ALLOWED: dict[str, Body] = {
     "no address of a load balancer": _service(loadBalancerIP=""),
     "attributes of a claim": _claim("standard", volumeAttributesClassName="a"),
     "JobSet": _job_set(annotations={"example.com/a": "x"}),
-    "Ray": _ray_cluster(labels={"app": "x"}),
+    "labels of Ray": ray_cluster({"labels": {"app": "x"}}),
     "devices": _device_template({"labels": {"app": "x"}}),
     "devices of a claim": _device_claim("gpu.example.com"),
     "scrape class": _scraped("a"),

@@ -33,7 +33,7 @@ def claim_findings(obj: Object) -> Iterator[Problem]:
 def scratch_findings(template: PodTemplate) -> Iterator[Problem]:
     """Check the sizes of the volumes that a pod has while it runs."""
     for number, volume in entries(template.spec.get("volumes")):
-        path = (*template.path, "spec", "volumes", number)
+        path = template.place(("volumes", number))
         limit = mapping(volume.get("emptyDir")).get("sizeLimit")
         if isinstance(limit, (str, int)):
             yield from _problems("storage", limit, (*path, "emptyDir", "sizeLimit"))

@@ -39,7 +39,7 @@ def grant_findings(obj: Object, namespace: str, allow: Allowed) -> Iterator[Prob
         for number, volume in entries(template.spec.get("volumes")):
             if "csi" in volume:
                 wanted = wanted_volume(volume, text(metadata.get("namespace")) or namespace, inline=True)
-                path = (*template.path, "spec", "volumes", number, "csi")
+                path = template.place(("volumes", number, "csi"))
                 yield from _source_findings(wanted, path, allow)
 
 

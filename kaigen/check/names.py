@@ -133,7 +133,7 @@ def metadata_findings(metadata: Object, path: Path) -> Iterator[Problem]:
 
 def pod_name_findings(template: PodTemplate, listed: Sequence[Container]) -> Iterator[Problem]:
     """Check the names inside a pod: containers, volumes, variables, ports, and labels to match."""
-    spec, path = template.spec, (*template.path, "spec")
+    spec, path = template.spec, template.spec_path
     yield from label_findings(spec.get("nodeSelector"), (*path, "nodeSelector"))
     for number, volume in entries(spec.get("volumes")):
         yield from _label_findings(volume.get("name"), (*path, "volumes", number, "name"), "volume")

@@ -56,7 +56,8 @@ def _rule_findings(obj: Object) -> list[Problem]:
         if row.restart_policies:
             findings += _restart_policy(template, row)
         found = containers(template)
-        findings += _mounts(template, found, claimed)
+        if not template.single:  # its controller adds volumes
+            findings += _mounts(template, found, claimed)
         for container in found:
             findings += _probe_ports(container)
             findings += _claims(template, container)
@@ -72,7 +73,7 @@ def _restart_policy(template: PodTemplate, row: ObjectKind) -> list[Problem]:
     policy, allowed = template.spec.get("restartPolicy") or "Always", row.restart_policies
     if policy in allowed or policy not in _RESTART_POLICIES:
         return []
-    path = (*template.path, "spec")
+    path = template.spec_path
     if "restartPolicy" in template.spec:
         path = (*path, "restartPolicy")
     listed = " or ".join(allowed)

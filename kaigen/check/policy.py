@@ -75,13 +75,14 @@ def check_policy(obj: Object, *, pod_security: str = "restricted") -> list[Probl
         message = "the status field is written by a controller"
         findings.append(Problem(codes.STATUS_PRESENT, message, ("status",), "remove it", Severity.WARNING))
     for template in pod_templates(obj):
-        if template.path:
+        if template.path and template.metadata:
             findings += metadata_findings(template.metadata, (*template.path, "metadata"))
         found = containers(template)
         findings += pod_name_findings(template, found)
         findings += scratch_findings(template)
         findings += security_findings(template, pod_security)
         for container in found:
-            findings += resource_findings(template, container)
+            if not template.single:  # its controller sets requests
+                findings += resource_findings(template, container)
             findings += literal_findings(container)
     return findings

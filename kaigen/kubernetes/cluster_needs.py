@@ -148,7 +148,7 @@ def cluster_needs(obj: Object) -> Iterator[ClusterNeed]:
             yield from _class("GatewayClass", spec, "gatewayClassName", ("spec",))
     yield from _claim_templates(obj)
     for template in pod_templates(obj):
-        yield from _pod(template.spec, (*template.path, "spec"))
+        yield from _pod(template.spec, template.spec_path)
         for container in containers(template):
             yield from _resources(container.body, container.path)
 
@@ -227,7 +227,7 @@ def claim_templates(obj: Object) -> Iterator[tuple[Path, Object]]:
         for number, volume in entries(template.spec.get("volumes")):
             claim = mapping(mapping(volume.get("ephemeral")).get("volumeClaimTemplate"))
             if claim:
-                path = (*template.path, "spec", "volumes", number, "ephemeral", "volumeClaimTemplate", "spec")
+                path = template.place(("volumes", number, "ephemeral", "volumeClaimTemplate", "spec"))
                 yield path, mapping(claim.get("spec"))
 
 

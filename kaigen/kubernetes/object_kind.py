@@ -30,10 +30,14 @@ class PodPath(NamedTuple):
         path: dotted path of the mapping with the pod's `metadata` and `spec`, `[]` for every item of a list;
             empty when it is the object itself.
         role: distinguishes the templates of one object. An item of a list is distinguished by its own name.
+        single: it is a single container, which a controller adds to a pod.
+        joins: the path of the template of that pod; empty where it is a pod of its own.
     """
 
     path: str
     role: str = ""
+    single: bool = False
+    joins: str = ""
 
 
 class PodSelector(NamedTuple):

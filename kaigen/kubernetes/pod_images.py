@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-_CONTAINERS = frozenset({"containers", "initContainers", "ephemeralContainers"})
+from kaigen.kubernetes.pods import CONTAINER_FIELDS, is_single_container
 
 
 def images_of(objects: Iterable[Any]) -> list[str]:
     """Return every image that pods of these objects run or mount, sorted, without duplicates.
 
-    Pod templates are found at any depth, so also in custom resources (LeaderWorkerSet, RayCluster).
+    Pods and single containers are found at any depth by their form, so also in custom resources.
     """
     return sorted({image for item in objects for image in image_fields(item)})
 
@@ -23,15 +23,17 @@ def image_fields(item: Any) -> list[str]:
 
 def _images(node: Any, key: str = "") -> Iterator[str]:
     if isinstance(node, dict):
+        if key not in CONTAINER_FIELDS and is_single_container(node):
+            yield node["image"]
         for name, value in node.items():
             if name == "volumes" and isinstance(value, list):
                 yield from _mounted(value)
             yield from _images(value, name)
     elif isinstance(node, list):
         for value in node:
-            if key in _CONTAINERS and isinstance(value, dict) and isinstance(value.get("image"), str):
+            if key in CONTAINER_FIELDS and isinstance(value, dict) and isinstance(value.get("image"), str):
                 yield value["image"]
-            yield from _images(value)
+            yield from _images(value, key if key in CONTAINER_FIELDS else "")
 
 
 def _mounted(volumes: list[Any]) -> Iterator[str]:

@@ -132,7 +132,7 @@ class _Pod:
     def __init__(self, template: PodTemplate, level: str) -> None:
         self.template = template
         self.spec = template.spec
-        self.path: Path = (*template.path, "spec")
+        self.path: Path = template.spec_path
         self.context = mapping(self.spec.get("securityContext"))
         self.restricted = level == "restricted"
         self.windows = mapping(self.spec.get("os")).get("name") == "windows"

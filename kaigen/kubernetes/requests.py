@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from kaigen.kubernetes.claim_jobs import created_volume
 from kaigen.kubernetes.cluster_needs import claim_templates
@@ -84,11 +85,13 @@ def unlimited(obj: Object) -> str:
             return "a DaemonSet runs a pod on every node"
         case "CronJob.batch" if spec.get("concurrencyPolicy", "Allow") == "Allow":
             return "a CronJob with `concurrencyPolicy: Allow` starts a run while others run"
-        case "RayCluster.ray.io" | "RayService.ray.io":
-            cluster = mapping(spec.get("rayClusterConfig")) or spec
+        case "RayCluster.ray.io" | "RayService.ray.io" | "RayJob.ray.io":
+            cluster = mapping(spec.get("rayClusterConfig")) or mapping(spec.get("rayClusterSpec")) or spec
             groups = [group for _, group in entries(cluster.get("workerGroupSpecs"))]
             if cluster.get("enableInTreeAutoscaling") and not all("maxReplicas" in group for group in groups):
                 return "a worker group of Ray that scales has no `maxReplicas`"
+    if any(template.by_form for template in pod_templates(obj)):
+        return f"kaigen does not know how many pods a {obj.get('kind')} runs"
     return ""
 
 
@@ -131,11 +134,19 @@ def _pods(obj: Object, template: PodTemplate, most: int | None) -> int:
             return replicas * (1 if template.role == "leader" else size - has_leader)
         case "Deployment.apps" | "ReplicaSet.apps" | "StatefulSet.apps":
             return replicas
-        case "RayCluster.ray.io" | "RayService.ray.io":
-            cluster = mapping(spec.get("rayClusterConfig")) or spec
-            groups = [group for _, group in entries(cluster.get("workerGroupSpecs"))]
-            return next((_ray(group) for group in groups if group.get("groupName") == template.role), 1)
+        case "RayCluster.ray.io" | "RayService.ray.io" | "RayJob.ray.io" if (
+            "workerGroupSpecs" in template.path
+        ):
+            return _ray(_holder(obj, template))
     return 1
+
+
+def _holder(obj: Object, template: PodTemplate) -> Object:
+    """Return the mapping that has a template as a field."""
+    value: Any = obj
+    for step in template.path[:-1]:
+        value = value[step]
+    return mapping(value)
 
 
 def _ray(group: Object) -> int:

@@ -33,6 +33,16 @@ _OWN_PODS = PodSelector("selector", own=True)
 _SELECTOR = ImmutableField("spec.selector")
 _MANAGED_BY = ImmutableField("spec.managedBy")
 
+
+def _ray_containers(cluster: str) -> tuple[PodPath, ...]:
+    """Return the containers that KubeRay adds to pods of a cluster (source: its CustomResourceDefinition)."""
+    head = f"{cluster}.headGroupSpec.template"
+    return (
+        PodPath(f"{cluster}.autoscalerOptions", "autoscaler", single=True, joins=head),
+        PodPath(f"{cluster}.historyServerOptions.collectorOptions", "collector", single=True, joins=head),
+    )
+
+
 WORKLOAD_KINDS = (
     ObjectKind("Pod", lifecycle="serving", pods=(PodPath(""),), references=(), wave=3, family="workload"),
     ObjectKind("PodTemplate", pods=(PodPath("template"),), references=()),
@@ -202,6 +212,7 @@ WORKLOAD_KINDS = (
         pods=(
             PodPath("spec.headGroupSpec.template", "head"),
             PodPath("spec.workerGroupSpecs[].template"),
+            *_ray_containers("spec"),
         ),
         pod_labels=_RAY_LABELS,
         immutable=(_MANAGED_BY, ImmutableField("spec.gcsFaultToleranceOptions.backend", once=True)),
@@ -219,6 +230,7 @@ WORKLOAD_KINDS = (
         pods=(
             PodPath("spec.rayClusterConfig.headGroupSpec.template", "head"),
             PodPath("spec.rayClusterConfig.workerGroupSpecs[].template"),
+            *_ray_containers("spec.rayClusterConfig"),
         ),
         pod_labels=_RAY_LABELS,
         immutable=(_MANAGED_BY,),
@@ -228,5 +240,17 @@ WORKLOAD_KINDS = (
         health=HealthConditions(("Ready",)),
         family="workload",
     ),
-    ObjectKind("RayJob.ray.io", wave=3, family="workload"),
+    # ray-project/kuberay at feeaf72fa, ray-operator/apis/ray/v1/rayjob_types.go
+    ObjectKind(
+        "RayJob.ray.io",
+        pods=(
+            PodPath("spec.rayClusterSpec.headGroupSpec.template", "head"),
+            PodPath("spec.rayClusterSpec.workerGroupSpecs[].template"),
+            PodPath("spec.submitterPodTemplate", "submitter"),
+            *_ray_containers("spec.rayClusterSpec"),
+        ),
+        pod_labels=(*_JOB_LABELS, *_RAY_LABELS),
+        wave=3,
+        family="workload",
+    ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from kaigen.kubernetes.kind_table import KINDS
@@ -41,31 +42,44 @@ class Reach(NamedTuple):
 
 _OF_JOB = ".spec.template"
 
+RAY_HEADS: dict[str, Step] = {
+    "RayCluster.ray.io": ("spec", "headGroupSpec"),
+    "RayService.ray.io": ("spec", "rayClusterConfig", "headGroupSpec"),
+    "RayJob.ray.io": ("spec", "rayClusterSpec", "headGroupSpec"),
+}
+"""Where a kind of Ray has the head of its cluster."""
+
+RAY_SERVICES: dict[str, tuple[Step, ...]] = {
+    type_: ((*head, "headService"), *((("spec", "serveService"),) if type_ == "RayService.ray.io" else ()))
+    for type_, head in RAY_HEADS.items()
+}
+"""Where a kind of Ray has templates of Services."""
+
+
+def _ray_paths(type_: str) -> Iterator[Step]:
+    """Yield where a kind of Ray has labels of groups, and metadata of Services."""
+    head = RAY_HEADS[type_]
+    yield head
+    yield (*head[:-1], "workerGroupSpecs", ALL)
+    for place in RAY_SERVICES[type_]:
+        yield (*place, "metadata")
+
 
 def _template_paths() -> dict[str, tuple[Step, ...]]:
     """Return where the metadata of templates are, by type; that of an object itself is left out.
 
     A mapping with `labels` or `annotations` for other objects counts as metadata.
     """
-    ray = [
-        ("headGroupSpec",),
-        ("headGroupSpec", "headService", "metadata"),
-        ("workerGroupSpecs", ALL),
-    ]
     found: dict[str, list[Step]] = {
         "Certificate.cert-manager.io": [("spec", "secretTemplate")],
         "ExternalSecret.external-secrets.io": [("spec", "target", "template", "metadata")],
         "Gateway.gateway.networking.k8s.io": [("spec", "infrastructure")],
-        "RayCluster.ray.io": [("spec", *path) for path in ray],
-        "RayService.ray.io": [
-            ("spec", "serveService", "metadata"),
-            *(("spec", "rayClusterConfig", *path) for path in ray),
-        ],
         "ResourceClaimTemplate.resource.k8s.io": [("spec", "metadata")],
         "SealedSecret.bitnami.com": [("spec", "template", "metadata")],
+        **{type_: [*_ray_paths(type_)] for type_ in RAY_HEADS},
     }
     for row in KINDS.values():
-        pods = [place.path for place in row.pods if place.path]
+        pods = [place.path for place in row.pods if place.path and not place.single]
         # The template of a Job around the template of its pods.
         jobs = [path.removesuffix(_OF_JOB) for path in pods if path.endswith(_OF_JOB)]
         # Those in a list of lists have a row of their own, because CEL cannot join the lists.

@@ -11,13 +11,15 @@ from kaigen.config.globs import glob_pattern
 from kaigen.config.tenant_settings import Tenant
 from kaigen.kubernetes.grantable_rights import GRANTABLE_RIGHTS
 from kaigen.kubernetes.kind_table import KINDS
+from kaigen.kubernetes.object_kind import PodPath
 from kaigen.kubernetes.value_paths import ALL, VALUES, steps_of
+from kaigen.tenancy import unknown_pods
 from kaigen.tenancy.cel import OBJECT, TYPE, among, at, matches, text, texts
 from kaigen.tenancy.conditions.rights import HARMLESS
 from kaigen.tenancy.conditions.texts import Missing
 from kaigen.tenancy.pod_security import security_rules
 from kaigen.tenancy.reach import PODS, TEMPLATE_PATHS, TEMPLATES, Reach
-from kaigen.tenancy.rows.reserved import SECRET_REACHES
+from kaigen.tenancy.rows.reserved import RESERVED_SECRET_REACHES
 from kaigen.tenancy.table import REACHES
 
 
@@ -63,10 +65,20 @@ def _of_pods(*steps: str) -> str:
     """Return the expression of the list with a field of each pod of the object."""
     found = "[]"
     for row in KINDS.values():
-        lists = [_mappings([*steps_of(place.path), *steps]) for place in row.pods]
+        lists = [_of_place(place, steps) for place in row.pods if not place.single or steps == ("spec",)]
         if lists:
             found = f"{TYPE} == {text(row.type)} ? {' + '.join(lists)} : {found}"
     return found
+
+
+def _of_place(place: PodPath, steps: Sequence[str]) -> str:
+    """Return the expression of the list with a field of each pod at a place; a single container is a pod with it."""
+    if not place.single:
+        return _mappings([*steps_of(place.path), *steps])
+    container = at(OBJECT, steps_of(place.path))
+    context = at(OBJECT, [*steps_of(place.joins), "spec", "securityContext"])
+    pod = f"dyn({{'containers': dyn([{container}.value()]), ?'securityContext': {context}}})"
+    return f"({container}.hasValue() ? [{pod}] : [])"
 
 
 def type_of(obj: str) -> str:
@@ -95,12 +107,14 @@ def rules_of(tenant: Tenant) -> Iterator[Rule]:
     """
     yield _rule("kind", kind_test(tenant), _message(tenant, "the kind", "kinds"))
     yield _rule("namespace", namespace_test(tenant), _message(tenant, "the namespace", "namespaces"))
+    if searched := unknown_pods.expression(tenant):
+        yield _rule(unknown_pods.NAME, searched, _message(tenant, unknown_pods.WHAT, ""))
     for control in security_rules(tenant.pod_security):
         granted = f"; granted: Pod Security {tenant.pod_security}"
         message = f"tenant {tenant.name} is not granted {control.what}{granted}"
         yield _rule(control.name, control.expression, message)
-    for reach in (*REACHES, *SECRET_REACHES):
-        if reach in SECRET_REACHES and not tenant.reserved.secrets:
+    for reach in (*REACHES, *RESERVED_SECRET_REACHES):
+        if reach in RESERVED_SECRET_REACHES and not tenant.reserved.secrets:
             continue
         message = _message(tenant, reach.what, reach.condition.grant)
         expression = _expression(reach, tenant)

@@ -16,6 +16,7 @@ from kaigen.tenancy.rows.metadata import METADATA_REACHES
 from kaigen.tenancy.rows.network import NETWORK_REACHES
 from kaigen.tenancy.rows.network_policies import NETWORK_POLICY_REACHES
 from kaigen.tenancy.rows.pods import POD_REACHES
+from kaigen.tenancy.rows.ray import RAY_REACHES
 from kaigen.tenancy.rows.rbac import RBAC_REACHES
 from kaigen.tenancy.rows.reserved import RESERVED_REACHES
 from kaigen.tenancy.rows.secrets import SECRET_REACHES
@@ -25,6 +26,7 @@ REACHES: tuple[Reach, ...] = (
     *POD_REACHES,
     *STORAGE_REACHES,
     *NETWORK_REACHES,
+    *RAY_REACHES,
     *CLASS_REACHES,
     *SECRET_REACHES,
     *METADATA_REACHES,

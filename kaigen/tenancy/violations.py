@@ -20,11 +20,12 @@ from kaigen.kubernetes.pods import pod_templates
 from kaigen.kubernetes.references import references_of
 from kaigen.kubernetes.schemas import is_cluster_scoped
 from kaigen.kubernetes.value_paths import values_at
+from kaigen.tenancy import unknown_pods
 from kaigen.tenancy.condition import Refusal
 from kaigen.tenancy.reach import PODS, TEMPLATE_PATHS, TEMPLATES, Reach
 from kaigen.tenancy.rows.pods import COVERED_CONTROLS
 from kaigen.tenancy.rows.rbac import ROLE_BINDING, ROLES
-from kaigen.tenancy.rows.reserved import SECRET_REACHES
+from kaigen.tenancy.rows.reserved import RESERVED_SECRET_REACHES
 from kaigen.tenancy.table import REACHES
 
 
@@ -97,6 +98,7 @@ def violations(obj: Object, namespace: str, tenant: Tenant) -> Iterator[Problem]
     for reach, refusal, at in _refusals(REACHES, obj, tenant):
         what = f"{refusal.what or reach.what} {refusal.shown}".strip()
         yield _problem(tenant, what, at, reach.condition.grant if refusal.can_be_granted else "")
+    yield from unknown_pods.violations(obj, tenant)
     created = created_volume(obj)
     if created is not None:
         claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **created.body}
@@ -125,7 +127,7 @@ def syncer_secret_findings(
         return
     reader = Tenant("", (), (), {}, reserved=Reserved(secrets=reserved))
     seen: set[Path] = set()
-    for reach, refusal, path in _refusals(SECRET_REACHES, obj, reader):
+    for reach, refusal, path in _refusals(RESERVED_SECRET_REACHES, obj, reader):
         seen.add(path)
         name = refusal.shown.strip("`")
         yield _syncer_secret(f"{reach.what} `{name}`", reserved[name], path)
@@ -202,12 +204,16 @@ def _place(obj: Object, namespace: str) -> str:
 
 def _values(reach: Reach, obj: Object, kind: str) -> Iterator[tuple[Path, object]]:
     if reach.types == (PODS,):
-        starts: list[tuple[object, Path]] = [
-            (template.spec, (*template.path, "spec")) for template in pod_templates(obj)
-        ]
-    elif reach.types == (TEMPLATES,):
+        for template in pod_templates(obj):
+            for steps in reach.paths:
+                for path, value in values_at(template.spec, steps, reach.default):
+                    yield template.place(path), value
+        return
+    if reach.types == (TEMPLATES,):
         paths = TEMPLATE_PATHS.get(kind, ())
-        starts = [(found, path) for steps in paths for path, found in values_at(obj, steps)]
+        starts: list[tuple[object, Path]] = [
+            (found, path) for steps in paths for path, found in values_at(obj, steps)
+        ]
     else:
         starts = [(obj, ())] if not reach.types or kind in reach.types else []
     for start, at in starts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,13 +18,13 @@ from kaigen.output.contents import data_of
 from kaigen.pipeline.run import start_run
 from kaigen.tenancy.policies import Engine, policies
 from kaigen.tenancy.rules import rules_of
-from tests.cluster.client import ApiError, Client, Object
+from tests.cluster.client import ApiError, Client, Object, is_true
 from tests.cluster.plane import Plane
 from tests.cluster.processes import wait_until
 from tests.tenant_rights import ALLOWED as ALLOWED_RIGHTS
 from tests.tenant_rights import BOUND, GITOPS, GRANTS, RESERVED_SECRETS
 from tests.tenant_rights import DENIED as DENIED_RIGHTS
-from tests.tenants import ALLOWED, DENIED, OTHER, TENANT, pod
+from tests.tenants import ALLOWED, DENIED, OTHER, RUNNER, TENANT, pod
 
 _OBJECTS: Mapping[str, Object] = {
     **{f"allowed: {case}": body for case, body in (*ALLOWED.items(), *ALLOWED_RIGHTS.items())},
@@ -156,13 +157,16 @@ def deployer(plane: Plane, root: Path, engine: Engine) -> Iterator[Client]:
     others = [name for name in ACCOUNTS if name not in _NAMESPACES]
     for name in others:
         plane.make_namespace(name)
-    made = [_BINDING, *policies(tenants(root), engine)]
+    made = [RUNNER, _BINDING, *policies(tenants(root), engine)]
     for namespace, names in ACCOUNTS.items():
         for name in names:
             account: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}
             plane.client.create(account, namespace)
     for body in made:
         plane.client.apply(body)
+    established = partial(is_true, condition="Established")
+    definition = "apiextensions.k8s.io/v1/CustomResourceDefinition"
+    plane.client.wait(definition, RUNNER["metadata"]["name"], "", established, "established")
     client = plane.as_service_account("team-a", "deployer")
     try:
         wait_until(lambda: bool(refusal(client, _FOREIGN_IMAGE, engine)), "the policies are used")

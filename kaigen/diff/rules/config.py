@@ -47,7 +47,7 @@ def _consumers(config: Obj, siblings: list[Obj]) -> tuple[list[str], list[str]]:
             if (one.target.type, one.target.name) == (config.type, config.name)
         ]
         for template in pod_templates(body):
-            spec = (*template.path, "spec")
+            spec = template.spec_path
             volumes = {
                 volume.get("name")
                 for number, volume in entries(template.spec.get("volumes"))

@@ -24,6 +24,7 @@ from kaigen.diff.rules import (
     security,
     storage,
     syncers,
+    unknown_pods,
     volumes,
     workloads,
 )
@@ -85,6 +86,7 @@ RULES: tuple[Rule, ...] = (
     Rule("set-scaled-down", _CHANGED, storage.scaled_down_set, _SET),
     # Security.
     Rule("pod-security", _NEW_SIDE, security.pods),
+    Rule("unknown-pods", _NEW_SIDE, unknown_pods.unknown_pods),
     Rule("writable-root", _BOTH_SIDES, security.writable_root),
     Rule("token", _NEW_SIDE, security.token),
     Rule("account", _BOTH_SIDES, security.account),

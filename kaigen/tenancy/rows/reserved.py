@@ -69,7 +69,7 @@ RESERVED_REACHES: tuple[Reach, ...] = (
 )
 """Rules for tenants."""
 
-SECRET_REACHES: tuple[Reach, ...] = (
+RESERVED_SECRET_REACHES: tuple[Reach, ...] = (
     Reach("syncer-secret-pod", "the Secret", (PODS,), pod_secret_paths(), FreeSecret()),
     *(
         Reach(f"syncer-secret-{type_.partition('.')[0].lower()}", "the Secret", (type_,), paths, FreeSecret())

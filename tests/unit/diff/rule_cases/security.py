@@ -20,7 +20,30 @@ def projected_token(token: Obj, *names: str) -> Obj:
     return template(*containers, container("other"), serviceAccountName="sa", volumes=[volume])
 
 
+def unknown(image: str, **spec: Obj) -> Obj:
+    """An object of a kind of which kaigen has no schema."""
+    return obj(
+        "PyTorchJob", "train", "kubeflow.org/v1", spec={"worker": template(container(image=image)), **spec}
+    )
+
+
 CASES: list[Case] = [
+    Case(
+        "unknown-pods",
+        "a new object of a kind that is not known",
+        None,
+        unknown("a"),
+        [("danger", "runs pods that kaigen does not know the kind of, at spec.worker.spec")],
+    ),
+    Case(
+        "unknown-pods",
+        "another image in it",
+        unknown("a"),
+        unknown("b"),
+        [("danger", "runs pods that kaigen does not know the kind of, at spec.worker.spec")],
+    ),
+    Case("unknown-pods", "the same pods", unknown("a"), unknown("a", other={"b": 1}), []),
+    Case("unknown-pods", "a kind that is known", None, WEB, []),
     Case(
         "pod-security",
         "a pod that becomes privileged on the node's network",
