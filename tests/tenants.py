@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from kaigen.kubernetes.usual_kinds import USUAL_KINDS
+from tests.places import PATHS, URIS
 
 Body = dict[str, Any]
 
@@ -13,7 +15,7 @@ TENANT: Body = {
     "namespaces": ["team-a"],
     "images": ["example.com/*"],
     "hosts": ["*.a.example.com"],
-    "buckets": ["s3://shared/a"],
+    "buckets": ["s3://shared/a", "https://ours.s3.amazonaws.com/a"],
     "drivers": ["s3.csi.aws.com", "ru.yandex.s3.csi", "gcsfuse.csi.storage.gke.io"],
     "storageClasses": ["standard"],
     "priorityClasses": ["a-*"],
@@ -560,6 +562,76 @@ def _pod_annotated(annotations: Body) -> Body:
 _SNIPPET = {"nginx.ingress.kubernetes.io/configuration-snippet": "x"}
 _DNS = "external-dns.alpha.kubernetes.io/hostname"
 
+
+def _s3_volume(path: str) -> Body:
+    return _volume(volumeHandle=f"shared/{path}")
+
+
+def _prefixed_volume(path: str) -> Body:
+    return _volume({"mountOptions": ["read-only", f"prefix {path}"]}, **_MOUNTPOINT)
+
+
+def _argument(text: str) -> Body:
+    return pod(containers=[_container(args=["run", text])])
+
+
+def _variable(text: str) -> Body:
+    return pod(initContainers=[_container(name="i", env=[{"name": "A", "value": text}])])
+
+
+def _gcs_volume(handle: str, *options: str, attribute: str = "") -> Body:
+    attributes = {"volumeAttributes": {"mountOptions": attribute}} if attribute else {}
+    body = {"driver": "gcsfuse.csi.storage.gke.io", "volumeHandle": handle, **attributes}
+    return _volume({"mountOptions": list(options)}, **body)
+
+
+IN_PLACES: dict[str, Callable[[str], Body]] = {
+    "in an argument": lambda path: _argument(f"--to=s3://shared/{path}"),
+    "in a variable": lambda path: _variable(f"gs://shared/{path}"),
+    "of a volume": _s3_volume,
+    "of a prefix": _prefixed_volume,
+    "in a pod": lambda path: _with_volume(csi=_inline(f"implicit-dirs,only-dir={path}")),
+    "of a volume of Google": lambda path: _gcs_volume("shared:x", f"only-dir={path}"),
+}
+"""Objects with a path in the bucket `shared`, by where they have it."""
+
+_FOLDERS: dict[str, tuple[Body, bool]] = {
+    "marked name": (_gcs_volume("shared:team-a-x", "only-dir=a"), True),
+    "folder in an attribute": (_gcs_volume("shared", attribute="implicit-dirs,only-dir=a"), True),
+    "folder in an attribute besides another": (
+        _gcs_volume("shared", "only-dir=a", attribute="only-dir=b"),
+        False,
+    ),
+    "no folder": (_gcs_volume("shared:x"), False),
+    "two folders": (_gcs_volume("shared", "only-dir=a", "only-dir=b"), False),
+    "folder twice": (_gcs_volume("shared", "only-dir=only-dir=a"), False),
+    "folder of a configuration file": (_gcs_volume("shared", "only-dir:a"), False),
+    "folder with an underscore": (_gcs_volume("shared", "only_dir=a"), False),
+    "folder in capitals": (_gcs_volume("shared", "ONLY-DIR=a"), False),
+    "folder after a comma": (_gcs_volume("shared", "implicit-dirs,only-dir=a"), False),
+    "mark with a slash": (_gcs_volume("shared:/../theirs", "only-dir=a"), False),
+    "mark with a line break": (_gcs_volume("shared:x\ny", "only-dir=a"), False),
+    "colon in a name": (_volume(volumeHandle="shared:b/a"), False),
+    "colon in a path": (_volume(volumeHandle="shared/a:b"), False),
+    **{
+        f"option {option}": (_volume({"mountOptions": [option]}, **_MOUNTPOINT), False)
+        for option in (
+            "prefix  a/",
+            "prefix=a/",
+            "--prefix a/",
+            "--prefix=a/",
+            "--prefix=b/",
+            " prefix b/",
+            "prefix a/ b/",
+            "prefix prefix a/",
+            "PREFIX b/",
+            "-o prefix=b/",
+        )
+    },
+}
+"""Volumes, and whether the tenant may have them, by how they name the folder."""
+
+
 _UNKNOWN = "pods in a kind, or in a field of it, that kaigen does not know: Runner.example.com"
 _POD_SPEC = pod()["spec"]
 _BALANCED: Body = {"type": "LoadBalancer", "ports": [{"port": 80}]}
@@ -621,6 +693,21 @@ DENIED: dict[str, tuple[Body, str]] = {
         "the host `bank.example.com`",
     ),
     "head of a RayService": (_ray_service({"enableIngress": True}), "all hosts by an Ingress"),
+    **{
+        f"path {number} {place}": (make(path), "the bucket `")
+        for number, (path, granted) in enumerate(PATHS.items())
+        for place, make in IN_PLACES.items()
+        if not granted
+    },
+    **{
+        f"URI {number} in {place}": (make(text), "the bucket `")
+        for number, (text, granted) in enumerate(URIS.items())
+        for place, make in (("an argument", _argument), ("a variable", _variable))
+        if not granted
+    },
+    **{
+        f"bucket, {case}": (body, "the bucket `") for case, (body, granted) in _FOLDERS.items() if not granted
+    },
     "kind: a quota": (_object("v1", "ResourceQuota", spec={}), "the kind ResourceQuota"),
     "kind: a webhook": (
         _object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
@@ -644,7 +731,7 @@ DENIED: dict[str, tuple[Body, str]] = {
     "image as a volume": (_with_volume(image={"reference": "x:1"}), "the image `x:1`"),
     "bucket in an argument": (
         pod(containers=[_container(args=["--to=s3://shared/ab"])]),
-        "the bucket `--to=s3://shared/ab`",
+        "the bucket `s3://shared/ab`",
     ),
     "bucket in a variable": (
         pod(containers=[_container(env=[{"name": "A", "value": "gs://other"}])]),
@@ -794,7 +881,7 @@ DENIED: dict[str, tuple[Body, str]] = {
         _volume(nodePublishSecretRef={"name": "vault", "namespace": "team-b"}),
         "the Secret `team-b/vault`",
     ),
-    "bucket of a volume": (_volume(volumeHandle="shared/b"), "the bucket `s3://shared/b/`"),
+    "bucket of a volume": (_volume(volumeHandle="shared/b"), "the bucket `s3://shared/b`"),
     "bucket without its prefix": (_volume(**_MOUNTPOINT), "the bucket `s3://shared/`"),
     "prefix twice": (
         _volume({"mountOptions": ["prefix a/", "prefix b/"]}, **_MOUNTPOINT),
@@ -1140,6 +1227,14 @@ ALLOWED: dict[str, Body] = {
         {"headService": {"spec": {"type": "ClusterIP", "ports": [{"port": 8265}]}}},
         serveService={"metadata": {"annotations": {"example.com/a": "b"}}},
     ),
+    **{
+        f"path {number} {place}": make(path)
+        for number, (path, granted) in enumerate(PATHS.items())
+        for place, make in IN_PLACES.items()
+        if granted
+    },
+    **{f"URI {number}": _argument(text) for number, (text, granted) in enumerate(URIS.items()) if granted},
+    **{f"bucket, {case}": body for case, (body, granted) in _FOLDERS.items() if granted},
     "pod": pod(tolerations=[{"key": "gpu", "operator": "Exists"}], nodeSelector={"pool": "gpu"}),
     "affinity": pod(affinity=_affinity(key="pool", operator="In", values=["gpu"])),
     "affinity without the control plane": pod(

@@ -9,24 +9,24 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-_NOTHING = r"[^\s\S]"
+NOTHING = r"[^\s\S]"
+"""A pattern that matches no text."""
 _ANY = r"[\s\S]*"
 _TEXT = r"[^\t\n\r ,]"
 _KEY = r"[^\t\n\r ,=]"
 _HOST = r"[A-Za-z0-9*._-]"
-_SCHEME = re.compile(r"(?:s3|gs)://")
 
 
 def glob_pattern(globs: Iterable[str]) -> str:
     """Return a pattern of RE2 for the whole of a text that one of the globs matches."""
-    patterns = {_pattern(glob) for glob in globs}
-    return "|".join(sorted(patterns)) if patterns else _NOTHING
+    patterns = {pattern_of(glob) for glob in globs}
+    return "|".join(sorted(patterns)) if patterns else NOTHING
 
 
 def host_pattern(globs: Iterable[str]) -> str:
     """Return a pattern of RE2 for the whole of a host that one of the globs matches."""
-    patterns = {_pattern(glob, _HOST) for glob in globs if re.fullmatch(rf"({_HOST}|\?)*", glob)}
-    return "|".join(sorted(patterns)) if patterns else _NOTHING
+    patterns = {pattern_of(glob, _HOST) for glob in globs if re.fullmatch(rf"({_HOST}|\?)*", glob)}
+    return "|".join(sorted(patterns)) if patterns else NOTHING
 
 
 def is_host_granted(host: str, globs: Iterable[str]) -> bool:
@@ -42,8 +42,8 @@ def entry_pattern(globs: Iterable[str]) -> str:
     patterns = set()
     for glob in globs:
         key, sign, value = glob.partition("=")
-        patterns.add(f"{_pattern(key, _KEY)}={_pattern(value) if sign else _ANY}")
-    return "|".join(sorted(patterns)) if patterns else _NOTHING
+        patterns.add(f"{pattern_of(key, _KEY)}={pattern_of(value) if sign else _ANY}")
+    return "|".join(sorted(patterns)) if patterns else NOTHING
 
 
 def is_entry_granted(key: str, value: object, globs: Iterable[str]) -> bool:
@@ -55,31 +55,13 @@ def is_entry_granted(key: str, value: object, globs: Iterable[str]) -> bool:
     return False
 
 
-def bucket_pattern(globs: Iterable[str]) -> str:
-    """Return a pattern of RE2 for the buckets of these URIs, and everything below them."""
-    places = {_pattern(place) for place in map(_place, globs)}
-    below = "|".join(sorted(places))
-    return rf"(s3|gs)://({below})(/{_TEXT}*)?" if places else _NOTHING
-
-
 def is_granted(value: str, globs: Iterable[str]) -> bool:
     """Return whether one of the globs matches the whole of a text, in linear time."""
     return any(_compiled(glob).fullmatch(value) for glob in globs)
 
 
-def is_bucket_granted(uri: str, globs: Iterable[str]) -> bool:
-    """Return whether a URI is that of one of the buckets, or below it, in linear time."""
-    scheme = _SCHEME.match(uri)
-    rest = uri[scheme.end() :] if scheme else ""
-    places = [_place(glob) for glob in globs] if scheme else []
-    return is_granted(rest, places) or is_granted(rest, [f"{place}/*" for place in places])
-
-
-def _place(glob: str) -> str:
-    return glob.partition("://")[2].removesuffix("*").rstrip("/")
-
-
-def _pattern(text: str, character: str = _TEXT) -> str:
+def pattern_of(text: str, character: str = _TEXT) -> str:
+    """Return the pattern of a glob, whose stars and question marks match a class of characters."""
     steps = {"*": f"{character}*", "?": character}
     return "".join(steps.get(each) or re.escape(each) for each in text)
 
@@ -94,7 +76,7 @@ def _compiled(glob: str) -> re.Pattern[str]:
     """
     first, *rest = glob.split("*")
     if not rest:
-        return re.compile(_pattern(first))
+        return re.compile(pattern_of(first))
     *middle, last = rest
-    pieces = "".join(f"(?>{_TEXT}*?{_pattern(piece)})" for piece in middle if piece)
-    return re.compile(f"{_pattern(first)}{pieces}{_TEXT}*{_pattern(last)}")
+    pieces = "".join(f"(?>{_TEXT}*?{pattern_of(piece)})" for piece in middle if piece)
+    return re.compile(f"{pattern_of(first)}{pieces}{_TEXT}*{pattern_of(last)}")

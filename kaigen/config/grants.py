@@ -17,9 +17,10 @@ from kaigen.kubernetes.bucket_drivers import (
     location,
     mount_options,
 )
+from kaigen.kubernetes.bucket_uris import is_bucket_uri
 from kaigen.kubernetes.manifest import Object, mapping
 
-_DRIVERS = frozenset(row.driver for row in BUCKET_DRIVERS)
+_DRIVERS = frozenset(row.driver for row in BUCKET_DRIVERS if row.own)
 _ENDPOINT = "endpoint-url "
 
 
@@ -28,7 +29,8 @@ class WantedVolume(Struct, frozen=True):
 
     Attributes:
         namespace: of the spec.
-        uri: of the bucket; empty where it is not known.
+        uri: of the bucket and folder; empty where it is not known.
+        servers: of the bucket, besides that of its cloud.
         driver: name of the CSI driver; empty for those that kaigen knows.
         secrets: Secrets of other namespaces, `NAMESPACE/NAME`.
         attributes: keys of attributes that the spec adds.
@@ -41,6 +43,12 @@ class WantedVolume(Struct, frozen=True):
     secrets: tuple[str, ...] = ()
     attributes: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+    servers: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """The bucket, the folder and the server as one text."""
+        return " at ".join([self.uri.removesuffix("/"), *self.servers])
 
 
 class Ungranted(Struct, frozen=True):
@@ -89,14 +97,14 @@ def wanted_volume(spec: Object, namespace: str, *, inline: bool = False) -> Want
     else:
         options += re.split(r"\s+(?=-)", written.removeprefix(S3_OPTIONS).strip())
     servers = [each.removeprefix(_ENDPOINT) for each in options if each.startswith(_ENDPOINT)]
-    uri = location(spec, inline=inline).removesuffix("/")
     return WantedVolume(
         namespace,
-        " at ".join([uri, *(each.rstrip("/").partition("://")[2] for each in servers)]) if uri else "",
+        location(spec, inline=inline),
         "" if driver in _DRIVERS else driver,
         tuple(secrets),
         tuple(attributes),
         tuple(each for each in options if each and not is_granted(each, (*OPTIONS, f"{_ENDPOINT}*"))),
+        tuple(each.rstrip("/").partition("://")[2] for each in servers),
     )
 
 
@@ -108,8 +116,8 @@ def ungranted(wanted: WantedVolume, allow: Allowed) -> tuple[Ungranted, ...]:
 def _missing(wanted: WantedVolume, grant: VolumeGrant) -> Iterator[Ungranted]:
     if not matches_glob(wanted.namespace, grant.namespaces):
         yield Ungranted("namespace", "a volume in namespace", wanted.namespace)
-    if wanted.uri and not matches_glob(wanted.uri, grant.uris):
-        yield Ungranted("uri", "the bucket", wanted.uri)
+    if wanted.uri and not (is_bucket_uri(wanted.uri) and matches_glob(wanted.place, grant.uris)):
+        yield Ungranted("uri", "the bucket", wanted.place)
     if wanted.driver and not matches_glob(wanted.driver, grant.drivers):
         yield Ungranted("driver", "the driver", wanted.driver)
     for field, what, given, patterns in (

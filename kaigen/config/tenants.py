@@ -17,6 +17,7 @@ from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.kinds.base import RELATIVE_PATH, LabelName, text
 from kaigen.kinds.block import Block
+from kaigen.kubernetes.bucket_uris import SCHEMES
 from kaigen.kubernetes.usual_kinds import USUAL_KINDS
 from kaigen.yaml.document import Document
 
@@ -37,7 +38,7 @@ CLASS_KINDS = (
 _Glob = Annotated[str, text(r"^[^\s,\[\]]+$", max_length=512)]
 _Folder = Annotated[str, text(RELATIVE_PATH, min_length=1)]
 _Kind = Annotated[str, text(r"^[A-Z*][A-Za-z0-9*]*(\.[a-z0-9.*-]+)?$", max_length=253)]
-_Bucket = Annotated[str, text(r"^(s3|gs)://[^\s,\[\]]+$", max_length=1024)]
+_Bucket = Annotated[str, text(rf"^({'|'.join(SCHEMES)})://[^\s,\[\]]+$", max_length=1024)]
 _Option = Annotated[str, text(r"^[^\t\n\r,\[\]]+$", max_length=512)]
 _Host = Annotated[str, text(r"^[A-Za-z0-9*?._-]+$", max_length=253)]
 _Class = Annotated[str, text(rf"^(\*|{'|'.join(CLASS_KINDS)})/[^\s,\[\]]+$", max_length=317)]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol
 from msgspec import Meta, field
 
 from kaigen.kinds.block import Block
+from kaigen.kubernetes import bucket_uris
 
 if TYPE_CHECKING:
     from kaigen.yaml.construct import JsonValue as JsonValue
@@ -36,9 +37,8 @@ FILE_PATH = r"^[A-Za-z0-9_][A-Za-z0-9_.+@~-]*(/[A-Za-z0-9_][A-Za-z0-9_.+@~-]*)*$
 """A relative path without hidden parts and without characters that a shell would need to quote."""
 ADDRESS = r"^https?://[^\s$@]+(/[^\s$]*)?$"
 """A URL without a user name. Characters that a shell or Kubernetes expands must be percent-encoded."""
-LOCATION = r"^(s3|gs)://[a-z0-9][a-z0-9._-]{1,61}[a-z0-9](/[A-Za-z0-9_][A-Za-z0-9_.=+-]*)*/?$"
-"""Bucket and prefix. Source: Amazon S3's rules for bucket names; for keys, the safe characters that have no meaning
-to a shell or a mount helper."""
+LOCATION = f"^{bucket_uris.LOCATION}$"
+"""Bucket and prefix."""
 SHA256 = r"^[0-9a-f]{64}$"
 NO_BLANKS = r"^[^\s]+$"
 

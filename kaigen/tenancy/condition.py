@@ -17,12 +17,14 @@ class Refusal(NamedTuple):
         path: its place below the checked value.
         what: in place of what the row says; empty for that.
         can_be_granted: by the field of the condition.
+        hint: what to do, for what nobody can be granted; empty to add it to what the tenant is granted.
     """
 
     shown: str
     path: Path = ()
     what: str = ""
     can_be_granted: bool = True
+    hint: str = ""
 
 
 class Condition(Protocol):

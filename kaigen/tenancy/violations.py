@@ -97,7 +97,7 @@ def violations(obj: Object, namespace: str, tenant: Tenant) -> Iterator[Problem]
         yield _problem(tenant, f"the namespace {place}", path, "namespaces")
     for reach, refusal, at in _refusals(REACHES, obj, tenant):
         what = f"{refusal.what or reach.what} {refusal.shown}".strip()
-        yield _problem(tenant, what, at, reach.condition.grant if refusal.can_be_granted else "")
+        yield _problem(tenant, what, at, reach.condition.grant if refusal.can_be_granted else "", refusal.hint)
     yield from unknown_pods.violations(obj, tenant)
     created = created_volume(obj)
     if created is not None:
@@ -230,8 +230,8 @@ def _refusals(reaches: Iterable[Reach], obj: Object, tenant: Tenant) -> Iterator
                 yield reach, refusal, (*path, *refusal.path)
 
 
-def _problem(tenant: Tenant, what: str, path: Path, grant: str) -> Problem:
-    hint = (
+def _problem(tenant: Tenant, what: str, path: Path, grant: str, hint: str = "") -> Problem:
+    hint = hint or (
         f"remove it, or add it to `tenants.{tenant.name}.{grant}` in kaigen.yaml"
         if grant
         else "remove it, or move the spec to a folder of no tenant"

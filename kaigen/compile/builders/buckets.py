@@ -77,8 +77,12 @@ def _name(bucket: Bucket) -> str:
 
 def location(bucket: BucketPlace) -> str:
     """Return a bucket's folder as one string, the same however the spec writes it."""
-    server = bucket.endpoint.rstrip("/").partition("://")[2] if bucket.endpoint else ""
-    return f"{bucket.scheme}://{_path(bucket)}" + (f" at {server}" if server else "")
+    return " at ".join([f"{bucket.scheme}://{_path(bucket)}", *_server(bucket)])
+
+
+def _server(bucket: BucketPlace) -> list[str]:
+    """Return the server of a bucket, besides that of its cloud."""
+    return [bucket.endpoint.rstrip("/").partition("://")[2]] if bucket.endpoint else []
 
 
 def check_bucket(bucket: Bucket, origin: SpecPath, problems: Problems) -> None:
@@ -164,7 +168,7 @@ def check_grant(
     own = bucket.mount
     wanted = wanted_volume({**_source(bucket, _mount(bucket).before)}, namespace)
     if not wanted.uri:  # The table of drivers does not have this one.
-        wanted = replace(wanted, uri=location(bucket))
+        wanted = replace(wanted, uri=f"{bucket.scheme}://{_path(bucket)}", servers=tuple(_server(bucket)))
     missing: dict[SpecPath, list[str]] = {}
     for item in ungranted(wanted, allow):
         place = origin

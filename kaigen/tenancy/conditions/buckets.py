@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from kaigen.config.globs import bucket_pattern, glob_pattern, is_bucket_granted, is_granted
+from kaigen.config.bucket_grants import bucket_pattern, is_bucket_granted
+from kaigen.config.globs import glob_pattern, is_granted
 from kaigen.config.tenant_settings import Tenant
-from kaigen.kubernetes.bucket_drivers import BUCKET_DRIVERS, INLINE_OPTIONS, location
+from kaigen.kubernetes.bucket_drivers import BUCKET_DRIVERS, INLINE_OPTIONS, MARK, location
+from kaigen.kubernetes.bucket_uris import (
+    ANY_URI,
+    BUCKET_URI,
+    WEB_BUCKET,
+    bucket_uris,
+    is_bucket_uri,
+    schemes_pattern,
+)
 from kaigen.kubernetes.manifest import mapping
 from kaigen.tenancy.cel import at, matches, text
 from kaigen.tenancy.condition import Refusal, quoted
-
-OPTION = r"(--[a-z0-9-]+=)?"
-"""What may precede the URI of a bucket in an argument, as a pattern of RE2 and Python."""
-
-URI = rf"{OPTION}(s3|gs)://"
-"""The beginning of an argument with the URI of a bucket."""
 
 BUILD_OPTION = r"--(output|import-cache|export-cache)="
 """The beginning of an argument by which BuildKit reads or writes images, as a pattern of RE2 and Python."""
@@ -28,21 +31,20 @@ BUILD_IMAGE = r'(--[a-z-]+=)?"? *(ref|name)='
 
 
 class BucketText(Struct, frozen=True):
-    """A text that is no URI of a bucket, or one that the tenant is granted."""
+    """A text in which every URI of a bucket is that of one that the tenant is granted."""
 
     grant: str = "buckets"
 
-    def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
-        """Refuse the URI of another bucket."""
-        if not isinstance(value, str) or not re.match(URI, value):
-            return []
-        uri = re.sub(f"^{OPTION}", "", value)
-        return [] if is_bucket_granted(uri, tenant.granted(self.grant)) else quoted(value)
+    def refusals(self, value: object, tenant: Tenant) -> Iterator[Refusal]:
+        """Refuse the URIs of other buckets, anywhere in the text."""
+        for uri in dict.fromkeys(bucket_uris(value) if isinstance(value, str) else ()):
+            yield from _bucket_refusals(uri, tenant.granted(self.grant))
 
     def passes(self, value: str, tenant: Tenant) -> str:
-        """Match the URI."""
-        pattern = f"{OPTION}({bucket_pattern(tenant.granted(self.grant))})"
-        return f"(!{value}.matches({text('^' + URI)}) || {matches(value, pattern)})"
+        """Match each URI."""
+        page = f"uri.matches({text(f'^({_WEB})://')}) && !{matches('uri', WEB_BUCKET)}"
+        granted = _is_granted("uri", tenant.granted(self.grant))
+        return f"{value}.findAll({text(ANY_URI)}).all(uri, ({page}) || {granted})"
 
 
 class BucketVolume(Struct, frozen=True):
@@ -59,27 +61,46 @@ class BucketVolume(Struct, frozen=True):
     def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
         """Refuse another bucket."""
         bucket = location(mapping(value), inline=self.inline)
-        is_allowed = not bucket or is_bucket_granted(bucket, tenant.granted(self.grant))
-        return [] if is_allowed else quoted(bucket)
+        return _bucket_refusals(bucket, tenant.granted(self.grant)) if bucket else []
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Build the URI for the driver, and match it."""
-        pattern = bucket_pattern(tenant.granted(self.grant))
-        options = f"{at(value, ('mountOptions',))}.orValue([])"
-        if self.inline:
-            options = f"{at(value, INLINE_OPTIONS)}.orValue('').split(',')"
+        options = f"{at(value, INLINE_OPTIONS)}.orValue('').split(',')"
+        if not self.inline:
+            options = f"({at(value, ('mountOptions',))}.orValue([]) + {options})"
         found = "true"
         driver = f"{at(value, ('csi', 'driver'))}.orValue('')"
         for row in BUCKET_DRIVERS:
-            path = row.inline if self.inline else row.path
-            name = f"{at(value, ('csi', *path))}.orValue('').split(':')[0]"
-            folders = "''"
+            name = f"{at(value, ('csi', *(row.inline if self.inline else row.path)))}.orValue('')"
+            if row.marked and not self.inline:
+                name = f"({matches(name, MARK)} ? {name}.split(':')[0] : {name})"
+            place = f"'{row.scheme}://' + {name}"
             if row.word:
-                chosen = f"{options}.filter(o, o.contains({text(row.word)}))"
-                folders = f"{chosen}.map(o, o.replace({text(row.option)}, '')).join(' ')"
-            place = f"('{row.scheme}://' + {name} + '/' + {folders})"
-            found = f"({driver} == {text(row.driver)} ? {matches(place, pattern)} : {found})"
+                chosen = f"{options}.filter(o, o.matches({text(row.word)}))"
+                rest = f"o.startsWith({text(row.option)}) ? o.substring({len(row.option)}) : o"
+                place += f" + '/' + {chosen}.map(o, {rest}).join(' ')"
+            granted = _is_granted("uri", tenant.granted(self.grant))
+            found = f"({driver} == {text(row.driver)} ? [{place}].all(uri, {granted}) : {found})"
         return found
+
+
+_WEB = schemes_pattern("https")
+_PATH_HINT = (
+    "name a bucket and a path whose parts have letters, digits, `_`, `.`, `=`, `+` and `-`, and begin with one of the "
+    "first three; no other path is below a granted one"
+)
+
+
+def _bucket_refusals(uri: str, granted: Sequence[str]) -> list[Refusal]:
+    """Refuse the URI of a bucket that is not granted."""
+    if is_bucket_granted(uri, granted):
+        return []
+    return [Refusal(f"`{uri}`", hint="" if is_bucket_uri(uri) else _PATH_HINT)]
+
+
+def _is_granted(uri: str, granted: Sequence[str]) -> str:
+    """Return the expression that the URI of a bucket is granted."""
+    return f"({matches(uri, BUCKET_URI)} && {matches(uri, bucket_pattern(granted))})"
 
 
 class BuildArgument(Struct, frozen=True):
