@@ -69,6 +69,12 @@ class Allow(Block):
         Meta(
             description="Secrets named in `gitops.flux` that specs may use too, such as the login of a registry.",
             examples=[["registry-login"]],
+    servers: Annotated[
+        list[Annotated[str, text(r"^[A-Za-z0-9*?.:_-]+$", max_length=253)]],
+        Meta(
+            description="Hosts of URLs in specs that are otherwise refused: of the pod itself, link-local, or of the "
+            "cloud's metadata.",
+            examples=[["localhost"]],
         ),
     ] = field(default_factory=list)
     volumes: Annotated[
@@ -88,6 +94,7 @@ def allowed(block: Allow | None) -> Allowed:
         files=tuple(block.files),
         namespaces=tuple(block.namespaces),
         secrets=tuple(block.secrets),
+        servers=tuple(block.servers),
         volumes=tuple(
             VolumeGrant(
                 tuple(entry.namespaces) if entry.namespaces is not None else ("*",),

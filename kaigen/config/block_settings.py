@@ -39,12 +39,14 @@ class Allowed(Struct, frozen=True):
     Attributes:
         files: globs of files in the output folder that are the user's own.
         namespaces: globs of system namespaces that specs may use.
+        servers: globs of hosts that URLs of specs may name although they are the pod's, the node's or the cloud's own.
         volumes: volumes that specs may mount.
         secrets: Secrets of Flux that specs may use.
     """
 
     files: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
+    servers: tuple[str, ...] = ()
     volumes: tuple[VolumeGrant, ...] = (VolumeGrant(secrets=("kube-system/csi-s3-secret",)),)
     secrets: tuple[str, ...] = ()
 

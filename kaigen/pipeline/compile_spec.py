@@ -20,6 +20,7 @@ from kaigen.compile.context import Context
 from kaigen.compile.network_access import with_network
 from kaigen.compile.pod_images import with_images
 from kaigen.compile.problems import Problems
+from kaigen.compile.url_checks import check_urls
 from kaigen.config.lock_file import lock_of
 from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.collector import Diagnostics
@@ -173,6 +174,8 @@ def _compile(spec: Spec, context: Context, found: Diagnostics) -> App | None:
     naming = () if spec.naming is None else (spec.naming,)
     with own_rows.using(context.rows):
         app: App | None = spec.target.compiler()(spec.block, context, problems, *naming)
+    namespace = context.namespace if app is None else app.namespace
+    check_urls(spec.block, spec.source, namespace, context, problems)
     for problem in problems.items:
         warning = problem.severity is not Severity.ERROR
         found.add(spec.diagnostic(problem.code, problem.message, problem.path, problem.hint, warning=warning))

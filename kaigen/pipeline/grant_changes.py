@@ -31,6 +31,7 @@ def new_grants(before: Config, now: Config) -> list[str]:
     grants = [f"files {each} in the output" for each in now.allow.files if each not in allow.files]
     grants += [f"the namespace {each}" for each in now.allow.namespaces if each not in allow.namespaces]
     grants += [f"the Secret {each} of Flux" for each in now.allow.secrets if each not in allow.secrets]
+    grants += [f"the server {each}" for each in now.allow.servers if each not in allow.servers]
     for grant in now.allow.volumes:
         if grant not in allow.volumes:
             named = [

@@ -9,6 +9,7 @@ from pathlib import Path
 import yaml
 from msgspec import structs
 
+from kaigen.config.block_settings import Allowed
 from kaigen.config.load import load_config
 from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.result import Compilation, Compiled
@@ -70,7 +71,13 @@ def compiled(
     for number, spec in enumerate(specs):
         (folder / f"{number}.yaml").write_text(yaml.safe_dump(spec))
     config = structs.replace(
-        load_config(_DEMO), root=folder, namespace=namespace, profile=profile, specs=(".",), values=()
+        load_config(_DEMO),
+        root=folder,
+        namespace=namespace,
+        profile=profile,
+        specs=(".",),
+        values=(),
+        allow=Allowed(servers=("127.0.0.1",)),
     )
     return _by_name(compile_specs(load_specs((str(folder),), config), config))
 

@@ -67,6 +67,7 @@ class Team:
             "kind": "Config",
             "profile": "k3s",
             "gitops": {"repository": self.url, "project": "team", **self.gitops},
+            "allow": {"servers": ["127.0.0.1"]},
             "environments": {self.environment: {"namespace": self.space}},
             **self.settings,
         }

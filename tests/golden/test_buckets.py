@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kaigen.config.block_settings import Allowed
 from kaigen.config.settings import Config
 from kaigen.pipeline.run import render
 from runtimes.downloader.tests.hub import Hub
@@ -63,7 +64,7 @@ def rendered(folder: Path, hub: Hub, bucket: S3, commit: str = COMMIT) -> dict[s
     (folder / "specs.yaml").write_text(
         SPECS.format(commit=commit, hub=hub.url, bucket=bucket.bucket, server=bucket.url)
     )
-    files = render([str(folder / "specs.yaml")], Config(root=folder))
+    files = render([str(folder / "specs.yaml")], Config(root=folder, allow=Allowed(servers=("127.0.0.1",))))
     bodies = {path: yaml.safe_load(text) for path, text in files.items() if path.endswith(".yaml")}
     return {f"{path.split('/')[1]} {body['kind']}": body for path, body in bodies.items()}
 

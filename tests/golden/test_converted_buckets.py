@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kaigen.config.block_settings import Allowed
 from kaigen.config.settings import Config
 from kaigen.pipeline.run import render
 from runtimes.downloader.tests.hub import Hub
@@ -78,7 +79,7 @@ def block(bucket: S3, prefix: str) -> str:
 def rendered(folder: Path, **parts: str) -> dict[str, Any]:
     """Return the objects of both specs by app and kind."""
     (folder / "specs.yaml").write_text(SPECS.format(**parts))
-    found = render([str(folder / "specs.yaml")], Config(root=folder))
+    found = render([str(folder / "specs.yaml")], Config(root=folder, allow=Allowed(servers=("127.0.0.1",))))
     bodies = {path: yaml.safe_load(text) for path, text in found.items() if path.endswith(".yaml")}
     return {f"{path.split('/')[1]} {body['kind']}": body for path, body in bodies.items()}
 

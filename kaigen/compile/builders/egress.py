@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import ip_network
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -22,6 +22,7 @@ from kaigen.kinds.bucket import Bucket, FilledBucket
 from kaigen.kinds.job import Input
 from kaigen.kinds.sources import S3
 from kaigen.kubernetes.image_names import parse_image
+from kaigen.kubernetes.server_hosts import NEVER, Address, address_of, host_of, is_reserved, namespace_of
 
 _HUB = "https://huggingface.co"
 _AMAZON = "https://s3.amazonaws.com"
@@ -37,6 +38,12 @@ DNS: Sequence[Mapping[str, Any]] = (
 )
 _API_PORTS = (443, 6443)
 """Ports of the API server's Service, and of its endpoints, which most plugins compare."""
+
+_ANYWHERE: Sequence[dict[str, Any]] = (
+    {"ipBlock": {"cidr": "0.0.0.0/0", "except": [*NEVER[4]]}},
+    {"ipBlock": {"cidr": "::/0", "except": [*NEVER[6]]}},
+)
+"""Every address but link-local ones and those of a cloud's metadata."""
 
 IDENTITY = ("169.254.169.254/32", "169.254.170.23/32")
 """Where pods get the credentials of a cloud's identity: metadata of nodes, and EKS Pod Identity."""
@@ -165,7 +172,8 @@ def _server_rules(
             rules.append({"to": [*egress.to], "ports": [_port(each) for each in ports]})
     else:
         rules += connection_rules(urls)
-        rules += [{"ports": [_port(each) for each in egress.ports]}] if egress.ports else []
+        if egress.ports:
+            rules.append({"to": [*_ANYWHERE], "ports": [_port(each) for each in egress.ports]})
     if any(server.identity for server in servers):
         rules.append({"to": [{"ipBlock": {"cidr": each}} for each in IDENTITY], "ports": [_port(80)]})
     return rules
@@ -173,8 +181,8 @@ def _server_rules(
 
 def _needs_no_proxy(url: str, network: NetworkSettings) -> bool:
     """Return whether pods connect to a server without the proxy."""
-    host = urlsplit(url).hostname or ""
-    address = _address(host)
+    host = host_of(url)
+    address = address_of(host)
     for each in ("localhost", ".svc", ".cluster.local", *network.no_proxy):
         if address is not None and _is_range(each) and address in ip_network(each, strict=False):
             return True
@@ -195,19 +203,29 @@ def connection_rules(urls: Iterable[str]) -> list[dict[str, Any]]:
     """Return rules of a NetworkPolicy for connections to servers.
 
     A policy has no host names: an address is allowed with its port, and a Service by its namespace, since the port that
-    a policy compares is that of the pod. Every other host is allowed by its port.
+    a policy compares is that of the pod. Every other host is allowed by its port, at every address but link-local ones
+    and those of a cloud's metadata.
     """
     rules: list[dict[str, Any]] = []
     for url in dict.fromkeys(urls):
-        host, rule = urlsplit(url).hostname or "", {"ports": [_port(_port_of(url))]}
-        address, namespace = _address(host), _namespace(host)
-        if address is not None:
-            rule = {"to": [{"ipBlock": {"cidr": f"{address}/{address.max_prefixlen}"}}], **rule}
-        elif namespace:
-            rule = {"to": [{"namespaceSelector": {"matchLabels": {_NAMESPACE: namespace}}}]}
+        host = host_of(url)
+        rule = {"to": _peers(host), "ports": [_port(_port_of(url))]}
+        if namespace_of(host):
+            del rule["ports"]
         if rule not in rules:
             rules.append(rule)
     return rules
+
+
+def _peers(host: str) -> list[dict[str, Any]]:
+    """Return where a host may be."""
+    address, namespace = address_of(host), namespace_of(host)
+    if address is not None:
+        return [{"ipBlock": {"cidr": f"{address}/{address.max_prefixlen}"}}]
+    if namespace:
+        return [{"namespaceSelector": {"matchLabels": {_NAMESPACE: namespace}}}]
+    here: list[dict[str, Any]] = [{"podSelector": {}}] if "." not in host and not is_reserved(host) else []
+    return [*_ANYWHERE, *here]
 
 
 def check_egress(servers: Sequence[Server], context: Context, problems: Problems) -> None:
@@ -216,7 +234,7 @@ def check_egress(servers: Sequence[Server], context: Context, problems: Problems
     if egress is None or egress.to is None:
         return
     for server in servers:
-        host = urlsplit(server.url).hostname or ""
+        host = host_of(server.url)
         if not _is_in(host, egress.to):
             problems.warning(
                 "KG0399",
@@ -228,7 +246,7 @@ def check_egress(servers: Sequence[Server], context: Context, problems: Problems
 
 def _is_in(host: str, peers: Sequence[Mapping[str, Any]]) -> bool:
     """Return whether peers have a host, as far as its name says; the addresses of other names are not known."""
-    address, namespace = _address(host), _namespace(host)
+    address, namespace = address_of(host), namespace_of(host)
     if address is not None:
         return any(_has(peer["ipBlock"], address) for peer in peers if "ipBlock" in peer)
     if not namespace:
@@ -239,22 +257,9 @@ def _is_in(host: str, peers: Sequence[Mapping[str, Any]]) -> bool:
     return any(each.get(_NAMESPACE, namespace) == namespace for each in labels)
 
 
-def _has(block: Mapping[str, Any], address: IPv4Address | IPv6Address) -> bool:
+def _has(block: Mapping[str, Any], address: Address) -> bool:
     inner = any(address in ip_network(each, strict=False) for each in block.get("except", ()))
     return not inner and address in ip_network(block["cidr"], strict=False)
-
-
-def _address(host: str) -> IPv4Address | IPv6Address | None:
-    try:
-        return ip_address(host)
-    except ValueError:
-        return None
-
-
-def _namespace(host: str) -> str:
-    """Return the namespace of a Service by its host; empty for another server."""
-    labels = host.split(".")
-    return labels[1] if "svc" in labels[2:3] else ""
 
 
 def _port_of(url: str) -> int:

@@ -28,6 +28,15 @@ IDENTITY = {
     "to": [{"ipBlock": {"cidr": "169.254.169.254/32"}}, {"ipBlock": {"cidr": "169.254.170.23/32"}}],
     "ports": [{"port": 80, "protocol": "TCP"}],
 }
+ANYWHERE = [
+    {
+        "ipBlock": {
+            "cidr": "0.0.0.0/0",
+            "except": ["169.254.0.0/16", "100.100.100.200/32", "168.63.129.16/32"],
+        }
+    },
+    {"ipBlock": {"cidr": "::/0", "except": ["fe80::/10", "fd00:ec2::/32", "fd20:ce::254/128"]}},
+]
 STORE = "store: {volume: {size: 1Gi}}"
 HUB = "huggingFace: {repo: org/qwen, revision: 0123456789abcdef0123456789abcdef01234567}"
 
@@ -94,7 +103,7 @@ def test_without_the_setting_nothing_is_restricted(tmp_path: Path) -> None:
 def test_the_pods_of_a_model_reach_dns_the_api_server_and_the_port_of_the_hub(tmp_path: Path) -> None:
     (policy,) = policies(tmp_path, model(HUB), ONLY_API)
     assert policy["spec"]["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "download"
-    assert policy["spec"]["egress"] == [DNS, SERVER, {"ports": ports(443)}]
+    assert policy["spec"]["egress"] == [DNS, SERVER, {"to": ANYWHERE, "ports": ports(443)}]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +121,7 @@ def test_the_source_decides_address_and_port(
     tmp_path: Path, source: str, expected: list[tuple[str, int]]
 ) -> None:
     own = [
-        {**({"to": [{"ipBlock": {"cidr": cidr}}]} if cidr else {}), "ports": ports(port)}
+        {"to": [{"ipBlock": {"cidr": cidr}}] if cidr else ANYWHERE, "ports": ports(port)}
         for cidr, port in expected
     ]
     assert rules(tmp_path, model(source), ONLY_API) == [DNS, SERVER, *own]
@@ -126,7 +135,7 @@ def test_a_service_is_allowed_by_its_namespace_on_every_port(tmp_path: Path) -> 
 
 def test_a_bucket_without_keys_needs_the_identity_of_the_cloud(tmp_path: Path) -> None:
     found = rules(tmp_path, model(HUB, "store: {bucket: {uri: 's3://models/qwen'}}"), ONLY_API)
-    assert found[2:] == [{"ports": ports(443)}, IDENTITY]
+    assert found[2:] == [{"to": ANYWHERE, "ports": ports(443)}, IDENTITY]
 
 
 def test_the_peers_of_the_setting_limit_every_source(tmp_path: Path) -> None:
@@ -148,7 +157,7 @@ def test_a_proxy_replaces_the_servers_that_it_is_used_for(tmp_path: Path) -> Non
         {"to": [{"ipBlock": {"cidr": "10.9.9.9/32"}}], "ports": ports(3128)}
     ]
     for host, at in (
-        ("hub.corp.example:8443", {}),
+        ("hub.corp.example:8443", {"to": ANYWHERE}),
         ("10.30.1.1:8443", {"to": [{"ipBlock": {"cidr": "10.30.1.1/32"}}]}),
     ):
         source = f"huggingFace: {{repo: a/b, endpoint: 'https://{host}'}}"
@@ -171,13 +180,15 @@ def test_jobs_are_restricted_only_if_the_setting_says_so(tmp_path: Path) -> None
     spec = job('  inputs: [{url: "https://data.example/train.parquet"}]')
     assert policies(tmp_path, spec, ONLY_API) == []
     found = rules(tmp_path, spec, ONLY_API.replace("{api", "{jobs: true, api"))
-    assert found == [DNS, {"ports": ports(443)}]
+    assert found == [DNS, {"to": ANYWHERE, "ports": ports(443)}]
     assert policies(tmp_path, job("  args: [a]"), ONLY_API.replace("{api", "{jobs: true, api")) == []
 
 
 def test_a_url_in_a_secret_may_be_on_any_host_with_https(tmp_path: Path) -> None:
     spec = job("  inputs: [{secret: {name: signed, key: url}, path: a.bin}]")
-    assert rules(tmp_path, spec, ONLY_API.replace("{api", "{jobs: true, api"))[1:] == [{"ports": ports(443)}]
+    assert rules(tmp_path, spec, ONLY_API.replace("{api", "{jobs: true, api"))[1:] == [
+        {"to": ANYWHERE, "ports": ports(443)}
+    ]
 
 
 def test_pods_of_one_run_still_reach_each_other(tmp_path: Path) -> None:

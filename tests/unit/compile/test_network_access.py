@@ -143,6 +143,17 @@ def test_every_image_of_a_job_is_that_of_the_mirror(tmp_path: Path) -> None:
     assert images == {"side": "m.example/quay/acme/side:1", "run": "m.example/library/busybox"}
 
 
+ANYWHERE = [
+    {
+        "ipBlock": {
+            "cidr": "0.0.0.0/0",
+            "except": ["169.254.0.0/16", "100.100.100.200/32", "168.63.129.16/32"],
+        }
+    },
+    {"ipBlock": {"cidr": "::/0", "except": ["fe80::/10", "fd00:ec2::/32", "fd20:ce::254/128"]}},
+]
+
+
 def test_policies_admit_proxies_and_mirrors() -> None:
     network = NetworkSettings(
         hub_endpoint="https://hub.example",
@@ -153,7 +164,7 @@ def test_policies_admit_proxies_and_mirrors() -> None:
     namespace = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "tools"}}}
     assert egress_rules(network) == [
         {"ports": [{"port": 3128, "protocol": "TCP"}], "to": [{"ipBlock": {"cidr": "10.1.2.3/32"}}]},
-        {"ports": [{"port": 443, "protocol": "TCP"}]},
+        {"to": ANYWHERE, "ports": [{"port": 443, "protocol": "TCP"}]},
         {"to": [namespace]},
     ]
 

@@ -75,7 +75,7 @@ class Repository:
     def configure(self, text: str = "") -> None:
         """Write kaigen.yaml, with kaigen's own images in the registry of the test."""
         named = ", ".join(f"{name}: {self.registry}/acme/tune:1" for name in default_images())
-        image = f"images: {{{named}}}\n"
+        image = f"images: {{{named}}}\nallow: {{servers: [127.0.0.1]}}\n"
         self.write(
             f"apiVersion: kaigen.dev/v1alpha1\nkind: Config\nnamespace: ml\n{image}{text}", "kaigen.yaml"
         )
