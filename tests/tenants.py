@@ -33,6 +33,8 @@ TENANT: Body = {
         "ClusterRole.rbac.authorization.k8s.io",
         "ClusterRoleBinding.rbac.authorization.k8s.io",
     ],
+    "kinds": [*USUAL_KINDS, "ScaledJob.keda.sh", "TriggerAuthentication.keda.sh"],
+    "triggers": ["aws-*"],
     "servers": ["prometheus.monitoring", "*.metrics.example.com"],
     "volumes": ["shared-*"],
     "classes": [
@@ -535,6 +537,109 @@ INVALID_KEYS = (
     "",
 )
 """Keys that no API server accepts."""
+def _triggered(type_: str, /, kind: str = "ScaledObject", **metadata: str) -> Body:
+    """Return a scaler with one trigger."""
+    trigger = {"type": type_, "metadata": metadata}
+    if kind == "ScaledJob":
+        job = {"template": {"spec": {**pod()["spec"], "restartPolicy": "Never"}}}
+        return _object("keda.sh/v1alpha1", kind, spec={"jobTargetRef": job, "triggers": [trigger]})
+    return _object("keda.sh/v1alpha1", kind, spec={"scaleTargetRef": {"name": "x"}, "triggers": [trigger]})
+
+
+def _parameter(source: str, name: str) -> Body:
+    """Return a TriggerAuthentication with a parameter of a Secret, a ConfigMap, a variable or a token."""
+    items: Body = {
+        "secretTargetRef": {"name": "x", "key": "k"},
+        "configMapTargetRef": {"name": "x", "key": "k"},
+        "env": {"name": "X"},
+        "boundServiceAccountToken": {"serviceAccountName": "x"},
+    }
+    return _authentication(**{source: [{**items[source], "parameter": name}]})
+
+
+def _vault(**more: object) -> Body:
+    known: Body = {
+        "address": "http://vault.team-a.svc:8200",
+        "authentication": "token",
+        "credential": {"token": "x"},
+        "secrets": [{"key": "k", "parameter": "password", "path": "s"}],
+    }
+    return _authentication(hashiCorpVault={**known, **more})
+
+
+_AZURE_KEY: Body = {"valueFrom": {"secretKeyRef": {"name": "x", "key": "k"}}}
+_AZURE: Body = {
+    "vaultUri": "https://vault.metrics.example.com",
+    "credentials": {"clientId": "x", "tenantId": "x", "clientSecret": _AZURE_KEY},
+    "secrets": [{"name": "x", "parameter": "password"}],
+}
+_AWS: Body = {
+    "region": "eu-central-1",
+    "credentials": {"accessKey": _AZURE_KEY, "accessSecretKey": _AZURE_KEY},
+    "secrets": [{"name": "x", "parameter": "password"}],
+}
+_OAUTH: Body = {"type": "clientCredentials", "clientId": "x", "clientSecret": _AZURE_KEY}
+
+SERVERS: dict[str, bool] = {
+    "p.team-a.svc": True,
+    "p.team-a.svc:9090": True,
+    "p.team-a.svc.cluster.local:9090": True,
+    "http://p.team-a.svc:9090": True,
+    "tcp://p.team-a.svc:9090/x?y=z": True,
+    "prometheus.monitoring:9090": True,
+    "x.metrics.example.com": True,
+    "p.team-a.svc:9090,q.team-a.svc:9090": True,
+    "p.team-a.svc, q.team-a.svc ": True,
+    "p.team-b.svc:9090": False,
+    "http://p.team-b.svc:9090": False,
+    "p.team-b": False,
+    "p": False,
+    "": False,
+    "10.0.0.1:6379": False,
+    "[fd00::1]:6379": False,
+    "169.254.169.254": False,
+    "p.team-a.svc,p.team-b.svc": False,
+    "p.team-b.svc,p.team-a.svc": False,
+    "p.team-b.svc:9090/p.team-a.svc": False,
+    "p.team-b.svc#.team-a.svc": False,
+    "p.team-b.svc?x.team-a.svc": False,
+    "p.team-a.svc@p.team-b.svc": False,
+    "user:pw@p.team-b.svc": False,
+    "http://p.team-a.svc:80@p.team-b.svc": False,
+    "http://p.team-a.svc%2fp.team-b.svc": False,
+    "http://p.team-a.svc/x%2Chttp://p.team-b.svc": False,
+    "p.team-a.svc\\p.team-b.svc": False,
+    "p.team-a.svc p.team-b.svc": False,
+    "p.team-a.svc\np.team-b.svc": False,
+    "p.team-a.svc:": False,
+    "p.team-a.svc:x": False,
+    "//p.team-b.svc": False,
+    "http:p.team-b.svc": False,
+}
+"""Values of fields of triggers with servers, and whether the tenant may have them."""
+
+_TRIGGER_SERVERS = (
+    ("external", "scalerAddress"),
+    ("external-push", "scalerAddress"),
+    ("redis", "address"),
+    ("redis-cluster", "addresses"),
+    ("redis-streams", "host"),
+    ("redis-sentinel", "hosts"),
+    ("postgresql", "host"),
+    ("mysql", "host"),
+    ("rabbitmq", "host"),
+    ("kafka", "bootstrapServers"),
+    ("apache-kafka", "bootstrapServers"),
+    ("nats-jetstream", "natsServerMonitoringEndpoint"),
+    ("metrics-api", "url"),
+    ("loki", "serverAddress"),
+    ("graphite", "serverAddress"),
+    ("influxdb", "serverURL"),
+    ("elasticsearch", "addresses"),
+    ("temporal", "endpoint"),
+    ("etcd", "endpoints"),
+    ("prometheus", "serverAddress"),
+)
 
 _ROLES = "arn:aws:iam::111122223333:role/"
 _ALIAS = "nginx.ingress.kubernetes.io/server-alias"
@@ -708,6 +813,118 @@ DENIED: dict[str, tuple[Body, str]] = {
     **{
         f"bucket, {case}": (body, "the bucket `") for case, (body, granted) in _FOLDERS.items() if not granted
     },
+    **{
+        f"server {number} of redis": (_triggered("redis", address=server, listName="x"), "the server `")
+        for number, (server, granted) in enumerate(SERVERS.items())
+        if not granted
+    },
+    **{
+        f"{key} of {type_}": (
+            _triggered(type_, **{key: "internal.team-b.svc:9090"}),
+            "the server `internal.team-b.svc:9090`",
+        )
+        for type_, key in _TRIGGER_SERVERS
+    },
+    **{
+        f"{key} of {type_}": (_triggered(type_, **{key: "x"}), f"a trigger with the field `{key}`")
+        for type_, key in (
+            ("redis", "addressFromEnv"),
+            ("redis", "hostFromEnv"),
+            ("redis-sentinel", "hostsFromEnv"),
+            ("rabbitmq", "hostFromEnv"),
+            ("postgresql", "connectionFromEnv"),
+            ("mysql", "connectionStringFromEnv"),
+            ("kafka", "bootstrapServersFromEnv"),
+            ("temporal", "endpointFromEnv"),
+            ("metrics-api", "aggregateFromKubeServiceEndpoints"),
+            ("elasticsearch", "cloudID"),
+            ("cron", "address"),
+            ("kubernetes-workload", "namespace"),
+        )
+    },
+    **{
+        f"trigger {type_}": (_triggered(type_, host="p.team-a.svc"), f"a trigger of type `{type_}`")
+        for type_ in ("mongodb", "azure-queue", "gcp-pubsub", "artemis-queue", "Redis", "redis ", "new")
+    },
+    "trigger of a ScaledJob": (
+        _triggered("redis", "ScaledJob", address="redis.team-b.svc:6379"),
+        "the server `redis.team-b.svc:6379`",
+    ),
+    "port with a server": (
+        _triggered("postgresql", host="db.team-a.svc", port="5432 host=db.team-b.svc"),
+        "a trigger with the text `5432 host=db.team-b.svc`",
+    ),
+    "URL of a granted trigger": (
+        _triggered("aws-sqs-queue", queueURL="https://sqs.team-b.svc/x"),
+        "the server `https://sqs.team-b.svc/x`",
+    ),
+    **{
+        f"parameter {name} of {source}": (_parameter(source, name), f"the parameter of triggers `{name}`")
+        for source in ("secretTargetRef", "configMapTargetRef", "env", "boundServiceAccountToken")
+        for name in ("host", "address", "connection", "oauthTokenURI", "bootstrapServers")
+    },
+    "parameter of a vault": (
+        _vault(secrets=[{"key": "k", "parameter": "host", "path": "s"}]),
+        "the parameter of triggers `host`",
+    ),
+    "parameter of a vault of Azure": (
+        _authentication(azureKeyVault={**_AZURE, "secrets": [{"name": "x", "parameter": "url"}]}),
+        "the parameter of triggers `url`",
+    ),
+    "parameter of a vault of Amazon": (
+        _authentication(awsSecretManager={**_AWS, "secrets": [{"name": "x", "parameter": "hosts"}]}),
+        "the parameter of triggers `hosts`",
+    ),
+    "vault without a scheme": (_vault(address="vault.team-b.svc:8200"), "the server `vault.team-b.svc:8200`"),
+    "vault with KEDA's token": (
+        _vault(authentication="kubernetes", mount="k", role="r", credential={"serviceAccount": "/var/x"}),
+        "the token of KEDA for a vault",
+    ),
+    "vault with KEDA's token by default": (
+        _vault(authentication="kubernetes", mount="k", role="r", credential={}),
+        "the token of KEDA for a vault",
+    ),
+    "vault of Azure": (
+        _authentication(azureKeyVault={**_AZURE, "vaultUri": "vault.team-b.svc"}),
+        "the server `vault.team-b.svc`",
+    ),
+    **{
+        f"{field} of Azure": (
+            _authentication(azureKeyVault={**_AZURE, "cloud": {"type": "Private", field: "x.team-b.svc"}}),
+            "the server `x.team-b.svc`",
+        )
+        for field in ("activeDirectoryEndpoint", "keyVaultResourceURL")
+    },
+    "login of Azure": (
+        _authentication(
+            azureServicePrincipal={
+                "clientId": "x",
+                "tenantId": "x",
+                "clientSecret": _AZURE_KEY,
+                "cloud": "Private",
+                "activeDirectoryEndpoint": "https://x.team-b.svc",
+            }
+        ),
+        "the server `https://x.team-b.svc`",
+    ),
+    "login by OAuth": (
+        _authentication(oauth2={**_OAUTH, "tokenUrl": "http://x.team-b.svc/token"}),
+        "the server `http://x.team-b.svc/token`",
+    ),
+    "region with a server": (
+        _authentication(awsSecretManager={**_AWS, "region": "x.team-b.svc/#"}),
+        "the region `x.team-b.svc/#`",
+    ),
+    "file of KEDA": (_authentication(filePath="x"), "files of KEDA"),
+    "credentials of Google": (
+        _authentication(
+            gcpSecretManager={
+                "credentials": {"clientSecret": _AZURE_KEY},
+                "secrets": [{"id": "x", "parameter": "password"}],
+            }
+        ),
+        "files of KEDA",
+    ),
     "kind: a quota": (_object("v1", "ResourceQuota", spec={}), "the kind ResourceQuota"),
     "kind: a webhook": (
         _object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
@@ -1234,6 +1451,39 @@ ALLOWED: dict[str, Body] = {
         if granted
     },
     **{f"URI {number}": _argument(text) for number, (text, granted) in enumerate(URIS.items()) if granted},
+    **{
+        f"server {number} of redis": _triggered("redis", address=server, listName="x")
+        for number, (server, granted) in enumerate(SERVERS.items())
+        if granted
+    },
+    **{
+        f"{key} of {type_}": _triggered(type_, **{key: "internal.team-a.svc:9090"})
+        for type_, key in _TRIGGER_SERVERS
+    },
+    "trigger of the time": _triggered(
+        "cron", timezone="UTC", start="0 6 * * *", end="0 20 * * *", desiredReplicas="1"
+    ),
+    "trigger of the load": _triggered("cpu", value="50"),
+    "trigger of pods": _triggered("kubernetes-workload", podSelector="app=x", value="1"),
+    "trigger of redis": _triggered(
+        "redis-streams",
+        host="a.team-a.svc,b.team-a.svc",
+        port="6379,6380",
+        passwordFromEnv="PASSWORD",
+        stream="x",
+        consumerGroup="x",
+    ),
+    "trigger of an own scaler": _triggered("external", scalerAddress="s.team-a.svc:80", anyKey="x"),
+    "trigger of a ScaledJob": _triggered("redis", "ScaledJob", address="redis.team-a.svc:6379", listName="x"),
+    "trigger of a granted type": _triggered("aws-sqs-queue", queueURL="queue", awsRegion="eu-central-1"),
+    "parameters": _parameter("secretTargetRef", "password"),
+    "vault": _vault(),
+    "vault with a service account": _vault(
+        authentication="kubernetes", mount="k", role="r", credential={"serviceAccountName": "x"}
+    ),
+    "vault of Azure": _authentication(azureKeyVault=_AZURE),
+    "vault of Amazon": _authentication(awsSecretManager=_AWS),
+    "login by OAuth": _authentication(oauth2={**_OAUTH, "tokenUrl": "https://x.metrics.example.com/token"}),
     **{f"bucket, {case}": body for case, (body, granted) in _FOLDERS.items() if granted},
     "pod": pod(tolerations=[{"key": "gpu", "operator": "Exists"}], nodeSelector={"pool": "gpu"}),
     "affinity": pod(affinity=_affinity(key="pool", operator="In", values=["gpu"])),

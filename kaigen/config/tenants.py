@@ -135,6 +135,14 @@ class TenantBlock(Block):
             examples=[["prometheus.monitoring", "*.example.com"]],
         ),
     ] = field(default_factory=list)
+    triggers: Annotated[
+        list[_Glob],
+        Meta(
+            description="Types of KEDA's triggers besides those whose servers kaigen knows. Their fields are not "
+            "checked.",
+            examples=[["aws-sqs-queue"]],
+        ),
+    ] = field(default_factory=list)
     volumes: Annotated[
         list[_Glob],
         Meta(
@@ -247,6 +255,7 @@ def tenant_settings(
                 "references": tuple(block.references),
                 "services": tuple(block.services),
                 "servers": tuple(block.servers),
+                "triggers": tuple(block.triggers),
                 "volumes": tuple(block.volumes),
                 "domains": tuple(block.domains),
                 "annotations": (*block.annotations, *own),

@@ -20,6 +20,7 @@ from kaigen.tenancy.rows.ray import RAY_REACHES
 from kaigen.tenancy.rows.rbac import RBAC_REACHES
 from kaigen.tenancy.rows.reserved import RESERVED_REACHES
 from kaigen.tenancy.rows.secrets import SECRET_REACHES
+from kaigen.tenancy.rows.scaling import SCALING_REACHES
 from kaigen.tenancy.rows.storage import STORAGE_REACHES
 
 REACHES: tuple[Reach, ...] = (
@@ -29,6 +30,7 @@ REACHES: tuple[Reach, ...] = (
     *RAY_REACHES,
     *CLASS_REACHES,
     *SECRET_REACHES,
+    *SCALING_REACHES,
     *METADATA_REACHES,
     *RBAC_REACHES,
     *RESERVED_REACHES,

@@ -1,9 +1,9 @@
-"""What routes, Services, monitors and scalers reach."""
+"""What routes, Services and monitors reach."""
 
 from __future__ import annotations
 
-from kaigen.kubernetes.value_paths import ALL, VALUES
-from kaigen.tenancy.conditions.references import OwnIdentity, OwnNamespace, Reference
+from kaigen.kubernetes.value_paths import ALL
+from kaigen.tenancy.conditions.references import OwnNamespace, Reference
 from kaigen.tenancy.conditions.servers import Server
 from kaigen.tenancy.conditions.texts import Granted, Matching, Missing, NotTrue
 from kaigen.tenancy.reach import Reach
@@ -11,13 +11,10 @@ from kaigen.tenancy.reach import Reach
 ROUTES = ("HTTPRoute.gateway.networking.k8s.io", "GRPCRoute.gateway.networking.k8s.io")
 _INGRESS = ("Ingress.networking.k8s.io",)
 _GATEWAY = ("Gateway.gateway.networking.k8s.io",)
-_SCALERS = ("ScaledObject.keda.sh", "ScaledJob.keda.sh")
 _MONITORS = ("PodMonitor.monitoring.coreos.com", "ServiceMonitor.monitoring.coreos.com")
 _RULES = ("spec", "rules", ALL)
 _MIRROR = ("requestMirror", "backendRef")
 _ENDPOINTS = (("spec", "podMetricsEndpoints", ALL), ("spec", "endpoints", ALL))
-_TRIGGER = ("spec", "triggers", ALL, "metadata")
-_AUTHENTICATION = ("TriggerAuthentication.keda.sh",)
 _TARGET_LABEL = (
     "_?[A-Za-z][A-Za-z0-9_]*|__(metrics_path|scheme|scrape_(interval|timeout))__|__(param|tmp)_[A-Za-z0-9_]*"
 )
@@ -112,37 +109,5 @@ NETWORK_REACHES: tuple[Reach, ...] = (
         _MONITORS,
         tuple((*place, "relabelings", ALL, "action") for place in _ENDPOINTS),
         Matching(_RELABEL_ACTIONS),
-    ),
-    Reach("scaler-server", "the server", _SCALERS, ((*_TRIGGER, VALUES),), Server()),
-    Reach(
-        "scaler-identity",
-        "the identity of",
-        _SCALERS,
-        ((*_TRIGGER, "identityOwner"),),
-        Granted(always=("pod",)),
-    ),
-    Reach(
-        "authentication-identity",
-        "the identity of KEDA by the provider",
-        _AUTHENTICATION,
-        tuple(
-            ("spec", *place, "podIdentity")
-            for place in ((), ("awsSecretManager",), ("azureKeyVault",), ("gcpSecretManager",))
-        ),
-        OwnIdentity(),
-    ),
-    Reach(
-        "authentication-server",
-        "the server",
-        _AUTHENTICATION,
-        (("spec", "hashiCorpVault", "address"), ("spec", "azureKeyVault", "vaultUri")),
-        Server(),
-    ),
-    Reach(
-        "scaler",
-        "authentication of kind",
-        _SCALERS,
-        (("spec", "triggers", ALL, "authenticationRef", "kind"),),
-        Granted(always=("TriggerAuthentication",)),
     ),
 )

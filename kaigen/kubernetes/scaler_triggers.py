@@ -1,0 +1,276 @@
+"""The triggers of KEDA with which a team reaches no other one, and which of their fields name servers.
+
+Source: the package pkg/scalers of KEDA 2.21.0, the tags `keda` of the structs with the metadata of each trigger. Left
+out are triggers that connect with the identity of a cloud, deprecated fields, and fields by which KEDA connects to
+servers that they do not name: `aggregateFromKubeServiceEndpoints`, `cloudID`, `connectionString`, and servers that an
+environment variable names, as in `hostFromEnv`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+ANY_KEY = "[A-Za-z0-9_.-]+"
+"""A pattern of RE2 and Python for every key of a trigger."""
+
+
+class Trigger(NamedTuple):
+    """The fields of a trigger.
+
+    Attributes:
+        servers: that have a host or URL, or several with commas.
+        words: that have a word or number, or several with commas.
+        others: that have any text, as patterns of RE2 and Python.
+    """
+
+    servers: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+
+
+def _either(*names: str) -> tuple[str, ...]:
+    """Return fields that may also name an environment variable of the pods."""
+    return tuple(f"{name}(FromEnv)?" for name in names)
+
+
+def _environment(*names: str) -> tuple[str, ...]:
+    return tuple(f"{name}FromEnv" for name in names)
+
+
+_LOGIN = ("authModes?", "apiKey", "keyParamName", "method")
+_QUERY = ("query", "threshold", "activationThreshold", "ignoreNullValues", "unsafeSsl")
+_REDIS = Trigger(
+    ("address", "addresses", "host", "hosts"),
+    ("port", "ports"),
+    (
+        *_either("username", "password", "sentinelUsername", "sentinelPassword", "sentinelMaster"),
+        "databaseIndex",
+        "enableTLS",
+        "unsafeSsl",
+    ),
+)
+_LISTS = _REDIS._replace(others=(*_REDIS.others, "listName", "(activationL|l)istLength"))
+_STREAMS = _REDIS._replace(
+    others=(
+        *_REDIS.others,
+        "pendingEntriesCount",
+        "stream",
+        "streamLength",
+        "(activationL|l)agCount",
+        "consumerGroup",
+    )
+)
+_KAFKA = Trigger(
+    ("bootstrapServers",),
+    (),
+    (
+        *_either("consumerGroup", "topic"),
+        "partitionLimitation",
+        "(activationL|l)agThreshold",
+        "offsetResetPolicy",
+        "allowIdleConsumers",
+        "excludePersistentLag",
+        "scaleToZeroOnInvalidOffset",
+        "limitToPartitionsWithLag",
+        "ensureEvenDistributionOfPartitions",
+        "fullMetadata",
+        "version",
+        "sasl",
+        "tls",
+        "unsafeSsl",
+    ),
+)
+_EXTERNAL = Trigger(("scalerAddress",), (), (ANY_KEY,))
+_RESOURCE = Trigger(others=("value", "containerName"))
+
+TRIGGERS: Mapping[str, Trigger] = {
+    "apache-kafka": _KAFKA,
+    "cpu": _RESOURCE,
+    "cron": Trigger(others=("start", "end", "timezone", "desiredReplicas")),
+    "elasticsearch": Trigger(
+        ("addresses",),
+        (),
+        (
+            *_either("password"),
+            "username",
+            "unsafeSsl",
+            "index",
+            "searchTemplateName",
+            "query",
+            "parameters",
+            "valueLocation",
+            "(activationT|t)argetValue",
+            "ignoreNullValues",
+            "metricName",
+        ),
+    ),
+    "etcd": Trigger(("endpoints",), (), ("watchKey", "(activationV|v)alue", "watchProgressNotifyInterval")),
+    "external": _EXTERNAL,
+    "external-push": _EXTERNAL,
+    "graphite": Trigger(("serverAddress",), (), (*_QUERY, *_LOGIN, "queryTime", "metricName")),
+    "influxdb": Trigger(
+        ("serverURL",),
+        (),
+        (
+            *_either("organizationName"),
+            *_environment("authToken"),
+            "query",
+            "queryType",
+            "influxVersion",
+            "database",
+            "metricKey",
+            "unsafeSsl",
+            "(activationT|t)hresholdValue",
+        ),
+    ),
+    "kafka": _KAFKA,
+    "kubernetes-resource": Trigger(
+        others=(
+            "resourceKind",
+            "resourceName",
+            "key",
+            "format",
+            "valueLocation",
+            "valueType",
+            "(activationT|t)argetValue",
+        )
+    ),
+    "kubernetes-workload": Trigger(others=("podSelector", "(activationV|v)alue", "groupByNode")),
+    "loki": Trigger(("serverAddress",), (), (*_QUERY, *_LOGIN, "tenantName", "metricName")),
+    "memory": _RESOURCE,
+    "metrics-api": Trigger(
+        ("url",),
+        (),
+        (
+            *_LOGIN,
+            "(activationT|t)argetValue",
+            "format",
+            "valueLocation",
+            "unsafeSsl",
+            "aggregationType",
+            "timeout",
+            "metricName",
+        ),
+    ),
+    "mysql": Trigger(
+        ("host",),
+        ("port",),
+        (
+            *_either("username"),
+            *_environment("password"),
+            "dbName",
+            "query",
+            "(activationQ|q)ueryValue",
+            "metricName",
+        ),
+    ),
+    "nats-jetstream": Trigger(
+        ("natsServerMonitoringEndpoint",),
+        (),
+        ("account", "accountID", "stream", "consumer", "(activationL|l)agThreshold", "useHttps"),
+    ),
+    "postgresql": Trigger(
+        ("host",),
+        ("port", "sslmode"),
+        (
+            *_environment("password"),
+            "userName",
+            "dbName",
+            "query",
+            "(activationT|t)argetQueryValue",
+            "metricName",
+        ),
+    ),
+    "prometheus": Trigger(
+        ("serverAddress",),
+        (),
+        (
+            *_QUERY,
+            *_LOGIN,
+            "queryParameters",
+            "customHeaders",
+            "namespace",
+            "timeout",
+            "identityOwner",
+            "metricName",
+        ),
+    ),
+    "rabbitmq": Trigger(
+        ("host",),
+        (),
+        (
+            *_environment("username", "password"),
+            *_LOGIN,
+            "queueName",
+            "queueLength",
+            "mode",
+            "(activationV|v)alue",
+            "protocol",
+            "vhostName",
+            "useRegex",
+            "excludeUnacknowledged",
+            "pageSize",
+            "operation",
+            "timeout",
+            "unsafeSsl",
+            "metricName",
+        ),
+    ),
+    "redis": _LISTS,
+    "redis-cluster": _LISTS,
+    "redis-cluster-streams": _STREAMS,
+    "redis-sentinel": _LISTS,
+    "redis-sentinel-streams": _STREAMS,
+    "redis-streams": _STREAMS,
+    "temporal": Trigger(
+        ("endpoint",),
+        (),
+        (
+            *_either(
+                "namespace",
+                "taskQueue",
+                "workerDeploymentName",
+                "workerDeploymentBuildId",
+                "workflowTaskQueueForCount",
+            ),
+            *_environment("apiKey"),
+            "(activationT|t)argetQueueSize",
+            "queueTypes",
+            "includeRunningWorkflowCount",
+            "minConnectTimeout",
+            "enableTLS",
+            "tlsServerName",
+            "unsafeSsl",
+        ),
+    ),
+}
+"""The triggers by their type."""
+
+
+def _keys(fields: Mapping[str, Iterable[str]]) -> str:
+    """Return a pattern of RE2 and Python for `TYPE/KEY` of fields by the type of the trigger."""
+    return "|".join(f"{type_}/({'|'.join(names)})" for type_, names in fields.items() if names)
+
+
+SERVER_KEYS = _keys({type_: trigger.servers for type_, trigger in TRIGGERS.items()})
+WORD_KEYS = _keys({type_: trigger.words for type_, trigger in TRIGGERS.items()})
+KNOWN_KEYS = _keys({type_: (*row.servers, *row.words, *row.others) for type_, row in TRIGGERS.items()})
+"""Patterns of RE2 and Python for the whole of `TYPE/KEY`: of servers, of words, of every field."""
+
+WORDS = r"[A-Za-z0-9_-]*(,[A-Za-z0-9_-]*)*"
+"""The whole value of a field with words."""
+
+PARAMETERS = (
+    "account|accountID|apiKey|authModes?|authToken|bearerToken|[cC]ert|ca|caCert|clientID|clientSecret|customAuthHeader"
+    "|customAuthValue|database|dbName|endpointParams|index|key|keyParamName|keyPassword|method|organizationName|password"
+    "|ports?|protocol|sasl|scopes?|sentinelMaster|sentinelPassword|sentinelUsername|sslmode|tls|tlsClientCert|tlsClientKey"
+    "|token|user[nN]ame|vhostName"
+)
+"""Parameters of TriggerAuthentications for these triggers that name no server; a pattern for whole names."""
+
+SERVER_PARAMETERS = (
+    "address(es)?|bootstrapServers|cloudID|connection|connectionString|endpoints?|hosts?|kerberosConfig"
+    "|natsServerMonitoringEndpoint|oauthTokenEndpointUri|oauthTokenURI|scalerAddress|serverAddress|serverURL|url"
+)
+"""Parameters of TriggerAuthentications that name servers; a pattern for whole names."""
