@@ -10,6 +10,13 @@ from tests.places import PATHS, URIS
 
 Body = dict[str, Any]
 
+_MORE_KINDS = (
+    "EndpointSlice.discovery.k8s.io",
+    "Endpoints",
+    "ScaledJob.keda.sh",
+    "ServiceMonitor.monitoring.coreos.com",
+    "TriggerAuthentication.keda.sh",
+)
 TENANT: Body = {
     "folders": ["specs/a"],
     "namespaces": ["team-a"],
@@ -34,7 +41,15 @@ TENANT: Body = {
         "ClusterRoleBinding.rbac.authorization.k8s.io",
     ],
     "kinds": [*USUAL_KINDS, "ScaledJob.keda.sh", "TriggerAuthentication.keda.sh"],
+        "EndpointSlice.discovery.k8s.io",
+        "Endpoints",
+        "ScaledJob.keda.sh",
+        "ServiceMonitor.monitoring.coreos.com",
+        "TriggerAuthentication.keda.sh",
+    ],
     "triggers": ["aws-*"],
+    "addresses": ["192.0.2.*"],
+    "services": ["ExternalName", "LoadBalancer"],
     "servers": ["prometheus.monitoring", "*.metrics.example.com"],
     "volumes": ["shared-*"],
     "classes": [
@@ -580,6 +595,58 @@ _AWS: Body = {
 }
 _OAUTH: Body = {"type": "clientCredentials", "clientId": "x", "clientSecret": _AZURE_KEY}
 
+_AUTHORITY: Body = {
+    "caCertificateRefs": [{"kind": "ConfigMap", "group": "", "name": "c", "namespace": "team-b"}]
+}
+_MONITOR_LOGIN: Body = {
+    "clientId": {"secret": {"name": "x", "key": "k"}},
+    "clientSecret": {"name": "x", "key": "k"},
+}
+
+
+def _gateway_tls(**tls: object) -> Body:
+    """Return a Gateway with TLS for all of its listeners."""
+    body = _gateway(port=443, protocol="HTTPS", tls={"certificateRefs": [{"name": "c"}]})
+    return {**body, "spec": {**body["spec"], "tls": tls}}
+
+
+def _with_address(value: str, type_: str = "IPAddress") -> Body:
+    body = _gateway()
+    return {**body, "spec": {**body["spec"], "addresses": [{"type": type_, "value": value}]}}
+
+
+def _endpoints(address: str) -> Body:
+    subsets = [{"addresses": [{"ip": address}], "ports": [{"port": 80}]}]
+    return _object("v1", "Endpoints", subsets=subsets)
+
+
+def _slice(address: str, family: str = "IPv4") -> Body:
+    return _object(
+        "discovery.k8s.io/v1",
+        "EndpointSlice",
+        addressType=family,
+        endpoints=[{"addresses": [address]}],
+        ports=[{"port": 80}],
+    )
+
+
+def _service_monitor(**endpoint: object) -> Body:
+    spec = {"selector": {}, "endpoints": [{"port": "web", **endpoint}]}
+    return _object("monitoring.coreos.com/v1", "ServiceMonitor", spec=spec)
+
+
+def _policy(storage: str, annotations: Body | None = None, **more: object) -> Body:
+    """Return a JobSet that makes claims."""
+    metadata = {"name": "data", "annotations": annotations or {}}
+    template = {"metadata": metadata, "spec": _claim(storage, **more)["spec"]}
+    job = {"template": {"spec": {"template": {"spec": {**pod()["spec"], "restartPolicy": "Never"}}}}}
+    spec = {
+        "replicatedJobs": [{"name": "work", "replicas": 1, **job}],
+        "volumeClaimPolicies": [{"templates": [template]}],
+    }
+    return _object("jobset.x-k8s.io/v1alpha2", "JobSet", spec=spec)
+
+
 SERVERS: dict[str, bool] = {
     "p.team-a.svc": True,
     "p.team-a.svc:9090": True,
@@ -925,6 +992,81 @@ DENIED: dict[str, tuple[Body, str]] = {
         ),
         "files of KEDA",
     ),
+    **{
+        f"certificates of {place}": (body, "the certificates of `team-b/c`")
+        for place, body in (
+            ("clients", _gateway_tls(frontend={"default": {"validation": _AUTHORITY}})),
+            (
+                "clients of a port",
+                _gateway_tls(
+                    frontend={
+                        "default": {},
+                        "perPort": [{"port": 443, "tls": {"validation": _AUTHORITY}}],
+                    }
+                ),
+            ),
+            (
+                "a Gateway itself",
+                _gateway_tls(backend={"clientCertificateRef": {"name": "c", "namespace": "team-b"}}),
+            ),
+        )
+    },
+    "address of a Gateway": (_with_address("198.51.100.7"), "the address `198.51.100.7`"),
+    "name as the address of a Gateway": (
+        _with_address("x.team-b.svc", "Hostname"),
+        "the address `x.team-b.svc`",
+    ),
+    "address of a load balancer": (
+        _service(type="LoadBalancer", loadBalancerIP="198.51.100.7"),
+        "the address `198.51.100.7`",
+    ),
+    **{
+        f"{name} as a Service": (_service(type="ExternalName", externalName=name), f"the server `{name}`")
+        for name in ("x.team-b.svc.cluster.local", "kubernetes.default.svc", "metadata.google.internal", "x")
+    },
+    "address of endpoints": (_endpoints("10.0.0.1"), "the address `10.0.0.1`"),
+    "address of an EndpointSlice": (_slice("10.0.0.1"), "the address `10.0.0.1`"),
+    "name as endpoints": (_slice("x.team-b.svc", "FQDN"), "the address `x.team-b.svc`"),
+    "proxy of a login of a monitor": (
+        _monitor(
+            {
+                "oauth2": {
+                    **_MONITOR_LOGIN,
+                    "tokenUrl": "http://prometheus.monitoring/t",
+                    "proxyUrl": "http://p.team-b.svc",
+                }
+            }
+        ),
+        "the server `http://p.team-b.svc`",
+    ),
+    "login of a monitor": (
+        _monitor({"oauth2": {**_MONITOR_LOGIN, "tokenUrl": "p.team-b.svc/t"}}),
+        "the server `p.team-b.svc/t`",
+    ),
+    "proxy of a monitor by SOCKS": (
+        _monitor({"proxyUrl": "socks5://p.team-b.svc:1080"}),
+        "the server `socks5://p.team-b.svc:1080`",
+    ),
+    **{
+        f"{name} of a monitor": (body, "a file of Prometheus")
+        for name, body in (
+            (
+                "token",
+                _service_monitor(bearerTokenFile="/var/run/secrets/kubernetes.io/serviceaccount/token"),
+            ),
+            *(
+                (field, _service_monitor(tlsConfig={field: "/etc/x"}))
+                for field in ("caFile", "certFile", "keyFile")
+            ),
+        )
+    },
+    "annotation of the claims of a JobSet": (
+        _policy("standard", {"k8s.io/CloneRequest": "x"}),
+        "the annotation `k8s.io/CloneRequest`",
+    ),
+    "class of the claims of a JobSet": (_policy("gp3"), "the storage class `gp3`"),
+    "volume of the claims of a JobSet": (_policy("standard", volumeName="team-b-x"), "the volume `team-b-x`"),
+    "data of the claims of a JobSet": (_policy("standard", **_restored("team-b")), "the data of `team-b/x`"),
     "kind: a quota": (_object("v1", "ResourceQuota", spec={}), "the kind ResourceQuota"),
     "kind: a webhook": (
         _object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
@@ -1444,6 +1586,21 @@ ALLOWED: dict[str, Body] = {
         {"headService": {"spec": {"type": "ClusterIP", "ports": [{"port": 8265}]}}},
         serveService={"metadata": {"annotations": {"example.com/a": "b"}}},
     ),
+    "certificates of clients": _gateway_tls(
+        frontend={
+            "default": {
+                "validation": {"caCertificateRefs": [{"kind": "ConfigMap", "group": "", "name": "c"}]}
+            }
+        }
+    ),
+    "address of a Gateway": _with_address("192.0.2.7"),
+    "address of a load balancer": _service(type="LoadBalancer", loadBalancerIP="192.0.2.7"),
+    "Service by another name": _service(type="ExternalName", externalName="x.team-a.svc.cluster.local"),
+    "Service of a server": _service(type="ExternalName", externalName="x.metrics.example.com"),
+    "endpoints": _endpoints("192.0.2.7"),
+    "EndpointSlice": _slice("192.0.2.7"),
+    "ServiceMonitor": _service_monitor(tlsConfig={"ca": {"configMap": {"name": "x", "key": "k"}}}),
+    "JobSet": _policy("standard"),
     **{
         f"path {number} {place}": make(path)
         for number, (path, granted) in enumerate(PATHS.items())

@@ -128,6 +128,13 @@ class TenantBlock(Block):
         list[_Glob],
         Meta(description="Types of Services besides `ClusterIP`.", examples=[["LoadBalancer"]]),
     ] = field(default_factory=list)
+    addresses: Annotated[
+        list[_Glob],
+        Meta(
+            description="Addresses that load balancers, Gateways and endpoints of Services may name.",
+            examples=[["192.0.2.10"]],
+        ),
+    ] = field(default_factory=list)
     servers: Annotated[
         list[_Host],
         Meta(
@@ -254,6 +261,7 @@ def tenant_settings(
                 "images": (*block.images, *sorted(images.values())),
                 "references": tuple(block.references),
                 "services": tuple(block.services),
+                "addresses": tuple(block.addresses),
                 "servers": tuple(block.servers),
                 "triggers": tuple(block.triggers),
                 "volumes": tuple(block.volumes),

@@ -46,7 +46,9 @@ def variables() -> dict[str, str]:
     """
     templates = "[]"
     for kind, paths in TEMPLATE_PATHS.items():
-        templates = f"{TYPE} == {text(kind)} ? {' + '.join(map(_mappings, paths))} : {templates}"
+        lists = [_mappings(steps) for steps in paths if not _is_nested(steps)]
+        if lists:
+            templates = f"{TYPE} == {text(kind)} ? {' + '.join(lists)} : {templates}"
     entries = (f"{at('oldObject', ('metadata', field))}.orValue({{}})" for field in ("annotations", "labels"))
     kept = " + ".join(f"{each}.map(key, key + '=' + {each}[key])" for each in entries)
     return {
@@ -161,10 +163,34 @@ def _expression(reach: Reach, tenant: Tenant) -> str:
             found = f"({TYPE} == 'Pod' && request.operation == 'UPDATE') || {found}"
         return found
     if reach.types == (TEMPLATES,):
-        return f"variables.templates.all(template, {tests('template')})"
+        return _of_templates(tests("template"))
     if not reach.types:
         return tests(OBJECT)
     return f"!({TYPE} in {texts(reach.types)}) || ({tests(OBJECT)})"
+
+
+def _of_templates(tests: str) -> str:
+    """Return the expression that the metadata of every template, `template`, pass tests."""
+    found = f"variables.templates.all(template, {tests})"
+    for kind, paths in TEMPLATE_PATHS.items():
+        nested = [_each(OBJECT, steps, tests) for steps in paths if _is_nested(steps)]
+        if nested:
+            found += f" && ({TYPE} != {text(kind)} || ({' && '.join(nested)}))"
+    return found
+
+
+def _is_nested(steps: Sequence[str]) -> bool:
+    """Return whether a path has a list in a list, which CEL cannot join to one list."""
+    return steps.count(ALL) > 1
+
+
+def _each(base: str, steps: Sequence[str], tests: str, depth: int = 0) -> str:
+    """Return the expression that each mapping at a path, `template`, passes tests."""
+    if ALL not in steps:
+        return f"[{at(base, steps)}.orValue({{}})].all(template, {tests})"
+    place, item = steps.index(ALL), f"x{depth}"
+    items = f"{at(base, steps[:place])}.orValue([])"
+    return f"{items}.all({item}, {_each(item, steps[place + 1 :], tests, depth + 1)})"
 
 
 def _kept(steps: Sequence[str]) -> str:

@@ -25,6 +25,8 @@ _RELABEL_ACTIONS = (
 )
 """All but labelmap, which may set any label."""
 
+_ADDRESS = Granted("addresses")
+
 NETWORK_REACHES: tuple[Reach, ...] = (
     Reach("ingress-host", "the host", _INGRESS, ((*_RULES, "host"),), Granted("hosts"), default="*"),
     Reach("ingress-tls", "the host", _INGRESS, (("spec", "tls", ALL, "hosts", ALL),), Granted("hosts")),
@@ -52,6 +54,19 @@ NETWORK_REACHES: tuple[Reach, ...] = (
         Reference("references"),
     ),
     Reach(
+        "gateway-authority",
+        "the certificates of",
+        _GATEWAY,
+        (
+            ("spec", "listeners", ALL, "tls", "frontendValidation", "caCertificateRefs", ALL),
+            ("spec", "tls", "frontend", "default", "validation", "caCertificateRefs", ALL),
+            ("spec", "tls", "frontend", "perPort", ALL, "tls", "validation", "caCertificateRefs", ALL),
+            ("spec", "tls", "backend", "clientCertificateRef"),
+        ),
+        Reference("references"),
+    ),
+    Reach("gateway-address", "the address", _GATEWAY, (("spec", "addresses", ALL, "value"),), _ADDRESS),
+    Reach(
         "route",
         "the reference",
         ROUTES,
@@ -69,6 +84,22 @@ NETWORK_REACHES: tuple[Reach, ...] = (
         ("Service",),
         (("spec", "type"),),
         Granted("services", always=("ClusterIP",)),
+    ),
+    Reach("service-address", "the address", ("Service",), (("spec", "loadBalancerIP"),), _ADDRESS),
+    Reach("service-name", "the server", ("Service",), (("spec", "externalName"),), Server(plain=True)),
+    Reach(
+        "endpoint",
+        "the address",
+        ("EndpointSlice.discovery.k8s.io",),
+        (("endpoints", ALL, "addresses", ALL),),
+        _ADDRESS,
+    ),
+    Reach(
+        "endpoints",
+        "the address",
+        ("Endpoints",),
+        tuple(("subsets", ALL, field, ALL, "ip") for field in ("addresses", "notReadyAddresses")),
+        _ADDRESS,
     ),
     Reach("address", "external addresses", ("Service",), (("spec", "externalIPs"),), Missing()),
     Reach(
@@ -93,8 +124,25 @@ NETWORK_REACHES: tuple[Reach, ...] = (
         "monitor-server",
         "the server",
         _MONITORS,
-        tuple((*place, *path) for place in _ENDPOINTS for path in (("proxyUrl",), ("oauth2", "tokenUrl"))),
-        Server(),
+        tuple(
+            (*place, *path)
+            for place in _ENDPOINTS
+            for path in (("proxyUrl",), ("oauth2", "tokenUrl"), ("oauth2", "proxyUrl"))
+        ),
+        Server(plain=True),
+    ),
+    Reach(
+        "monitor-file",
+        "a file of Prometheus",
+        ("ServiceMonitor.monitoring.coreos.com",),
+        tuple(
+            (*_ENDPOINTS[1], *path)
+            for path in (
+                ("bearerTokenFile",),
+                *(("tlsConfig", name) for name in ("caFile", "certFile", "keyFile")),
+            )
+        ),
+        Missing(),
     ),
     Reach(
         "monitor-label",
