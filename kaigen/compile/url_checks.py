@@ -42,7 +42,7 @@ def check_urls(block: Any, source: str, namespace: str, context: Context, proble
             continue
         if is_reserved(host):
             problems.error(
-                "KG0585",
+                "KG0421",
                 f"`{url}` is at an address of the pod itself, of the node, or of the cloud's metadata"
                 if host
                 else f"the host of `{url}` is not understood by all clients alike",

@@ -157,26 +157,26 @@ def test_no_field_of_a_spec_names_such_a_url(repository: Repository, field: str)
         done = repository.kaigen("render")
         line = spec[: spec.index("http://")].count("\n") + 1
         assert (done.code, f"specs/evaluate.yaml:{line}:" in done.err) == (2, True), done.text
-        assert "error[KG0585]" in done.err, done.text
+        assert "error[KG0421]" in done.err, done.text
     assert not (repository.folder / "rendered").exists()
 
 
 def test_an_artifact_of_such_a_registry_is_refused(repository: Repository) -> None:
     spec = HEAD % "Model" + f"  source: {{oci: {{ref: '169.254.169.254/a/b:1', plainHttp: true}}}}\n{VOLUME}"
     repository.write({"specs/evaluate.yaml": spec})
-    assert "error[KG0585]" in repository.kaigen("validate").err
+    assert "error[KG0421]" in repository.kaigen("validate").err
 
 
 def test_kaigen_yaml_allows_hosts(repository: Repository) -> None:
     spec = FIELDS["proxy"].replace("URL", "http://localhost:3128")
     repository.write({"specs/evaluate.yaml": spec})
-    assert "KG0585" in repository.kaigen("validate").err
+    assert "KG0421" in repository.kaigen("validate").err
     for allowed in (
         "allow: {servers: [localhost]}\n",
         "network: {httpProxy: 'http://localhost:3128'}\n",
     ):
         repository.write({"kaigen.yaml": CONFIG + allowed})
-        assert "KG0585" not in repository.kaigen("validate").err
+        assert "KG0421" not in repository.kaigen("validate").err
 
 
 def test_allowing_a_host_is_a_danger(repository: Repository) -> None:
