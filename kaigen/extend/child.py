@@ -57,7 +57,8 @@ def main(module: str, seconds: int, mebibytes: int) -> NoReturn:
         _limit_time(seconds)
         try:
             _write(ANSWER, evaluator.answer(_read(length), _report))
-        except MemoryError:
+        except (MemoryError, SystemError):
+            # At the limit, Python raises a SystemError where a call returned NULL without setting the MemoryError.
             _write(MEMORY, b"")
         except Exception:
             _write(BUG, traceback.format_exc().encode("utf-8", "replace"))
