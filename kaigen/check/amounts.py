@@ -12,7 +12,6 @@ from kaigen.kubernetes.manifest import Object, Path, entries, mapping, type_of
 from kaigen.kubernetes.names import is_qualified
 from kaigen.kubernetes.pods import PodTemplate
 from kaigen.kubernetes.quantities import NANO, nano
-from kaigen.kubernetes.value_paths import steps_of, values_at
 
 STANDARD = frozenset({"cpu", "ephemeral-storage", "memory"})
 BYTES = ("memory", "ephemeral-storage", "storage")
@@ -29,10 +28,6 @@ def claim_findings(obj: Object) -> Iterator[Problem]:
         yield from _requested(obj, ())
     for path, claim in listed_claims(obj):
         yield from _requested(claim, path)
-    for dotted in row.claim_templates:
-        for path, found in values_at(obj, steps_of(dotted)):
-            for number, claim in entries(found):
-                yield from _requested(claim, (*path, number))
 
 
 def scratch_findings(template: PodTemplate) -> Iterator[Problem]:

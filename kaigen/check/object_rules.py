@@ -14,7 +14,6 @@ from kaigen.kubernetes.kind_table import kind_of
 from kaigen.kubernetes.manifest import Object, Path, entries, mapping, names_of
 from kaigen.kubernetes.object_kind import ObjectKind
 from kaigen.kubernetes.pods import PROBES, Container, PodTemplate, containers, pod_templates
-from kaigen.kubernetes.value_paths import steps_of, values_at
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 
@@ -85,11 +84,6 @@ def _restart_policy(template: PodTemplate, row: ObjectKind) -> list[Problem]:
 def _claimed_volumes(obj: Object) -> set[str]:
     """Return the names of the volumes that claim templates add to each pod."""
     return names_of([claim.get("metadata") for _, claim in listed_claims(obj)])
-    found: set[str] = set()
-    for path in row.claim_templates:
-        for _, value in values_at(obj, steps_of(path)):
-            found |= names_of([claim.get("metadata") for _, claim in entries(value)])
-    return found
 
 
 def _mounts(template: PodTemplate, found: list[Container], claimed: set[str]) -> Iterator[Problem]:

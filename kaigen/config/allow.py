@@ -69,6 +69,8 @@ class Allow(Block):
         Meta(
             description="Secrets named in `gitops.flux` that specs may use too, such as the login of a registry.",
             examples=[["registry-login"]],
+        ),
+    ] = field(default_factory=list)
     servers: Annotated[
         list[Annotated[str, text(r"^[A-Za-z0-9*?.:_-]+$", max_length=253)]],
         Meta(

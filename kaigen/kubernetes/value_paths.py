@@ -18,8 +18,6 @@ Step = tuple[str, ...]
 def steps_of(path: str) -> Step:
     """Return the steps of a dotted path, in which `[]` is every item of a list; none of an empty one."""
     return tuple(step for step in path.replace("[]", ".[]").split(".") if step)
-    """Return the steps of a dotted path, in which `[]` after a name stands for every item."""
-    return tuple(path.replace("[]", ".[]").split("."))
 
 
 def values_at(

@@ -19,8 +19,8 @@ from kaigen.tenancy.rows.pods import POD_REACHES
 from kaigen.tenancy.rows.ray import RAY_REACHES
 from kaigen.tenancy.rows.rbac import RBAC_REACHES
 from kaigen.tenancy.rows.reserved import RESERVED_REACHES
-from kaigen.tenancy.rows.secrets import SECRET_REACHES
 from kaigen.tenancy.rows.scaling import SCALING_REACHES
+from kaigen.tenancy.rows.secrets import SECRET_REACHES
 from kaigen.tenancy.rows.storage import STORAGE_REACHES
 
 REACHES: tuple[Reach, ...] = (

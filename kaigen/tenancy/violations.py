@@ -97,7 +97,9 @@ def violations(obj: Object, namespace: str, tenant: Tenant) -> Iterator[Problem]
         yield _problem(tenant, f"the namespace {place}", path, "namespaces")
     for reach, refusal, at in _refusals(REACHES, obj, tenant):
         what = f"{refusal.what or reach.what} {refusal.shown}".strip()
-        yield _problem(tenant, what, at, reach.condition.grant if refusal.can_be_granted else "", refusal.hint)
+        yield _problem(
+            tenant, what, at, reach.condition.grant if refusal.can_be_granted else "", refusal.hint
+        )
     yield from unknown_pods.violations(obj, tenant)
     created = created_volume(obj)
     if created is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import cast
 
@@ -13,12 +12,10 @@ from kaigen.diff.model import Json
 from kaigen.diff.objects import Obj, get_list, get_map, get_text
 from kaigen.diff.pods import pod_templates
 from kaigen.diff.rules.case import Case, Finding
+from kaigen.kubernetes.bucket_uris import is_bucket_uri
 from kaigen.kubernetes.manifest import Object
 
 VOLUME = "PersistentVolume"
-
-_ODD = re.compile(r"(^|/)\.{0,2}(/|$)|[\\%]")
-"""A part of a path that is empty, `.` or `..`, or a character by which a driver may read such a part."""
 
 _PLAIN_FIELDS = frozenset(
     {
@@ -81,14 +78,13 @@ def _text(volume: Json, *, inline: bool) -> str:
     driver = get_text(volume, "csi", "driver")
     wanted = wanted_volume(cast("Object", volume), "", inline=inline)
     handle = get_text(volume, "csi", "volumeHandle")
-    what = wanted.uri or handle or "a volume"
+    what = wanted.uri.removesuffix("/") or handle or "a volume"
     return f"mounts {clip(what, 200)} with driver {clip(driver, 80)}"
 
 
 def _problems(volume: Object, place: str, config: Config, *, inline: bool) -> list[str]:
     wanted = wanted_volume(volume, place, inline=inline)
     found = [f"kaigen.yaml does not allow {each}" for each in ungranted(wanted, config.allow)]
-    path = wanted.uri.partition("://")[2].partition(" at ")[0]
-    if path and _ODD.search(path):
+    if wanted.uri and not is_bucket_uri(wanted.uri.partition(" at ")[0]):
         found.append("the folder may leave the bucket or its prefix")
     return found

@@ -51,7 +51,7 @@ class KnownTrigger(Struct, frozen=True):
             elif re.fullmatch(SERVER_KEYS, place):
                 for refusal in _SERVER.refusals(item, tenant):
                     hint = f"remove it, or add the host to `tenants.{tenant.name}.servers` in kaigen.yaml"
-                    yield Refusal(refusal.shown, field, "the server", hint)
+                    yield Refusal(refusal.shown, field, "the server", hint=hint)
             elif re.fullmatch(WORD_KEYS, place) and not re.fullmatch(WORDS, str(item)):
                 yield Refusal(f"with the text `{item}`", field, hint=_HINT)
 

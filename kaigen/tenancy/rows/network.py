@@ -85,7 +85,13 @@ NETWORK_REACHES: tuple[Reach, ...] = (
         (("spec", "type"),),
         Granted("services", always=("ClusterIP",)),
     ),
-    Reach("service-address", "the address", ("Service",), (("spec", "loadBalancerIP"),), _ADDRESS),
+    Reach(
+        "service-address",
+        "the address",
+        ("Service",),
+        (("spec", "loadBalancerIP"),),
+        Granted("addresses", always=("",)),
+    ),
     Reach("service-name", "the server", ("Service",), (("spec", "externalName"),), Server(plain=True)),
     Reach(
         "endpoint",
@@ -102,14 +108,6 @@ NETWORK_REACHES: tuple[Reach, ...] = (
         _ADDRESS,
     ),
     Reach("address", "external addresses", ("Service",), (("spec", "externalIPs"),), Missing()),
-    Reach(
-        "load-balancer-address",
-        "the address",
-        ("Service",),
-        (("spec", "loadBalancerIP"),),
-        Granted(always=("",)),
-    ),
-    Reach("gateway-address", "addresses of a Gateway", _GATEWAY, (("spec", "addresses"),), Missing()),
     Reach(
         "monitor", "Pods of every namespace", _MONITORS, (("spec", "namespaceSelector", "any"),), NotTrue()
     ),
