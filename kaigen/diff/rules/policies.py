@@ -91,8 +91,10 @@ def policy_opens(case: Case) -> Iterator[Finding]:
                 f"allows {direction} {peers} {listing(local)}: addresses of the node or of the cloud",
             )
         if case.status == "added":
-            more = [rule for rule in rules if _is_open(rule, peers) or _reaches_others(case, direction)]
-            if more and _restricting(case, direction):
+            # One that is open may also open what a policy outside of the tree denies.
+            is_restricted = _reaches_others(case, direction) and bool(_restricting(case, direction))
+            more = [rule for rule in rules if _is_open(rule, peers) or is_restricted]
+            if more:
                 what = _describe(more, peers)
                 yield (
                     "danger",

@@ -633,6 +633,14 @@ def test_a_policy_that_opens_what_others_deny_is_a_danger(what: str) -> None:
     assert bool(dangers(base, {**base, **policy})) == is_danger
 
 
+def test_a_policy_that_allows_everything_is_a_danger_without_others() -> None:
+    text = POLICY.replace("SELECTOR", "{}").replace("RULES", "ingress: [{}], egress: [{}]")
+    ingress, egress = dangers({}, tree(loaded(text)))
+    assert "from anywhere on every port" in ingress
+    assert "to anywhere on every port" in egress
+    assert dangers({}, tree(loaded(text.replace("[{}]", "[{ports: [{port: 80}]}]")))) == []
+
+
 def test_a_policy_with_the_name_of_the_tenancy_is_a_danger() -> None:
     base = tree(loaded(DENY), folder="ml/_tenant")
     text = POLICY.replace("SELECTOR", "{}").replace("RULES", "ingress: [{}], egress: [{}]")

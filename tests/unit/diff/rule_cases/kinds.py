@@ -187,7 +187,7 @@ CASES: list[Case] = [
         "policy-opens",
         "everything to all pods",
         None,
-        policy(egress=[{}], ingress=[{"ports": [{"port": 80}]}]),
+        policy(egress=[{"ports": [{"port": 80}]}], ingress=[{"ports": [{"port": 80}]}]),
         [
             (
                 "danger",
@@ -203,7 +203,7 @@ CASES: list[Case] = [
         policy(egress=[{"to": [{"ipBlock": {"cidr": "169.254.169.254/32"}}]}]),
         [("danger", "allows egress to 169.254.169.254/32: addresses of the node or of the cloud")],
     ),
-    Case("policy-opens", "the only policy", None, policy(egress=[{}]), []),
+    Case("policy-opens", "the only policy", None, policy(egress=[{"ports": [{"port": 80}]}]), []),
     Case(
         "sync-account",
         "the account of the controller",
