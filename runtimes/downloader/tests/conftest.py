@@ -17,6 +17,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from api import Api, serving  # noqa: E402
 from hub import Hub  # noqa: E402
+from kaigen_downloader import text  # noqa: E402
 from runs import Runner, content  # noqa: E402
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name.lower(), raising=False)
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
+    # A program runs once in a process; a later test may print what was the token of an earlier one.
+    monkeypatch.setattr(text, "_secrets", frozenset())
 
 
 @pytest.fixture
