@@ -30,6 +30,7 @@ TENANT: Body = {
         "SealedSecret.bitnami.com",
         "OCIRepository.source.toolkit.fluxcd.io",
         "ClusterRole.rbac.authorization.k8s.io",
+        "ControllerRevision.apps",
         "ClusterRoleBinding.rbac.authorization.k8s.io",
         "EndpointSlice.discovery.k8s.io",
         "Endpoints",
@@ -65,7 +66,7 @@ TENANT: Body = {
 }
 OTHER: Body = {
     "folders": ["specs/b"],
-    "namespaces": ["team-b"],
+    "namespaces": ["team-b", "team-a-dev"],
     "images": ["*"],
     "nodes": ["kubernetes.io/hostname", "node-role.kubernetes.io/*"],
     "podSecurity": "baseline",
@@ -830,6 +831,12 @@ DENIED: dict[str, tuple[Body, str]] = {
         ray_cluster({"headService": {"spec": {**_BALANCED, "type": "NodePort"}}}),
         "a Service of type `NodePort`",
     ),
+    "another name of Ray's Service": (
+        ray_cluster(
+            {"headService": {"spec": {**_BALANCED, "type": "ExternalName", "externalName": "x.team-b.svc"}}}
+        ),
+        "the server `x.team-b.svc`",
+    ),
     "address of Ray's balancer": (
         ray_cluster({"headService": {"spec": {**_BALANCED, "loadBalancerIP": "198.51.100.7"}}}),
         "the address `198.51.100.7`",
@@ -1058,6 +1065,83 @@ DENIED: dict[str, tuple[Body, str]] = {
     "class of the claims of a JobSet": (_policy("gp3"), "the storage class `gp3`"),
     "volume of the claims of a JobSet": (_policy("standard", volumeName="team-b-x"), "the volume `team-b-x`"),
     "data of the claims of a JobSet": (_policy("standard", **_restored("team-b")), "the data of `team-b/x`"),
+    "earlier revision": (
+        _object("apps/v1", "ControllerRevision", revision=1, data={"spec": {}}),
+        "pods of an earlier revision",
+    ),
+    "any volume": (_claim(""), "any volume that no claim has, by an empty storage class"),
+    "any volume by an annotation": (
+        _annotated(_claim(None), "volume.beta.kubernetes.io/storage-class", ""),
+        "any volume that no claim has",
+    ),
+    "any volume of a StatefulSet": (_stateful(""), "any volume that no claim has"),
+    "any volume of a pod": (_ephemeral(""), "any volume that no claim has"),
+    "volume of a tenant with a longer name": (
+        _claim("", volumeName="team-a-dev-x"),
+        "the volume `team-a-dev-x`",
+    ),
+    **{
+        f"{kind} to {term}": (
+            pod(
+                affinity={
+                    kind: {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "a", **body}]}
+                }
+            ),
+            what,
+        )
+        for kind in ("podAffinity", "podAntiAffinity")
+        for term, body, what in (
+            ("another namespace", {"namespaces": ["team-b"]}, "pods of namespace `team-b`"),
+            ("all namespaces", {"namespaceSelector": {}}, "pods of other namespaces"),
+        )
+    },
+    "preferred pods of another namespace": (
+        pod(
+            affinity={
+                "podAntiAffinity": {
+                    "preferredDuringSchedulingIgnoredDuringExecution": [
+                        {"weight": 1, "podAffinityTerm": {"topologyKey": "a", "namespaces": ["team-b"]}}
+                    ]
+                }
+            }
+        ),
+        "pods of namespace `team-b`",
+    ),
+    **{
+        f"devices by {field}": (
+            pod(
+                containers=[
+                    _container(resources={"limits": {}, field: {"deviceclass.resource.kubernetes.io/b": "1"}})
+                ]
+            ),
+            "devices by the resource `deviceclass.resource.kubernetes.io/b`",
+        )
+        for field in ("limits",)
+    },
+    "path that ends a directive": (
+        _object(
+            "networking.k8s.io/v1",
+            "Ingress",
+            spec={
+                "ingressClassName": "nginx",
+                "rules": [
+                    {
+                        "host": "x.a.example.com",
+                        "http": {
+                            "paths": [
+                                {
+                                    "path": "/x;}location / {",
+                                    "pathType": "ImplementationSpecific",
+                                    "backend": {"service": {"name": "x", "port": {"number": 80}}},
+                                }
+                            ]
+                        },
+                    }
+                ],
+            },
+        ),
+        "the path `/x;}location / {`",
+    ),
     "kind: a quota": (_object("v1", "ResourceQuota", spec={}), "the kind ResourceQuota"),
     "kind: a webhook": (
         _object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
@@ -1529,7 +1613,7 @@ DENIED: dict[str, tuple[Body, str]] = {
     **{
         f"selector of {what}": (body, "volumes by their labels")
         for what, body in (
-            ("a claim", _claim("", selector={"matchLabels": {"a": "b"}})),
+            ("a claim", _claim("standard", selector={"matchLabels": {"a": "b"}})),
             ("a StatefulSet", _stateful("standard", selector={"matchLabels": {"a": "b"}})),
             ("a JobSet", _job_set(_claim("standard", selector={"matchLabels": {"a": "b"}}))),
             ("an ephemeral volume", _ephemeral("standard", selector={"matchLabels": {"a": "b"}})),
@@ -1558,6 +1642,20 @@ DENIED: dict[str, tuple[Body, str]] = {
     "queue of another team": (_queue("b"), "the queue `ClusterQueue/b`"),
 }
 """Objects with what the finding names, by what is wrong with them."""
+
+GATED: dict[str, tuple[Body, str]] = {
+    "certificate of the cluster": (
+        _with_volume(
+            projected={
+                "sources": [
+                    {"podCertificate": {"signerName": "example.com/x", "keyType": "ED25519", "keyPath": "k"}}
+                ]
+            }
+        ),
+        "a certificate of the cluster by `podCertificate`",
+    ),
+}
+"""The same, where the API server drops the field unless a feature gate is on: PodCertificateRequest."""
 
 ALLOWED: dict[str, Body] = {
     "a kind that is not known": runner(
@@ -1659,11 +1757,19 @@ ALLOWED: dict[str, Body] = {
     "StatefulSet": _stateful("standard"),
     "bucket in an argument": pod(containers=[_container(args=["--to=s3://shared/a/x", "s3"])]),
     "claim": _claim("standard"),
+    "affinity in its own namespace": pod(
+        affinity={
+            "podAntiAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {"topologyKey": "a", "namespaces": ["team-a"], "labelSelector": {}}
+                ]
+            }
+        }
+    ),
     "claim of a volume": _claim("", volumeName="team-a-x", **_restored("team-a")),
     "claim of a shared volume": _claim("", volumeName="shared-x"),
     "build": _build("example.com/cache"),
     "claim of the default class": _claim(None),
-    "claim without a class": _claim(""),
     "volume": _volume(),
     "volume with its prefix": _volume({"mountOptions": ["prefix a/"]}, **_MOUNTPOINT),
     "bucket in a pod": _with_volume(csi=_inline("implicit-dirs,only-dir=a")),

@@ -58,6 +58,10 @@ class Reserved(Struct, frozen=True):
     secrets: Mapping[str, str] = field(default_factory=dict)
     appliers: tuple[str, ...] = ()
 
+    def entries(self) -> tuple[str, ...]:
+        """Return globs of all objects that only these accounts apply, `TYPE/NAME`, with the Secrets that Flux reads."""
+        return (*self.objects, *(f"Secret/{name}" for name in self.secrets))
+
 
 def syncer_secrets(gitops: GitOpsSettings | None, free: Collection[str] = ()) -> SyncerSecrets:
     """Return the Secrets that Flux reads.

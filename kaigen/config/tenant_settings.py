@@ -20,6 +20,7 @@ class Tenant(Struct, frozen=True):
         grants: globs of what it may reach, by field of kaigen.yaml.
         gpus: GPUs that its apps may request in all; None for any number.
         pod_security: the loosest level of the Pod Security Standards that its pods may need.
+        others: namespaces of other tenants that begin with one of its own and a hyphen.
         reserved: names that its specs may not use.
         denied: directions, `Ingress` and `Egress`, that a NetworkPolicy denies to all pods of its namespaces.
         network: what pods may connect to without a grant in a denied direction; None for nothing.
@@ -31,6 +32,7 @@ class Tenant(Struct, frozen=True):
     grants: dict[str, tuple[str, ...]]
     gpus: int | None = None
     pod_security: str = "restricted"
+    others: tuple[str, ...] = ()
     reserved: Reserved = Reserved()
     denied: tuple[str, ...] = ()
     network: NetworkSettings | None = None
@@ -47,6 +49,14 @@ class Tenant(Struct, frozen=True):
     def volumes(self) -> tuple[str, ...]:
         """Return globs of the volumes that its claims may name: those of its namespaces, and those it is granted."""
         return (*(f"{place}-*" for place in self.namespaces), *self.granted("volumes"))
+
+    def own_names(self) -> tuple[str, ...]:
+        """Return globs of the names of its objects of the cluster."""
+        return tuple(f"{place}-*" for place in self.namespaces)
+
+    def may_begin(self, name: str) -> bool:
+        """Return whether a name does not begin as those of another tenant whose namespace begins like its own."""
+        return not any(name.startswith(f"{other}-") for other in self.others)
 
     def classes(self, kind: str) -> tuple[str, ...]:
         """Return globs of the names of classes of a kind that its objects may name."""

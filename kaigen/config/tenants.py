@@ -18,6 +18,7 @@ from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.kinds.base import RELATIVE_PATH, LabelName, text
 from kaigen.kinds.block import Block
 from kaigen.kubernetes.bucket_uris import SCHEMES
+from kaigen.kubernetes.system_namespaces import is_system_namespace
 from kaigen.kubernetes.usual_kinds import USUAL_KINDS
 from kaigen.yaml.document import Document
 
@@ -290,6 +291,13 @@ def delivered_tenants(config: Config) -> tuple[Tenant, ...]:
     return tuple(
         replace(
             tenant,
+            others=tuple(
+                place
+                for other in config.tenants
+                if other.name != tenant.name
+                for place in other.namespaces
+                if any(place.startswith(f"{own}-") for own in tenant.namespaces)
+            ),
             reserved=reserved_names(
                 config.gitops, config.environment, tenant.namespaces, config.syncer_secrets
             ),
@@ -303,9 +311,17 @@ def delivered_tenants(config: Config) -> tuple[Tenant, ...]:
 def check_tenants(
     blocks: Mapping[str, TenantBlock], document: Document | None, problems: Diagnostics
 ) -> None:
-    """Report folders and namespaces that two tenants have, folders with wildcards, and domains of controllers."""
+    """Report what two tenants have, folders with wildcards, and namespaces and domains that are not of tenants."""
     _check_places(blocks, document, problems)
     for name, block in blocks.items():
+        for index, namespace in enumerate(block.namespaces):
+            if is_system_namespace(namespace):
+                assert document is not None
+                message = (
+                    f"`{namespace}` is a namespace of Kubernetes or of a cluster service, and not of a tenant"
+                )
+                mark = document.mark(("tenants", name, "namespaces", index))
+                problems.add(Diagnostic("KG0745", message, mark, "choose another namespace"))
         for index, domain in enumerate(block.domains):
             if by := controller_of(domain):
                 assert document is not None

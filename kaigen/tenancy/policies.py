@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from kaigen.config.globs import glob_pattern
 from kaigen.config.tenant_settings import Tenant
 from kaigen.kubernetes.system_namespaces import SYNCER_NAMESPACES, SYSTEM_NAMESPACES
-from kaigen.tenancy.cel import OBJECT, at, matches, text
+from kaigen.tenancy.cel import OBJECT, at, matches, text, texts
 from kaigen.tenancy.requests import FREE_SUBRESOURCES, request_rules
 from kaigen.tenancy.rules import Rule, namespace, rules_of, type_of, variables
 
@@ -19,10 +19,7 @@ Engine = Literal["kubernetes", "kyverno"]
 
 _ACCOUNT = "system:serviceaccount:"
 _EVERYTHING = {"apiGroups": ["*"], "apiVersions": ["*"]}
-_FREE_KINDS = [
-    {**_EVERYTHING, "apiGroups": ["coordination.k8s.io"], "operations": ["*"], "resources": ["leases"]},
-    {**_EVERYTHING, "apiGroups": ["", "events.k8s.io"], "operations": ["*"], "resources": ["events"]},
-]
+_FREE = ("events", "leases")
 _OLD = "oldObject"
 _USER = "request.userInfo.username"
 _GROUPS = "request.userInfo.?groups.orValue([])"
@@ -119,7 +116,7 @@ def _objects(tenant: Tenant) -> _Policy:
     return _Policy(
         f"kaigen-tenant-{tenant.name}",
         [{**_EVERYTHING, "operations": ["CREATE", "UPDATE"], "resources": ["*/*"]}],
-        [*_FREE_KINDS, *skipped],
+        skipped,
         _conditions(tenant),
         {**variables(), "place": namespace(), "settled": settled},
         rules_of(tenant),
@@ -132,16 +129,24 @@ def _requests(tenant: Tenant) -> _Policy:
         f"kaigen-tenant-{tenant.name}-requests",
         [
             {**_EVERYTHING, "operations": ["DELETE", "CONNECT"], "resources": ["*/*"]},
+            {**_EVERYTHING, "operations": ["UPDATE"], "resources": ["*/status"]},
             *({**each, "operations": ["CREATE", "UPDATE"]} for each in FREE_SUBRESOURCES),
         ],
-        _FREE_KINDS,
-        {"account": _is_own(tenant)},
+        [],
+        {"account": _is_own(tenant), "not-free": _is_not_free(tenant)},
         {
             "type": f"request.operation == 'DELETE' ? {type_of(_OLD)} : ''",
             "place": f"request.operation == 'DELETE' ? ({namespace(_OLD)}) : request.?namespace.orValue('')",
         },
         request_rules(tenant),
     )
+
+
+def _is_not_free(tenant: Tenant) -> str:
+    """Return the expression that a request is not about Events or Leases of the tenant's namespaces."""
+    places = texts(tenant.namespaces)
+    free = f"request.resource.resource in {texts(_FREE)} && request.?namespace.orValue('') in {places}"
+    return f"!({free})"
 
 
 def _is_own(tenant: Tenant) -> str:
@@ -164,16 +169,23 @@ def _conditions(tenant: Tenant) -> dict[str, str]:
     )
     own = _is_own(tenant)
     places = " || ".join(f"({namespace()}) == {text(place)}" for place in tenant.namespaces)
-    deleted = f"{at(OBJECT, ('metadata', 'deletionTimestamp'))}.hasValue()"
+    same = f"{OBJECT}.all(k, k in ['metadata', 'status'] || (k in {_OLD} && {OBJECT}[k] == {_OLD}[k]))"
+    noted = " && ".join(
+        f"{at(OBJECT, ('metadata', field))} == {at(_OLD, ('metadata', field))}"
+        for field in ("annotations", "labels")
+    )
+    updated = f"request.operation == 'UPDATE' && {same} && {noted}"
+    deleted = f"{at(OBJECT, ('metadata', 'deletionTimestamp'))}.hasValue() && {updated}"
     found = {
         "tenant": f"{own} || {places}",
         "not-a-controller": f"!({controller})",
-        "not-deleted": f"!{deleted} || {own}",
+        "not-deleted": f"!({deleted}) || {own}",
+        "not-free": _is_not_free(tenant),
     }
-    if tenant.reserved.objects:
+    if entries := tenant.reserved.entries():
         name = f"{at(OBJECT, ('metadata', 'name'))}.orValue('')"
         entry = f"({type_of(OBJECT)} + '/' + {name})"
-        reserved = matches(entry, glob_pattern(tenant.reserved.objects))
+        reserved = matches(entry, glob_pattern(entries))
         found["not-of-the-tenancy"] = f"!({reserved} && ({_is_applier(tenant)}))"
     return found
 

@@ -8,6 +8,7 @@ from typing import Any
 from kaigen.config.globs import glob_pattern
 from kaigen.config.tenant_settings import Tenant
 from kaigen.tenancy.cel import TYPE, among, matches, text, texts
+from kaigen.tenancy.rows.rbac import CLUSTER_ROLE
 from kaigen.tenancy.rules import Rule, kind_test
 
 FREE_SUBRESOURCES: tuple[dict[str, Any], ...] = (
@@ -36,10 +37,18 @@ def request_rules(tenant: Tenant) -> Iterator[Rule]:
     yield rule("namespace", f"{among(place, tenant)} || {free}", "requests outside of its namespaces")
     # What it may not create, such as a quota, others made to limit it.
     yield rule("deletion", f"!({_DELETED}) || {kind_test(tenant)}", "the deletion of this kind")
-    if tenant.reserved.objects:
+    if reserved_entries := tenant.reserved.entries():
         entry = f"({TYPE} + '/' + oldObject.metadata.name)"
-        reserved = matches(entry, glob_pattern(tenant.reserved.objects))
+        reserved = matches(entry, glob_pattern(reserved_entries))
         yield rule("reserved", f"!({_DELETED} && {reserved})", "the deletion of kaigen's own object")
+    for type_, globs in (("PersistentVolume", tenant.volumes()), (CLUSTER_ROLE, tenant.own_names())):
+        name = "oldObject.metadata.name"
+        own = f"{matches(name, glob_pattern(globs))}"
+        expression = f"!({_DELETED} && {TYPE} == {text(type_)}) || {own}"
+        yield rule(
+            f"deleted-{type_.partition('.')[0].lower()}", expression, f"this {type_.partition('.')[0]}"
+        )
+    yield rule("status", f"{_SUBRESOURCE} != 'status'", "the status of objects, which controllers write")
     yield rule("proxy", f"{_SUBRESOURCE} != 'proxy'", "connections through the API server")
     yield rule("binding", f"{_SUBRESOURCE} != 'binding'", "a node by a binding")
     if tenant.reserved.accounts:

@@ -7,7 +7,7 @@ from msgspec import Struct
 from kaigen.config.globs import glob_pattern, is_granted
 from kaigen.config.tenant_settings import Tenant
 from kaigen.kubernetes.manifest import mapping
-from kaigen.tenancy.cel import among, at, matches, texts
+from kaigen.tenancy.cel import among, at, matches, text, texts
 from kaigen.tenancy.condition import Refusal, quoted
 
 WORKLOAD_IDENTITIES = ("none", "aws-eks")
@@ -61,11 +61,17 @@ class VolumeName(Struct, frozen=True):
 
     def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
         """Refuse what no glob matches."""
-        return [] if is_granted(str(value), tenant.volumes()) else quoted(value)
+        own, name = tenant.volumes(), str(value)
+        is_own = is_granted(name, tenant.granted(self.grant)) or tenant.may_begin(name)
+        return [] if is_own and is_granted(name, own) else quoted(value)
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Match the globs."""
-        return matches(value, glob_pattern(tenant.volumes()))
+        found = matches(value, glob_pattern(tenant.volumes()))
+        if not tenant.others:
+            return found
+        granted = matches(value, glob_pattern(tenant.granted(self.grant)))
+        return f"({found} && ({granted} || {_begins(value, tenant)}))"
 
 
 class OwnName(Struct, frozen=True):
@@ -75,15 +81,18 @@ class OwnName(Struct, frozen=True):
 
     def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
         """Refuse a name that another tenant may have."""
-        return [] if is_granted(str(value), _own_names(tenant)) else quoted(value)
+        is_own = is_granted(str(value), tenant.own_names()) and tenant.may_begin(str(value))
+        return [] if is_own else quoted(value)
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Match the beginning."""
-        return matches(value, glob_pattern(_own_names(tenant)))
+        found = matches(value, glob_pattern(tenant.own_names()))
+        return f"({found} && {_begins(value, tenant)})" if tenant.others else found
 
 
-def _own_names(tenant: Tenant) -> list[str]:
-    return [f"{place}-*" for place in tenant.namespaces]
+def _begins(value: str, tenant: Tenant) -> str:
+    """Return the expression of `Tenant.may_begin`."""
+    return " && ".join(f"!{value}.startsWith({text(f'{other}-')})" for other in tenant.others)
 
 
 class OwnIdentity(Struct, frozen=True):

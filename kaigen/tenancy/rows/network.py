@@ -25,11 +25,22 @@ _RELABEL_ACTIONS = (
 )
 """All but labelmap, which may set any label."""
 
+_PATH = r"[A-Za-z0-9/._~!&()*+,:=@%|?^\[\]$-]*"
+"""Paths without characters that end a directive of a controller's configuration (source: CVE-2026-24512 of
+ingress-nginx, kubernetes/kubernetes issue 136678)."""
+
 _ADDRESS = Granted("addresses")
 
 NETWORK_REACHES: tuple[Reach, ...] = (
     Reach("ingress-host", "the host", _INGRESS, ((*_RULES, "host"),), Granted("hosts"), default="*"),
     Reach("ingress-tls", "the host", _INGRESS, (("spec", "tls", ALL, "hosts", ALL),), Granted("hosts")),
+    Reach(
+        "ingress-path",
+        "the path",
+        _INGRESS,
+        ((*_RULES, "http", "paths", ALL, "path"),),
+        Matching(_PATH),
+    ),
     Reach(
         "ingress-backend",
         "all hosts by a default backend",

@@ -6,8 +6,9 @@ from kaigen.kubernetes.bucket_drivers import ATTRIBUTES, INLINE_OPTIONS, OPTIONS
 from kaigen.kubernetes.pod_security import Control
 from kaigen.kubernetes.value_paths import ALL, Step
 from kaigen.tenancy.conditions.buckets import BucketText, BucketVolume, BuildArgument
+from kaigen.tenancy.conditions.claims import NamedVolume
 from kaigen.tenancy.conditions.keys import NodeKey, NoKeys
-from kaigen.tenancy.conditions.references import Reference, VolumeName
+from kaigen.tenancy.conditions.references import OwnNamespace, Reference, VolumeName
 from kaigen.tenancy.conditions.texts import Granted, GrantedItems, Missing, NotTrue
 from kaigen.tenancy.reach import PODS, Reach
 
@@ -54,6 +55,19 @@ COVERED_CONTROLS = frozenset(
 )
 """The controls of the Pod Security Standards that rows of this table cover at every level."""
 
+_POD_TERMS = tuple(
+    ("affinity", kind, *path)
+    for kind in ("podAffinity", "podAntiAffinity")
+    for path in (
+        ("requiredDuringSchedulingIgnoredDuringExecution", ALL),
+        ("preferredDuringSchedulingIgnoredDuringExecution", ALL, "podAffinityTerm"),
+    )
+)
+"""Terms that place a pod near others or keep others away from it."""
+
+_DEVICE_CLASS = r"deviceclass\.resource\.kubernetes\.io/[\s\S]*"
+"""Resources for which the scheduler makes a claim of devices (source: Kubernetes, extended resources by DRA)."""
+
 POD_REACHES: tuple[Reach, ...] = (
     Reach(
         "image",
@@ -75,6 +89,47 @@ POD_REACHES: tuple[Reach, ...] = (
         (PODS,),
         (*_in_containers("command", ALL), *_in_containers("args", ALL)),
         BuildArgument(),
+    ),
+    Reach(
+        "pod-affinity",
+        "pods of namespace",
+        (PODS,),
+        tuple((*term, "namespaces", ALL) for term in _POD_TERMS),
+        OwnNamespace(),
+    ),
+    Reach(
+        "pod-affinity-selector",
+        "pods of other namespaces",
+        (PODS,),
+        tuple((*term, "namespaceSelector") for term in _POD_TERMS),
+        Missing(),
+    ),
+    Reach(
+        "pod-device",
+        "devices by the resource",
+        (PODS,),
+        tuple(
+            (*place, field)
+            for place in (("resources",), *_in_containers("resources"))
+            for field in ("limits", "requests")
+        ),
+        NoKeys(_DEVICE_CLASS),
+    ),
+    Reach(
+        "pod-certificate",
+        "a certificate of the cluster by",
+        (PODS,),
+        (("volumes", ALL, "projected", "sources", ALL),),
+        NoKeys("podCertificate"),
+    ),
+    # Controllers make pods of it, and no rule of pods reads it.
+    Reach("revision", "pods of an earlier revision", ("ControllerRevision.apps",), (("data",),), Missing()),
+    Reach(
+        "pod-any",
+        "any volume that no claim has, by an empty storage class",
+        (PODS,),
+        (EPHEMERAL_CLAIM,),
+        NamedVolume(),
     ),
     Reach("priority", "the priority class", (PODS,), (("priorityClassName",),), Granted("priorityClasses")),
     Reach("node", "a node by the field", (PODS,), ((),), NoKeys("nodeName", "nodes"), created=True),

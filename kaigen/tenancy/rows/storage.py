@@ -7,6 +7,7 @@ from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.object_kind import ObjectKind
 from kaigen.kubernetes.value_paths import ALL, Step, steps_of
 from kaigen.tenancy.conditions.buckets import BucketVolume
+from kaigen.tenancy.conditions.claims import NamedVolume
 from kaigen.tenancy.conditions.keys import NodeKey, NoKeys
 from kaigen.tenancy.conditions.references import OwnNamespace, Reference, VolumeName
 from kaigen.tenancy.conditions.texts import Granted, GrantedItems, Missing
@@ -80,6 +81,20 @@ STORAGE_REACHES: tuple[Reach, ...] = (
         in_all_claims(VOLUME_NAME),
         VolumeName(),
         kept=True,
+    ),
+    Reach(
+        "claim-any",
+        "any volume that no claim has, by an empty storage class",
+        ("PersistentVolumeClaim",),
+        ((),),
+        NamedVolume(),
+    ),
+    Reach(
+        "claim-template-any",
+        "any volume that no claim has, by an empty storage class",
+        CLAIM_KINDS[1:],
+        tuple((*steps_of(path), ALL) for row in KINDS.values() for path in row.claim_templates),
+        NamedVolume(),
     ),
     Reach("claim-selector", "volumes by their labels", ("PersistentVolumeClaim",), (SELECTOR,), Missing()),
     # Of the kinds that make claims, `spec.selector` is another field.

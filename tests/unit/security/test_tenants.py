@@ -10,8 +10,11 @@ import yaml
 
 from kaigen.config.load import load_config
 from kaigen.pipeline.run import start_run
-from tests.tenants import ALLOWED, DENIED, OTHER, TENANT, Body, ingress, pod, restored_claim
+from tests.tenants import ALLOWED, GATED, OTHER, TENANT, Body, ingress, pod, restored_claim
+from tests.tenants import DENIED as DENIED_EVERYWHERE
 from tests.unit.security.hostile import CONFIG, JOB, Repository
+
+DENIED = {**DENIED_EVERYWHERE, **GATED}
 
 
 def config(**changes: object) -> str:
