@@ -159,14 +159,20 @@ def deployer(plane: Plane, root: Path, engine: Engine) -> Iterator[Client]:
         # Without this label the API server itself refuses access to the devices of others.
         labels = {"resource.kubernetes.io/admin-access": "true"}
         plane.client.patch("v1/Namespace", name, "", {"metadata": {"labels": labels}})
-    others = [name for name in ACCOUNTS if name not in _NAMESPACES]
+    # Other tests of the process may have those of Argo CD and Flux.
+    others = [
+        name
+        for name in ACCOUNTS
+        if name not in _NAMESPACES and plane.client.find("v1/Namespace", name) is None
+    ]
     for name in others:
         plane.make_namespace(name)
     made = [RUNNER, _BINDING, *policies(tenants(root), engine)]
     for namespace, names in ACCOUNTS.items():
         for name in names:
             account: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}
-            plane.client.create(account, namespace)
+            if plane.client.find("v1/ServiceAccount", name, namespace) is None:
+                plane.client.create(account, namespace)
     for body in made:
         plane.client.apply(body)
     established = partial(is_true, condition="Established")
