@@ -10,6 +10,8 @@ What is checked must be what a cluster gets. Between the files of an app and the
   items (`unstructured.IsList`); with `items: null` it is dropped (`isNullList`).
 - Flux, fluxcd/pkg/ssa (utils/object.go, `ReadObjects`): the same for a list `items`; a Kustomization of
   `kustomize.config.k8s.io` is dropped (`IsKustomization`).
+- Flux, kustomize-controller: it decrypts an object of any kind with a field `sops`
+  (https://fluxcd.io/flux/guides/mozilla-sops), so nothing that is encrypted has been checked.
 - Helm and kubectl v0.36 (apimachinery, `unstructuredJSONScheme.decode`; cli-runtime, `FlattenListVisitor`): an object
   of any kind with a field `items` is read as a list.
 """
@@ -20,10 +22,12 @@ from collections.abc import Iterator
 
 from kaigen.check import codes
 from kaigen.diagnostics.problem import Problem
-from kaigen.kubernetes.manifest import Object, mapping
+from kaigen.kubernetes.manifest import Object, Path, mapping
 from kaigen.kubernetes.metadata_keys import is_build_annotation, is_build_group
 
 _LISTS = ("List", "ResourceList")
+_DATA = ("data", "stringData", "sops")
+"""Fields of a Secret that SOPS may encrypt, and its own."""
 
 
 def folder_build_findings(obj: Object) -> Iterator[Problem]:
@@ -41,8 +45,29 @@ def folder_build_findings(obj: Object) -> Iterator[Problem]:
     if isinstance(version, str) and is_build_group(version.rpartition("/")[0]):
         message = f"`{version}` has the files of kustomize, not objects of a cluster"
         yield Problem(codes.CHANGED_BY_BUILD, message, ("apiVersion",), "remove the document")
+    if "sops" in obj:
+        yield from _encrypted_findings(obj)
     for key in mapping(mapping(obj.get("metadata")).get("annotations")):
         if is_build_annotation(str(key)):
             message = f"kustomize obeys the annotation `{key}`, so a sync may drop or change the object"
             path = ("metadata", "annotations", str(key))
             yield Problem(codes.BUILD_ANNOTATION, message, path, "remove it")
+
+
+def _encrypted_findings(obj: Object) -> Iterator[Problem]:
+    """Check that SOPS encrypted only values of a Secret."""
+    if (obj.get("apiVersion"), obj.get("kind")) != ("v1", "Secret"):
+        message = "Flux decrypts the object before it applies it, so what is encrypted cannot be checked"
+        yield Problem(codes.CHANGED_BY_BUILD, message, ("sops",), "encrypt values of Secrets only")
+        return
+    pending: list[tuple[Path, object]] = [((key,), value) for key, value in obj.items() if key not in _DATA]
+    while pending:
+        path, value = pending.pop()
+        if isinstance(value, dict):
+            pending += [((*path, str(key)), item) for key, item in value.items()]
+        elif isinstance(value, list):
+            pending += [((*path, number), item) for number, item in enumerate(value)]
+        elif isinstance(value, str) and "ENC[" in value:
+            message = "SOPS encrypted a field of the Secret other than its values, which cannot be checked"
+            hint = "encrypt the values only: `sops encrypt --encrypted-regex '^(data|stringData)$' FILE`"
+            yield Problem(codes.CHANGED_BY_BUILD, message, path, hint)

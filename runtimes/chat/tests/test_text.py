@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kaigen_chat.text import Detokenizer, StopTexts
 
@@ -28,11 +28,13 @@ def test_bytes_that_never_become_a_character_are_shown_as_broken() -> None:
     assert "".join(parts(b"\xff" * 9 + b"z")) == "\N{REPLACEMENT CHARACTER}" * 9 + "z"
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_the_parts_of_any_text_are_the_text(text: str) -> None:
     assert "".join(parts(text.encode(errors="replace"))) == text.encode(errors="replace").decode()
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=30))
 def test_the_parts_of_any_bytes_are_what_they_decode_to(data: bytes) -> None:
     assert "".join(parts(data)) == decode(data)
@@ -54,6 +56,7 @@ def test_the_first_stop_text_in_the_answer_ends_it() -> None:
     assert feed(["two", "one"], ["zero one two"]) == (["zero ", ""], True)
 
 
+@settings(deadline=None)
 @given(st.text("ab", max_size=20), st.lists(st.text("ab", min_size=1, max_size=3), max_size=3), st.data())
 def test_what_comes_out_ends_before_the_first_stop_text(
     text: str, stops: list[str], data: st.DataObject

@@ -181,3 +181,32 @@ def test_a_template_does_not_replace_the_list_of_files(repository: Repository, k
     repository.rendered()
     (folder,) = repository.folder.glob("rendered/ml/one/manifests")
     assert [body["data"] for body in build(kubectl, folder)] == [{"a": "b"}]
+
+
+_SEALED = "ENC[AES256_GCM,data:YQ==,iv:YQ==,tag:YQ==,type:str]"
+_SOPS = f"sops: {{mac: '{_SEALED}', version: 3.9.0, age: [{{recipient: age1x, enc: x}}]}}\n"
+_SECRET = f"apiVersion: v1\nkind: Secret\nmetadata: {{name: s, namespace: ml}}\ndata: {{a: '{_SEALED}'}}\n"
+ENCRYPTED = {
+    "a Pod": f"{head('v1', 'Pod')}spec: {{nodeName: '{_SEALED}', containers: [{{name: a, image: b}}]}}\n",
+    "a ConfigMap": f"{head('v1', 'ConfigMap')}data: {{a: '{_SEALED}'}}\n",
+    "a Role": f"{head('rbac.authorization.k8s.io/v1', 'Role')}rules: []\n",
+    "a NetworkPolicy": f"{head('networking.k8s.io/v1', 'NetworkPolicy')}spec: {{podSelector: {{}}}}\n",
+    "a kind without a schema": f"{head('example.com/v1', 'Thing')}spec: {{a: '{_SEALED}'}}\n",
+    "a Secret of another group": f"{head('example.com/v1', 'Secret')}data: {{a: '{_SEALED}'}}\n",
+    "the type of a Secret": f"{_SECRET}type: '{_SEALED}'\n",
+    "an annotation": _SECRET.replace("{name: s", f"{{annotations: {{a: '{_SEALED}'}}, name: s"),
+    "a label": _SECRET.replace("{name: s", f"{{labels: {{a: '{_SEALED}'}}, name: s"),
+    "an owner": _SECRET.replace("{name: s", f"{{ownerReferences: [{{uid: '{_SEALED}'}}], name: s"),
+}
+
+
+@pytest.mark.parametrize("what", ENCRYPTED)
+def test_nothing_but_values_of_secrets_is_encrypted(repository: Repository, what: str) -> None:
+    repository.write({"kaigen.yaml": PLAIN, "specs/l.yaml": ENCRYPTED[what] + _SOPS})
+    done = repository.kaigen("validate")
+    assert (done.code, "KG0553" in done.err) == (2, True), done.text
+
+
+def test_values_of_a_secret_may_be_encrypted(repository: Repository) -> None:
+    repository.write({"kaigen.yaml": PLAIN, "specs/l.yaml": _SECRET + _SOPS})
+    assert "KG0553" not in repository.kaigen("validate").text
