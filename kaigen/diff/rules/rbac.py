@@ -20,6 +20,9 @@ BINDINGS = frozenset({f"RoleBinding{GROUP}", f"ClusterRoleBinding{GROUP}"})
 
 _AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
 
+_MOST = 10_000
+"""Combinations in a rule; one with more counts as everything."""
+
 Grant = tuple[str, str, str, str]
 """API group, resource or URL, name of one object or `*`, verb."""
 
@@ -34,6 +37,9 @@ def grants(role: Obj | None) -> set[Grant]:
     found: set[Grant] = set()
     for rule in get_list(role.data, "rules") if role else []:
         verbs = _texts(get_list(rule, "verbs"))
+        if len(verbs) * len(get_list(rule, "apiGroups")) * len(get_list(rule, "resources")) > _MOST:
+            found.add(("*", "*", "*", "*"))
+            continue
         for verb in verbs:
             for url in _texts(get_list(rule, "nonResourceURLs")):
                 found.add(("URL", url, "*", verb))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from math import prod
 
 from msgspec import Struct
 
@@ -25,6 +26,9 @@ HARMLESS = tuple(
 )
 """The rights that need no grant, as `RESOURCE[.GROUP]=VERB`."""
 
+MOST_RIGHTS = 10_000
+"""Combinations in one rule of a Role; each is judged."""
+
 _GRANTABLE = frozenset(GRANTABLE_RIGHTS)
 
 
@@ -38,6 +42,11 @@ class Rights(Struct, frozen=True):
         rule = mapping(value)
         if rule.get("nonResourceURLs"):
             yield Refusal("", ("nonResourceURLs",), "a right to URLs of the API server", can_be_granted=False)
+        sizes = [len(_texts(rule.get(field))) for field in ("apiGroups", "resources", "verbs")]
+        if prod(sizes) > MOST_RIGHTS:
+            what = f"a rule with more than {MOST_RIGHTS:,} combinations of group, resource and verb"
+            yield Refusal("", ("resources",), what, can_be_granted=False)
+            return
         granted = tenant.granted(self.grant)
         verbs = [*_texts(rule.get("verbs"))]
         for number, resource in enumerate(_texts(rule.get("resources"))):
@@ -67,7 +76,10 @@ class Rights(Struct, frozen=True):
         each = " || ".join(tests)
         for name, field in (("v", "verbs"), ("r", "resources"), ("g", "apiGroups")):
             each = f"{at(value, (field,))}.orValue([]).all({name}, {each})"
-        return f"({at(value, ('nonResourceURLs',))}.orValue([]).size() == 0 && {each})"
+        sizes = " * ".join(
+            f"{at(value, (field,))}.orValue([]).size()" for field in ("apiGroups", "resources", "verbs")
+        )
+        return f"({at(value, ('nonResourceURLs',))}.orValue([]).size() == 0 && {sizes} <= {MOST_RIGHTS} && {each})"
 
 
 def _is_granted(name: str, verb: str, granted: Iterable[str]) -> bool:

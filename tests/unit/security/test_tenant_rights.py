@@ -492,3 +492,11 @@ def test_a_range_of_addresses_with_bits_of_a_host_is_refused(team: Repository) -
     team.write({"kaigen.yaml": config(networks=["10.0.0.1/8"]), "specs/a/x.yaml": JOB})
     done = team.kaigen("validate")
     assert (done.code, "`networks`: 10.0.0.1/8" in done.err) == (2, True), done.text
+
+
+def test_a_rule_with_many_combinations_is_refused_at_once(tmp_path: Path) -> None:
+    many = [f"a{number}" for number in range(1000)]
+    body = role("pods", "get")
+    body["rules"] = [{"apiGroups": many, "resources": many, "verbs": many}]
+    (text,) = reports(tmp_path, {"many": body}).values()
+    assert "combinations of group, resource and verb" in text
