@@ -44,21 +44,48 @@ def new_grants(before: Config, now: Config) -> list[str]:
 
 
 def replaced_images(before: Mapping[str, Config], configs: Sequence[Config]) -> list[str]:
-    """Return the images that kaigen.yaml newly names in place of kaigen's own; promoted images are left out.
+    """Return the images that kaigen.yaml or pins newly name in place of kaigen's own, and registries of all of them.
+
+    An image that is promoted is left out if another environment has it, and not by its own pins.
 
     Args:
         before: the settings before the change, by environment.
         configs: the settings of each environment.
     """
     defaults = default_images()
+    approved = {
+        *defaults.items(),
+        *(entry for each in before.values() for entry in each.plain_images.items()),
+    }
     found: dict[str, None] = {}
     for config in configs:
         was = before.get(config.environment) or next(iter(before.values()), Config())
-        old = {**defaults, **was.plain_images}
+        registries = _registries(was)
         for name, image in config.plain_images.items():
-            if image not in (old.get(name), defaults.get(name), config.pinned_images.get(name)):
+            old = (was.plain_images.get(name), defaults.get(name))
+            is_promoted = name in config.pinned_images and (
+                (name, image) in approved or image in _named(configs, name)
+            )
+            if image not in old and not is_promoted:
                 found[f"image {image} as kaigen's own image `{name}`"] = None
+        for registry in _registries(config):
+            if registry not in registries:
+                found[f"kaigen's own images from registry {registry}"] = None
     return list(found)
+
+
+def _named(configs: Sequence[Config], name: str) -> set[str | None]:
+    """Return what environments without a pin of an image have for it."""
+    return {config.plain_images.get(name) for config in configs if name not in config.pinned_images}
+
+
+def _registries(config: Config) -> dict[str, None]:
+    """Return the registries that kaigen.yaml names in place of those of kaigen's own images."""
+    return {
+        image.removesuffix(plain.partition("/")[2]).rstrip("/"): None
+        for name, plain in config.plain_images.items()
+        if (image := config.images.get(name, plain)) != plain
+    }
 
 
 def free_specs(config: Config, commit: str) -> list[str]:

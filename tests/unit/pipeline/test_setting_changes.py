@@ -72,6 +72,8 @@ DANGERS: dict[str, tuple[str, object]] = {
     "labels": ("labels", {"team": "b"}),
     "annotations": ("annotations", {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/admin"}),
     "registry": ("registry", {"mirror": "evil.example.com/{host}"}),
+    "registry as a text": ("registry", "evil.example.com/kaigen"),
+    "registry as a text of one environment": ("environments/prod/registry", "evil.example.com/kaigen"),
     "images": ("images", {"downloader": "evil.example.com/downloader"}),
     "promotion": ("promotion", REMOVED),
     "promotion in another order": ("promotion", ["prod", "dev"]),

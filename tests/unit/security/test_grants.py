@@ -173,6 +173,28 @@ def test_plain_objects_and_replaced_images_are_dangers_in_the_diff(
 
 
 @pytest.mark.parametrize(
+    ("dev", "pinned", "is_danger"),
+    [
+        ("", "evil.example/x:1", True),
+        ("ours.example/x:2", "evil.example/x:1", True),
+        ("ours.example/x:2", "ours.example/x:2", False),
+        ("ours.example/x:1", "ours.example/x:1", False),
+    ],
+)
+def test_a_pinned_image_is_a_danger_unless_another_environment_has_it(
+    repository: Repository, dev: str, pinned: str, is_danger: bool
+) -> None:
+    images = f"images: {{downloader: {dev}}}" if dev else ""
+    environments = f"environments: {{dev: {{{images}}}, prod: {{}}}}\npromotion: [dev, prod]\n"
+    repository.write({"kaigen.yaml": CONFIG + environments})
+    repository.rendered()
+    pins = f"apiVersion: kaigen.dev/v1alpha1\nkind: Pins\nimages: {{downloader: {pinned}}}\n"
+    repository.write({"pins/prod.yaml": pins})
+    done = repository.kaigen("diff", "--base", "HEAD")
+    assert (f"image {pinned} as kaigen's own" in done.out) == is_danger, done.text
+
+
+@pytest.mark.parametrize(
     ("bucket", "uri"), [("theirs", "s3://ours/*"), ("ours", "s3://ours*minio.example.com")]
 )
 def test_the_bucket_of_a_plain_volume_is_limited(repository: Repository, bucket: str, uri: str) -> None:
