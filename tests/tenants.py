@@ -38,7 +38,7 @@ TENANT: Body = {
         "ServiceMonitor.monitoring.coreos.com",
         "TriggerAuthentication.keda.sh",
     ],
-    "triggers": ["aws-*"],
+    "triggers": ["aws-*", "postgresql"],
     "addresses": ["192.0.2.*"],
     "services": ["ExternalName", "LoadBalancer"],
     "servers": ["prometheus.monitoring", "*.metrics.example.com"],
@@ -700,6 +700,52 @@ _TRIGGER_SERVERS = (
     ("prometheus", "serverAddress"),
 )
 
+_TRIGGER_URLS = (
+    ("rabbitmq", "host"),
+    ("nats-jetstream", "natsServerMonitoringEndpoint"),
+    ("metrics-api", "url"),
+    ("loki", "serverAddress"),
+    ("graphite", "serverAddress"),
+    ("influxdb", "serverURL"),
+    ("elasticsearch", "addresses"),
+    ("etcd", "endpoints"),
+    ("prometheus", "serverAddress"),
+)
+"""Fields of triggers that may have a URL."""
+
+_JOINED = (
+    ("postgresql", "userName"),
+    ("postgresql", "dbName"),
+    ("postgresql", "port"),
+    ("postgresql", "sslmode"),
+    ("mysql", "username"),
+    ("mysql", "dbName"),
+    ("mysql", "port"),
+)
+"""Fields of triggers that KEDA joins with the host to one text."""
+
+_SMUGGLING = (
+    " host=db.team-b.svc",
+    "x host=db.team-b.svc",
+    "x\thost=db.team-b.svc",
+    "x\nhost=db.team-b.svc",
+    "x\rhost=db.team-b.svc",
+    "x\vhost=db.team-b.svc",
+    "x\fhost=db.team-b.svc",
+    "x\u00a0host=db.team-b.svc",
+    "x' host='db.team-b.svc",
+    "'x",
+    "x\\",
+    "x\\' host=db.team-b.svc",
+    'x" host="db.team-b.svc',
+    "3306)@tcp(db.team-b.svc:3306)/x",
+    "x@tcp(db.team-b.svc)/x",
+    "x?allowAllFiles=true",
+    "x/y",
+    "x\n",
+)
+"""Texts by which a connection text would name another server, or another option."""
+
 _ROLES = "arn:aws:iam::111122223333:role/"
 _ALIAS = "nginx.ingress.kubernetes.io/server-alias"
 _MIRROR: Body = {
@@ -884,6 +930,11 @@ DENIED: dict[str, tuple[Body, str]] = {
         if not granted
     },
     **{
+        f"server {number} of loki": (_triggered("loki", serverAddress=server), "the server `")
+        for number, (server, granted) in enumerate(SERVERS.items())
+        if not granted
+    },
+    **{
         f"{key} of {type_}": (
             _triggered(type_, **{key: "internal.team-b.svc:9090"}),
             "the server `internal.team-b.svc:9090`",
@@ -897,7 +948,6 @@ DENIED: dict[str, tuple[Body, str]] = {
             ("redis", "hostFromEnv"),
             ("redis-sentinel", "hostsFromEnv"),
             ("rabbitmq", "hostFromEnv"),
-            ("postgresql", "connectionFromEnv"),
             ("mysql", "connectionStringFromEnv"),
             ("kafka", "bootstrapServersFromEnv"),
             ("temporal", "endpointFromEnv"),
@@ -915,10 +965,48 @@ DENIED: dict[str, tuple[Body, str]] = {
         _triggered("redis", "ScaledJob", address="redis.team-b.svc:6379"),
         "the server `redis.team-b.svc:6379`",
     ),
-    "port with a server": (
-        _triggered("postgresql", host="db.team-a.svc", port="5432 host=db.team-b.svc"),
-        "a trigger with the text `5432 host=db.team-b.svc`",
-    ),
+    **{
+        f"{key} of {type_} with {text!r}": (
+            _triggered(type_, **{"host": "db.team-a.svc", key: text}),
+            f"a trigger with the text `{text}`",
+        )
+        for type_, key in _JOINED
+        for text in _SMUGGLING
+    },
+    **{
+        f"host of {type_} with {text!r}": (
+            _triggered(type_, host=f"db.team-a.svc{text}"),
+            f"the server `db.team-a.svc{text}`",
+        )
+        for type_ in ("postgresql", "mysql")
+        for text in (*_SMUGGLING, "/x)@tcp(db.team-b.svc")
+    },
+    **{
+        f"{key} of {type_} at {server}": (_triggered(type_, **{key: server}), f"the server `{server}`")
+        for type_, key in _TRIGGER_SERVERS
+        for server in (
+            "dns://p.team-a.svc/p.team-b.svc:80",
+            "passthrough://p.team-a.svc/p.team-b.svc:80",
+            "unix://p.team-a.svc/run/x.sock",
+        )
+    },
+    **{
+        f"URL of {type_}": (_triggered(type_, **{key: "http://p.team-a.svc/x"}), "the server `http://p.team")
+        for type_, key in _TRIGGER_SERVERS
+        if (type_, key) not in _TRIGGER_URLS
+    },
+    **{
+        f"file {key} of {type_}": (
+            _triggered(type_, **{key: "/var/run/secrets/x"}),
+            f"a file of KEDA's own pod by `{key}`",
+        )
+        for type_, key in (
+            ("external", "tlsCertFile"),
+            ("external-push", "tlsCertFile"),
+            ("aws-sqs-queue", "credentialsFromEnvFile"),
+            ("redis", "caFile"),
+        )
+    },
     "URL of a granted trigger": (
         _triggered("aws-sqs-queue", queueURL="https://sqs.team-b.svc/x"),
         "the server `https://sqs.team-b.svc/x`",
@@ -926,7 +1014,7 @@ DENIED: dict[str, tuple[Body, str]] = {
     **{
         f"parameter {name} of {source}": (_parameter(source, name), f"the parameter of triggers `{name}`")
         for source in ("secretTargetRef", "configMapTargetRef", "env", "boundServiceAccountToken")
-        for name in ("host", "address", "connection", "oauthTokenURI", "bootstrapServers")
+        for name in ("host", "address", "connection", "oauthTokenURI", "bootstrapServers", "port", "dbName")
     },
     "parameter of a vault": (
         _vault(secrets=[{"key": "k", "parameter": "host", "path": "s"}]),
@@ -1696,9 +1784,14 @@ ALLOWED: dict[str, Body] = {
     },
     **{f"URI {number}": _argument(text) for number, (text, granted) in enumerate(URIS.items()) if granted},
     **{
-        f"server {number} of redis": _triggered("redis", address=server, listName="x")
+        f"server {number} of loki": _triggered("loki", serverAddress=server)
         for number, (server, granted) in enumerate(SERVERS.items())
         if granted
+    },
+    **{
+        f"server {number} of redis": _triggered("redis", address=server, listName="x")
+        for number, (server, granted) in enumerate(SERVERS.items())
+        if granted and "://" not in server
     },
     **{
         f"{key} of {type_}": _triggered(type_, **{key: "internal.team-a.svc:9090"})
@@ -1719,6 +1812,27 @@ ALLOWED: dict[str, Body] = {
     ),
     "trigger of an own scaler": _triggered("external", scalerAddress="s.team-a.svc:80", anyKey="x"),
     "trigger of a ScaledJob": _triggered("redis", "ScaledJob", address="redis.team-a.svc:6379", listName="x"),
+    "trigger of PostgreSQL": _triggered(
+        "postgresql",
+        host="db.team-a.svc",
+        port="5432",
+        userName="team-a@db",
+        dbName="orders_2026",
+        sslmode="verify-full",
+        passwordFromEnv="PASSWORD",
+        query="SELECT count(*) FROM \"orders\" WHERE state = 'new'",
+        targetQueryValue="5",
+    ),
+    "trigger of MySQL": _triggered(
+        "mysql",
+        host="db.team-a.svc",
+        port="3306",
+        username="team-a",
+        dbName="orders",
+        passwordFromEnv="PASSWORD",
+        query="SELECT count(*) FROM orders WHERE state = 'new'",
+        queryValue="5",
+    ),
     "trigger of a granted type": _triggered("aws-sqs-queue", queueURL="queue", awsRegion="eu-central-1"),
     "parameters": _parameter("secretTargetRef", "password"),
     "vault": _vault(),

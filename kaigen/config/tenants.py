@@ -146,8 +146,8 @@ class TenantBlock(Block):
     triggers: Annotated[
         list[_Glob],
         Meta(
-            description="Types of KEDA's triggers besides those whose servers kaigen knows. Their fields are not "
-            "checked.",
+            description="Types of KEDA's triggers besides those whose servers kaigen knows. Of their "
+            "fields, only servers that kaigen knows, URLs and files are checked.",
             examples=[["aws-sqs-queue"]],
         ),
     ] = field(default_factory=list)

@@ -4,6 +4,15 @@ Source: the package pkg/scalers of KEDA 2.21.0, the tags `keda` of the structs w
 out are triggers that connect with the identity of a cloud, deprecated fields, and fields by which KEDA connects to
 servers that they do not name: `aggregateFromKubeServiceEndpoints`, `cloudID`, `connectionString`, and servers that an
 environment variable names, as in `hostFromEnv`.
+
+Some clients join fields to one text, which they parse again: KEDA's `buildConnArray` (postgresql_scaler.go) writes
+`host=… user=… dbname=…` and quotes only values with a space, and `mysql.Config.FormatDSN` of go-sql-driver/mysql writes
+`user:password@tcp(host:port)/dbname`, of which `ParseDSN` reads the server after the last `@` before the last `/`. So a
+host, a port and a name of a database have no characters by which such a text could name another server. A password of
+PostgreSQL can come from a Secret or a variable, which nobody checks, so `postgresql` needs a grant.
+
+gRPC reads `passthrough://SERVER/OTHER:80`, `dns://SERVER/OTHER:80` and `unix://…` as names of the other server
+(https://github.com/grpc/grpc/blob/master/doc/naming.md), so its servers have no scheme and no path.
 """
 
 from __future__ import annotations
@@ -22,11 +31,17 @@ class Trigger(NamedTuple):
         servers: that have a host or URL, or several with commas.
         words: that have a word or number, or several with commas.
         others: that have any text, as patterns of RE2 and Python.
+        hosts: that have a host with or without a port, or several with commas.
+        names: of users and databases, which are joined with the host to one text.
+        is_free: whether a tenant needs no grant for the trigger.
     """
 
     servers: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    is_free: bool = True
 
 
 def _either(*names: str) -> tuple[str, ...]:
@@ -41,9 +56,9 @@ def _environment(*names: str) -> tuple[str, ...]:
 _LOGIN = ("authModes?", "apiKey", "keyParamName", "method")
 _QUERY = ("query", "threshold", "activationThreshold", "ignoreNullValues", "unsafeSsl")
 _REDIS = Trigger(
-    ("address", "addresses", "host", "hosts"),
-    ("port", "ports"),
-    (
+    hosts=("address", "addresses", "host", "hosts"),
+    words=("port", "ports"),
+    others=(
         *_either("username", "password", "sentinelUsername", "sentinelPassword", "sentinelMaster"),
         "databaseIndex",
         "enableTLS",
@@ -62,9 +77,8 @@ _STREAMS = _REDIS._replace(
     )
 )
 _KAFKA = Trigger(
-    ("bootstrapServers",),
-    (),
-    (
+    hosts=("bootstrapServers",),
+    others=(
         *_either("consumerGroup", "topic"),
         "partitionLimitation",
         "(activationL|l)agThreshold",
@@ -81,7 +95,7 @@ _KAFKA = Trigger(
         "unsafeSsl",
     ),
 )
-_EXTERNAL = Trigger(("scalerAddress",), (), (ANY_KEY,))
+_EXTERNAL = Trigger(hosts=("scalerAddress",), others=(ANY_KEY,))
 _RESOURCE = Trigger(others=("value", "containerName"))
 
 TRIGGERS: Mapping[str, Trigger] = {
@@ -154,12 +168,11 @@ TRIGGERS: Mapping[str, Trigger] = {
         ),
     ),
     "mysql": Trigger(
-        ("host",),
-        ("port",),
-        (
-            *_either("username"),
-            *_environment("password"),
-            "dbName",
+        hosts=("host",),
+        words=("port",),
+        names=("username", "dbName"),
+        others=(
+            *_environment("username", "password"),
             "query",
             "(activationQ|q)ueryValue",
             "metricName",
@@ -171,16 +184,10 @@ TRIGGERS: Mapping[str, Trigger] = {
         ("account", "accountID", "stream", "consumer", "(activationL|l)agThreshold", "useHttps"),
     ),
     "postgresql": Trigger(
-        ("host",),
-        ("port", "sslmode"),
-        (
-            *_environment("password"),
-            "userName",
-            "dbName",
-            "query",
-            "(activationT|t)argetQueryValue",
-            "metricName",
-        ),
+        hosts=("host",),
+        words=("port", "sslmode"),
+        names=("userName", "dbName"),
+        is_free=False,
     ),
     "prometheus": Trigger(
         ("serverAddress",),
@@ -224,9 +231,8 @@ TRIGGERS: Mapping[str, Trigger] = {
     "redis-sentinel-streams": _STREAMS,
     "redis-streams": _STREAMS,
     "temporal": Trigger(
-        ("endpoint",),
-        (),
-        (
+        hosts=("endpoint",),
+        others=(
             *_either(
                 "namespace",
                 "taskQueue",
@@ -253,24 +259,45 @@ def _keys(fields: Mapping[str, Iterable[str]]) -> str:
     return "|".join(f"{type_}/({'|'.join(names)})" for type_, names in fields.items() if names)
 
 
+FREE_TRIGGERS = tuple(type_ for type_, trigger in TRIGGERS.items() if trigger.is_free)
+"""Types of triggers for which a tenant needs no grant."""
+
 SERVER_KEYS = _keys({type_: trigger.servers for type_, trigger in TRIGGERS.items()})
+HOST_KEYS = _keys({type_: trigger.hosts for type_, trigger in TRIGGERS.items()})
 WORD_KEYS = _keys({type_: trigger.words for type_, trigger in TRIGGERS.items()})
-KNOWN_KEYS = _keys({type_: (*row.servers, *row.words, *row.others) for type_, row in TRIGGERS.items()})
-"""Patterns of RE2 and Python for the whole of `TYPE/KEY`: of servers, of words, of every field."""
+NAME_KEYS = _keys({type_: trigger.names for type_, trigger in TRIGGERS.items()})
+FREE_KEYS = _keys(
+    {
+        type_: (*row.servers, *row.hosts, *row.words, *row.names, *row.others)
+        for type_, row in TRIGGERS.items()
+        if row.is_free
+    }
+)
+"""Patterns of RE2 and Python for the whole of `TYPE/KEY`: of servers, of hosts, of words, of names, and of every field
+of a trigger that needs no grant."""
+
+FILE_KEYS = ".*File"
+"""Keys of fields that name a file of KEDA's own pod: `tlsCertFile` of `external` and `external-push` in older versions
+(external_scaler.go), and `credentialsFromEnvFile` of Google's triggers (gcp/gcp_common.go)."""
 
 WORDS = r"[A-Za-z0-9_-]*(,[A-Za-z0-9_-]*)*"
 """The whole value of a field with words."""
 
+NAMES = r"[A-Za-z0-9_.@$+~-]*"
+"""The whole value of a field with a name."""
+
 PARAMETERS = (
     "account|accountID|apiKey|authModes?|authToken|bearerToken|[cC]ert|ca|caCert|clientID|clientSecret|customAuthHeader"
-    "|customAuthValue|database|dbName|endpointParams|index|key|keyParamName|keyPassword|method|organizationName|password"
-    "|ports?|protocol|sasl|scopes?|sentinelMaster|sentinelPassword|sentinelUsername|sslmode|tls|tlsClientCert|tlsClientKey"
-    "|token|user[nN]ame|vhostName"
+    "|customAuthValue|database|endpointParams|index|key|keyParamName|keyPassword|method|organizationName|password|protocol"
+    "|sasl|scopes?|sentinelMaster|sentinelPassword|sentinelUsername|tls|tlsClientCert|tlsClientKey|token|user[nN]ame"
+    "|vhostName"
 )
 """Parameters of TriggerAuthentications for these triggers that name no server; a pattern for whole names."""
 
 SERVER_PARAMETERS = (
-    "address(es)?|bootstrapServers|cloudID|connection|connectionString|endpoints?|hosts?|kerberosConfig"
-    "|natsServerMonitoringEndpoint|oauthTokenEndpointUri|oauthTokenURI|scalerAddress|serverAddress|serverURL|url"
+    "address(es)?|bootstrapServers|cloudID|connection|connectionString|dbName|endpoints?|hosts?|kerberosConfig"
+    "|natsServerMonitoringEndpoint|oauthTokenEndpointUri|oauthTokenURI|ports?|scalerAddress|serverAddress|serverURL|sslmode"
+    "|url"
 )
-"""Parameters of TriggerAuthentications that name servers; a pattern for whole names."""
+"""Parameters of TriggerAuthentications that name servers, or are joined with them to one text; a pattern for whole
+names."""

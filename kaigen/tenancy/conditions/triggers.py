@@ -11,11 +11,15 @@ from kaigen.config.globs import glob_pattern, is_granted
 from kaigen.config.tenant_settings import Tenant
 from kaigen.kubernetes.manifest import mapping, text
 from kaigen.kubernetes.scaler_triggers import (
-    KNOWN_KEYS,
+    FILE_KEYS,
+    FREE_KEYS,
+    FREE_TRIGGERS,
+    HOST_KEYS,
+    NAME_KEYS,
+    NAMES,
     PARAMETERS,
     SERVER_KEYS,
     SERVER_PARAMETERS,
-    TRIGGERS,
     WORD_KEYS,
     WORDS,
 )
@@ -23,14 +27,23 @@ from kaigen.tenancy import cel
 from kaigen.tenancy.condition import Refusal, quoted
 from kaigen.tenancy.conditions.servers import Server
 
-_SERVER = Server(plain=True)
+_SERVERS = ((SERVER_KEYS, Server(plain=True)), (HOST_KEYS, Server(plain=True, is_url=False)))
+"""Fields with servers, and what they must be."""
+
+_TEXTS = ((WORD_KEYS, WORDS), (NAME_KEYS, NAMES))
+"""Fields that are joined with a server to one text, and what they must match."""
+
 _HINT = "remove it, or add the type of the trigger to `triggers` of the tenant in kaigen.yaml"
+
+_TEXT_HINT = (
+    "use only letters, digits and `_`, `-`, in names of users and databases also `.`, `@`, `$`, `+` and `~`"
+)
 
 
 class KnownTrigger(Struct, frozen=True):
     """A trigger of KEDA whose type and fields are known, and whose servers the tenant may name.
 
-    A trigger of a type that the tenant is granted may have any field.
+    A trigger of a type that the tenant is granted may have other fields, too.
     """
 
     grant: str = "triggers"
@@ -39,35 +52,46 @@ class KnownTrigger(Struct, frozen=True):
         """Refuse the type, or each field."""
         trigger = mapping(value)
         type_ = text(trigger.get("type"))
-        if is_granted(type_, tenant.granted(self.grant)):
-            return
-        if type_ not in TRIGGERS:
+        granted = is_granted(type_, tenant.granted(self.grant))
+        if not granted and type_ not in FREE_TRIGGERS:
             yield Refusal(f"of type `{type_}`", ("type",))
             return
         for key, item in mapping(trigger.get("metadata")).items():
             place, field = f"{type_}/{key}", ("metadata", str(key))
-            if not re.fullmatch(KNOWN_KEYS, place):
+            if re.fullmatch(FILE_KEYS, str(key)):
+                yield Refusal(f"`{key}`", field, "a file of KEDA's own pod by", False)
+            elif not granted and not re.fullmatch(FREE_KEYS, place):
                 yield Refusal(f"with the field `{key}`", field, hint=_HINT)
-            elif re.fullmatch(SERVER_KEYS, place):
-                for refusal in _SERVER.refusals(item, tenant):
-                    hint = f"remove it, or add the host to `tenants.{tenant.name}.servers` in kaigen.yaml"
-                    yield Refusal(refusal.shown, field, "the server", hint=hint)
-            elif re.fullmatch(WORD_KEYS, place) and not re.fullmatch(WORDS, str(item)):
-                yield Refusal(f"with the text `{item}`", field, hint=_HINT)
+            else:
+                yield from _item_refusals(place, item, field, tenant)
 
     def passes(self, value: str, tenant: Tenant) -> str:
-        """Match the type, each key, and the values of servers."""
+        """Match the type, each key, and the values of servers and of what is joined with them."""
         type_ = f"{cel.at(value, ('type',))}.orValue('')"
         metadata = f"{cel.at(value, ('metadata',))}.orValue({{}})"
         place = f"({type_} + '/' + key)"
         item = f"{metadata}[key]"
         tests = (
-            cel.matches(place, KNOWN_KEYS),
-            f"(!{cel.matches(place, SERVER_KEYS)} || {_SERVER.passes(item, tenant)})",
-            f"(!{cel.matches(place, WORD_KEYS)} || {cel.matches(item, WORDS)})",
+            f"!{cel.matches('key', FILE_KEYS)}",
+            *(f"(!{cel.matches(place, keys)} || {server.passes(item, tenant)})" for keys, server in _SERVERS),
+            *(f"(!{cel.matches(place, keys)} || {cel.matches(item, pattern)})" for keys, pattern in _TEXTS),
         )
-        known = f"({type_} in {cel.texts(TRIGGERS)} && {metadata}.all(key, {' && '.join(tests)}))"
-        return f"({cel.matches(type_, glob_pattern(tenant.granted(self.grant)))} || {known})"
+        granted = cel.matches(type_, glob_pattern(tenant.granted(self.grant)))
+        known = (
+            f"({type_} in {cel.texts(FREE_TRIGGERS)} && {metadata}.all(key, {cel.matches(place, FREE_KEYS)}))"
+        )
+        return f"(({granted} || {known}) && {metadata}.all(key, {' && '.join(tests)}))"
+
+
+def _item_refusals(place: str, item: object, field: tuple[str, ...], tenant: Tenant) -> Iterator[Refusal]:
+    """Refuse another server in the field `TYPE/KEY`, and a text that could name one."""
+    for keys, server in _SERVERS:
+        if re.fullmatch(keys, place):
+            for refusal in server.refusals(item, tenant):
+                yield Refusal(refusal.shown, field, "the server", hint=refusal.hint)
+    for keys, pattern in _TEXTS:
+        if re.fullmatch(keys, place) and not re.fullmatch(pattern, str(item)):
+            yield Refusal(f"with the text `{item}`", field, hint=_TEXT_HINT)
 
 
 class Parameter(Struct, frozen=True):

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from kaigen.config.tenant_settings import Tenant
-from kaigen.kubernetes.scaler_triggers import ANY_KEY, KNOWN_KEYS, SERVER_KEYS, SERVER_PARAMETERS, TRIGGERS
+from kaigen.kubernetes.scaler_triggers import ANY_KEY, FREE_KEYS, HOST_KEYS, SERVER_KEYS, SERVER_PARAMETERS, TRIGGERS
 from kaigen.tenancy.conditions.triggers import KnownTrigger, Parameter
 
 _SERVER = re.compile("(?i).*(address|addresses|host|hosts|servers?|endpoints?|url|uri|connection)(FromEnv)?")
@@ -18,12 +18,19 @@ _NO_SERVER = ("tlsServerName",)
 @pytest.mark.parametrize("type_", TRIGGERS)
 def test_a_field_that_is_named_like_a_server_is_one(type_: str) -> None:
     row = TRIGGERS[type_]
-    others = [name for name in (*row.words, *row.others) if name != ANY_KEY and name not in _NO_SERVER]
+    others = [name for name in (*row.words, *row.names, *row.others) if name != ANY_KEY and name not in _NO_SERVER]
     assert [name for name in others if _SERVER.fullmatch(name)] == []
-    for name in row.servers:
-        assert re.fullmatch(SERVER_KEYS, f"{type_}/{name}")
-        assert re.fullmatch(KNOWN_KEYS, f"{type_}/{name}")
+    for name in (*row.servers, *row.hosts):
+        assert re.fullmatch(f"{SERVER_KEYS}|{HOST_KEYS}", f"{type_}/{name}")
+        assert bool(re.fullmatch(FREE_KEYS, f"{type_}/{name}")) is row.is_free
         assert re.fullmatch(SERVER_PARAMETERS, name), f"{name} may come from a TriggerAuthentication"
+
+
+@pytest.mark.parametrize("type_", TRIGGERS)
+def test_a_parameter_that_is_joined_with_a_host_names_a_user_or_a_mode(type_: str) -> None:
+    joined = (*TRIGGERS[type_].hosts, *TRIGGERS[type_].words, *TRIGGERS[type_].names)
+    free = {name for name in joined if not re.fullmatch(SERVER_PARAMETERS, name)}
+    assert free <= {"username", "userName"}
 
 
 def tenant(*triggers: str) -> Tenant:

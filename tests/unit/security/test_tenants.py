@@ -539,3 +539,53 @@ def test_diff_shows_a_new_spec_in_no_folder_of_a_tenant_as_a_danger(team: Reposi
     assert "specs/c/old.yaml" not in done.out
     team.commit()
     assert "danger" not in team.kaigen("diff", "--base", "HEAD").out
+
+
+POSTGRESQL: Body = {
+    "apiVersion": "keda.sh/v1alpha1",
+    "kind": "ScaledObject",
+    "metadata": {"name": "x"},
+    "spec": {
+        "scaleTargetRef": {"name": "x"},
+        "triggers": [
+            {
+                "type": "postgresql",
+                "metadata": {
+                    "host": "db.team-a.svc",
+                    "port": "5432",
+                    "userName": "x",
+                    "dbName": "x",
+                    "query": "x",
+                },
+            }
+        ],
+    },
+}
+
+
+def test_the_trigger_postgresql_needs_a_grant(team: Repository) -> None:
+    team.write({"kaigen.yaml": config(triggers=[]), "specs/a/x.yaml": yaml.safe_dump(POSTGRESQL)})
+    assert "a trigger of type `postgresql`" in team.kaigen("validate").err
+    team.write({"kaigen.yaml": config(triggers=["postgresql"])})
+    assert "KG0582" not in team.kaigen("validate").err
+
+
+@pytest.mark.parametrize(
+    ("server", "name"),
+    [
+        ("http://prometheus.monitoring-of-all:9090", "prometheus"),
+        ("loki:3100", "loki"),
+        ("p.team-b.svc/x", "p"),
+        ("10.0.0.1:80", "prom"),
+        ("", "prom"),
+        ("https://user:pw@x", "user"),
+    ],
+)
+def test_the_hint_names_a_server_in_the_namespace_of_the_tenant(
+    team: Repository, server: str, name: str
+) -> None:
+    trigger = {"type": "prometheus", "metadata": {"serverAddress": server, "query": "x", "threshold": "1"}}
+    body = {**POSTGRESQL, "spec": {"scaleTargetRef": {"name": "x"}, "triggers": [trigger]}}
+    team.write({"specs/a/x.yaml": yaml.safe_dump(body)})
+    done = team.kaigen("validate")
+    assert (done.code, f"such as `{name}.team-a.svc`" in " ".join(done.err.split())) == (2, True), done.text
