@@ -18,8 +18,8 @@ def domains() -> dict[str, str]:
 
 
 def words() -> tuple[str, ...]:
-    """Return the keys without a domain that controllers obey."""
-    return _listed("words")
+    """Return the keys without a domain that controllers obey, in lower case."""
+    return tuple(word.lower() for word in _listed("words"))
 
 
 def host_keys() -> tuple[str, ...]:

@@ -7,7 +7,14 @@ import re
 import pytest
 
 from kaigen.config.tenant_settings import Tenant
-from kaigen.kubernetes.scaler_triggers import ANY_KEY, FREE_KEYS, HOST_KEYS, SERVER_KEYS, SERVER_PARAMETERS, TRIGGERS
+from kaigen.kubernetes.scaler_triggers import (
+    ANY_KEY,
+    FREE_KEYS,
+    HOST_KEYS,
+    SERVER_KEYS,
+    SERVER_PARAMETERS,
+    TRIGGERS,
+)
 from kaigen.tenancy.conditions.triggers import KnownTrigger, Parameter
 
 _SERVER = re.compile("(?i).*(address|addresses|host|hosts|servers?|endpoints?|url|uri|connection)(FromEnv)?")
