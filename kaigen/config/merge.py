@@ -86,7 +86,7 @@ def _merge(
     check_promotion(file, document, problems)
     check_tenants(file.tenants, document, problems)
     secrets = external_secrets_settings(
-        [(layer.secrets, place) for layer, place in layers], document, problems
+        [(layer.secrets, place) for layer, place in layers], bool(file.tenants), document, problems
     )
     form = file.environments[environment].format if environment else None
     form = form or file.format or base.format
