@@ -5,7 +5,7 @@ A NetworkPolicy that kaigen makes of a URL would open the address to every conta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, get_args
 
@@ -18,6 +18,7 @@ from kaigen.compile.problems import Problems
 from kaigen.config.block_settings import NetworkSettings
 from kaigen.config.globs import is_granted
 from kaigen.config.tenant_settings import Tenant, tenant_of_file, tenant_of_namespace
+from kaigen.diagnostics.problem import Problem
 from kaigen.kinds.sources import Oci
 from kaigen.kubernetes.image_names import parse_image
 from kaigen.kubernetes.server_hosts import host_of, is_private, is_reserved, namespace_of
@@ -34,14 +35,29 @@ def check_urls(block: Any, source: str, namespace: str, context: Context, proble
         context: has the tenants, and what kaigen.yaml allows.
         problems: collects the errors.
     """
+    for problem in url_problems(_urls(block, ()), source, namespace, context):
+        problems.add(problem)
+
+
+def url_problems(
+    urls: Iterable[tuple[str, SpecPath]], source: str, namespace: str, context: Context
+) -> Iterator[Problem]:
+    """Return errors for URLs that a spec may not name.
+
+    Args:
+        urls: each with its place.
+        source: file of the spec, relative to the repository.
+        namespace: of its app.
+        context: has the tenants, and what kaigen.yaml allows.
+    """
     tenant = tenant_of_file(source, context.tenants) or tenant_of_namespace(namespace, context.tenants)
     own = _own_hosts(context.network)
-    for url, path in _urls(block, ()):
+    for url, path in urls:
         host = host_of(url if "://" in url else f"https://{parse_image(url).registry}")
         if host in own or is_granted(host, context.allow.servers):
             continue
         if is_reserved(host):
-            problems.error(
+            yield Problem(
                 "KG0421",
                 f"`{url}` is at an address of the pod itself, of the node, or of the cloud's metadata"
                 if host
@@ -51,7 +67,7 @@ def check_urls(block: Any, source: str, namespace: str, context: Context, proble
                 "`allow.servers` in kaigen.yaml",
             )
         elif tenant is not None and not _may_reach(host, tenant, context):
-            problems.error(
+            yield Problem(
                 "KG0582",
                 f"tenant `{tenant.name}` is not granted the server `{url}`",
                 path,
@@ -106,10 +122,11 @@ def _urls(value: object, path: SpecPath) -> Iterator[tuple[str, SpecPath]]:
 @cache
 def _fields(model: type[Struct]) -> tuple[tuple[str, str, bool], ...]:
     """Return the fields of a model, their names in documents, and whether their texts must be URLs."""
-    return tuple((each.name, each.encode_name, _is_url(each.type)) for each in fields(model))
+    return tuple((each.name, each.encode_name, is_url_type(each.type)) for each in fields(model))
 
 
-def _is_url(annotation: object) -> bool:
+def is_url_type(annotation: object) -> bool:
+    """Return whether the texts of a field's type must be URLs."""
     if isinstance(annotation, Meta):
         return (annotation.pattern or "").startswith(("^https://", "^https?://"))
-    return any(map(_is_url, (*get_args(annotation), *getattr(annotation, "__metadata__", ()))))
+    return any(map(is_url_type, (*get_args(annotation), *getattr(annotation, "__metadata__", ()))))

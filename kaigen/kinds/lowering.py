@@ -72,6 +72,7 @@ class LoweringResult(Struct, frozen=True):
         consumed: other documents that became part of the specs and are not rendered themselves.
         joined: whether the document became part of the specs of another one, and therefore has none.
         looked_up: objects that were looked up among the documents of the run, and files, whether they exist or not.
+        urls: fields of the document with URLs that containers get as text, and these; fields of the specs have others.
     """
 
     specs: tuple[Lowered, ...] = ()
@@ -79,6 +80,7 @@ class LoweringResult(Struct, frozen=True):
     consumed: tuple[Document, ...] = ()
     joined: bool = False
     looked_up: tuple[ObjectName, ...] = ()
+    urls: tuple[tuple[str, Path], ...] = ()
 
 
 class Lowering:
@@ -90,6 +92,7 @@ class Lowering:
         self.diagnostics: list[Diagnostic] = []
         self._consumed: list[Document] = []
         self._looked_up: list[ObjectName] = []
+        self._urls: list[tuple[str, Path]] = []
 
     def result(self, *specs: Lowered, joined: bool = False) -> LoweringResult:
         """Return the result with these specs.
@@ -104,7 +107,17 @@ class Lowering:
             tuple(self._consumed),
             joined,
             tuple(dict.fromkeys(self._looked_up)),
+            tuple(self._urls),
         )
+
+    def names_server(self, text: str, path: Path) -> None:
+        """Have a server checked that a container gets as text: no field of the specs has it.
+
+        Args:
+            text: URL of the server, or its host with or without a port.
+            path: its field in the document.
+        """
+        self._urls.append((text if "://" in text else f"http://{text}", path))
 
     @property
     def failed(self) -> bool:

@@ -48,6 +48,7 @@ class Spec(Struct, frozen=True):
         hints: for a lowered spec, by diagnostic code, hints that name fields of the document in place of fields of
             the spec.
         sources: for a lowered spec, its fields that were written in other documents.
+        urls: fields of the document with URLs that are in no field of the spec, and these.
     """
 
     block: AppBlock
@@ -60,6 +61,7 @@ class Spec(Struct, frozen=True):
     matched: tuple[int | str, ...] = ()
     hints: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[Path, SourceField] = field(default_factory=dict)
+    urls: tuple[tuple[str, Path], ...] = ()
 
     @property
     def lowered(self) -> bool:
@@ -93,8 +95,21 @@ class Spec(Struct, frozen=True):
         if source:
             return Diagnostic(code, message, source.mark, self.hints.get(code, hint), severity, source.path)
         origin = self.document_path(path)
+        return self.document_diagnostic(code, message, origin, self.hints.get(code, hint), severity, key=key)
+
+    def document_diagnostic(
+        self,
+        code: str,
+        message: str,
+        origin: Path,
+        hint: str = "",
+        severity: Severity = Severity.ERROR,
+        *,
+        key: bool = False,
+    ) -> Diagnostic:
+        """Return a problem at a field of the document, or at its key, with the position where it was written."""
         mark: Mark = self.document.mark(origin, key=key)
-        return Diagnostic(code, message, mark, self.hints.get(code, hint), severity, dotted(origin))
+        return Diagnostic(code, message, mark, hint, severity, dotted(origin))
 
 
 def find_source(

@@ -20,7 +20,7 @@ from kaigen.compile.context import Context
 from kaigen.compile.network_access import with_network
 from kaigen.compile.pod_images import with_images
 from kaigen.compile.problems import Problems
-from kaigen.compile.url_checks import check_urls
+from kaigen.compile.url_checks import check_urls, url_problems
 from kaigen.config.lock_file import lock_of
 from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.collector import Diagnostics
@@ -176,6 +176,8 @@ def _compile(spec: Spec, context: Context, found: Diagnostics) -> App | None:
         app: App | None = spec.target.compiler()(spec.block, context, problems, *naming)
     namespace = context.namespace if app is None else app.namespace
     check_urls(spec.block, spec.source, namespace, context, problems)
+    for each in url_problems(spec.urls, spec.source, namespace, context):
+        problems.add_diagnostic(spec.document_diagnostic(each.code, each.message, each.path, each.hint))
     for problem in problems.items:
         warning = problem.severity is not Severity.ERROR
         found.add(spec.diagnostic(problem.code, problem.message, problem.path, problem.hint, warning=warning))

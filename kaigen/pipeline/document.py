@@ -141,8 +141,9 @@ def _read_spec(
             matched,
             item.hints,
             item.sources,
+            () if number else result.urls,
         )
-        for item in result.specs
+        for number, item in enumerate(result.specs)
     ]
     return DocumentResult(
         tuple(specs),

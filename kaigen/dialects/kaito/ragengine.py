@@ -235,6 +235,11 @@ class _Server:
         """Set an environment variable."""
         self.env.append({"name": name, "value": value})
 
+    def set_url(self, name: str, url: str, at: Path) -> None:
+        """Set an environment variable to the URL of a server, which is checked."""
+        self.lowering.names_server(url, at)
+        self.set(name, url)
+
     def set_secret(self, name: str, secret: str | None) -> None:
         """Set an environment variable from the key of the same name in a Secret."""
         if secret is not None:
@@ -248,7 +253,7 @@ class _Server:
         service = spec.inference_service
         if service is not None:
             if service.url is not None:
-                self.set("LLM_INFERENCE_URL", service.url)
+                self.set_url("LLM_INFERENCE_URL", service.url, ("spec", "inferenceService", "url"))
             self.set_secret("LLM_ACCESS_SECRET", service.access_secret)
             self.set("LLM_CONTEXT_WINDOW", str(service.context_window_size))
         if isinstance(spec, RagSpec) and spec.guardrails is not None:
@@ -259,7 +264,7 @@ class _Server:
         """Set the variables that the server reads; KAITO sets others, which have no effect."""
         if embedding.remote is not None:
             self.set("EMBEDDING_SOURCE_TYPE", "remote")
-            self.set("REMOTE_EMBEDDING_URL", embedding.remote.url)
+            self.set_url("REMOTE_EMBEDDING_URL", embedding.remote.url, (*at, "remote", "url"))
             self.set_secret("REMOTE_EMBEDDING_ACCESS_SECRET", embedding.remote.access_secret)
             return
         local = embedding.local
@@ -280,7 +285,7 @@ class _Server:
         elif spec.storage.vector_db is not None:
             database = spec.storage.vector_db
             self.set("VECTOR_DB_TYPE", database.engine)
-            self.set("VECTOR_DB_URL", database.url)
+            self.set_url("VECTOR_DB_URL", database.url, ("spec", "storage", "vectorDB", "url"))
             self.set_secret("VECTOR_DB_ACCESS_SECRET", database.access_secret)
             return
         else:

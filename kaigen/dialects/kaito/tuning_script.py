@@ -151,7 +151,8 @@ class _Run:
         mount: dict[str, Any] = {"name": "data", "mountPath": DATA}
         if source.urls is not None:
             for index, url in enumerate(source.urls):
-                check_url(url, (*at, "urls", index), self.lowering)
+                if check_url(url, (*at, "urls", index), self.lowering):
+                    self.lowering.names_server(url, (*at, "urls", index))
             self.volumes.append({"name": "data", "emptyDir": {}})
             self.init.append(self._helper("fetch-data", _FETCH_DATA, [DATA, *source.urls], [mount]))
         elif source.image is not None:

@@ -121,6 +121,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 KEYS = "credentials: {secret: {name: keys}}"
 HUB = f"huggingFace: {{repo: org/qwen, revision: {COMMIT}}}"
 JOB = "  image: example.com/x:1\n  command: [x]\n  resources: {cpu: 1, memory: 1Gi}\n"
+RAG = "apiVersion: kaito.sh/v1beta1\nkind: RAGEngine\nmetadata: {name: x}\nspec:\n"
 FIELDS = {
     "file of a Model": HEAD % "Model"
     + f'  source: {{http: {{files: [{{url: "URL/a.json", sha256: {SHA}, path: a.json}}]}}}}\n{VOLUME}',
@@ -144,13 +145,32 @@ FIELDS = {
     '  sourceUrl: "URL/a/model.safetensors"\n  localPath: hf-models/x\n'
     '  objectStorage: {endpoint: "http://minio.example.com:9000", bucketForSource: models, bucketForConvert: c, '
     "secretRef: {name: s3}}\n",
+    "mirror of the Hub of Koldun": "apiVersion: koldun.gorizond.io/v1\nkind: Model\nmetadata: {name: x}\nspec:\n"
+    f'  sourceUrl: "URL/org/model/tree/{COMMIT}"\n  localPath: hf-models/x\n'
+    '  objectStorage: {endpoint: "https://minio.example.com:9000", bucketForSource: models, bucketForConvert: c, '
+    "secretRef: {name: s3}}\n",
+    "object storage of Koldun": "apiVersion: koldun.gorizond.io/v1\nkind: Model\nmetadata: {name: x}\nspec:\n"
+    f'  sourceUrl: "org/model/tree/{COMMIT}"\n  localPath: hf-models/x\n'
+    '  objectStorage: {endpoint: "URL", bucketForSource: models, bucketForConvert: c, secretRef: {name: s3}}\n',
+    "repository of Substratus": "apiVersion: substratus.ai/v1\nkind: Notebook\nmetadata: {name: x}\nspec:\n"
+    '  build: {git: {url: "URL/a"}}\n',
+    **{
+        f"{name} of a RAGEngine": RAG + fields
+        for name, fields in {
+            "embedding": '  embedding: {remote: {url: "URL/embed"}}\n',
+            "inference": "  embedding: {local: {modelID: org/x}}\n"
+            '  inferenceService: {url: "URL/v1", contextWindowSize: 512}\n',
+            "database": "  embedding: {local: {modelID: org/x}}\n"
+            '  storage: {vectorDB: {engine: qdrant, url: "URL"}}\n',
+        }.items()
+    },
 }
 """Specs with a URL, by the field that has it."""
 
 
 @pytest.mark.parametrize("field", FIELDS)
 def test_no_field_of_a_spec_names_such_a_url(repository: Repository, field: str) -> None:
-    repository.write({"kaigen.yaml": CONFIG + EGRESS})
+    repository.write({"kaigen.yaml": CONFIG + EGRESS + "dialects: {substratus: {registry: example.com/x}}\n"})
     for host in ("169.254.169.254", "0xA9FEA9FE", "METADATA.google.internal.", "[::ffff:169.254.169.254]"):
         spec = FIELDS[field].replace("URL", f"http://{host}")
         repository.write({"specs/evaluate.yaml": spec})
@@ -159,6 +179,44 @@ def test_no_field_of_a_spec_names_such_a_url(repository: Repository, field: str)
         assert (done.code, f"specs/evaluate.yaml:{line}:" in done.err) == (2, True), done.text
         assert "error[KG0421]" in done.err, done.text
     assert not (repository.folder / "rendered").exists()
+
+
+TUNING = """apiVersion: kaito.sh/v1beta1
+kind: Workspace
+metadata: {name: x, annotations: {kaigen.dev/compat: "true"}}
+resource: {instanceType: Standard_NC24ads_A100_v4, labelSelector: {matchLabels: {app: x}}}
+tuning:
+  preset: {name: phi-3-mini-128k-instruct}
+  method: qlora
+  input: {urls: ["http://HOST/a.parquet"]}
+  output: {volumeSource: {persistentVolumeClaim: {claimName: data}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("host", "code"), [("0xA9FEA9FE", "KG0421"), ("metadata.google.internal", "KG0421"), ("files.b.svc", "")]
+)
+def test_data_that_a_script_of_kaito_downloads_is_checked(
+    repository: Repository, host: str, code: str
+) -> None:
+    (repository.folder / "specs/evaluate.yaml").unlink()
+    repository.write({"specs/x.yaml": TUNING.replace("HOST", host)})
+    done = repository.kaigen("validate")
+    assert (f"specs/x.yaml:8:18: error[{code}" in done.err) is bool(code), done.text
+    repository.write({"kaigen.yaml": CONFIG + TENANTS})
+    assert "specs/x.yaml:8:18: error[KG0" in repository.kaigen("validate").err
+
+
+@pytest.mark.parametrize(
+    "server", ["qdrant.team-b.svc:6333", "http://qdrant.team-b.svc:6333", "10.9.9.8:6333"]
+)
+def test_a_server_of_another_tenant_needs_a_grant(repository: Repository, server: str) -> None:
+    (repository.folder / "specs/evaluate.yaml").unlink()
+    spec = FIELDS["database of a RAGEngine"].replace("URL", server)
+    repository.write({"kaigen.yaml": CONFIG + TENANTS, "specs/a/x.yaml": spec, "specs/b/.keep": ""})
+    assert "is not granted the server" in repository.kaigen("validate").err
+    repository.write({"specs/a/x.yaml": spec.replace(server, "qdrant:6333")})
+    assert "is not granted the server" not in repository.kaigen("validate").err
 
 
 def test_an_artifact_of_such_a_registry_is_refused(repository: Repository) -> None:
