@@ -8,6 +8,7 @@ from __future__ import annotations
 from kaigen.check import codes
 from kaigen.check.amounts import claim_findings, scratch_findings
 from kaigen.check.folder_build import folder_build_findings
+from kaigen.check.image_names import image_findings
 from kaigen.check.kind_policies import kind_findings
 from kaigen.check.names import (
     metadata_findings,
@@ -28,14 +29,15 @@ _NAMESPACE = ("metadata", "namespace")
 
 
 def check_names(obj: Object) -> list[Problem]:
-    """Check the names, labels, annotations and keys of an object that the API server checks beyond its schema, and that
-    a build of its folder does not change it."""
+    """Check the names, labels, annotations and keys of an object that the API server checks beyond its schema, the
+    names of its images, and that a build of its folder does not change it."""
     metadata = mapping(obj.get("metadata"))
     return [
         *object_name_findings(obj),
         *metadata_findings(metadata, ("metadata",)),
         *folder_build_findings(obj),
         *kind_findings(obj),
+        *image_findings(obj),
     ]
 
 

@@ -6,12 +6,19 @@ import re
 from typing import NamedTuple
 
 DEFAULT_REGISTRY = "docker.io"
+_HOST = r"(?:[A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9-]*[A-Za-z0-9])"
+_REGISTRY = rf"(?:{_HOST}(?:\.{_HOST})+(?::[0-9]+)?|{_HOST}:[0-9]+|localhost|\[[0-9A-Fa-f:]+\](?::[0-9]+)?)"
+_COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _REFERENCE = re.compile(
-    r"(?:(?:(?:[A-Za-z0-9-]+\.)+[A-Za-z0-9-]+(?::[0-9]+)?|[A-Za-z0-9-]+:[0-9]+|localhost)/)?"
-    r"[a-z0-9]+(?:[._/-]+[a-z0-9]+)*"
+    rf"(?:{_REGISTRY}/)?(?P<repository>{_COMPONENT}(?:/{_COMPONENT})*)"
     r"(?::[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?"
-    r"(?:@sha256:[0-9a-f]{64})?"
+    r"(?:@sha256:[0-9a-f]{64}|@sha512:[0-9a-f]{128})?"
 )
+"""The grammar of references (sources: https://github.com/distribution/reference/blob/v0.6.0/regexp.go,
+https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#pulling-manifests)."""
+
+_LONGEST = 255
+"""Characters of a repository's name (source: `NameTotalLengthMax` of distribution/reference)."""
 
 
 class ImageName(NamedTuple):
@@ -40,7 +47,8 @@ class ImageName(NamedTuple):
 
 def is_image(reference: str) -> bool:
     """Return whether a text is the reference of an image."""
-    return _REFERENCE.fullmatch(reference) is not None
+    found = _REFERENCE.fullmatch(reference)
+    return found is not None and len(found["repository"]) <= _LONGEST
 
 
 def parse_image(reference: str) -> ImageName:

@@ -25,7 +25,9 @@ _NO_SERVER = ("tlsServerName",)
 @pytest.mark.parametrize("type_", TRIGGERS)
 def test_a_field_that_is_named_like_a_server_is_one(type_: str) -> None:
     row = TRIGGERS[type_]
-    others = [name for name in (*row.words, *row.names, *row.others) if name != ANY_KEY and name not in _NO_SERVER]
+    others = [
+        name for name in (*row.words, *row.names, *row.others) if name != ANY_KEY and name not in _NO_SERVER
+    ]
     assert [name for name in others if _SERVER.fullmatch(name)] == []
     for name in (*row.servers, *row.hosts):
         assert re.fullmatch(f"{SERVER_KEYS}|{HOST_KEYS}", f"{type_}/{name}")

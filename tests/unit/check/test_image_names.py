@@ -1,0 +1,42 @@
+"""Images of objects have names that a node can pull."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kaigen.check.image_names import image_findings
+from kaigen.check.policy import check_policy
+
+POD: dict[str, Any] = {"containers": [{"name": "a", "image": "a//b"}]}
+BAD: dict[str, dict[str, Any]] = {
+    "a Pod": {"apiVersion": "v1", "kind": "Pod", "spec": POD},
+    "a Deployment": {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"template": {"spec": POD}}},
+    "an init container": {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "spec": {"containers": [], "initContainers": [{"name": "a", "image": "a/../b:1"}]},
+    },
+    "a volume": {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "spec": {"containers": [], "volumes": [{"name": "v", "image": {"reference": "A/b"}}]},
+    },
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_name_is_an_error_at_its_place(case: str) -> None:
+    (problem,) = image_findings(BAD[case])
+    found: Any = BAD[case]
+    for step in problem.path:
+        found = found[step]
+    assert f"`{found}` is not the name of an image" == problem.message
+    assert problem in check_policy(BAD[case])
+
+
+@pytest.mark.parametrize("image", ["", None, 1, "a:1", "registry.example.com:5000/a/b__c:1"])
+def test_other_values_are_left_to_other_checks(image: Any) -> None:
+    body = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": "a", "image": image}]}}
+    assert list(image_findings(body)) == []
