@@ -34,10 +34,12 @@ def folder_build_findings(obj: Object) -> Iterator[Problem]:
     """Check that an object reaches the cluster as it is in its file."""
     version, kind = obj.get("apiVersion"), obj.get("kind")
     if "items" in obj:
-        message = "kustomize, Argo CD, Flux or Helm replaces the object by the objects in `items`"
-        yield Problem(
-            codes.CHANGED_BY_BUILD, message, ("items",), "write each object as a document of its own"
+        message = (
+            "kaigen reads no lists of objects, and kustomize, Argo CD, Flux or Helm replaces the object by those in "
+            "`items`"
         )
+        hint = "write each object as a document of its own, with `---` before it"
+        yield Problem(codes.CHANGED_BY_BUILD, message, ("items",), hint)
     elif kind in _LISTS:
         message = f"kustomize unpacks every `{kind}`"
         hint = "write each object as a document of its own"

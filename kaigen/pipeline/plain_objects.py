@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from kaigen.check.codes import CHANGED_BY_BUILD
+from kaigen.check.folder_build import folder_build_findings
 from kaigen.check.grants import grant_findings
 from kaigen.check.policy import check_names
 from kaigen.check.schema_check import check_object
@@ -14,6 +16,7 @@ from kaigen.compile.passthrough import app_name, passthrough_app, plain_namespac
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.most import first_problems
+from kaigen.kubernetes.manifest import mapping
 from kaigen.pipeline.result import Compiled
 from kaigen.pipeline.sources import relative_path
 from kaigen.tenancy.violations import binding_findings, syncer_secret_findings, tenant_findings
@@ -37,8 +40,13 @@ def compile_plain(
     documents = loaded.plain
     nameless = [document for document in documents if not document.name]
     for document in nameless:
-        mark = document.mark(("metadata", "name"))
-        found.add(Diagnostic("KG0203", "`metadata.name` is missing", mark, path="metadata.name"))
+        changed = [
+            each for each in folder_build_findings(mapping(document.data)) if each.code == CHANGED_BY_BUILD
+        ]
+        found.extend(problem.located(document.mark(problem.path)) for problem in changed)
+        if not changed:
+            mark = document.mark(("metadata", "name"))
+            found.add(Diagnostic("KG0203", "`metadata.name` is missing", mark, path="metadata.name"))
     if nameless:
         return None
     source = relative_path(loaded.source.path, config.root)

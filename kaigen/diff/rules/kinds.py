@@ -11,6 +11,7 @@ from kaigen.diff.reach_table import reached
 from kaigen.diff.rules import volumes
 from kaigen.diff.rules.case import Case, Finding
 from kaigen.diff.rules.own import is_usual
+from kaigen.diff.trees import top_of
 from kaigen.kubernetes.schemas import is_cluster_type
 
 UNKNOWN = "kaigen does not know this kind: review what its controller does"
@@ -52,7 +53,7 @@ def kind(case: Case) -> Iterator[Finding]:
         if obj.type not in _REMOVAL_IS_JUDGED:
             yield "danger", f"is deleted; {_effect(obj)}"
     elif obj.type != "PersistentVolume" or not volumes.is_allowed(case):
-        yield "danger", _effect(obj)
+        yield "danger", _effect(obj) + _decryption(case)
 
 
 def _effect(obj: Obj) -> str:
@@ -78,6 +79,20 @@ def _kustomization(obj: Obj) -> str:
     account = get_text(spec, "serviceAccountName")
     who = f"ServiceAccount {_short(account)}" if account else "the account of its controller"
     return f"Flux applies {_short(get_text(spec, 'path') or './')} of {_short(source)} as {who}"
+
+
+def _decryption(case: Case) -> str:
+    """Return what a Kustomization decrypts that none of its tree decrypted before; empty for nothing."""
+    decryption = get_map(case.obj.data, "spec", "decryption")
+    top = top_of(case.obj.path)
+    olds = (
+        get_map(each.data, "spec", "decryption") for each in case.trees.of_kind("old", case.obj.kind, top)
+    )
+    if not decryption or decryption in olds:
+        return ""
+    name = get_text(decryption, "secretRef", "name")
+    key = f"the key in Secret {_short(name)}" if name else "the cloud identity of its controller"
+    return f"; decryption is new: Flux decrypts Secrets of this folder that SOPS encrypted, with {key}"
 
 
 def _source(obj: Obj) -> str:

@@ -42,7 +42,7 @@ class GrantedKeys(Struct, frozen=True):
                 name = str(key)
                 if not is_free(name, item, domains) and not is_entry_granted(name, item, granted):
                     by = obeyed_by(name)
-                    yield Refusal(f"`{name}`{by and f', which {by} obey'}", (field, name), noun)
+                    yield Refusal(f"`{name}`{by and f', which is read by {by}'}", (field, name), noun)
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Match each label and annotation, first the key alone, which is short."""

@@ -210,3 +210,14 @@ def test_nothing_but_values_of_secrets_is_encrypted(repository: Repository, what
 def test_values_of_a_secret_may_be_encrypted(repository: Repository) -> None:
     repository.write({"kaigen.yaml": PLAIN, "specs/l.yaml": _SECRET + _SOPS})
     assert "KG0553" not in repository.kaigen("validate").text
+
+
+@pytest.mark.parametrize(
+    "text", ["apiVersion: v1\nkind: List\nitems:\n", "apiVersion: v1\nkind: PodList\nitems:\n"]
+)
+def test_a_list_without_a_name_is_reported_as_a_list(repository: Repository, text: str) -> None:
+    repository.write({"kaigen.yaml": PLAIN, "specs/list.yaml": text + EVIL})
+    done = repository.kaigen("validate")
+    assert "specs/list.yaml:4:1: error[KG0553]: kaigen reads no lists of objects" in done.err, done.text
+    assert "write each object as a document of its own" in done.err
+    assert "metadata.name" not in done.err

@@ -131,7 +131,7 @@ def test_a_domain_is_the_tenants_own_only_if_it_lists_it(tmp_path: Path) -> None
 def test_the_message_names_who_obeys_a_key(tmp_path: Path) -> None:
     body = PLACES["pods"]({"annotations": {"kai.scheduler/queue": "b", "unknown.example.net/x": "x"}})
     (known, unknown) = [problem.message for problem in violations(body, "team-a", tenant_of(tmp_path))]
-    assert known.endswith("the annotation `kai.scheduler/queue`, which schedulers obey")
+    assert known.endswith("the annotation `kai.scheduler/queue`, which is read by schedulers")
     assert unknown.endswith("the annotation `unknown.example.net/x`")
 
 
@@ -177,7 +177,7 @@ def test_annotations_of_a_spec_are_reported_at_their_lines(repository: Repositor
     repository.write({"specs/a/x.yaml": noted})
     done = repository.kaigen("validate")
     assert "specs/a/x.yaml:3:73: error[KG0582]" in done.err, done.text
-    assert "which container runtimes obey" in done.err
+    assert "which is read by container runtimes" in done.err
 
 
 GIVEN = (

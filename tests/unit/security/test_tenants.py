@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from kaigen.config.load import load_config
+from kaigen.dialects.kaito import ragengine, tuning_script
 from kaigen.pipeline.run import start_run
 from tests.tenants import ALLOWED, GATED, OTHER, TENANT, Body, ingress, pod, restored_claim
 from tests.tenants import DENIED as DENIED_EVERYWHERE
@@ -589,3 +590,9 @@ def test_the_hint_names_a_server_in_the_namespace_of_the_tenant(
     team.write({"specs/a/x.yaml": yaml.safe_dump(body)})
     done = team.kaigen("validate")
     assert (done.code, f"such as `{name}.team-a.svc`" in " ".join(done.err.split())) == (2, True), done.text
+
+
+def test_the_docs_name_the_images_that_kaito_needs() -> None:
+    text = (Path(__file__).parents[3] / "docs/tenants.md").read_text(encoding="utf-8")
+    for image in (ragengine.IMAGE, tuning_script.IMAGE, tuning_script.PUSHER):
+        assert f"`{image.rpartition(':')[0]}:*`" in text

@@ -88,8 +88,8 @@ CASES: list[Case] = [
         [
             (
                 "danger",
-                "reaches outside its namespace: the annotation eks.amazonaws.com/role-arn, which webhooks for cloud "
-                f"identities obey: {ROLE_ARN}",
+                "reaches outside its namespace: the annotation eks.amazonaws.com/role-arn, which is read by "
+                f"webhooks for cloud identities: {ROLE_ARN}",
             )
         ],
     ),
