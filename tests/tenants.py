@@ -281,7 +281,9 @@ def restored_claim(namespace: str) -> Body:
 
 def _restored(namespace: str) -> Body:
     """Return the source of a claim's data in a namespace."""
-    return {"dataSourceRef": {"kind": "PersistentVolumeClaim", "name": "x", "namespace": namespace}}
+    # The webhook of JobSet writes a missing group as null, which the API server refuses.
+    source = {"apiGroup": "", "kind": "PersistentVolumeClaim", "name": "x", "namespace": namespace}
+    return {"dataSourceRef": source}
 
 
 def _build(where: str) -> Body:
@@ -372,7 +374,9 @@ def _generator(kind: str, name: str) -> Body:
 
 def _job_set(claim: Body | None = None, **metadata: object) -> Body:
     """Return a JobSet with a claim for its Jobs, or the claim's metadata."""
-    job = {"spec": {"template": {"spec": {**pod()["spec"], "restartPolicy": "Never"}}}}
+    # The webhook of JobSet refuses a claim that no container mounts.
+    mounted = [_container(volumeMounts=[{"name": "data", "mountPath": "/data"}])]
+    job = {"spec": {"template": {"spec": {**pod(containers=mounted)["spec"], "restartPolicy": "Never"}}}}
     template = {"metadata": {"name": "data", **metadata}, "spec": (claim or _claim("standard"))["spec"]}
     spec = {
         "replicatedJobs": [{"name": "main", "template": job}],
@@ -636,14 +640,7 @@ def _service_monitor(**endpoint: object) -> Body:
 
 def _policy(storage: str, annotations: Body | None = None, **more: object) -> Body:
     """Return a JobSet that makes claims."""
-    metadata = {"name": "data", "annotations": annotations or {}}
-    template = {"metadata": metadata, "spec": _claim(storage, **more)["spec"]}
-    job = {"template": {"spec": {"template": {"spec": {**pod()["spec"], "restartPolicy": "Never"}}}}}
-    spec = {
-        "replicatedJobs": [{"name": "work", "replicas": 1, **job}],
-        "volumeClaimPolicies": [{"templates": [template]}],
-    }
-    return _object("jobset.x-k8s.io/v1alpha2", "JobSet", spec=spec)
+    return _job_set(_claim(storage, **more), annotations=annotations or {})
 
 
 SERVERS: dict[str, bool] = {

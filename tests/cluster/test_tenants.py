@@ -8,13 +8,19 @@ import pytest
 
 from kaigen.tenancy.policies import policies
 from tests.cluster.client import ApiError
+from tests.cluster.group_controllers import GroupControllers
 from tests.cluster.plane import Plane
 from tests.cluster.tenants import check_policies, deployer, refusal, tenants, tree
 from tests.tenant_rights import role
 
 
 @pytest.mark.ran("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", by="kube-apiserver")
-def test_the_policies_refuse_what_kaigen_refuses(plane: Plane, tmp_path: Path) -> None:
+def test_the_policies_refuse_what_kaigen_refuses(
+    plane: Plane, groups: GroupControllers, tmp_path: Path
+) -> None:
+    # Other tests of the process start them, so their webhooks are asked here in any order of the tests.
+    groups.start_leader_worker_set()
+    groups.start_job_set()
     check_policies(plane, tmp_path, "kubernetes")
 
 
