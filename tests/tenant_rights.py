@@ -89,6 +89,24 @@ def address(cidr: str) -> Body:
     return {"ipBlock": {"cidr": cidr}}
 
 
+METADATA = (
+    "100.100.100.200/32",
+    "168.63.129.16/32",
+    "169.254.170.2/32",
+    "192.0.0.192/32",
+    "fd00:ec2::254/128",
+    "fd20:ce::254/128",
+    "fd00:100::100:200/128",
+    "fd00:c1::a9fe:a9fe/128",
+    "fd00:42::42/128",
+    "fd00:a9fe:a9fe::1/128",
+    "64:ff9b::a9fe:a9fe/128",
+    "2002:a9fe:a9fe::/128",
+    "fe80::a9fe:a9fe/128",
+)
+"""Addresses of services of clouds with credentials of nodes."""
+
+
 def _selected_by(operator: str, *values: str) -> Body:
     expression = {"key": _NAMESPACE, "operator": operator, "values": [*values]}
     return {"namespaceSelector": {"matchExpressions": [expression]}}

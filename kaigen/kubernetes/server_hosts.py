@@ -10,12 +10,23 @@ from urllib.parse import urlsplit
 Address = IPv4Address | IPv6Address
 
 NEVER = {
-    4: ("169.254.0.0/16", "100.100.100.200/32", "168.63.129.16/32"),
-    6: ("fe80::/10", "fd00:ec2::/32", "fd20:ce::254/128"),
+    4: ("169.254.0.0/16", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32"),
+    6: (
+        "fe80::/10",
+        "fd00:ec2::/32",
+        "fd20:ce::254/128",
+        "fd00:100::100:200/128",
+        "fd00:c1::a9fe:a9fe/128",
+        "fd00:42::42/128",
+        "fd00:a9fe:a9fe::1/128",
+    ),
 }
 """Ranges that no download needs, by the version of IP: link-local, and services of clouds with credentials of nodes.
 
-Sources: RFC 6890; the metadata services of Amazon EC2, Alibaba Cloud and Google Cloud; the WireServer of Azure.
+Sources: RFC 6890; the WireServer of Azure; the metadata services of Amazon EC2 and Google Cloud; of Alibaba Cloud, with
+the address of IPv6 in cloud-init's DataSourceAliYun; of Oracle: Compute Classic, "Retrieving Instance Metadata", and
+`instance_principals_security_token_signer.py` of oracle/oci-python-sdk for IPv6; of Scaleway in cloud-init's
+DataSourceScaleway; of Akamai, "Metadata service API".
 """
 
 _UNUSABLE = {
@@ -27,6 +38,9 @@ _UNUSABLE = {
 _RESERVED = tuple(ip_network(each) for ranges in (NEVER, _UNUSABLE) for each in (*ranges[4], *ranges[6]))
 _EMBEDDED = ((ip_network("64:ff9b::/96"), 0), (ip_network("::/96"), 0), (ip_network("2002::/16"), 80))
 """Ranges of IPv6 with an IPv4 address inside, and the bits after it (sources: RFC 6052, RFC 4291, RFC 3056)."""
+
+NO_PEERS = (*NEVER[4], *NEVER[6], *(str(network) for network, _ in _EMBEDDED))
+"""Ranges with addresses that no policy may open as the address of a single server."""
 
 _NAMES = re.compile(
     r"(.*\.)?localhost|localhost\.localdomain|ip6-(localhost|loopback)"

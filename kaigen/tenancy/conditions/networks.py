@@ -16,6 +16,7 @@ from msgspec import Struct
 from kaigen.config.globs import glob_pattern, is_granted
 from kaigen.config.tenant_settings import Tenant
 from kaigen.kubernetes.manifest import Object, Path, entries, mapping, text
+from kaigen.kubernetes.server_hosts import NO_PEERS
 from kaigen.system.lazy_import import lazy_imports
 from kaigen.tenancy import cel
 from kaigen.tenancy.condition import Refusal
@@ -158,7 +159,11 @@ def _is_in_range(cidr: str, ports: Sequence[object], opened: _Opened) -> bool:
     ):
         return True
     ordinary = not (
-        address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local
+        address.is_unspecified
+        or address.is_loopback
+        or address.is_multicast
+        or address.is_link_local
+        or any(address in ip_network(each) for each in NO_PEERS)
     )
     return bool(opened.any_host and ports and inner.num_addresses == 1 and ordinary)
 
@@ -196,5 +201,6 @@ def _peer_test(opened: _Opened) -> str:
     if opened.any_host:
         address = "cidr(p.ipBlock.cidr).ip()"
         single = f"cidr(p.ipBlock.cidr).prefixLength() == ({address}.family() == 4 ? 32 : 128)"
-        tests.append(f"({blocks} && {_PORTS} && {single} && {address}.isGlobalUnicast())")
+        never = f"{cel.texts(NO_PEERS)}.exists(n, cidr(n).containsIP({address}))"
+        tests.append(f"({blocks} && {_PORTS} && {single} && {address}.isGlobalUnicast() && !{never})")
     return " || ".join(tests)
