@@ -13,6 +13,7 @@ from kaigen.config.tenant_settings import Tenant
 from kaigen.kubernetes.system_namespaces import SYNCER_NAMESPACES, SYSTEM_NAMESPACES
 from kaigen.tenancy.cel import OBJECT, at, matches, text, texts
 from kaigen.tenancy.requests import FREE_SUBRESOURCES, request_rules
+from kaigen.tenancy.rows.rbac import ROLE_BINDING
 from kaigen.tenancy.rules import Rule, namespace, rules_of, type_of, variables
 
 Engine = Literal["kubernetes", "kyverno"]
@@ -181,6 +182,7 @@ def _conditions(tenant: Tenant) -> dict[str, str]:
         "not-a-controller": f"!({controller})",
         "not-deleted": f"!({deleted}) || {own}",
         "not-free": _is_not_free(tenant),
+        "not-of-an-administrator": f"!('system:masters' in {_GROUPS} && ({_limits_or_binds_people()}))",
     }
     if entries := tenant.reserved.entries():
         name = f"{at(OBJECT, ('metadata', 'name'))}.orValue('')"
@@ -188,6 +190,19 @@ def _conditions(tenant: Tenant) -> dict[str, str]:
         reserved = matches(entry, glob_pattern(entries))
         found["not-of-the-tenancy"] = f"!({reserved} && ({_is_applier(tenant)}))"
     return found
+
+
+def _limits_or_binds_people() -> str:
+    """Return the expression that an object limits a namespace, or gives people rights in it.
+
+    No rule grants a tenant these, so an administrator writes them, and not a syncer with the tenant's objects. Every
+    other object of an administrator is judged: a syncer may log in as one.
+    """
+    subjects = f"{at(OBJECT, ('subjects',))}.orValue([])"
+    name = "s.?name.orValue('')"
+    people = f"{subjects}.all(s, s.?kind.orValue('') in ['User', 'Group'] && !{name}.startsWith('system:'))"
+    type_ = type_of(OBJECT)
+    return f"{type_} in ['LimitRange', 'ResourceQuota'] || ({type_} == {text(ROLE_BINDING)} && {people})"
 
 
 def _is_applier(tenant: Tenant) -> str:

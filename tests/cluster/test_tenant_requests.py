@@ -11,7 +11,7 @@ from kaigen.tenancy.violations import violations
 from tests.cluster.client import ApiError, Client, Object
 from tests.cluster.plane import Plane
 from tests.cluster.tenants import Request, deployer, outcome, refusal, tenants, tree
-from tests.tenant_rights import policy, role
+from tests.tenant_rights import account, binding, person, policy, role
 from tests.tenants import ingress, pod
 
 _CORE = "/api/v1/namespaces/team-a"
@@ -240,7 +240,9 @@ def test_the_accounts_of_the_platform_apply_a_namespace(
 def test_others_do_not_change_the_objects_of_a_namespace(
     plane: Plane, tenant: Client, rendered: dict[str, Object], who: str
 ) -> None:
-    client = tenant if who == "tenant" else plane.as_service_account("ops", "operator")
+    # Applying a namespace made its account anew, so the token of before is no longer valid.
+    place = ("team-a", "deployer") if who == "tenant" else ("ops", "operator")
+    client = plane.as_service_account(*place)
     for path, body in rendered.items():
         if "/_tenant/" in path:
             changed = {**body, "metadata": {**body["metadata"], "labels": {"a": who}}}
@@ -260,6 +262,52 @@ def test_the_accounts_of_the_platform_apply_nothing_else_that_is_not_granted(
         )
         == "kind"
     )
+
+
+_QUOTA: Object = {
+    "apiVersion": "v1",
+    "kind": "ResourceQuota",
+    "metadata": {"name": "x"},
+    "spec": {"hard": {"pods": "9"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("body", "rule"),
+    [
+        pytest.param(_LIMITS, "kind", id="limits"),
+        pytest.param(_QUOTA, "kind", id="quota"),
+        pytest.param(binding(person("User", "ada"), "ClusterRole", "view"), "bound-kind", id="person"),
+        pytest.param(binding(person("Group", "team-a")), "subject", id="people"),
+    ],
+)
+def test_only_an_administrator_limits_a_namespace_and_gives_people_rights(
+    plane: Plane, tenant: Client, body: Object, rule: str
+) -> None:
+    body = {**body, "metadata": {"name": "y"}}
+    assert not refusal(plane.client, body, "kubernetes")
+    for place in (("team-a", "runner"), ("ops", "operator")):
+        assert refusal(plane.as_service_account(*place), body, "kubernetes") == rule
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        account("deployer"),
+        account("default", "team-b"),
+        person("User", "system:serviceaccount:team-a:runner"),
+        person("Group", "system:serviceaccounts:team-a"),
+        person("Group", "system:authenticated"),
+    ],
+    ids=str,
+)
+def test_an_administrator_gives_accounts_no_rights_that_are_not_granted(
+    plane: Plane, tenant: Client, subject: Object
+) -> None:
+    assert refusal(plane.client, binding(subject, "ClusterRole", "edit"), "kubernetes") == "bound-kind"
+    two = binding(subject)
+    two["subjects"] = [person("User", "ada"), subject]
+    assert refusal(plane.client, two, "kubernetes") == "subject"
 
 
 def test_an_operator_writes_the_status_of_objects_that_others_made(plane: Plane, tenant: Client) -> None:
