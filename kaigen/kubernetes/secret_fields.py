@@ -6,7 +6,9 @@ from functools import cache
 
 from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.made_secrets import EXTERNAL_SECRET, SEALED_SECRET, SECRET
+from kaigen.kubernetes.manifest import group_of, join_type
 from kaigen.kubernetes.pod_references import POD_REFERENCES
+from kaigen.kubernetes.schemas import index
 from kaigen.kubernetes.value_paths import ALL, Step
 
 _VOLUME_DRIVERS = {
@@ -117,6 +119,18 @@ def secret_paths() -> dict[str, tuple[Step, ...]]:
     for type_, paths in _FURTHER.items():
         found.setdefault(type_, []).extend(map(_steps, paths))
     return {type_: tuple(paths) for type_, paths in found.items() if paths}
+
+
+@cache
+def known_types() -> frozenset[str]:
+    """Return the types of which `secret_paths` has every field: those in it, or in the table, that have a schema."""
+    served = {
+        join_type(group_of({"apiVersion": version}), kind)
+        for kind, versions in index()["kinds"].items()
+        for version, entry in versions.items()
+        if "ref" in entry
+    }
+    return frozenset(served & {*secret_paths(), *(row.type for row in KINDS.values())})
 
 
 @cache

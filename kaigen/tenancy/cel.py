@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from kaigen.config.tenant_settings import Tenant
 
 OBJECT = "object"
 TYPE = "variables.type"
+
+_LEVELS = 16
+"""Levels of an object that `exists_below` searches. Those of RayJob's containers are 7."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -39,3 +42,14 @@ def matches(value: str, pattern: str) -> str:
 def among(value: str, tenant: Tenant) -> str:
     """Return the expression that a text is one of the tenant's namespaces."""
     return f"{value} in {texts(tenant.namespaces)}"
+
+
+def exists_below(value: str, test: Callable[[str], str], level: int = 1) -> str:
+    """Return the expression that a value below another one passes a test.
+
+    CEL has no recursion, so it searches a limited number of levels.
+    """
+    item = f"v{level}"
+    below = f"(type({value}) == map ? {value}.map(k, {value}[k]) : type({value}) == list ? {value} : [])"
+    deeper = f" || {exists_below(item, test, level + 1)}" if level < _LEVELS else ""
+    return f"{below}.exists({item}, {test(item)}{deeper})"

@@ -11,15 +11,12 @@ from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.manifest import Object, join_type, type_of
 from kaigen.kubernetes.pods import CONTAINER_FIELDS, CONTAINER_LISTS, CONTAINER_MAPPINGS, pod_templates
 from kaigen.kubernetes.schemas import index
-from kaigen.tenancy.cel import OBJECT, TYPE, text, texts
+from kaigen.tenancy.cel import OBJECT, TYPE, exists_below, text, texts
 
 NAME = "unknown-pods"
 """Of the rule."""
 
 WHAT = "pods in a kind, or in a field of it, that kaigen does not know"
-
-_LEVELS = 16
-"""Levels of an object that the policy searches. Those of RayJob's containers are 7."""
 
 
 def violations(obj: Object, tenant: Tenant) -> Iterator[Problem]:
@@ -37,8 +34,8 @@ def violations(obj: Object, tenant: Tenant) -> Iterator[Problem]:
 def expression(tenant: Tenant) -> str:
     """Return the expression that an object has no such place; empty if all kinds of the tenant are known.
 
-    CEL has no recursion, so it searches a limited number of levels. Kinds that kaigen knows are not searched: of them,
-    only `violations` sees a place that a version of the kind adds to those of the table.
+    Kinds that kaigen knows are not searched: of them, only `violations` sees a place that a version of the kind adds
+    to those of the table.
     """
     known = {
         join_type(version.rpartition("/")[0], kind)
@@ -47,15 +44,7 @@ def expression(tenant: Tenant) -> str:
     } | {row.type for row in KINDS.values() if row.pods}
     if known.issuperset(tenant.granted("kinds")):
         return ""
-    return f"{TYPE} in {texts(sorted(known))} || !{_search(OBJECT, 1)}"
-
-
-def _search(value: str, level: int) -> str:
-    """Return the expression that a value below another one has the form of a pod."""
-    item = f"v{level}"
-    below = f"(type({value}) == map ? {value}.map(k, {value}[k]) : type({value}) == list ? {value} : [])"
-    deeper = f" || {_search(item, level + 1)}" if level < _LEVELS else ""
-    return f"{below}.exists({item}, {_has_form(item)}{deeper})"
+    return f"{TYPE} in {texts(sorted(known))} || !{exists_below(OBJECT, _has_form)}"
 
 
 def _has_form(value: str) -> str:

@@ -46,7 +46,7 @@ RESERVED_REACHES: tuple[Reach, ...] = (
     Reach(
         "scaler-account",
         "a token of the ServiceAccount",
-        ("TriggerAuthentication.keda.sh",),
+        ("TriggerAuthentication.keda.sh", "ClusterTriggerAuthentication.keda.sh"),
         (
             ("spec", "boundServiceAccountToken", ALL, "serviceAccountName"),
             ("spec", "hashiCorpVault", "credential", "serviceAccountName"),
@@ -63,7 +63,7 @@ RESERVED_REACHES: tuple[Reach, ...] = (
             "HelmRelease.helm.toolkit.fluxcd.io",
             "Kustomization.kustomize.toolkit.fluxcd.io",
         ),
-        (("spec", "serviceAccountName"),),
+        (("spec", "serviceAccountName"), ("spec", "decryption", "serviceAccountName")),
         FreeAccount(),
     ),
 )
