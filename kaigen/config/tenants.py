@@ -23,6 +23,7 @@ from kaigen.kubernetes.usual_kinds import USUAL_KINDS
 from kaigen.yaml.document import Document
 
 CLASS_KINDS = (
+    "AppProject",
     "ClusterGenerator",
     "ClusterQueue",
     "DeviceClass",

@@ -22,6 +22,7 @@ from kaigen.tenancy.rows.reserved import RESERVED_REACHES
 from kaigen.tenancy.rows.scaling import SCALING_REACHES
 from kaigen.tenancy.rows.secrets import SECRET_REACHES
 from kaigen.tenancy.rows.storage import STORAGE_REACHES
+from kaigen.tenancy.rows.syncers import SYNCER_REACHES
 
 REACHES: tuple[Reach, ...] = (
     *POD_REACHES,
@@ -35,6 +36,7 @@ REACHES: tuple[Reach, ...] = (
     *RBAC_REACHES,
     *RESERVED_REACHES,
     *NETWORK_POLICY_REACHES,
+    *SYNCER_REACHES,
 )
 """Every rule."""
 

@@ -18,17 +18,21 @@ from kaigen.output.contents import data_of
 from kaigen.pipeline.run import start_run
 from kaigen.tenancy.policies import Engine, policies
 from kaigen.tenancy.rules import rules_of
+from tests import tenant_references
 from tests.cluster.client import ApiError, Client, Object, is_true
 from tests.cluster.plane import Plane
 from tests.cluster.processes import wait_until
 from tests.tenant_rights import ALLOWED as ALLOWED_RIGHTS
 from tests.tenant_rights import BOUND, GITOPS, GRANTS, RESERVED_SECRETS
 from tests.tenant_rights import DENIED as DENIED_RIGHTS
-from tests.tenants import ALLOWED, DENIED, OTHER, RUNNER, TENANT, pod
+from tests.tenants import ALLOWED, DENIED, OTHER, RUNNER, pod
 
 _OBJECTS: Mapping[str, Object] = {
     **{f"allowed: {case}": body for case, body in (*ALLOWED.items(), *ALLOWED_RIGHTS.items())},
+    **{f"allowed name: {case}": body for case, body in tenant_references.ALLOWED.items()},
     **{case: body for case, (body, _) in (*DENIED.items(), *DENIED_RIGHTS.items())},
+    **{f"name: {case}": body for case, (body, _) in tenant_references.DENIED.items()},
+    **{f"Secret {case}": body for case, body in tenant_references.secret_places("sops-age").items()},
     **RESERVED_SECRETS,
 }
 _PODS_OF_OTHER: Mapping[str, Object] = {
@@ -45,7 +49,7 @@ _CONFIG: dict[str, Any] = {
     "kind": "Config",
     "namespace": "team-a",
     "passthrough": True,
-    "tenants": {"a": {**TENANT, **GRANTS}, "b": OTHER},
+    "tenants": {"a": {**tenant_references.GRANTED, **GRANTS}, "b": OTHER},
     "gitops": GITOPS,
 }
 ACCOUNTS = {
@@ -75,10 +79,10 @@ _REFUSES = {
 """What a policy of each engine says, with the name of the rule."""
 
 
-def tenants(root: Path) -> Sequence[Tenant]:
-    """Return the tenants, of a kaigen.yaml that is written into a folder."""
+def tenants(root: Path, **changes: object) -> Sequence[Tenant]:
+    """Return the tenants, of a kaigen.yaml that is written into a folder, with changes of its fields."""
     root.mkdir(parents=True, exist_ok=True)
-    (root / "kaigen.yaml").write_text(yaml.safe_dump(_CONFIG), encoding="utf-8")
+    (root / "kaigen.yaml").write_text(yaml.safe_dump({**_CONFIG, **changes}), encoding="utf-8")
     return load_config(root).tenants
 
 
@@ -109,9 +113,9 @@ def check_policies(plane: Plane, root: Path, engine: Engine) -> None:
         known = {name for name in rules_of_a if not name.startswith("syncer-secret-")}
         assert rules_of_a - known & {*rules.values()}
         shown = {*rules.values(), *looser.values()} & known
-        # PodCertificateRequest is off, so the API server drops the field before policies read it. The rule of labels
-        # refuses those of aggregated ClusterRoles first.
-        hidden = {"volume", "pod-certificate", "aggregated"}
+        # The API server drops the field of PodCertificateRequest, which is off, and those of Gateway API's experimental
+        # channel before policies read them. The rule of labels refuses those of aggregated ClusterRoles first.
+        hidden = {"volume", "pod-certificate", "route-default", "aggregated"}
         assert shown == known - hidden, (
             f"objects do not show {known - hidden - shown}, and show {shown - known}"
         )
@@ -146,13 +150,14 @@ def _check_updates(plane: Plane, client: Client, engine: Engine) -> None:
 
 
 @contextmanager
-def deployer(plane: Plane, root: Path, engine: Engine) -> Iterator[Client]:
+def deployer(plane: Plane, root: Path, engine: Engine, **changes: object) -> Iterator[Client]:
     """A service account of the tenant to which RBAC allows everything, in a cluster with the tenants' policies.
 
     Args:
         plane: where.
         root: an empty folder.
         engine: what runs the policies.
+        changes: of fields of kaigen.yaml.
     """
     for name in _NAMESPACES:
         plane.make_namespace(name, pod_security="privileged")
@@ -167,7 +172,7 @@ def deployer(plane: Plane, root: Path, engine: Engine) -> Iterator[Client]:
     ]
     for name in others:
         plane.make_namespace(name)
-    made = [RUNNER, _BINDING, *policies(tenants(root), engine)]
+    made = [RUNNER, _BINDING, *policies(tenants(root, **changes), engine)]
     for namespace, names in ACCOUNTS.items():
         for name in names:
             account: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}

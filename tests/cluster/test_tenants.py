@@ -11,7 +11,7 @@ from tests.cluster.client import ApiError
 from tests.cluster.group_controllers import GroupControllers
 from tests.cluster.plane import Plane
 from tests.cluster.tenants import check_policies, deployer, refusal, tenants, tree
-from tests.tenant_rights import role
+from tests.tenant_rights import METADATA, address, policy, port, role
 
 
 @pytest.mark.ran("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", by="kube-apiserver")
@@ -29,6 +29,16 @@ def test_the_api_server_accepts_the_policies_for_kyverno(plane: Plane, tmp_path:
     for body in policies(tenants(tmp_path), "kyverno"):
         plane.client.create(body)
         plane.client.delete("policies.kyverno.io/v1/ValidatingPolicy", body["metadata"]["name"])
+
+
+def test_an_open_port_reaches_no_metadata_of_a_cloud(plane: Plane, tmp_path: Path) -> None:
+    network = {"downloadEgress": {"apiServer": [address("10.96.0.1/32")]}}
+    with deployer(plane, tmp_path, "kubernetes", network=network) as client:
+        judged = {
+            cidr: refusal(client, policy(egress=[{"to": [address(cidr)], "ports": port(80)}]), "kubernetes")
+            for cidr in (*METADATA, "192.0.2.1/32", "192.0.0.191/32", "2001:db8::1/128", "fd00:c1::1/128")
+        }
+    assert {cidr for cidr, rule in judged.items() if rule} == {*METADATA}
 
 
 def test_an_account_cannot_take_its_namespace_over(plane: Plane, tmp_path: Path) -> None:

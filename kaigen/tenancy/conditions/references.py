@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from kaigen.config.globs import glob_pattern, is_granted
 from kaigen.config.tenant_settings import Tenant
-from kaigen.kubernetes.manifest import mapping
+from kaigen.kubernetes.manifest import join_type, mapping
 from kaigen.tenancy.cel import among, at, matches, text, texts
 from kaigen.tenancy.condition import Refusal, quoted
 
@@ -52,6 +52,40 @@ class Reference(Struct, frozen=True):
         own = among(f"{place}.value()", tenant)
         granted = matches(shown, glob_pattern(tenant.granted(self.grant)))
         return f"(!{place}.hasValue() || {own} || {granted})"
+
+
+class ReferenceKind(Struct, frozen=True):
+    """A mapping with `kind` and `group` of a known type. Others may name what is in no namespace.
+
+    Attributes:
+        types: that may be named, as in `Service`; the first is that of a mapping without these fields.
+    """
+
+    types: tuple[str, ...]
+    grant: str = ""
+
+    def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
+        """Refuse another type."""
+        target = mapping(value)
+        kind, group = (
+            str(default if (found := target.get(field)) is None else found)
+            for field, default in self._defaults()
+        )
+        return [] if f"{kind}.{group}" in self._known() else quoted(join_type(group, kind))
+
+    def passes(self, value: str, tenant: Tenant) -> str:
+        """Compare the kind and the group."""
+        kind, group = (
+            f"{at(value, (field,))}.orValue({text(default)})" for field, default in self._defaults()
+        )
+        return f"({kind} + '.' + {group}) in {texts(self._known())}"
+
+    def _defaults(self) -> tuple[tuple[str, str], ...]:
+        kind, _, group = self.types[0].partition(".")
+        return (("kind", kind), ("group", group))
+
+    def _known(self) -> list[str]:
+        return [each if "." in each else f"{each}." for each in self.types]
 
 
 class VolumeName(Struct, frozen=True):

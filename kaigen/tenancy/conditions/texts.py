@@ -101,3 +101,22 @@ class NotTrue(Struct, frozen=True):
     def passes(self, value: str, tenant: Tenant) -> str:
         """Refuse true."""
         return f"{value} != true"
+
+
+class NotEmpty(Struct, frozen=True):
+    """A text that is not empty.
+
+    Attributes:
+        hint: what to do.
+    """
+
+    hint: str
+    grant: str = ""
+
+    def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
+        """Refuse an empty text."""
+        return [] if value else [Refusal("", hint=self.hint)]
+
+    def passes(self, value: str, tenant: Tenant) -> str:
+        """Compare with an empty text."""
+        return f"{value} != ''"

@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 from kaigen.kubernetes.value_paths import ALL
-from kaigen.tenancy.conditions.references import OwnNamespace, Reference
+from kaigen.tenancy.conditions.addresses import ChosenAddress
+from kaigen.tenancy.conditions.references import OwnNamespace, Reference, ReferenceKind
 from kaigen.tenancy.conditions.servers import Server
 from kaigen.tenancy.conditions.texts import Granted, Matching, Missing, NotTrue
 from kaigen.tenancy.reach import Reach
 
-ROUTES = ("HTTPRoute.gateway.networking.k8s.io", "GRPCRoute.gateway.networking.k8s.io")
+_GROUP = "gateway.networking.k8s.io"
+_HOST_ROUTES = (f"HTTPRoute.{_GROUP}", f"GRPCRoute.{_GROUP}", f"TLSRoute.{_GROUP}")
+_ROUTES = (*_HOST_ROUTES, f"TCPRoute.{_GROUP}", f"UDPRoute.{_GROUP}")
 _INGRESS = ("Ingress.networking.k8s.io",)
-_GATEWAY = ("Gateway.gateway.networking.k8s.io",)
+_GATEWAY = (f"Gateway.{_GROUP}",)
+_POOL = "InferencePool.inference.networking.k8s.io"
 _MONITORS = ("PodMonitor.monitoring.coreos.com", "ServiceMonitor.monitoring.coreos.com")
 _RULES = ("spec", "rules", ALL)
-_MIRROR = ("requestMirror", "backendRef")
+_FILTERS = ((*_RULES, "filters", ALL), (*_RULES, "backendRefs", ALL, "filters", ALL))
+_BACKENDS = (
+    (*_RULES, "backendRefs", ALL),
+    *((*place, filter_, "backendRef") for filter_ in ("requestMirror", "externalAuth") for place in _FILTERS),
+)
+"""Where routes name backends (source: Gateway API 1.4, `externalAuth` of the experimental channel included)."""
+
+_CERTIFICATES = (("spec", "listeners", ALL, "tls", "certificateRefs", ALL),)
+_OWN_CERTIFICATE = (("spec", "tls", "backend", "clientCertificateRef"),)
+_AUTHORITIES = (
+    ("spec", "listeners", ALL, "tls", "frontendValidation", "caCertificateRefs", ALL),
+    ("spec", "tls", "frontend", "default", "validation", "caCertificateRefs", ALL),
+    ("spec", "tls", "frontend", "perPort", ALL, "tls", "validation", "caCertificateRefs", ALL),
+)
 _ENDPOINTS = (("spec", "podMetricsEndpoints", ALL), ("spec", "endpoints", ALL))
 _TARGET_LABEL = (
     "_?[A-Za-z][A-Za-z0-9_]*|__(metrics_path|scheme|scrape_(interval|timeout))__|__(param|tmp)_[A-Za-z0-9_]*"
@@ -48,7 +65,16 @@ NETWORK_REACHES: tuple[Reach, ...] = (
         (("spec", "defaultBackend"),),
         Missing(),
     ),
-    Reach("route-host", "the host", ROUTES, (("spec", "hostnames", ALL),), Granted("hosts"), default="*"),
+    Reach(
+        "ingress-resource",
+        "a backend that is no Service",
+        _INGRESS,
+        ((*_RULES, "http", "paths", ALL, "backend", "resource"),),
+        Missing(),
+    ),
+    Reach(
+        "route-host", "the host", _HOST_ROUTES, (("spec", "hostnames", ALL),), Granted("hosts"), default="*"
+    ),
     Reach(
         "gateway-host",
         "the host",
@@ -57,37 +83,85 @@ NETWORK_REACHES: tuple[Reach, ...] = (
         Granted("hosts"),
         default="*",
     ),
-    Reach(
-        "gateway-secret",
-        "the Secret",
-        _GATEWAY,
-        (("spec", "listeners", ALL, "tls", "certificateRefs", ALL),),
-        Reference("references"),
-    ),
+    Reach("gateway-secret", "the Secret", _GATEWAY, _CERTIFICATES, Reference("references")),
     Reach(
         "gateway-authority",
         "the certificates of",
         _GATEWAY,
-        (
-            ("spec", "listeners", ALL, "tls", "frontendValidation", "caCertificateRefs", ALL),
-            ("spec", "tls", "frontend", "default", "validation", "caCertificateRefs", ALL),
-            ("spec", "tls", "frontend", "perPort", ALL, "tls", "validation", "caCertificateRefs", ALL),
-            ("spec", "tls", "backend", "clientCertificateRef"),
-        ),
+        (*_AUTHORITIES, *_OWN_CERTIFICATE),
         Reference("references"),
+    ),
+    Reach(
+        "gateway-secret-kind",
+        "certificates of kind",
+        _GATEWAY,
+        (*_CERTIFICATES, *_OWN_CERTIFICATE),
+        ReferenceKind(("Secret",)),
+    ),
+    Reach(
+        "gateway-authority-kind",
+        "certificates of kind",
+        _GATEWAY,
+        _AUTHORITIES,
+        ReferenceKind(("ConfigMap", "Secret")),
+    ),
+    # Istio merges a Deployment from the ConfigMap into the one that it makes (source: Istio, Kubernetes Gateway API,
+    # automated deployment). What others merge is no field of the Gateway either.
+    Reach(
+        "gateway-parameters",
+        "parameters of the controller",
+        _GATEWAY,
+        (("spec", "infrastructure", "parametersRef"),),
+        Missing(),
+    ),
+    # Each controller has its own (source: Gateway API 1.4, GatewayTLSConfig).
+    Reach(
+        "gateway-option",
+        "options of TLS",
+        _GATEWAY,
+        (("spec", "listeners", ALL, "tls", "options"),),
+        Missing(),
     ),
     Reach("gateway-address", "the address", _GATEWAY, (("spec", "addresses", ALL, "value"),), _ADDRESS),
     Reach(
         "route",
         "the reference",
-        ROUTES,
-        (
-            ("spec", "parentRefs", ALL),
-            (*_RULES, "backendRefs", ALL),
-            (*_RULES, "filters", ALL, *_MIRROR),
-            (*_RULES, "backendRefs", ALL, "filters", ALL, *_MIRROR),
-        ),
+        _ROUTES,
+        (("spec", "parentRefs", ALL), *_BACKENDS),
         Reference("references"),
+    ),
+    # A Service as a parent changes the traffic of its clients in a mesh (source: Gateway API, GAMMA).
+    Reach(
+        "route-parent",
+        "a parent of kind",
+        _ROUTES,
+        (("spec", "parentRefs", ALL),),
+        ReferenceKind(_GATEWAY),
+    ),
+    # It attaches the route to Gateways of other namespaces (source: Gateway API, GEP-3793).
+    Reach(
+        "route-default",
+        "the cluster's default Gateways",
+        _ROUTES,
+        (("spec", "useDefaultGateways"),),
+        Missing(),
+    ),
+    # Other kinds name servers of any namespace, such as Hostname of Istio, Backend of Envoy Gateway and the API of
+    # Traefik as a TraefikService.
+    Reach("route-backend", "a backend of kind", _ROUTES, _BACKENDS, ReferenceKind(("Service", _POOL))),
+    Reach(
+        "route-extension",
+        "a filter of the controller",
+        _ROUTES,
+        tuple((*place, "extensionRef") for place in _FILTERS),
+        Missing(),
+    ),
+    Reach(
+        "pool-picker",
+        "an endpoint picker of kind",
+        (_POOL,),
+        (("spec", "endpointPickerRef"),),
+        ReferenceKind(("Service",)),
     ),
     Reach(
         "service",
@@ -103,6 +177,7 @@ NETWORK_REACHES: tuple[Reach, ...] = (
         (("spec", "loadBalancerIP"),),
         Granted("addresses", always=("",)),
     ),
+    Reach("cluster-address", "the address", ("Service",), ((),), ChosenAddress()),
     Reach("service-name", "the server", ("Service",), (("spec", "externalName"),), Server(plain=True)),
     Reach(
         "endpoint",
