@@ -262,6 +262,17 @@ DENIED: dict[str, tuple[Body, str]] = {
         ray_cluster({"headService": {"spec": {"ports": [{"port": 80}], "clusterIP": "10.96.7.7"}}}),
         "the address `10.96.7.7`",
     ),
+    "address of Ray's Service with managers of its own": (
+        ray_cluster(
+            {
+                "headService": {
+                    "metadata": {"managedFields": [{"manager": "x", "operation": "Update"}]},
+                    "spec": {"ports": [{"port": 80}], "clusterIP": "10.96.7.7"},
+                }
+            }
+        ),
+        "the address `10.96.7.7`",
+    ),
     "addresses of Ray's Service": (
         ray_cluster({"headService": {"spec": {"ports": [{"port": 80}], "clusterIPs": ["10.96.7.7"]}}}),
         "the address `10.96.7.7`",

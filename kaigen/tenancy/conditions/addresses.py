@@ -37,13 +37,16 @@ class ChosenAddress(Struct, frozen=True):
     def passes(self, value: str, tenant: Tenant) -> str:
         """Look for a manager of the field: policies see a Service after the API server chose its address.
 
-        An update may keep the address that it has. No client can hide a field that it sets from `managedFields`.
+        An update may keep the address that it has. No client can hide a field that it sets from `managedFields` of an
+        object; those of a template are the client's own.
         """
         spec = at(value, ("spec",))
         free = (
             f"{at(spec, ('clusterIP',))}.orValue('') in {texts(_FREE)}"
             f" && {at(spec, ('clusterIPs',))}.orValue([]).all(a, a in {texts(_FREE)})"
         )
+        if value != "object":
+            return f"({free})"
         managers = f"{at(value, ('metadata', 'managedFields'))}.orValue([])"
         named = " || ".join(
             f"{at('m', ('fieldsV1', 'f:spec', f'f:{field}'))}.hasValue()"
