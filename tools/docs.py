@@ -1,5 +1,5 @@
 """Generate schemas/ from the kinds, docs/cli.md from --help, docs/diagnostics.md from the codes, docs/proven.md, a
-list in docs/dialects.md, and the pictures of the README.
+list in docs/dialects/kaito.md, and the pictures of the README.
 
 `make docs` runs this; a test compares the committed files with its output.
 """

@@ -1,4 +1,4 @@
-"""What kaigen renders on purpose in another way than KAITO, and the list of it in docs/dialects.md."""
+"""What kaigen renders on purpose in another way than KAITO, and the list of it in docs/dialects/kaito.md."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 import yaml
 
 ROOT = Path(__file__).parent.parent
-PAGE = "docs/dialects.md"
+PAGE = "docs/dialects/kaito.md"
 _DATA = Path(__file__).parent / "kaito_differences.yaml"
 _BEGIN, _END = "<!-- kaito_differences.yaml: begin -->\n", "<!-- kaito_differences.yaml: end -->\n"
 
@@ -88,7 +88,7 @@ def _value(pattern: str) -> str:
 
 
 def page() -> str:
-    """Return docs/dialects.md with the current list."""
+    """Return docs/dialects/kaito.md with the current list."""
     text = (ROOT / PAGE).read_text(encoding="utf-8")
     before, rest = text.split(_BEGIN)
     _, after = rest.split(_END)
