@@ -199,6 +199,12 @@ def test_the_site_leads_to_every_page() -> None:
     assert len(listed) == len(set(listed))
 
 
+def test_the_list_of_documents_has_every_page() -> None:
+    listed = re.findall(r"\]\(([^)#]+\.md)[^)]*\)", (ROOT / "docs/index.md").read_text(encoding="utf-8"))
+    runtimes = [f"../runtimes/{path.parent.name}/README.md" for path in ROOT.glob("runtimes/*/README.md")]
+    assert set(pages_of_docs()) - {"index.md"} | set(runtimes) <= set(listed)
+
+
 def test_pages_are_found() -> None:
     assert {"README.md", "docs/architecture.md", "docs/cli.md"} <= set(PAGES)
 
