@@ -1,5 +1,5 @@
-"""Generate schemas/ from the kinds, docs/cli.md from --help, docs/diagnostics.md from the codes, docs/proven.md, a
-list in docs/dialects/kaito.md, and the pictures of the README.
+"""Generate schemas/ from the kinds, docs/cli.md from --help, docs/diagnostics.md from the codes, a list in
+docs/dialects/kaito.md, and the pictures of the README.
 
 `make docs` runs this; a test compares the committed files with its output.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from tools import kaito_differences, pictures, proven
+from tools import kaito_differences, pictures
 
 ROOT = Path(__file__).parent.parent
 
@@ -114,7 +114,6 @@ def generated_files() -> dict[str, str]:
         **schema_files(),
         "docs/cli.md": cli_page(),
         "docs/diagnostics.md": diagnostics_page(),
-        "docs/proven.md": proven.page(),
         kaito_differences.PAGE: kaito_differences.page(),
         **pictures.picture_files(),
     }

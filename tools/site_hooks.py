@@ -31,8 +31,8 @@ _SHOWN = {".md": "", ".yaml": "yaml", ".py": "python", ".txt": "text", ".json": 
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages of fields, and a page for each file of the repository that a page links to."""
-    for name, text in site_pages.field_pages().items():
+    """Add the pages that only the site has, and a page for each file of the repository that a page links to."""
+    for name, text in site_pages.pages().items():
         files.append(File.generated(config, name, content=text))
     for name, content in site_pages.pictures().items():
         files.append(File.generated(config, name, content=content))
@@ -66,7 +66,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         raise PluginError(
             f"{source}: Mermaid needs a script from a network; draw a picture in tools/pictures.py"
         )
-    return _outside_of_fences(markdown, lambda text: _LINK.sub(lambda found: _link(source, found), text))
+    return _outside_of_fences(markdown, lambda text: _linked(source, text))
 
 
 def on_post_build(config: MkDocsConfig) -> None:
@@ -91,6 +91,14 @@ def _outside_of_fences(markdown: str, change: site_pages.Change) -> str:
         parts += [change(markdown[start : fence.start()]), fence[0]]
         start = fence.end()
     return "".join([*parts, change(markdown[start:])])
+
+
+def _linked(source: str, text: str) -> str:
+    """Return text for the site: with links to its pages, also to those that only it has."""
+    text = _LINK.sub(lambda found: _link(source, found), text)
+    for name, page in site_pages.NAMES.items():
+        text = text.replace(name, f"[{name.strip('*')}]({_relative(source, f'docs/{page}')})")
+    return text
 
 
 def _link(source: str, found: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""Pages of the site that are made from kaigen itself: the fields of each kind, and the graph of the demo."""
+"""Pages of the site that are made from kaigen itself: the fields of each kind, what ran in tests, the demo's graph."""
 
 from __future__ import annotations
 
@@ -6,11 +6,22 @@ from collections.abc import Callable, Iterator
 from html import escape
 from typing import Any
 
+from tools import proven
+
 Change = Callable[[str], str]
 """Changes a text."""
 
 _DEEPEST = 12
 """Most levels of fields; a schema may contain itself."""
+
+
+NAMES = {"*What ran*": proven.PAGE}
+"""How pages that a code host shows, too, name a page that only the site has; the site makes it a link."""
+
+
+def pages() -> dict[str, str]:
+    """Return the pages that only the site has, by path."""
+    return {**field_pages(), proven.PAGE: proven.page()}
 
 
 def pictures() -> dict[str, str]:

@@ -91,6 +91,11 @@ def test_every_link_leads_to_a_page_and_an_anchor(site: Path, pages: dict[Path, 
     assert broken == []
 
 
+def test_a_page_that_only_the_site_has_is_linked_where_others_name_it(site: Path) -> None:
+    text = (site / "networks.html").read_text(encoding="utf-8")
+    assert '<a href="proven.html">What ran</a> in the site' in text
+
+
 def test_no_page_loads_a_file_from_a_network(site: Path, pages: dict[Path, Html]) -> None:
     loaded = {(path, link) for path, page in pages.items() for link in page.loaded if path.name != "404.html"}
     missing = [link for path, link in loaded if not (path.parent / unquote(urlsplit(link).path)).is_file()]

@@ -195,7 +195,7 @@ def pages_of_docs() -> list[str]:
 def test_the_site_leads_to_every_page() -> None:
     nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
     listed = re.findall(r": (\S+\.md)$", nav, re.MULTILINE)
-    assert {*pages_of_docs(), *site_pages.field_pages()} <= set(listed)
+    assert {*pages_of_docs(), *site_pages.pages()} <= set(listed)
     assert len(listed) == len(set(listed))
 
 

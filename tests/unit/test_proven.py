@@ -1,4 +1,4 @@
-"""docs/proven.md, and the check that the markers of cluster tests are true."""
+"""The page of what ran, and the check that the markers of cluster tests are true."""
 
 from __future__ import annotations
 
@@ -19,6 +19,16 @@ LABELS = {"app.kubernetes.io/managed-by": "kaigen"}
 
 def test_every_emitted_kind_has_a_test_or_a_reason() -> None:
     assert proven.problems(proven.rows(), proven.notes()) == []
+
+
+def test_the_page_has_a_line_for_each_kind_and_the_reason_of_each_that_never_ran() -> None:
+    rows, lines = proven.rows(), proven.page().splitlines()
+    table = {line.split(" | ")[0].strip("| "): line for line in lines if line.startswith("| ")}
+    assert [row.kind for row in rows if row.kind not in table] == []
+    for row in rows:
+        assert table[row.kind].endswith("| never |") == (not row.ran)
+        assert (f"- **{row.kind}**: {row.never}" in lines) == (not row.ran)
+        assert all(f"`{marker.test}`" in table[row.kind] for marker in row.ran)
 
 
 def row(**fields: object) -> proven.Row:
