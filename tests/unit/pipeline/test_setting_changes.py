@@ -80,7 +80,7 @@ DANGERS: dict[str, tuple[str, object]] = {
     "clusters": ("clusters/cloud/server", "https://10.9.9.9"),
     "store": ("secrets/externalSecrets/store/name", "other"),
     "kind of the store": ("secrets/externalSecrets/store/kind", "SecretStore"),
-    "keys of the store": ("secrets/externalSecrets/keyTemplate", "{name}"),
+    "keys of the store": ("secrets/externalSecrets/keyTemplate", "other/{namespace}/{name}"),
     "httpProxy": ("network/httpProxy", "http://evil.example.com:3128"),
     "httpsProxy": ("network/httpsProxy", "http://evil.example.com:3128"),
     "httpsProxy removed": ("network/httpsProxy", REMOVED),
