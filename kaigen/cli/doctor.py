@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 
 import click
 from msgspec import to_builtins
 
 from kaigen.cli.console import Console, table
+from kaigen.cli.live.address import address_options
 from kaigen.cli.options import environment_option, read_one_config
+from kaigen.cluster.connect import connect
 from kaigen.config.settings import Config
 from kaigen.doctor.examine import examine
 from kaigen.doctor.model import Check, Status
-from kaigen.kubectl.runner import Kubectl
 from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.result import Compilation
 from kaigen.pipeline.run import compile_specs
@@ -24,7 +26,7 @@ _COLORS: dict[Status, str] = {"ok": "green", "warning": "yellow", "failed": "red
 
 @click.command("doctor")
 @environment_option("the first")
-@click.option("--context", default="", metavar="NAME", help="Context of kubectl. Default: the current one.")
+@address_options
 @click.option(
     "--namespace",
     "-n",
@@ -34,20 +36,22 @@ _COLORS: dict[Status, str] = {"ok": "green", "warning": "yellow", "failed": "red
 )
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @click.pass_obj
-def command(console: Console, environment: str, context: str, namespace: str, output: str) -> None:
+def command(
+    console: Console, environment: str, context: str, kubeconfig: str, namespace: str, output: str
+) -> None:
     """Check whether a cluster is ready.
 
     Checks the API server, GPU nodes and their device plugin, runtime and storage classes, the user's rights, the
     reaper, and whether this machine reaches the Hub and the buckets. In a repository also everything that `kaigen
     requirements --check` checks for an environment. Each result that is not ok has a line with its fix.
 
-    Exits with 1 if a check failed, and with 3 if the cluster cannot be reached; warnings do not count. Asks the
-    cluster with kubectl; writes nothing, and reads no values of Secrets.
+    Exits with 1 if a check failed, and with 3 if the cluster cannot be reached; warnings do not count. Writes
+    nothing, and reads no values of Secrets. Needs `pip install 'kaigen[cluster]'`.
     """
     config = read_one_config(console, environment)
     compilation = None if missing_repository(config) else _compile(config)
     checks = []
-    for check in examine(Kubectl(context), config, compilation, namespace):
+    for check in examine(partial(connect, context, kubeconfig), config, compilation, namespace):
         checks.append(check)
         console.say(f"checked: {check.name}", level=1)
     if output == "json":

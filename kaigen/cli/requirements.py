@@ -7,14 +7,15 @@ from collections.abc import Sequence
 import click
 
 from kaigen.cli.console import Console, table
+from kaigen.cli.live.address import address_options
 from kaigen.cli.options import environment_option, read_configs, require_repository
+from kaigen.cluster.connect import connect
 from kaigen.config.settings import Config
 from kaigen.environments.combined import for_each
-from kaigen.kubectl.runner import Kubectl
 from kaigen.pipeline.app_names import check_names
 from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.run import compile_specs
-from kaigen.requirements.cluster import Cluster
+from kaigen.requirements.cluster import findings_of
 from kaigen.requirements.collect import collect
 from kaigen.requirements.listing import (
     Findings,
@@ -31,15 +32,19 @@ from kaigen.requirements.model import Requirements
 @click.argument("apps", nargs=-1, metavar="[APP]...")
 @environment_option("all")
 @click.option("--check", is_flag=True, help="Check a cluster; exit with 1 if it lacks something.")
-@click.option(
-    "--context", default="", metavar="NAME", help="Context of kubectl for --check. Default: the current one."
-)
+@address_options
 @click.option(
     "--output", "-o", type=click.Choice(["text", "json", "yaml"]), default="text", help="Output format."
 )
 @click.pass_obj
 def command(
-    console: Console, apps: tuple[str, ...], environment: str, check: bool, context: str, output: str
+    console: Console,
+    apps: tuple[str, ...],
+    environment: str,
+    check: bool,
+    context: str,
+    kubeconfig: str,
+    output: str,
 ) -> None:
     """List what a cluster must have.
 
@@ -47,18 +52,19 @@ def command(
     environment need and the repository does not create, each with the line that needs it, and the sum of what the
     apps request. With APP, `NAME` or `NAMESPACE/NAME`, lists what these apps need.
 
-    --check asks the cluster of a context with kubectl. It writes nothing, and reads no values of Secrets.
+    --check asks the cluster of a context. It writes nothing, and reads no values of Secrets. Needs `pip install
+    'kaigen[cluster]'`.
     """
-    if context and not check:
-        raise click.UsageError("--context requires --check")
+    if (context or kubeconfig) and not check:
+        raise click.UsageError(f"{'--context' if context else '--kubeconfig'} requires --check")
     configs = read_configs(environment)
     require_repository(configs[0])
     if check and len(configs) > 1:
         names = ", ".join(config.environment for config in configs)
         raise click.UsageError(f"--check needs one environment; select it with --env: {names}")
     found = for_each(configs, lambda config: _requirements(config, apps))
-    cluster = Cluster(Kubectl(context)) if check else None
-    findings = [cluster.findings(item) if cluster else None for item in found]
+    cluster = connect(context, kubeconfig) if check else None
+    findings = [findings_of(item, cluster) if cluster else None for item in found]
     if output == "text":
         for item, result in zip(found, findings, strict=True):
             _print(console, item, result, several=len(found) > 1)

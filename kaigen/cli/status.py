@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 import click
 
 from kaigen.cli.console import Console, table
+from kaigen.cli.live.address import address_options
 from kaigen.cli.options import environment_option, read_configs, require_repository
+from kaigen.cluster.connect import connect
 from kaigen.config.settings import Config
 from kaigen.environments.combined import for_each
-from kaigen.kubectl.runner import Kubectl
 from kaigen.pipeline.app_names import check_names
 from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.result import Compilation
@@ -31,7 +32,7 @@ from kaigen.status.model import AppStatus
 @click.option(
     "--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="End --watch after this time."
 )
-@click.option("--context", default="", metavar="NAME", help="Context of kubectl. Default: the current one.")
+@address_options
 @click.option(
     "--output", "-o", type=click.Choice(["text", "wide", "json"]), default="text", help="Output format."
 )
@@ -44,6 +45,7 @@ def command(
     interval: float,
     timeout: float | None,
     context: str,
+    kubeconfig: str,
     output: str,
 ) -> None:
     """Show the state of apps in a cluster.
@@ -52,8 +54,8 @@ def command(
     ready, its run, the state of its Application, Kustomization or HelmRelease, what its containers report, and why it
     is not ready. With APP, `NAME` or `NAMESPACE/NAME`, shows these apps.
 
-    Exits with 1 if an app is not ready or not synced. Asks the cluster with kubectl; writes nothing, and reads no
-    values of Secrets.
+    Exits with 1 if an app is not ready or not synced. Writes nothing, and reads no values of Secrets. Needs
+    `pip install 'kaigen[cluster]'`.
     """
     if timeout is not None and not watch:
         raise click.UsageError("--timeout requires --watch")
@@ -61,10 +63,10 @@ def command(
     require_repository(configs[0])
     compiled = for_each(configs, lambda config: (config, _compile(config)))
     check_names(apps, [(item.app.namespace, item.app.name) for _, found in compiled for item in found.apps])
-    kubectl = Kubectl(context)
+    cluster = connect(context, kubeconfig)
 
     def read() -> list[AppStatus]:
-        return [status for config, found in compiled for status in collect(found, config, kubectl, apps)]
+        return [status for config, found in compiled for status in collect(found, config, cluster, apps)]
 
     found = _watch(read, interval, timeout, lambda each: _print(console, each, output)) if watch else read()
     if not watch:

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from kaigen.cluster.errors import Forbidden
 from kaigen.doctor.model import Check
-from kaigen.kubectl.runner import Forbidden, Kubectl
 from kaigen.kubernetes.manifest import identity_of, mapping
 from kaigen.kubernetes.metadata_keys import EXPIRES
 from kaigen.requirements.cluster import Finding
 from kaigen.requirements.model import Requirement
 
 if TYPE_CHECKING:
+    from kaigen.cluster.client import Cluster
     from kaigen.pipeline.result import Compiled
 
 _REAPER = "app.kubernetes.io/name=kaigen-reaper"
+_REAPER_KINDS = ("apps/v1/Deployment", "batch/v1/CronJob")
 
 
 def check_requirements(findings: Mapping[Requirement, Finding]) -> Iterator[Check]:
@@ -65,24 +67,24 @@ def expiring(apps: Iterable[Compiled]) -> list[str]:
     ]
 
 
-def check_reaper(kubectl: Kubectl, namespaces: Iterable[str], users: list[str]) -> Check:
+def check_reaper(cluster: Cluster, namespaces: Iterable[str], users: list[str]) -> Check:
     """Return whether the reaper is in the cluster.
 
     Args:
-        kubectl: the cluster.
+        cluster: the cluster.
         namespaces: where it is looked for if the user may not read all namespaces.
         users: the apps that need it.
     """
     places = []
     readable = False
-    for where in (["--all-namespaces"], *([f"--namespace={name}"] for name in namespaces)):
+    for where in ("", *namespaces):
         try:
-            found = kubectl.items("deployments.apps,cronjobs.batch", f"--selector={_REAPER}", *where)
+            found = [item for kind in _REAPER_KINDS for item in cluster.objects(kind, where, _REAPER)]
         except Forbidden:
             continue
         readable = True
         places += [f"{identity.namespace}/{identity.name}" for identity in map(identity_of, found)]
-        if where[0] == "--all-namespaces":
+        if not where:
             break
     if places:
         return Check("reaper", "ok", ", ".join(places))

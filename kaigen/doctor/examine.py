@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from kaigen.doctor.apps import check_reaper, check_requirements, expiring
@@ -10,42 +10,42 @@ from kaigen.doctor.model import Check
 from kaigen.doctor.nodes import check_nodes, check_server, check_storage
 from kaigen.doctor.rights import check_rights
 from kaigen.doctor.servers import check_servers, servers_of
-from kaigen.kubectl.runner import Kubectl
-from kaigen.requirements.cluster import Cluster
+from kaigen.requirements.cluster import findings_of
 from kaigen.requirements.collect import collect
 
 if TYPE_CHECKING:
+    from kaigen.cluster.client import Cluster
     from kaigen.config.settings import Config
     from kaigen.pipeline.result import Compilation
 
 
 def examine(
-    kubectl: Kubectl, config: Config, compilation: Compilation | None, namespace: str
+    connect: Callable[[], Cluster], config: Config, compilation: Compilation | None, namespace: str
 ) -> Iterator[Check]:
     """Yield the checks of a cluster; only the first one if the cluster cannot be reached.
 
     Args:
-        kubectl: the cluster.
+        connect: returns the cluster.
         config: the settings of the environment.
         compilation: its apps; None outside a repository.
         namespace: where the rights of the user are checked; empty for the namespaces of the apps.
 
     Raises:
-        SystemFailure: kubectl fails.
+        SystemFailure: the cluster cannot be reached any more.
     """
-    server = check_server(kubectl)
+    server, cluster = check_server(connect)
     yield server
-    if server.status == "failed":
+    if cluster is None:
         return
-    yield from check_nodes(kubectl)
-    yield check_storage(kubectl)
+    yield from check_nodes(cluster)
+    yield check_storage(cluster)
     apps = compilation.apps if compilation is not None else ()
     namespaces = (
         [namespace] if namespace else sorted({item.app.namespace for item in apps}) or [config.namespace]
     )
     for each in namespaces:
-        yield from check_rights(kubectl, each)
-    yield check_reaper(kubectl, namespaces, expiring(apps))
+        yield from check_rights(cluster, each)
+    yield check_reaper(cluster, namespaces, expiring(apps))
     yield from check_servers(servers_of(apps, config) if compilation is not None else None)
     if compilation is not None:
-        yield from check_requirements(Cluster(kubectl).findings(collect(compilation, config)))
+        yield from check_requirements(findings_of(collect(compilation, config), cluster))

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
+from kaigen.cluster.errors import Forbidden
 from kaigen.diagnostics.errors import SystemFailure
 from kaigen.doctor.model import Check
-from kaigen.kubectl.runner import Forbidden, Kubectl
 from kaigen.kubernetes.gpu_nodes import gpu_model, gpus_of, has_gpu_label, is_device_plugin
 from kaigen.kubernetes.manifest import Object, identity_of, mapping, text
-from kaigen.kubernetes.storage_classes import is_default
+from kaigen.kubernetes.storage_classes import STORAGE_CLASS, is_default
+
+if TYPE_CHECKING:
+    from kaigen.cluster.client import Cluster
 
 _MOST_MODELS = 4
 """Most models of GPUs that are listed."""
@@ -22,24 +26,28 @@ _RUNTIME_FIX = (
 _PLUGIN_FIX = "install the NVIDIA device plugin or the GPU Operator"
 
 
-def check_server(kubectl: Kubectl) -> Check:
-    """Return whether the API server answers, and its version."""
-    fix = "check the context with `kubectl config get-contexts`, or name another one with --context"
+def check_server(connect: Callable[[], Cluster]) -> tuple[Check, Cluster | None]:
+    """Return whether the API server answers, and its version, and the cluster if it does.
+
+    Args:
+        connect: returns the cluster.
+    """
     try:
-        answer = kubectl.json("get", "--raw", "/version") or {}
+        cluster = connect()
+        answer = cluster.request("GET", "/version")
     except SystemFailure as error:
-        return Check("cluster", "failed", str(error), error.hint or fix)
-    return Check("cluster", "ok", f"Kubernetes {text(answer.get('gitVersion'))}")
+        return Check("cluster", "failed", str(error), error.hint), None
+    return Check("cluster", "ok", f"Kubernetes {text(answer.get('gitVersion'))}"), cluster
 
 
-def check_nodes(kubectl: Kubectl) -> Iterator[Check]:
+def check_nodes(cluster: Cluster) -> Iterator[Check]:
     """Yield the checks of GPUs, of the device plugin and of the runtime class.
 
     Args:
-        kubectl: the cluster.
+        cluster: the cluster.
     """
     try:
-        nodes = kubectl.items("nodes")
+        nodes = cluster.objects("v1/Node")
     except Forbidden:
         yield Check("GPU nodes", "warning", "not allowed to list nodes", "ask for `list` on nodes")
         return
@@ -52,8 +60,8 @@ def check_nodes(kubectl: Kubectl) -> Iterator[Check]:
             with_gpus.append(node)
     labelled = [node for node in nodes if has_gpu_label(node)]
     yield _gpus(nodes, with_gpus, gpus)
-    yield _plugin(kubectl, bool(with_gpus), labelled)
-    yield _runtime_class(kubectl, "nvidia.com/gpu" in gpus)
+    yield _plugin(cluster, bool(with_gpus), labelled)
+    yield _runtime_class(cluster, "nvidia.com/gpu" in gpus)
 
 
 def _gpus(nodes: list[Object], with_gpus: list[Object], gpus: Counter[str]) -> Check:
@@ -67,11 +75,11 @@ def _gpus(nodes: list[Object], with_gpus: list[Object], gpus: Counter[str]) -> C
     return Check("GPU nodes", "ok", f"{amounts} on {len(with_gpus)} of {len(nodes)} nodes{shown}")
 
 
-def _plugin(kubectl: Kubectl, has_gpus: bool, labelled: list[Object]) -> Check:
+def _plugin(cluster: Cluster, has_gpus: bool, labelled: list[Object]) -> Check:
     try:
         found = [
             f"{identity.namespace}/{identity.name}"
-            for item in kubectl.items("daemonsets.apps", "--all-namespaces")
+            for item in cluster.objects("apps/v1/DaemonSet")
             if is_device_plugin(item)
             for identity in (identity_of(item),)
         ]
@@ -90,9 +98,9 @@ def _plugin(kubectl: Kubectl, has_gpus: bool, labelled: list[Object]) -> Check:
     return Check("device plugin", "warning", "none found", _PLUGIN_FIX)
 
 
-def _runtime_class(kubectl: Kubectl, nvidia: bool) -> Check:
+def _runtime_class(cluster: Cluster, nvidia: bool) -> Check:
     try:
-        names = sorted(identity_of(item).name for item in kubectl.items("runtimeclasses.node.k8s.io"))
+        names = sorted(identity_of(item).name for item in cluster.objects("node.k8s.io/v1/RuntimeClass"))
     except Forbidden:
         fix = "ask for `list` on runtimeclasses.node.k8s.io"
         return Check("runtime class", "warning", "not allowed to list them", fix)
@@ -101,10 +109,10 @@ def _runtime_class(kubectl: Kubectl, nvidia: bool) -> Check:
     return Check("runtime class", "ok", ", ".join(names) or "none, and no NVIDIA GPU needs one")
 
 
-def check_storage(kubectl: Kubectl) -> Check:
+def check_storage(cluster: Cluster) -> Check:
     """Return which storage classes there are, and whether one is the default."""
     try:
-        classes = kubectl.items("storageclasses.storage.k8s.io")
+        classes = cluster.objects(STORAGE_CLASS)
     except Forbidden:
         fix = "ask for `list` on storageclasses.storage.k8s.io"
         return Check("storage class", "warning", "not allowed to list them", fix)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kaigen.diagnostics.errors import SystemFailure
 from kaigen.doctor.model import Check
-from kaigen.kubectl.runner import Kubectl
-from kaigen.kubernetes.manifest import Object, mapping
+from kaigen.kubernetes.manifest import mapping
+
+if TYPE_CHECKING:
+    from kaigen.cluster.client import Cluster
 
 
 class Right(NamedTuple):
@@ -47,19 +49,19 @@ WRITE = (
 """What commands ask for that start runs and copy files. A syncer deploys apps with rights of its own."""
 
 
-def check_rights(kubectl: Kubectl, namespace: str) -> list[Check]:
+def check_rights(cluster: Cluster, namespace: str) -> list[Check]:
     """Return whether the user may read runs and start runs in a namespace, by SelfSubjectAccessReviews.
 
     Args:
-        kubectl: the cluster.
+        cluster: the cluster.
         namespace: the namespace.
 
     Raises:
-        SystemFailure: kubectl is missing or cannot reach the cluster.
+        SystemFailure: the cluster cannot be reached.
     """
     rights = (*READ, *WRITE)
     try:
-        answers = kubectl.create([_review(right, namespace) for right in rights])
+        answers = [cluster.create(_review(right, namespace)) for right in rights]
     except SystemFailure as error:
         return [Check("rights", "warning", str(error), "allow `create` on selfsubjectaccessreviews")]
     allowed = {
@@ -81,7 +83,7 @@ def _result(name: str, rights: tuple[Right, ...], allowed: set[Right], namespace
     return Check(name, "warning", f"namespace {namespace}: not allowed to {'; '.join(missing)}", fix)
 
 
-def _review(right: Right, namespace: str) -> Object:
+def _review(right: Right, namespace: str) -> dict[str, Any]:
     name, _, subresource = right.resource.partition("/")
     attributes = {
         "namespace": namespace,

@@ -23,6 +23,16 @@ NeedKind = Literal[
     "resource",
 ]
 
+_TYPES: Mapping[NeedKind, str] = {
+    "CSIDriver": "CSIDriver.storage.k8s.io",
+    "DeviceClass": "DeviceClass.resource.k8s.io",
+    "GatewayClass": "GatewayClass.gateway.networking.k8s.io",
+    "IngressClass": "IngressClass.networking.k8s.io",
+    "PriorityClass": "PriorityClass.scheduling.k8s.io",
+    "RuntimeClass": "RuntimeClass.node.k8s.io",
+    "StorageClass": "StorageClass.storage.k8s.io",
+}
+
 DEFAULT_CLASS = "(default)"
 """Name of a class that an object leaves to the cluster."""
 
@@ -107,6 +117,11 @@ class ClusterNeed(NamedTuple):
     path: Path
     text: str
     supplier: str = ""
+
+    @property
+    def type(self) -> str:
+        """Kind and group of the object; empty for what is not an object."""
+        return _TYPES.get(self.kind, "")
 
 
 class NamedObject(NamedTuple):

@@ -24,10 +24,16 @@ def tracked_by(obj: Object) -> str:
 
 def ended(job: Object) -> tuple[datetime, bool] | None:
     """Return when a Job ended and whether it failed; None while it has not ended."""
-    for _, condition in entries(mapping(job.get("status")).get("conditions")):
-        if condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True":
-            moment = time_of(condition.get("lastTransitionTime"))
-            return (moment, condition["type"] == "Failed") if moment else None
+    condition = end_of(job)
+    moment = time_of(condition.get("lastTransitionTime")) if condition is not None else None
+    return (moment, condition["type"] == "Failed") if condition is not None and moment else None
+
+
+def end_of(run: Object) -> Object | None:
+    """Return the condition with which a Job or JobSet ended; None while it has not ended."""
+    for _, condition in entries(mapping(run.get("status")).get("conditions")):
+        if condition.get("type") in ("Complete", "Completed", "Failed") and condition.get("status") == "True":
+            return condition
     return None
 
 

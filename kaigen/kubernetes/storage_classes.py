@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from kaigen.kubernetes.manifest import Object, mapping
 
+STORAGE_CLASS = "storage.k8s.io/v1/StorageClass"
+
 _IS_DEFAULT = "storageclass.kubernetes.io/is-default-class"
 
 

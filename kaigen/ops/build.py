@@ -9,9 +9,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaigen.catalog.images import default_images
+from kaigen.cluster.client import Object
 from kaigen.config.settings import Config
 from kaigen.kubernetes.metadata_keys import EXPIRES, RUN, TTL
-from kaigen.ops.cluster import Object
 from kaigen.pipeline.run import compile_specs
 
 ARTIFACT = "kaigen.dev/artifact"

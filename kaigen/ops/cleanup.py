@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
+from kaigen.cluster.client import Cluster, Object
+from kaigen.cluster.pods import ENDED
 from kaigen.kubernetes.lifetimes import expiry, tracked_by
 from kaigen.kubernetes.metadata_keys import EXPIRES, RUN
-from kaigen.ops.cluster import Cluster, Object
 from kaigen.ops.helper import CLAIM, POD, claims_of
-from kaigen.ops.jobs import END, JOB
+from kaigen.ops.jobs import JOB
 
 
 class Decision(Struct, frozen=True):
@@ -42,7 +43,7 @@ def decisions(cluster: Cluster, namespace: str) -> Iterator[Decision]:
     used = {
         (pod["metadata"]["namespace"], claim)
         for pod in (cluster.objects(POD, namespace) if claims else ())
-        if (pod.get("status") or {}).get("phase") not in END
+        if (pod.get("status") or {}).get("phase") not in ENDED
         for claim in claims_of(pod)
     }
     now = cluster.clock or datetime.now(UTC)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from kaigen.cluster.client import Cluster, Object
+from kaigen.cluster.errors import ApiError
 from kaigen.config.settings import Config
 from kaigen.diagnostics.errors import CheckFailed
 from kaigen.ops.archive import Entry, entries_of
 from kaigen.ops.build import Objects, Run, run_objects
-from kaigen.ops.cluster import ApiError, Cluster, Object
 from kaigen.ops.helper import CLAIM, ensure_claim, existing_claim, interruptible, mounted, uninterrupted
 from kaigen.ops.jobs import JOB
 from kaigen.ops.transfer import upload

@@ -10,11 +10,13 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
+from kaigen.cluster.client import Cluster, Object
+from kaigen.cluster.errors import ApiError
+from kaigen.cluster.pods import ENDED, waiting
 from kaigen.config.settings import Config
 from kaigen.diagnostics.errors import CheckFailed, SystemFailure
 from kaigen.kubernetes.metadata_keys import RUN
 from kaigen.ops.build import Claim, helper_pod
-from kaigen.ops.cluster import ApiError, Cluster, Object
 from kaigen.ops.transfer import Mount
 
 CLAIM = "v1/PersistentVolumeClaim"
@@ -26,9 +28,6 @@ LONGEST_S = 6 * 3600
 
 _POLL_S = 0.5
 _SHARED = {"ReadWriteMany", "ReadOnlyMany"}
-_OVER = ("Succeeded", "Failed")
-HOPELESS = {"InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError"}
-"""Reasons for which a container that waits does not start by itself."""
 
 Say = Callable[[str], object]
 
@@ -155,7 +154,7 @@ def users_of(cluster: Cluster, namespace: str, claim: str) -> list[Object]:
     return [
         pod
         for pod in cluster.objects(POD, namespace)
-        if (pod.get("status") or {}).get("phase") not in _OVER and claim in claims_of(pod)
+        if (pod.get("status") or {}).get("phase") not in ENDED and claim in claims_of(pod)
     ]
 
 
@@ -190,31 +189,19 @@ def wait_running(cluster: Cluster, namespace: str, name: str, seconds: float = S
         phase = (pod.get("status") or {}).get("phase", "Pending")
         if phase == "Running":
             return
-        reason, message = waiting_reason(pod)
-        if phase in _OVER or reason in HOPELESS or time.monotonic() > until:
+        found = waiting(pod)
+        is_hopeless = found is not None and found.is_hopeless
+        if phase in ENDED or is_hopeless or time.monotonic() > until:
             hint = f"see what happens to it: kubectl describe pod {name} -n {namespace}"
-            why = ": ".join(filter(None, (reason, message))) or phase
+            why = found.line if found is not None else phase
             raise SystemFailure(f"pod {name} does not start: {why}", hint=hint)
         time.sleep(_POLL_S)
-
-
-def waiting_reason(pod: Object) -> tuple[str, str]:
-    """Return why a pod waits, as a word and a sentence; empty when it does not."""
-    status = pod.get("status") or {}
-    for entry in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
-        waiting = (entry.get("state") or {}).get("waiting") or {}
-        if waiting.get("reason") not in (None, "PodInitializing", "ContainerCreating"):
-            return waiting["reason"], waiting.get("message", "")
-    for condition in status.get("conditions") or []:
-        if condition["type"] == "PodScheduled" and condition["status"] == "False":
-            return condition.get("reason", ""), condition.get("message", "")
-    return "", ""
 
 
 def wait_end(cluster: Cluster, namespace: str, name: str) -> None:
     """Wait until a pod has ended or is deleted."""
     while True:
         pod = cluster.find(POD, name, namespace)
-        if pod is None or (pod.get("status") or {}).get("phase") in _OVER:
+        if pod is None or (pod.get("status") or {}).get("phase") in ENDED:
             return
         time.sleep(2)

@@ -8,11 +8,14 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from kaigen.cluster.client import Cluster, Object
+from kaigen.cluster.errors import ApiError
+from kaigen.cluster.pods import ENDED
+from kaigen.cluster.runs import RunState, run_state
 from kaigen.diagnostics.errors import CheckFailed
 from kaigen.kubernetes.lifetimes import ended, time_of
 from kaigen.ops.build import ARTIFACT, MODEL
-from kaigen.ops.cluster import ApiError, Cluster, Object
-from kaigen.ops.helper import POD, claims_of, waiting_reason
+from kaigen.ops.helper import POD, claims_of
 
 JOB = "batch/v1/Job"
 OURS = "app.kubernetes.io/managed-by=kaigen"
@@ -20,19 +23,6 @@ _APP = "app.kubernetes.io/name"
 _OF_JOB = "batch.kubernetes.io/job-name"
 _WATCH_S = 300
 _POLL_S = 1.0
-END = ("Succeeded", "Failed")
-
-
-class State(Struct, frozen=True):
-    """What a Job does.
-
-    Attributes:
-        phase: `Pending`, `Running`, `Suspended`, `Succeeded` or `Failed`.
-        message: why it waits or failed; may be empty.
-    """
-
-    phase: str
-    message: str = ""
 
 
 def find_job(cluster: Cluster, namespace: str, name: str, job: str) -> Object:
@@ -64,42 +54,6 @@ def pods_of(cluster: Cluster, job: Object) -> list[Object]:
     return sorted(found, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
 
 
-def state_of(job: Object, pods: Sequence[Object] = ()) -> State:
-    """Return what a Job does.
-
-    Args:
-        job: the Job.
-        pods: its pods, which say why it waits.
-    """
-    status = job.get("status") or {}
-    for condition in status.get("conditions") or []:
-        if condition["status"] == "True" and condition["type"] in ("Complete", "Failed"):
-            if condition["type"] == "Complete":
-                return State("Succeeded", "Job completed successfully")
-            return State("Failed", _failure(pods) or condition.get("message") or "Job failed")
-    if (job.get("spec") or {}).get("suspend"):
-        return State("Suspended", "the Job is suspended")
-    phases = {(pod.get("status") or {}).get("phase") for pod in pods}
-    if status.get("ready") or phases & {"Running", "Succeeded"}:
-        return State("Running")
-    for pod in pods:
-        reason, message = waiting_reason(pod)
-        if reason:
-            return State("Pending", f"{reason}: {message}" if message else reason)
-    return State("Pending", "the pod is starting" if pods else "waiting for a pod")
-
-
-def _failure(pods: Sequence[Object]) -> str:
-    """Return the end of what the newest failed container said."""
-    for pod in reversed(pods):
-        for entry in (pod.get("status") or {}).get("containerStatuses") or []:
-            state = (entry.get("state") or {}).get("terminated") or {}
-            if state.get("exitCode"):
-                said = str(state.get("message") or state.get("reason") or "").strip()[-500:]
-                return f"exit code {state['exitCode']}" + (f": {said}" if said else "")
-    return ""
-
-
 class JobRow(Struct, frozen=True):
     """A Job as a row of a table.
 
@@ -121,7 +75,7 @@ class JobRow(Struct, frozen=True):
     name: str
     namespace: str
     job: str
-    state: State
+    state: RunState
     gpu: str
     model: str
     image: str
@@ -142,7 +96,7 @@ def row_of(job: Object, pods: Sequence[Object] = ()) -> JobRow:
         name=(metadata.get("labels") or {}).get(_APP, metadata["name"]),
         namespace=metadata["namespace"],
         job=metadata["name"],
-        state=state_of(job, pods),
+        state=run_state(job, pods),
         gpu=_gpus(container),
         model=annotations.get(MODEL, ""),
         image=container.get("image", ""),
@@ -174,7 +128,7 @@ def _gpus(container: Mapping[str, object]) -> str:
     return next((str(value) for key, value in (limits or {}).items() if key.endswith("/gpu")), "0")
 
 
-def changes(cluster: Cluster, job: Object, seconds: float | None) -> Iterator[State]:
+def changes(cluster: Cluster, job: Object, seconds: float | None) -> Iterator[RunState]:
     """Yield each new state of a Job until it ends, is deleted, or the time is over.
 
     Args:
@@ -189,12 +143,12 @@ def changes(cluster: Cluster, job: Object, seconds: float | None) -> Iterator[St
     until = None if seconds is None else time.monotonic() + seconds
     last = None
     while True:
-        state = state_of(job, pods_of(cluster, job))
+        state = run_state(job, pods_of(cluster, job))
         if state != last:
             yield state
             last = state
         left = None if until is None else until - time.monotonic()
-        if state.phase in END or (left is not None and left <= 0):
+        if state.phase in ENDED or (left is not None and left <= 0):
             return
         _await_change(cluster, job, left)
         found = cluster.find(JOB, metadata["name"], metadata["namespace"])

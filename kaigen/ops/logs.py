@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 
+from kaigen.cluster.client import Cluster, Object
+from kaigen.cluster.errors import ApiError, StreamBroken
+from kaigen.cluster.pods import ENDED
 from kaigen.diagnostics.errors import CheckFailed, SystemFailure
 from kaigen.kubernetes.api_paths import api_path
 from kaigen.kubernetes.lifetimes import ended
-from kaigen.ops.cluster import ApiError, Cluster, Object, StreamBroken
 from kaigen.ops.helper import POD
-from kaigen.ops.jobs import END, JOB, pods_of
+from kaigen.ops.jobs import JOB, pods_of
 
 SILENCE_S = 60
 """Seconds without a line after which the connection is made again: the old one may be dead."""
@@ -160,7 +162,7 @@ def _second(stamp: bytes) -> datetime | None:
 def _has_ended(pod: Object, container: str) -> bool:
     """Return whether a container prints no more."""
     status = pod.get("status") or {}
-    if status.get("phase") in END:
+    if status.get("phase") in ENDED:
         return True
     if pod["spec"].get("restartPolicy") != "Never":
         return False

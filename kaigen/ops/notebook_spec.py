@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from kaigen.cluster.client import Object
 from kaigen.config.settings import Config
 from kaigen.diagnostics.errors import CheckFailed
 from kaigen.kinds.notebook import Notebook
-from kaigen.ops.cluster import Object
 from kaigen.pipeline.run import start_run
 
 

@@ -10,11 +10,13 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from kaigen.cluster.client import Cluster, Object
+from kaigen.cluster.errors import ApiError
+from kaigen.cluster.pods import waiting
 from kaigen.compile.notebook.pod import HOME, TOKEN_VOLUME
 from kaigen.diagnostics.errors import CheckFailed, SystemFailure
 from kaigen.kubernetes.lifetimes import time_of, tracked_by
-from kaigen.ops.cluster import ApiError, Cluster, Object
-from kaigen.ops.helper import CLAIM, HOPELESS, POD, waiting_reason
+from kaigen.ops.helper import CLAIM, POD
 
 STATEFUL_SET = "apps/v1/StatefulSet"
 SECRET = "v1/Secret"
@@ -197,14 +199,14 @@ def wait_ready(cluster: Cluster, notebook: Object, seconds: float, say: Say) -> 
         pod = cluster.find(POD, name, namespace)
         if pod is not None and _is_ready(pod) and _is_current(cluster, notebook):
             return
-        reason, message = waiting_reason(pod) if pod is not None else ("", "")
-        lines = [f"{reason}: {message}" if message else reason] if reason else []
+        found = waiting(pod) if pod is not None else None
+        lines = [found.line] if found is not None and found.line else []
         for line in [*lines, *_warnings(cluster, namespace, {name, notebook["metadata"]["name"]})]:
             if line not in said:
                 said.add(line)
                 say(line)
-        if reason in HOPELESS or time.monotonic() > until:
-            why = ": ".join(filter(None, (reason, message))) or "it is not ready in time"
+        if (found is not None and found.is_hopeless) or time.monotonic() > until:
+            why = (found.line if found is not None else "") or "it is not ready in time"
             hint = f"see what happens to it: kubectl describe pod {name} -n {namespace}"
             raise SystemFailure(f"Notebook {notebook['metadata']['name']} does not start: {why}", hint=hint)
         time.sleep(_POLL_S)

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from kaigen.cluster.client import Cluster, Object
+from kaigen.cluster.port_forward import PortForward
 from kaigen.compile.notebook.pod import PORT
-from kaigen.ops.cluster import Cluster, Object
 from kaigen.ops.contents import Contents
 from kaigen.ops.folder_sync import Direction, synchronize
 from kaigen.ops.local_folder import LocalFolder, Record
 from kaigen.ops.notebooks import pod_name, token_of, volume_of, wait_ready
-from kaigen.ops.port_forward import PortForward
 
 Say = Callable[[str], object]
 

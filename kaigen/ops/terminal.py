@@ -12,9 +12,9 @@ import tty
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from kaigen.cluster.client import Cluster
+from kaigen.cluster.execution import CommandStream
 from kaigen.diagnostics.errors import SystemFailure
-from kaigen.ops.cluster import Cluster
-from kaigen.ops.execution import CommandStream
 
 _CHUNK = 4096
 

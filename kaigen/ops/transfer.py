@@ -8,10 +8,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from kaigen.cluster.client import Cluster
+from kaigen.cluster.execution import CommandStream, run_command
 from kaigen.diagnostics.errors import SystemFailure
 from kaigen.ops.archive import Entry, Received, read_archive, write_archive
-from kaigen.ops.cluster import Cluster
-from kaigen.ops.execution import CommandStream, run_command
 from kaigen.system.progress import Progress
 
 _STDOUT, _STDERR = 1, 2

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
-from kaigen.kubectl.runner import Forbidden, Kubectl
+from kaigen.cluster.errors import Forbidden
 from kaigen.kubernetes.cluster_needs import DEFAULT_CLASS
 from kaigen.kubernetes.manifest import entries, mapping, text
 from kaigen.kubernetes.quantities import nano
 from kaigen.kubernetes.requests import readable
-from kaigen.kubernetes.storage_classes import is_default
+from kaigen.kubernetes.storage_classes import STORAGE_CLASS, is_default
 from kaigen.requirements.model import Requirement, Requirements, Total, Use
+
+if TYPE_CHECKING:
+    from kaigen.cluster.client import Cluster
 
 Status = Literal["found", "missing", "unknown"]
 
@@ -35,25 +38,27 @@ _FOUND = Finding("found")
 _MISSING = Finding("missing")
 
 
-class Cluster:
-    """A cluster. Nothing is written to it, and no value of a Secret is read."""
+def findings_of(found: Requirements, cluster: Cluster) -> dict[Requirement, Finding]:
+    """Return what a cluster has of each requirement, and which quotas are too small.
 
-    def __init__(self, kubectl: Kubectl) -> None:
-        self._kubectl = kubectl
+    Nothing is written to it, and no value of a Secret is read.
 
-    def findings(self, found: Requirements) -> dict[Requirement, Finding]:
-        """Return what the cluster has of each requirement, and which quotas are too small.
+    Raises:
+        SystemFailure: the cluster cannot be reached.
+    """
+    search = _Search(cluster)
+    result = {item: search.find(item) for item in found.items}
+    for total in found.totals:
+        for requirement, finding in search.quota(total):
+            result[requirement] = finding
+    return result
 
-        Raises:
-            SystemFailure: kubectl is missing, or cannot reach the cluster.
-        """
-        result = {item: self._find(item) for item in found.items}
-        for total in found.totals:
-            for requirement, finding in self._quota(total):
-                result[requirement] = finding
-        return result
 
-    def _find(self, item: Requirement) -> Finding:
+class _Search:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def find(self, item: Requirement) -> Finding:
         try:
             match item.kind:
                 case "API":
@@ -63,21 +68,21 @@ class Cluster:
                 case "resource":
                     return self._resource(item.name)
                 case "StorageClass" if item.name == DEFAULT_CLASS:
-                    return _FOUND if any(map(is_default, self._kubectl.items("storageclasses"))) else _MISSING
+                    return _FOUND if any(map(is_default, self._cluster.objects(STORAGE_CLASS))) else _MISSING
             return self._object(item)
         except Forbidden:
             return Finding("unknown", "not allowed to read it")
 
     def _api(self, name: str) -> Finding:
         version, _, kind = name.partition(" ")
-        answer = self._kubectl.json("get", "--raw", f"/apis/{version}")
+        answer = self._cluster.read(f"/apis/{version}")
         if answer is None:
             return _MISSING
         kinds = {text(resource.get("kind")) for _, resource in entries(answer.get("resources"))}
         return _FOUND if not kind or "/" not in version or kind in kinds else _MISSING
 
     def _version(self, target: str) -> Finding:
-        answer = self._kubectl.json("get", "--raw", "/version") or {}
+        answer = self._cluster.request("GET", "/version")
         own = f"{answer.get('major', '')}.{str(answer.get('minor', '')).rstrip('+')}"
         older = _numbers(own) < _numbers(target)
         return Finding("missing" if older else "found", f"version {own}")
@@ -93,15 +98,12 @@ class Cluster:
         return Finding("found", f"{readable(name, sum(amounts))} on {nodes} node{'' if nodes == 1 else 's'}")
 
     def _object(self, item: Requirement) -> Finding:
-        where = (f"--namespace={item.namespace}",) if item.namespace else ()
-        # A table, because that has no values of Secrets.
-        lines = self._kubectl.run("get", (item.type or item.kind).lower(), item.name, "--no-headers", *where)
-        return _FOUND if lines else _MISSING
+        return _FOUND if self._cluster.has(item.type or item.kind, item.namespace, item.name) else _MISSING
 
-    def _quota(self, total: Total) -> Iterator[tuple[Requirement, Finding]]:
+    def quota(self, total: Total) -> Iterator[tuple[Requirement, Finding]]:
         names = {total.resource, f"requests.{total.resource}"}
         try:
-            quotas = self._kubectl.items("resourcequotas", f"--namespace={total.namespace}")
+            quotas = self._cluster.objects("v1/ResourceQuota", total.namespace)
         except Forbidden:
             return
         for quota in quotas:
@@ -122,7 +124,7 @@ class Cluster:
 
     @cached_property
     def _nodes(self) -> list[dict[str, Any]]:
-        return self._kubectl.items("nodes")
+        return self._cluster.objects("v1/Node")
 
 
 def _numbers(version: str) -> tuple[int, ...]:

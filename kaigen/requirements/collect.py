@@ -136,8 +136,7 @@ class _Collector:
             namespace = text(mapping(body.get("metadata")).get("namespace")) or item.app.namespace
             for need in cluster_needs(body):
                 mark, _ = item.written_at(index, need.path, need.text)
-                type_ = next((row for row in KINDS if row.startswith(f"{need.kind}.")), "")
-                self.add(need.kind, need.name, Use(app, _place(mark)), "", type_, need.supplier)
+                self.add(need.kind, need.name, Use(app, _place(mark)), "", need.type, need.supplier)
             named = [
                 (each.type, each.namespace, each.name, each.path) for each in named_objects(body, namespace)
             ]
@@ -165,7 +164,7 @@ def _add_syncers(found: _Collector, compilation: Compilation, config: Config) ->
         if use is None or path.endswith("kustomization.yaml"):
             continue
         for need in cluster_needs(body):
-            found.add(need.kind, need.name, use, supplier=need.supplier)
+            found.add(need.kind, need.name, use, "", need.type, need.supplier)
     if has_argocd:
         assert gitops.argocd is not None
         found.add(_NAMESPACE, gitops.argocd.namespace, places[ARGOCD_FOLDER], "", _NAMESPACE)

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from kaigen.kubectl.runner import Forbidden, Kubectl
+from kaigen.cluster.errors import Forbidden
+from kaigen.cluster.states import State, live_state
 from kaigen.kubernetes.kind_table import kind_of
-from kaigen.kubernetes.live_state import State, live_state
 from kaigen.kubernetes.manifest import Identity, Object, group_of, identity_of, mapping, text
 from kaigen.kubernetes.schemas import is_cluster_type
 from kaigen.status.facts import object_facts, run_facts, waiting_reason
-from kaigen.status.live import Live, list_objects, read_live
+from kaigen.status.live import Live, read_live
 from kaigen.status.model import AppStatus, Run
 from kaigen.status.syncers import find_sync, read_syncers
 
 if TYPE_CHECKING:
+    from kaigen.cluster.client import Cluster
     from kaigen.config.settings import Config
     from kaigen.pipeline.result import Compilation, Compiled
 
@@ -25,18 +26,18 @@ _JOB_SET = "jobset.sigs.k8s.io/jobset-name"
 
 
 def collect(
-    compilation: Compilation, config: Config, kubectl: Kubectl, apps: Sequence[str] = ()
+    compilation: Compilation, config: Config, cluster: Cluster, apps: Sequence[str] = ()
 ) -> list[AppStatus]:
     """Return the state of the apps of an environment.
 
     Args:
         compilation: every app of the environment.
         config: its settings.
-        kubectl: the cluster.
+        cluster: the cluster.
         apps: only these apps, `NAME` or `NAMESPACE/NAME`; all when empty.
 
     Raises:
-        SystemFailure: kubectl is missing or cannot reach the cluster.
+        SystemFailure: the cluster cannot be reached.
     """
     chosen = [
         item
@@ -44,10 +45,10 @@ def collect(
         if not apps or {item.app.name, f"{item.app.namespace}/{item.app.name}"} & set(apps)
     ]
     wanted = {id(item): _objects(item) for item in chosen}
-    live = read_live(kubectl, {key: body for found in wanted.values() for key, body in found.items()})
+    live = read_live(cluster, {key: body for found in wanted.values() for key, body in found.items()})
     namespaces = sorted({item.app.namespace for item in chosen})
-    pods = {namespace: _pods(kubectl, namespace) for namespace in namespaces}
-    syncers = read_syncers(kubectl, config.gitops, namespaces)
+    pods = {namespace: _pods(cluster, namespace) for namespace in namespaces}
+    syncers = read_syncers(cluster, config.gitops, namespaces)
     result = []
     for item in chosen:
         own = wanted[id(item)]
@@ -81,9 +82,9 @@ def _objects(item: Compiled) -> dict[Identity, Object]:
     return found
 
 
-def _pods(kubectl: Kubectl, namespace: str) -> list[Object]:
+def _pods(cluster: Cluster, namespace: str) -> list[Object]:
     try:
-        return list_objects(kubectl, "Pod", namespace, f"--selector={_NAME}")
+        return cluster.objects("v1/Pod", namespace, _NAME)
     except Forbidden:
         return []
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kaigen.kubernetes.live_state import State
+from kaigen.cluster.states import State
 from kaigen.kubernetes.manifest import Identity
 from kaigen.status.model import AppStatus, Run, Sync
 

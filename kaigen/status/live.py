@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from kaigen.kubectl.runner import Forbidden, Kubectl
-from kaigen.kubernetes.live_state import MISSING, State, has_state, live_state
+from kaigen.cluster.errors import Forbidden
+from kaigen.cluster.states import MISSING, State, has_state, live_state
 from kaigen.kubernetes.manifest import Identity, Object, identity_of
 
+if TYPE_CHECKING:
+    from kaigen.cluster.client import Cluster
+
 _CALLS = 4
-"""Calls of kubectl at the same time."""
+"""Requests at the same time."""
 
 _NOT_ALLOWED = State("unknown", "not allowed to read it")
 
@@ -42,58 +46,30 @@ class Live(Struct, frozen=True):
         return State("ready") if identity in self.names else MISSING
 
 
-def read_live(kubectl: Kubectl, wanted: Mapping[Identity, Object]) -> Live:
+def read_live(cluster: Cluster, wanted: Mapping[Identity, Object]) -> Live:
     """Return what the cluster has of the kinds of objects, in their namespaces. Values of Secrets are not read.
 
     Args:
-        kubectl: the cluster.
+        cluster: the cluster.
         wanted: rendered objects by identity.
 
     Raises:
-        SystemFailure: kubectl is missing or cannot reach the cluster.
+        SystemFailure: the cluster cannot be reached.
     """
     stateful = {(each.type, each.namespace): has_state(body) for each, body in wanted.items()}
-    objects: dict[Identity, Object] = {}
-    names: set[Identity] = set()
-    forbidden: set[Place] = set()
 
-    def read(place: Place) -> Iterable[Object] | None:
+    def read(place: Place) -> Live:
         try:
             if stateful[place]:
-                return list_objects(kubectl, *place)
-            return [{"name": name} for name in _names(kubectl, *place)]
+                return Live({identity_of(item): item for item in cluster.objects_of_type(*place)})
+            return Live(names=frozenset(Identity(*place, name) for name in cluster.names_of_type(*place)))
         except Forbidden:
-            return None
+            return Live(forbidden=frozenset({place}))
 
     with ThreadPoolExecutor(_CALLS) as pool:
-        for place, found in zip(sorted(stateful), pool.map(read, sorted(stateful)), strict=True):
-            if found is None:
-                forbidden.add(place)
-            elif stateful[place]:
-                objects |= {identity_of(item): item for item in found}
-            else:
-                names |= {Identity(*place, str(item["name"])) for item in found}
-    return Live(objects, frozenset(names), frozenset(forbidden))
-
-
-def list_objects(kubectl: Kubectl, type_: str, namespace: str, *options: str) -> list[Object]:
-    """Return the objects of a type; none when the cluster does not have the type.
-
-    Args:
-        kubectl: the cluster.
-        type_: kind and group.
-        namespace: of the objects; empty for objects of the cluster.
-        options: of `kubectl get`.
-
-    Raises:
-        Forbidden: the user may not list them.
-        SystemFailure: kubectl is missing or cannot reach the cluster.
-    """
-    where = (f"--namespace={namespace}",) if namespace else ()
-    return kubectl.items(type_.lower(), *where, *options)
-
-
-def _names(kubectl: Kubectl, type_: str, namespace: str) -> list[str]:
-    where = (f"--namespace={namespace}",) if namespace else ()
-    out = kubectl.run("get", type_.lower(), "--output=name", *where)
-    return [line.partition("/")[2] for line in out.splitlines()]
+        found = list(pool.map(read, sorted(stateful)))
+    return Live(
+        {identity: body for each in found for identity, body in each.objects.items()},
+        frozenset().union(*(each.names for each in found)),
+        frozenset().union(*(each.forbidden for each in found)),
+    )

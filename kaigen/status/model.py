@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from kaigen.kubernetes.live_state import State, StateName
+from kaigen.cluster.states import State, StateName
 from kaigen.kubernetes.manifest import Identity
 
 SyncName = Literal["synced", "out of sync", "progressing", "failed", "suspended", "unknown"]

@@ -7,14 +7,17 @@ An object of a syncer lists what it applied: an Application in `status.resources
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from kaigen.cluster.errors import Forbidden
 from kaigen.config.gitops_settings import GitOpsSettings
-from kaigen.kubectl.runner import Forbidden, Kubectl
 from kaigen.kubernetes.manifest import Identity, Object, entries, identity_of, join_type, mapping, text
-from kaigen.status.live import list_objects
 from kaigen.status.model import Sync, SyncName
+
+if TYPE_CHECKING:
+    from kaigen.cluster.client import Cluster
 
 _APPLICATION = "Application.argoproj.io"
 _KUSTOMIZATION = "Kustomization.kustomize.toolkit.fluxcd.io"
@@ -33,16 +36,16 @@ class Syncer(Struct, frozen=True):
     applies: frozenset[Identity]
 
 
-def read_syncers(kubectl: Kubectl, gitops: GitOpsSettings | None, namespaces: Iterable[str]) -> list[Syncer]:
+def read_syncers(cluster: Cluster, gitops: GitOpsSettings | None, namespaces: Iterable[str]) -> list[Syncer]:
     """Return every object of the syncers that the repository configures. What the user may not read is left out.
 
     Args:
-        kubectl: the cluster.
+        cluster: the cluster.
         gitops: settings of the environment; None without syncers.
         namespaces: namespaces of apps, where tenants have theirs.
 
     Raises:
-        SystemFailure: kubectl is missing or cannot reach the cluster.
+        SystemFailure: the cluster cannot be reached.
     """
     places: list[tuple[str, str, Callable[[Object], Syncer]]] = []
     if gitops and gitops.argocd:
@@ -51,7 +54,7 @@ def read_syncers(kubectl: Kubectl, gitops: GitOpsSettings | None, namespaces: It
         for namespace in sorted({gitops.flux.namespace, *namespaces}):
             places.append((_KUSTOMIZATION, namespace, _of_flux))
             places.append((_RELEASE, namespace, _of_flux))
-    return [read(item) for type_, namespace, read in places for item in _readable(kubectl, type_, namespace)]
+    return [read(item) for type_, namespace, read in places for item in _readable(cluster, type_, namespace)]
 
 
 def find_sync(objects: Iterable[Identity], syncers: Iterable[Syncer]) -> Sync | None:
@@ -61,9 +64,9 @@ def find_sync(objects: Iterable[Identity], syncers: Iterable[Syncer]) -> Sync | 
     return best.sync if best and best.applies & own else None
 
 
-def _readable(kubectl: Kubectl, type_: str, namespace: str) -> list[Object]:
+def _readable(cluster: Cluster, type_: str, namespace: str) -> list[Object]:
     try:
-        return list_objects(kubectl, type_, namespace)
+        return cluster.objects_of_type(type_, namespace)
     except Forbidden:
         return []
 

@@ -1,10 +1,14 @@
-"""`kaigen job` on a control plane: what it lists, waits for and deletes."""
+"""`kaigen job` on a control plane: what it lists, waits for and deletes; and how the client lists."""
 
 from __future__ import annotations
 
 import json
 from functools import partial
 
+import pytest
+
+from kaigen.cluster.client import Cluster
+from kaigen.cluster.errors import Forbidden
 from tests.cluster.apps import CLAIM, JOB
 from tests.cluster.client import Object
 from tests.cluster.images import BASE
@@ -94,6 +98,33 @@ def test_volumes_are_cleaned_up_when_their_time_is_over(plane: Plane, namespace:
     assert objects(plane, namespace) == before
     assert "Summary: 1 PVC(s) deleted, 4 skipped" in job("cleanup", "-n", namespace)
     assert before - objects(plane, namespace) == {"PersistentVolumeClaim/artifacts-over"}
+
+
+def test_lists_are_complete_and_names_of_secrets_have_no_values(plane: Plane, namespace: str) -> None:
+    for number in range(501):
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"c{number}"}}
+        plane.client.create(body, namespace)
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"key": "value"}}
+    plane.client.create(secret, namespace)
+    cluster = Cluster(str(plane.kubeconfig))
+    found = cluster.objects_of_type("ConfigMap", namespace)
+    assert {item["metadata"]["name"] for item in found} == {
+        "kube-root-ca.crt",
+        *(f"c{n}" for n in range(501)),
+    }
+    assert {item["kind"] for item in found} == {"ConfigMap"}
+    assert cluster.names_of_type("Secret", namespace) == ["s"]
+    assert cluster.has("Secret", namespace, "s")
+    assert cluster.has("Namespace", "", namespace)
+    assert cluster.has("CSIDriver.storage.k8s.io", "", "sim.kaigen.dev")
+    assert not cluster.has("Secret", namespace, "t")
+    assert not cluster.has("Secret.example.com", namespace, "s")
+    account = plane.as_service_account(namespace, "default")
+    user = Cluster(str(plane.kubeconfig_of(account, "lists")))
+    with pytest.raises(Forbidden, match="secrets is forbidden"):
+        user.names_of_type("Secret", namespace)
+    with pytest.raises(Forbidden):
+        user.has("Secret", namespace, "s")
 
 
 def _user_pod(claim: str) -> Object:

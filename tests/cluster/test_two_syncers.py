@@ -309,15 +309,13 @@ def requirements(two: Two, team: Team, kubeconfig: Path | None = None) -> dict[s
 def kaigen(
     two: Two, team: Team, *arguments: str, kubeconfig: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run kaigen in the repository of an environment, with kubectl on the PATH."""
-    kubectl = two.plane.program("kubectl").parent
+    """Run kaigen in the repository of an environment."""
     return subprocess.run(
         [sys.executable, "-m", "kaigen", *arguments],
         cwd=team.folder,
         env={
             **os.environ,
             "KUBECONFIG": str(kubeconfig or two.plane.kubeconfig),
-            "PATH": f"{kubectl}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(Path(__file__).parents[2]),
         },
         capture_output=True,

@@ -37,7 +37,7 @@ LAYERS: tuple[str, ...] = (
     "kaigen.gitops",
     "kaigen.output",
     "kaigen.git",
-    "kaigen.kubectl",
+    "kaigen.cluster",
     "kaigen.diff",
     "kaigen.extend",
     "kaigen.secrets",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kaigen.ops.transfer import Mount
 
 with lazy_imports():
-    from kaigen.ops import execution as ops_execution
+    from kaigen.cluster import execution as cluster_execution
     from kaigen.ops import helper as ops_helper
     from kaigen.ops import terminal as ops_terminal
 
@@ -99,7 +99,7 @@ def _run(mount: Mount, words: list[str]) -> int:
             data = data[os.write(stream, data) :]
 
     sys.stdout.flush()
-    done = ops_execution.run_command(
+    done = cluster_execution.run_command(
         mount.cluster,
         mount.namespace,
         mount.pod,

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from kaigen.ops.transfer import Mount
 
 with lazy_imports():
+    from kaigen.cluster import execution as cluster_execution
     from kaigen.ops import archive as ops_archive
     from kaigen.ops import build as ops_build
-    from kaigen.ops import execution as ops_execution
     from kaigen.ops import helper as ops_helper
     from kaigen.ops import jobs as ops_jobs
     from kaigen.ops import transfer as ops_transfer
@@ -215,7 +215,7 @@ def _fetch_url(mount: Mount, url: str, path: str) -> int:
     ]
     printed = bytearray()
     try:
-        done = ops_execution.run_command(
+        done = cluster_execution.run_command(
             mount.cluster, mount.namespace, mount.pod, fetch, stdout=printed.extend
         )
         if done.exit_code:
@@ -225,7 +225,9 @@ def _fetch_url(mount: Mount, url: str, path: str) -> int:
             )
         size = bytearray()
         move = ["sh", "-c", _MOVE, "sh", f"{folder}/{name}", path, folder]
-        done = ops_execution.run_command(mount.cluster, mount.namespace, mount.pod, move, stdout=size.extend)
+        done = cluster_execution.run_command(
+            mount.cluster, mount.namespace, mount.pod, move, stdout=size.extend
+        )
         if done.exit_code:
             raise SystemFailure(f"{path}: {done.errors}")
         return int(size)

@@ -13,7 +13,7 @@ from kaigen.diagnostics.errors import CheckFailed, SystemFailure
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
-    from kaigen.ops.cluster import Object
+    from kaigen.cluster.client import Object
 
 with lazy_imports():
     from kaigen.kubernetes import lifetimes, metadata_keys

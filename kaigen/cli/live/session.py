@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kaigen.cli.console import Console, table
+from kaigen.cli.live.address import address_options
 from kaigen.cli.live.flavor import Flavor
 from kaigen.cli.options import read_config
 from kaigen.diagnostics.errors import CheckFailed
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
+    from kaigen.cluster.client import Cluster, Object
     from kaigen.config.settings import Config
     from kaigen.ops.build import Claim
-    from kaigen.ops.cluster import Cluster, Object
 
 with lazy_imports():
     import json
 
+    from kaigen.cluster import connect as cluster_connect
     from kaigen.ops import build as ops_build
-    from kaigen.ops import cluster as ops_cluster
-    from kaigen.ops import extra as ops_extra
     from kaigen.ops import helper as ops_helper
     from kaigen.ops import jobs as ops_jobs
     from kaigen.yaml import dump as yaml_dump
@@ -57,17 +57,17 @@ class Session:
         context: str = "",
         everywhere: bool = False,
     ) -> None:
-        ops_extra.require_extra()
+        cluster_connect.require_extra()
         self.console = console
         self.flavor = flavor
         self._given = namespace
         self._everywhere = everywhere or (flavor.lists_all and not namespace)
-        self._address = (kubeconfig, context)
+        self._address = (context, kubeconfig)
 
     @cached_property
     def cluster(self) -> Cluster:
         """The cluster."""
-        return ops_cluster.Cluster(*self._address)
+        return cluster_connect.connect(*self._address)
 
     @cached_property
     def config(self) -> Config:
@@ -132,15 +132,9 @@ class Session:
 
 def cluster_options(function: Function) -> Function:
     """`-n`, `--context` and `--kubeconfig`."""
-    for option in (
-        click.option("--kubeconfig", default="", metavar="FILE", help="Kubeconfig. Default: as kubectl."),
-        click.option("--context", default="", metavar="NAME", help="Context. Default: the current one."),
-        click.option(
-            "-n", "--namespace", default="", metavar="NAME", help="Namespace. Default: that of the context."
-        ),
-    ):
-        function = option(function)
-    return function
+    return click.option(
+        "-n", "--namespace", default="", metavar="NAME", help="Namespace. Default: that of the context."
+    )(address_options(function))
 
 
 def all_option(function: Function) -> Function:

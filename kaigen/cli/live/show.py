@@ -16,7 +16,7 @@ from kaigen.system.lazy_import import lazy_imports
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kaigen.ops.cluster import Object
+    from kaigen.cluster.client import Object
     from kaigen.ops.jobs import JobRow
 
 with lazy_imports():

@@ -17,7 +17,7 @@ from kaigen.diagnostics.errors import CheckFailed, SystemFailure
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
-    from kaigen.ops.cluster import Object
+    from kaigen.cluster.client import Object
     from kaigen.ops.open_notebook import FolderSync
 
 with lazy_imports():

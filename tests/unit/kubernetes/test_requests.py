@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from kaigen.kubernetes.cluster_needs import cluster_needs, named_objects
+from kaigen.kubernetes.cluster_needs import ClusterNeed, NeedKind, cluster_needs, named_objects
 from kaigen.kubernetes.requests import readable, requests_of, scaled_replicas
 
 POD = {
@@ -204,3 +204,9 @@ def test_device_classes_of_every_form_of_a_request_are_needed() -> None:
 )
 def test_what_the_cluster_has_anyway_is_no_need(obj: dict[str, Any], expected: set[str]) -> None:
     assert {need.name for need in cluster_needs(obj)} == expected
+
+
+@pytest.mark.parametrize("kind", get_args(NeedKind))
+def test_need_of_an_object_has_its_type(kind: NeedKind) -> None:
+    found = ClusterNeed(kind, "name", (), "name").type
+    assert found.partition(".")[0] == ("" if kind in ("API", "resource") else kind)

@@ -1,4 +1,4 @@
-"""What `create` makes of its options, and what the commands say without their packages."""
+"""What `create` makes of its options."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ import click
 import pytest
 
 from kaigen.cli.live.create import _classification
-from kaigen.cli.main import run
 from kaigen.config.block_settings import ObjectPatch
 from kaigen.config.settings import Config
-from kaigen.ops import extra
 from kaigen.ops.build import Claim, Run, run_objects
 
 
@@ -65,16 +63,6 @@ def test_weights_of_the_hub_are_pinned_by_commit_and_checksum() -> None:
 def test_a_network_without_pinned_weights_requires_the_users() -> None:
     with pytest.raises(click.UsageError, match="--weights is required for mobilenet_v3_small"):
         _classification(options(None, model="mobilenet_v3_small"))
-
-
-def test_without_the_extra_the_command_that_installs_it_is_printed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(extra, "find_spec", lambda name: None)
-    assert run(["job", "list"]) == 3
-    printed = capsys.readouterr()
-    assert printed.err == "error: working on a cluster needs more packages: pip install 'kaigen[cluster]'\n"
-    assert printed.out == ""
 
 
 def test_settings_for_the_apps_of_a_repository_do_not_apply_to_a_live_job() -> None:

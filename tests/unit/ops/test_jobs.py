@@ -10,10 +10,11 @@ import pytest
 
 from kaigen.cli.live.flavor import EGPU, KAIGEN
 from kaigen.cli.live.session import age, lifetime, size_text
+from kaigen.cluster.runs import RunState, run_state
 from kaigen.config.settings import Config
 from kaigen.kubernetes.lifetimes import expiry, tracked_by
 from kaigen.ops.build import Claim, Run, helper_pod, mounts_of, run_objects
-from kaigen.ops.jobs import State, artifact_of, state_of
+from kaigen.ops.jobs import artifact_of
 
 END = "2026-11-22T10:00:00Z"
 
@@ -39,21 +40,21 @@ FAILED_POD = {
 @pytest.mark.parametrize(
     ("found", "pods", "expected"),
     [
-        (job(), [], State("Pending", "waiting for a pod")),
+        (job(), [], RunState("Pending", "waiting for its pods")),
         (
             job(),
             [waiting("ImagePullBackOff", "no such image")],
-            State("Pending", "ImagePullBackOff: no such image"),
+            RunState("Pending", "ImagePullBackOff: no such image"),
         ),
-        (job(active=1, ready=1), [], State("Running")),
-        (job(active=1), [{"status": {"phase": "Succeeded"}}], State("Running")),
-        (job("Complete"), [], State("Succeeded", "Job completed successfully")),
-        (job("Failed"), [FAILED_POD], State("Failed", "exit code 7: no image")),
-        ({"spec": {"suspend": True}}, [], State("Suspended", "the Job is suspended")),
+        (job(active=1, ready=1), [], RunState("Running")),
+        (job(active=1), [{"status": {"phase": "Succeeded"}}], RunState("Running")),
+        (job("Complete"), [], RunState("Succeeded", "Job completed successfully")),
+        (job("Failed"), [FAILED_POD], RunState("Failed", "exit code 7: no image")),
+        ({"spec": {"suspend": True}}, [], RunState("Suspended", "the Job is suspended")),
     ],
 )
-def test_state_of_a_job(found: dict[str, Any], pods: list[dict[str, Any]], expected: State) -> None:
-    assert state_of(found, pods) == expected
+def test_state_of_a_job(found: dict[str, Any], pods: list[dict[str, Any]], expected: RunState) -> None:
+    assert run_state(found, pods) == expected
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from kaigen.cluster.client import Cluster
+from kaigen.cluster.errors import ApiError
 from kaigen.ops import logs as ops_logs
-from kaigen.ops.cluster import ApiError, Cluster
 from kaigen.ops.logs import logs
 from tests.unit.ops import log_server as log_server_module
 from tests.unit.ops.log_server import JOB, Connection, log_server

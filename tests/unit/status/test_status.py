@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kaigen.kubernetes.live_state import MISSING, READY, State
+from kaigen.cluster.states import MISSING, READY, State
 from kaigen.kubernetes.manifest import Identity
 from kaigen.status.facts import object_facts, run_facts, waiting_reason
 from kaigen.status.listing import described, status_rows

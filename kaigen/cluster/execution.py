@@ -15,9 +15,10 @@ from websocket import (
     WebSocketException,
 )
 
+from kaigen.cluster.client import Cluster
+from kaigen.cluster.errors import ApiError, unreachable
 from kaigen.diagnostics.errors import SystemFailure
 from kaigen.kubernetes.api_paths import api_path
-from kaigen.ops.cluster import ApiError, Cluster, unreachable
 
 CHUNK = 128 * 1024
 """Bytes of a message. Larger ones are not faster: a message is copied at each of its four stops."""
@@ -58,9 +59,9 @@ class CommandStream:
                 cluster.configuration, ws_client.get_websocket_url(url), headers
             )
         except WebSocketBadStatusException as error:
-            raise ApiError.of_handshake(error.status_code, error.resp_body) from None
+            raise ApiError.of_answer(error.status_code, error.resp_body) from None
         except (WebSocketException, OSError) as error:
-            raise unreachable(cluster, error) from None
+            raise unreachable(cluster.configuration.host, error) from None
         self._status: dict[str, Any] | None = None
 
     def __enter__(self) -> CommandStream:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from kaigen.cluster.runs import Phase, run_state
 from kaigen.kubernetes.kind_table import find_kind
 from kaigen.kubernetes.manifest import Object, entries, mapping, text
 from kaigen.kubernetes.object_kind import HealthConditions
@@ -84,20 +85,10 @@ def _by_conditions(health: HealthConditions, status: Mapping[str, Any]) -> State
 
 
 def _run(spec: Mapping[str, Any], status: Mapping[str, Any]) -> State:
-    del spec
-    for kind, value, message in _conditions(status):
-        if value != "True":
-            continue
-        if kind == "Complete":
-            return READY
-        if kind == "Failed":
-            return State("failed", message)
-        if kind == "Suspended":
-            return State("suspended", message)
-    active, ready = _count(status, "active"), _count(status, "ready")
-    if not active:
-        return State("progressing", "waiting for its pods")
-    return State("progressing", "running" if ready else "its pods are starting")
+    found = run_state({"spec": spec, "status": status})
+    if found.phase == "Succeeded":
+        return READY
+    return State(_OF_PHASE[found.phase], found.message or "running")
 
 
 def _rollout(spec: Mapping[str, Any], status: Mapping[str, Any]) -> State:
@@ -157,6 +148,12 @@ def _count(holder: Mapping[str, Any], name: str, default: int = 0) -> int:
     return value if isinstance(value, int) else default
 
 
+_OF_PHASE: Mapping[Phase, StateName] = {
+    "Pending": "progressing",
+    "Running": "progressing",
+    "Suspended": "suspended",
+    "Failed": "failed",
+}
 _ROUTE = HealthConditions(("Accepted",), broken=("Accepted", "ResolvedRefs"), at="parents")
 _HEALTH: Mapping[str, HealthConditions] = {
     # https://gateway-api.sigs.k8s.io/reference/spec/, 2026-11-01

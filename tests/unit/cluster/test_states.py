@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kaigen.kubernetes.live_state import has_state, live_state
+from kaigen.cluster.states import has_state, live_state
 
 Object = dict[str, Any]
 

@@ -16,9 +16,10 @@ from websocket import (
     WebSocketException,
 )
 
+from kaigen.cluster.client import Cluster
+from kaigen.cluster.errors import ApiError, unreachable
 from kaigen.diagnostics.errors import SystemFailure
 from kaigen.kubernetes.api_paths import api_path
-from kaigen.ops.cluster import ApiError, Cluster, unreachable
 
 _PROTOCOL = "v4.channel.k8s.io"
 _CHUNK = 64 * 1024
@@ -101,9 +102,9 @@ class PortForward:
         try:
             return ws_client.create_websocket(self._cluster.configuration, address, headers)
         except WebSocketBadStatusException as error:
-            raise ApiError.of_handshake(error.status_code, error.resp_body) from None
+            raise ApiError.of_answer(error.status_code, error.resp_body) from None
         except (WebSocketException, OSError) as error:
-            raise unreachable(self._cluster, error) from None
+            raise unreachable(self._cluster.configuration.host, error) from None
 
 
 def _relay(client: socket.socket, remote: WebSocket) -> str:
