@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kaigen.cluster import client
+from kaigen.cluster.client import Cluster
 from kaigen.cluster.errors import ApiError, Forbidden
 from kaigen.diagnostics.errors import SystemFailure
-from tests.unit.cluster.api_server import api_server
+from tests.unit.cluster.api_server import api_server, kubeconfig
 
 _LIST = "/api/v1/namespaces/ml/pods?limit=500"
 _GROUP: dict[str, Any] = {
@@ -137,3 +141,17 @@ def test_page_of_another_server_is_an_error(tmp_path: Path, body: Any) -> None:
         pytest.raises(SystemFailure, match="not of an API server"),
     ):
         cluster.request("GET", "/version")
+
+
+def test_server_that_does_not_answer_is_asked_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "TIMEOUT_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        path = tmp_path / "config"
+        path.write_text(json.dumps(kubeconfig(f"http://127.0.0.1:{server.getsockname()[1]}")))
+        with pytest.raises(SystemFailure, match=r"cannot reach the cluster at .* Read timed out"):
+            Cluster(str(path)).request("GET", "/version")
+        server.settimeout(0)
+        for _ in range(2):
+            server.accept()[0].close()
+        with pytest.raises(BlockingIOError):
+            server.accept()
