@@ -8,15 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from kubernetes.stream import ws_client
-from websocket import (
-    ABNF,
-    WebSocketBadStatusException,
-    WebSocketConnectionClosedException,
-    WebSocketException,
-)
+from websocket import ABNF, WebSocketConnectionClosedException
 
 from kaigen.cluster.client import Cluster
-from kaigen.cluster.errors import ApiError, unreachable
+from kaigen.cluster.websockets import has_input, open_websocket
 from kaigen.diagnostics.errors import SystemFailure
 from kaigen.kubernetes.api_paths import api_path
 
@@ -53,15 +48,7 @@ class CommandStream:
         # A terminal has one stream of output.
         flags = {"stdin": stdin, "stdout": True, "stderr": not tty, "tty": tty}
         query += [(name, str(value).lower()) for name, value in flags.items()]
-        url, headers = cluster.signed("GET", api_path("v1/Pod", namespace, pod, "exec"), query)
-        try:
-            self._socket = ws_client.create_websocket(
-                cluster.configuration, ws_client.get_websocket_url(url), headers
-            )
-        except WebSocketBadStatusException as error:
-            raise ApiError.of_answer(error.status_code, error.resp_body) from None
-        except (WebSocketException, OSError) as error:
-            raise unreachable(cluster.configuration.host, error) from None
+        self._socket = open_websocket(cluster, api_path("v1/Pod", namespace, pod, "exec"), query)
         self._status: dict[str, Any] | None = None
 
     def __enter__(self) -> CommandStream:
@@ -99,8 +86,7 @@ class CommandStream:
     def has_output(self) -> bool:
         """Return whether the command has sent something that was not read yet."""
         sock = self._socket.sock
-        pending = getattr(sock, "pending", None)
-        return bool(pending and pending()) or bool(select.select([sock], [], [], 0)[0])
+        return has_input(self._socket) or bool(select.select([sock], [], [], 0)[0])
 
     def read(self) -> tuple[int, bytes] | None:
         """Return the next output of the command with its channel; None when the command has ended."""

@@ -7,17 +7,10 @@ import socket
 import threading
 from contextlib import suppress
 
-from kubernetes.stream import ws_client
-from websocket import (
-    ABNF,
-    WebSocket,
-    WebSocketBadStatusException,
-    WebSocketConnectionClosedException,
-    WebSocketException,
-)
+from websocket import ABNF, WebSocket, WebSocketConnectionClosedException, WebSocketException
 
 from kaigen.cluster.client import Cluster
-from kaigen.cluster.errors import ApiError, unreachable
+from kaigen.cluster.websockets import has_input, open_websocket
 from kaigen.diagnostics.errors import SystemFailure
 from kaigen.kubernetes.api_paths import api_path
 
@@ -96,22 +89,14 @@ class PortForward:
             remote.shutdown()
 
     def _connect(self) -> WebSocket:
-        url, headers = self._cluster.signed("GET", self._path, [("ports", str(self._target))])
-        headers |= {"sec-websocket-protocol": _PROTOCOL}
-        address = ws_client.get_websocket_url(url)
-        try:
-            return ws_client.create_websocket(self._cluster.configuration, address, headers)
-        except WebSocketBadStatusException as error:
-            raise ApiError.of_answer(error.status_code, error.resp_body) from None
-        except (WebSocketException, OSError) as error:
-            raise unreachable(self._cluster.configuration.host, error) from None
+        return open_websocket(self._cluster, self._path, [("ports", str(self._target))], _PROTOCOL)
 
 
 def _relay(client: socket.socket, remote: WebSocket) -> str:
     """Copy bytes in both directions until one side ends; return the error of the kubelet, empty for none."""
     headers = {_DATA, _ERROR}  # The first message of each channel has the number of the port.
     while True:
-        ready = [remote.sock] if _has_decrypted(remote) else select.select([client, remote.sock], [], [])[0]
+        ready = [remote.sock] if has_input(remote) else select.select([client, remote.sock], [], [])[0]
         if client in ready:
             data = client.recv(_CHUNK)
             if not data:
@@ -134,9 +119,3 @@ def _relay(client: socket.socket, remote: WebSocket) -> str:
             return data.decode(errors="replace").strip()
         else:
             client.sendall(data)
-
-
-def _has_decrypted(remote: WebSocket) -> bool:
-    """Return whether TLS has data of a connection that its socket no longer has."""
-    pending = getattr(remote.sock, "pending", None)
-    return bool(pending and pending())
