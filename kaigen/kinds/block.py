@@ -83,6 +83,11 @@ def document_name(block: Block | type[Block], name: str) -> str:
     return block.__struct_encode_fields__[block.__struct_fields__.index(name)]
 
 
+def document_names(model: type[Block]) -> tuple[str, ...]:
+    """Return the names that the fields of a block have in documents."""
+    return model.__struct_encode_fields__
+
+
 def default_of(item: FieldInfo) -> Any:
     """Return the default of a field that has one."""
     return item.default_factory() if callable(item.default_factory) else item.default

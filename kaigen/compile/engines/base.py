@@ -14,6 +14,7 @@ from kaigen.compile.engines.drain import SETTLE_SECONDS, SHUTDOWN_SECONDS, wait_
 from kaigen.compile.engines.group import wait_for_leader
 from kaigen.compile.engines.launch import Launch, Member, Parallelism
 from kaigen.compile.expressions import Json, Tree
+from kaigen.compile.ignored_fields import is_understood
 from kaigen.compile.problems import Problems
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.serving import PulledModel
@@ -36,8 +37,9 @@ class Engine(ABC):
     Attributes:
         name: value of `engine` in a spec, and name of the row in `kaigen/catalog/engines.yaml`.
         facts: that row.
-        ignored_fields: hints by fields of `spec` that have no effect.
-        ignored_shape_fields: hints by fields of `spec.shape` that have no effect.
+        understood: the fields of `spec` that have an effect (see `kaigen.compile.ignored_fields`); others are reported.
+        hints: what to do in place of a field that has none, by field or block. Default: to use an engine that
+            understands it.
         managed_flags: fields of the spec by flags of the engine that kaigen sets from them.
         short_flags: long names of flags that have a short one.
         builds_pods: whether kaigen makes the pods, rather than the user.
@@ -52,8 +54,8 @@ class Engine(ABC):
     """
 
     name: ClassVar[str]
-    ignored_fields: ClassVar[Mapping[str, str]] = {}
-    ignored_shape_fields: ClassVar[Mapping[str, str]] = {}
+    understood: ClassVar[frozenset[str]]
+    hints: ClassVar[Mapping[str, str]] = {}
     managed_flags: ClassVar[Mapping[str, str]] = {}
     short_flags: ClassVar[Mapping[str, str]] = {}
     builds_pods: ClassVar[bool] = True
@@ -73,6 +75,10 @@ class Engine(ABC):
     def label(self) -> str:
         """The engine's name in messages."""
         return f"engine `{self.name}`"
+
+    def understands(self, field: str) -> bool:
+        """Return whether a field of `spec`, by its name in documents, has an effect."""
+        return is_understood(field, self.understood)
 
     def check(self, spec: TopologySpec, problems: Problems) -> None:  # noqa: B027 - most engines check nothing more
         """Report values that this engine cannot use. Fields without effect are reported from the attributes."""

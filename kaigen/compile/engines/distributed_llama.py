@@ -19,6 +19,7 @@ from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.drain import SETTLE_SECONDS, SHUTDOWN_SECONDS
 from kaigen.compile.engines.launch import Launch, Member
 from kaigen.compile.engines.probe_port import http_probe, probe_flags, probe_port
+from kaigen.compile.engines.understood import SERVER
 from kaigen.compile.expressions import Joined, Release, SpecPath, Tree
 from kaigen.compile.field_expressions import ListFlags
 from kaigen.compile.problems import Problems
@@ -84,21 +85,18 @@ class DistributedLlama(Engine):
     """The root of a ring with its proxy, and its workers."""
 
     name = "distributedLlama"
-    ignored_fields: ClassVar[Mapping[str, str]] = {
+    understood = SERVER | {"engineVersion", "quantization", "shape.groups", "model.volume.files"}
+    hints: ClassVar[Mapping[str, str]] = {
         "preset": "set `model` to a Model with `convert`",
-        "token_secret": "set it in the Model",
-        "adapters": "use `engine: vllm`, which supports it",
-        "trust_remote_code": "leave it out",
+        "tokenSecret": "set it in the Model",
+        "trustRemoteCode": "leave it out",
         "concurrency": "leave it out: a ring answers one request at a time; set `shape.replicas` for more",
         "command": "use `engineArgs` for further flags",
         "args": "use `engineArgs` for further flags",
         "storage": "leave it out: the root reads the Model, and workers get their share from the root",
         "transfer": "set it in the Model",
+        "shape": "set `shape.nodes`: a ring splits each layer over all nodes",
     }
-    ignored_shape_fields: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("tensor_parallel", "pipeline_parallel", "data_parallel", "executor"),
-        "set `shape.nodes`: a ring splits each layer over all nodes",
-    )
     managed_flags: ClassVar[Mapping[str, str]] = {
         "buffer-float-type": "quantization",
         "host": "engineVersion",

@@ -3,54 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from kaigen.catalog.engines import EngineFacts
 from kaigen.compile.engines.base import Engine
-from kaigen.compile.engines.container import PARALLEL_FIELDS, SERVER_FIELDS
 from kaigen.compile.engines.launch import Launch, Parallelism
+from kaigen.compile.engines.understood import AROUND_PODS
 from kaigen.compile.expressions import Tree
-from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.pod_template import check_pod_template
 from kaigen.compile.problems import Problems
-from kaigen.kinds.block import document_name, set_fields
+from kaigen.kinds.block import set_fields
 from kaigen.kinds.blocks import Image
-from kaigen.kinds.pod import PodFields
 from kaigen.kinds.topology import TopologySpec
 from kaigen.sizing.result import Plan
-
-_FIELDS = (
-    *SERVER_FIELDS,
-    "model",
-    "preset",
-    "engine",
-    "image",
-    "build",
-    "command",
-    "args",
-    "quantization",
-    "adapters",
-    "token_secret",
-    "auth",
-    "env",
-    "params",
-    "params_file",
-    "resources",
-    "provisioning",
-    "storage",
-    "probes",
-    "drain",
-    "transfer",
-    *PodFields.__struct_fields__,
-)
 
 
 class PodTemplate(Engine):
     """Pods that the user describes completely; kaigen adds labels and everything around the pods."""
 
     name = "template"
-    ignored_fields = dict.fromkeys(_FIELDS, "set it in the template")
-    ignored_shape_fields = dict.fromkeys(("nodes", *PARALLEL_FIELDS), "leave it out")
+    understood = AROUND_PODS | {"template"}
+    hints: ClassVar[Mapping[str, str]] = {"": "set it in the template", "shape": "leave it out"}
     builds_pods = False
     requires_image = False
     requires_model = False
@@ -64,17 +37,9 @@ class PodTemplate(Engine):
         return "a pod template"
 
     def check(self, spec: TopologySpec, problems: Problems) -> None:
-        """Report a template of the wrong shape, and scheduling and security that it must set itself."""
+        """Report a template of the wrong shape."""
         assert spec.template is not None
         check_pod_template(spec.template, problems)
-        for key, block, allowed in (
-            ("placement", spec.placement, "queue"),
-            ("security", spec.security, "pod_security"),
-        ):
-            for field in sorted(set_fields(block) - {allowed}):
-                name = document_name(block, field)
-                where, hint = f"on {self.label}", "set it in the template"
-                report_ignored_field(problems, name, ("spec", key, name), where, hint)
 
     def port(self, spec: TopologySpec, problems: Problems) -> int:
         """Return the port of the spec, else the first port of a container."""

@@ -17,10 +17,10 @@ from kaigen.compile.engines.arguments import (
     with_engine_args,
 )
 from kaigen.compile.engines.base import Engine, HubAccess
-from kaigen.compile.engines.container import ONLY_VLLM, PARALLEL_FIELDS
 from kaigen.compile.engines.huggingface import MODEL_SERVER_HINTS, hub_environment
 from kaigen.compile.engines.launch import Launch
 from kaigen.compile.engines.probe_port import probe_flags, probe_port
+from kaigen.compile.engines.understood import HUB_SERVER
 from kaigen.compile.expressions import Tree
 from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.problems import Problems
@@ -33,11 +33,8 @@ class Transformers(Engine):
     """kaigen's own server, which uses one GPU or none."""
 
     name = "transformers"
-    ignored_fields: ClassVar[Mapping[str, str]] = {
-        **MODEL_SERVER_HINTS,
-        **dict.fromkeys(("quantization", "engine_version"), ONLY_VLLM),
-    }
-    ignored_shape_fields = dict.fromkeys(PARALLEL_FIELDS, ONLY_VLLM)
+    understood = HUB_SERVER | {"adapters.strength"}
+    hints = MODEL_SERVER_HINTS
     managed_flags: ClassVar[Mapping[str, str]] = {**MANAGED_FLAGS, "probe-port": "port"}
     reads_presets = True
     hub_access = HubAccess.DOWNLOADER

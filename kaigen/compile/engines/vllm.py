@@ -15,11 +15,11 @@ from kaigen.compile.engines.drain import CONNECTIONS_CLASS, KEEP_ALIVE_SECONDS, 
 from kaigen.compile.engines.group import in_group
 from kaigen.compile.engines.huggingface import MODEL_SERVER_HINTS, hub_environment
 from kaigen.compile.engines.launch import Launch, Member, Parallelism
+from kaigen.compile.engines.understood import HUB_SERVER
 from kaigen.compile.engines.vllm_flags import check_flags, list_flags
 from kaigen.compile.engines.vllm_parallelism import vllm_parallelism, vllm_version
 from kaigen.compile.expressions import Expr, Joined, Json, Tree
 from kaigen.compile.field_expressions import flags
-from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.problems import Problems
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.serving import PulledModel
@@ -63,7 +63,14 @@ class Vllm(Engine):
     """vLLM's OpenAI-compatible server."""
 
     name = "vllm"
-    ignored_fields = MODEL_SERVER_HINTS
+    understood = HUB_SERVER | {
+        *("engineVersion", "quantization", "shape.executor", "shape.groups"),
+        *("shape.tensorParallel", "shape.pipelineParallel", "shape.dataParallel"),
+    }
+    hints: ClassVar[Mapping[str, str]] = {
+        **MODEL_SERVER_HINTS,
+        "adapters.strength": "leave it out: a request chooses the adapter by its name",
+    }
     managed_flags = MANAGED_FLAGS
     short_flags: ClassVar[Mapping[str, str]] = {
         "-tp": "tensor-parallel-size",
@@ -75,14 +82,6 @@ class Vllm(Engine):
     default_gpus = 1
     rendezvous_port = 29500
     cpu_resources = (4, 16)
-
-    def check(self, spec: TopologySpec, problems: Problems) -> None:
-        """Report strengths of adapters, which are served next to the model and not added to it."""
-        for index, adapter in enumerate(spec.adapters):
-            if adapter.strength is not None:
-                path = ("spec", "adapters", index, "strength")
-                hint = "leave it out: a request chooses the adapter by its name"
-                report_ignored_field(problems, "strength", path, f"on {self.label}", hint)
 
     def preset_flags(self, preset: Preset, *, own_image: bool) -> Mapping[str, Json]:
         """Return parsers, formats and further flags of a preset."""

@@ -18,31 +18,11 @@ from kaigen.compile.job.nodes import node_variables
 from kaigen.compile.job.pod import SHARDS, container_mounts, own_pod, params_of
 from kaigen.compile.job.resolution import JobResolution, Workload
 from kaigen.compile.job.tune import check_tune
+from kaigen.compile.job.understood import check_fields
 from kaigen.compile.job.upload import check_upload
 from kaigen.compile.pod_template import check_pod_template
 from kaigen.compile.problems import Problems
-from kaigen.kinds.block import document_name, set_fields
-from kaigen.kinds.job import JobSpec
-from kaigen.kinds.pod import PodFields
-
-_CONTAINER_FIELDS = (
-    "command",
-    "args",
-    "env",
-    "params",
-    "params_file",
-    "model",
-    "inputs",
-    "output",
-    "resources",
-    "nodes",
-    "shards",
-    "parallelism",
-    "groups",
-    "classify",
-    *PodFields.__struct_fields__,
-)
-"""Fields about the container and its data, which a pod template sets itself."""
+from kaigen.kinds.block import set_fields
 
 
 def check_job(resolution: JobResolution, problems: Problems) -> None:
@@ -60,8 +40,8 @@ def check_job(resolution: JobResolution, problems: Problems) -> None:
     if output:
         check_access_modes(output, resolution.context, ("spec", "output", "volume"), problems)
     _check_lifetimes(resolution, problems)
+    check_fields(spec, problems)
     if spec.template is not None:
-        _check_template_fields(spec, problems)
         check_pod_template(spec.template, problems)
         return
     if spec.groups is not None and spec.nodes == 1:
@@ -124,21 +104,6 @@ def _check_shards(resolution: JobResolution, problems: Problems) -> None:
     if spec.shards > 1 and SHARDS in spec.env:
         message = f"`{SHARDS}` is set by kaigen for a Job with shards"
         problems.error("KG0313", message, ("spec", "env", SHARDS), "leave it out")
-
-
-def _check_template_fields(spec: JobSpec, problems: Problems) -> None:
-    """Report fields that a pod template ignores."""
-    given: list[SpecPath] = [
-        (document_name(spec, name),) for name in _CONTAINER_FIELDS if name in set_fields(spec)
-    ]
-    for name, block, used in (
-        ("placement", spec.placement, "queue"),
-        ("security", spec.security, "pod_security"),
-    ):
-        given += [(name, document_name(block, field)) for field in set_fields(block) - {used}]
-    for path in given:
-        where, hint = "on a pod template", "set it in the template"
-        report_ignored_field(problems, str(path[-1]), ("spec", *path), where, hint)
 
 
 def _mount_origin(volumes: tuple[Tree, Tree]) -> SpecPath:

@@ -108,17 +108,10 @@ def _result_path(settings: Classify, output: OutputVolume | None) -> str:
 
 
 def check_classify(spec: JobSpec, problems: Problems) -> None:
-    """Report fields that have no effect next to the workload, or without it."""
+    """Report values that the program cannot use."""
     settings = classify_settings(spec)
     if settings is None:
-        if spec.classify is not None:
-            where, hint = "without `workload: classify`", "set `workload: classify` in place of the image"
-            report_ignored_field(problems, "classify", _AT, where, hint)
         return
-    for name in ("command", "args"):
-        if name in set_fields(spec):
-            where, hint = "on `workload: classify`", "use the fields of `classify`, or an image of your own"
-            report_ignored_field(problems, name, ("spec", name), where, hint)
     shards = "use `shards` for more GPUs"
     if spec.nodes > 1:
         report_ignored_field(problems, "nodes", ("spec", "nodes"), "on `workload: classify`", shards)

@@ -28,7 +28,6 @@ _AT: SpecPath = ("spec", "tune")
 _ADAPTER_DEFAULTS = {"rank": 16, "alpha": 32.0, "dropout": 0.0}
 _ADAPTER_FIELDS = (*_ADAPTER_DEFAULTS, "target_modules", "merge")
 _LEARNING_RATES = {"lora": 2e-4, "qlora": 2e-4, "full": 1e-5}
-_REPLACED = ("command", "args", "params", "params_file")
 _NOT_SETTINGS = ("image", "dataset", "output")
 
 
@@ -128,7 +127,7 @@ def tune_memory(spec: JobSpec, namespace: str, context: Context) -> str | None:
 
 
 def check_tune(spec: JobSpec, namespace: str, context: Context, problems: Problems) -> None:
-    """Report fields without effect next to `tune`, and GPUs that cannot train the model.
+    """Report settings of `tune` that contradict each other, and GPUs that cannot train the model.
 
     Args:
         spec: the spec.
@@ -139,10 +138,6 @@ def check_tune(spec: JobSpec, namespace: str, context: Context, problems: Proble
     tune = spec.tune
     if tune is None:
         return
-    for name in (name for name in _REPLACED if name in set_fields(spec)):
-        field = document_name(spec, name)
-        where, hint = "next to `tune`", "use the fields of `tune`, or an image of your own"
-        report_ignored_field(problems, field, ("spec", field), where, hint)
     if spec.shards > 1:
         hint = "use `nodes` or several GPUs"
         report_ignored_field(problems, "shards", ("spec", "shards"), "next to `tune`", hint)

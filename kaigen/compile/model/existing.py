@@ -5,13 +5,12 @@ from __future__ import annotations
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
-from kaigen.compile.ignored_fields import report_ignored_field
+from kaigen.compile.ignored_fields import ignored_fields, report_ignored_field
 from kaigen.compile.problems import Problems
-from kaigen.kinds.block import document_name, set_fields
 from kaigen.kinds.model import DownloadSpec
 from kaigen.kinds.serving import ExistingVolume
 
-_USED = frozenset({"source", "facts"})
+_UNDERSTOOD = frozenset({"source", "facts"})
 """Fields that such a Model uses; all others are about a download."""
 
 
@@ -36,8 +35,6 @@ def record(frame: Frame, volume: ExistingVolume) -> Object:
 
 def check_existing(spec: DownloadSpec, problems: Problems) -> None:
     """Report fields of a Model in an existing volume that would have no effect."""
-    for name in spec.__struct_fields__:
-        if name in set_fields(spec) - _USED:
-            shown = document_name(spec, name)
-            where = "on weights that are in a volume already: nothing is downloaded"
-            report_ignored_field(problems, shown, ("spec", shown), where, "leave it out")
+    where = "on weights that are in a volume already: nothing is downloaded"
+    for name, path in ignored_fields(spec, _UNDERSTOOD):
+        report_ignored_field(problems, name, path, where, "leave it out")

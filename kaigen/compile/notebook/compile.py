@@ -123,6 +123,5 @@ compile_notebook = KindCompiler(
         "storage",
         "serviceAccount",
         "service",
-        "podSpec",
     ),
 )

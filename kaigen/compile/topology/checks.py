@@ -12,18 +12,25 @@ from kaigen.compile.builders.pod_option_checks import check_pod_options
 from kaigen.compile.builders.pods import check_capabilities
 from kaigen.compile.builders.storage import check_room
 from kaigen.compile.engines.base import Engine
+from kaigen.compile.engines.registry import hint_of
 from kaigen.compile.expressions import SpecPath
-from kaigen.compile.ignored_fields import report_ignored_field
+from kaigen.compile.ignored_fields import ignored_fields, report_ignored_field
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.pod import engine_mounts, members, own_pod, params_of, required_environment
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
 from kaigen.compile.topology.resources import pulled_model
 from kaigen.compile.topology.surprises import warn_of_surprises
 from kaigen.kinds.block import document_name, set_fields
-from kaigen.kinds.serving import ServedModel
 from kaigen.kinds.topology import TopologySpec
 
 _SPEC: SpecPath = ("spec",)
+_DEGREES = {
+    "shape.nodes": "nodes",
+    "shape.tensorParallel": "tensor_parallel",
+    "shape.pipelineParallel": "pipeline_parallel",
+    "shape.dataParallel": "data_parallel",
+}
+"""Fields that may be 1 on every engine: it is what an engine without the field does."""
 
 
 def check_topology(resolution: TopologyResolution, problems: Problems) -> None:
@@ -60,26 +67,10 @@ def check_topology(resolution: TopologyResolution, problems: Problems) -> None:
 
 
 def _check_fields(spec: TopologySpec, engine: Engine, problems: Problems) -> None:
-    """Report every field that the engine ignores."""
-    where = f"on {engine.label}"
-    for field, hint in engine.ignored_fields.items():
-        if field in set_fields(spec):
-            name = document_name(spec, field)
-            report_ignored_field(problems, name, (*_SPEC, name), where, hint)
-    model = spec.model
-    if (
-        isinstance(model, ServedModel)
-        and model.facts is not None
-        and not (engine.reads_presets or engine.is_ring)
-    ):
-        hint = "leave it out: kaigen has no memory model of the container"
-        report_ignored_field(problems, "facts", (*_SPEC, "model", "facts"), where, hint)
-    if isinstance(model, ServedModel) and model.volume and model.volume.files and not engine.is_ring:
-        report_ignored_field(problems, "files", (*_SPEC, "model", "volume", "files"), where, "leave it out")
-    for field, hint in engine.ignored_shape_fields.items():
-        if field in set_fields(spec.shape) and getattr(spec.shape, field) != 1:
-            name = document_name(spec.shape, field)
-            report_ignored_field(problems, name, (*_SPEC, "shape", name), where, hint)
+    """Report every field that the engine does not understand."""
+    for field, path in ignored_fields(spec, engine.understood):
+        if not (field in _DEGREES and getattr(spec.shape, _DEGREES[field]) == 1):
+            report_ignored_field(problems, str(path[-1]), path, f"on {engine.label}", hint_of(engine, field))
 
 
 def _check_service(spec: TopologySpec, engine: Engine, problems: Problems) -> None:
@@ -92,7 +83,7 @@ def _check_service(spec: TopologySpec, engine: Engine, problems: Problems) -> No
                 hint = "set `type: LoadBalancer`"
                 report_ignored_field(problems, name, (*_SPEC, "service", name), where, hint)
     elif spec.auth is None and not service.load_balancer_source_ranges:
-        ask = "" if "auth" in engine.ignored_fields else "require a key with `auth`, or "
+        ask = "require a key with `auth`, or " if engine.understands("auth") else ""
         problems.warning(
             "KG0352",
             "everyone who can connect to the load balancer can use the model",
@@ -127,7 +118,7 @@ def _check_route(spec: TopologySpec, problems: Problems) -> None:
 def _check_guard(spec: TopologySpec, engine: Engine, problems: Problems) -> None:
     """Warn of ways around the API key: paths that the engine does not guard."""
     guarded = engine.facts.guarded
-    if spec.auth is None or guarded == "/" or "auth" in engine.ignored_fields:
+    if spec.auth is None or guarded == "/" or not engine.understands("auth"):
         return
     message = (
         f"{engine.label} asks for the API key only below `{guarded}`; the model answers on other paths too"
@@ -166,7 +157,8 @@ def _check_engine_args(spec: TopologySpec, engine: Engine, problems: Problems) -
         field = engine.managed_flags.get(name) or engine.managed_flags.get(name.removeprefix("no-"))
         if field is not None:
             message = f"the flag `--{name}` is managed by `{field}`"
-            problems.error("KG0347", message, path, f"set `{field}` instead")
+            hint = f"set `{field}` instead" if engine.understands(field) else hint_of(engine, field)
+            problems.error("KG0347", message, path, hint)
 
 
 def _engine_args(spec: TopologySpec) -> Iterator[tuple[str, SpecPath]]:

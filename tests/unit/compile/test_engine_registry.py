@@ -12,6 +12,7 @@ from kaigen.compile.engines import registry
 from kaigen.compile.engines.base import Engine, HubAccess
 from kaigen.compile.engines.launch import Launch
 from kaigen.compile.engines.registry import ENGINES, engine_of
+from kaigen.compile.engines.understood import PODS
 from kaigen.compile.expressions import Tree
 from kaigen.kinds.block import read_block, replaced
 from kaigen.kinds.topology import Topology, TopologySpec
@@ -40,7 +41,7 @@ class Tiny(Engine):
     """An engine that exists in this test only."""
 
     name = "tiny"
-    ignored_fields = {"quantization": "leave it out"}  # noqa: RUF012
+    understood = PODS
     hub_access = HubAccess.ENGINE
 
     def command(self, launch: Launch) -> dict[str, Tree]:
