@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from kaigen.catalog.presets import Preset
+from kaigen.catalog.presets import Preset, find_preset
 from kaigen.compile.expressions import SpecPath
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.facts import Facts
@@ -38,12 +38,18 @@ class KnownModel(Struct, frozen=True):
         return int(self.facts.weights * GIB)
 
 
-def of_preset(preset: Preset) -> KnownModel:
+def model_of_preset(preset: Preset) -> KnownModel:
     """Return a model of the catalogue."""
     return KnownModel(facts_of(preset), preset)
 
 
-def described(facts: Facts, name: str, preset: Preset | None, path: SpecPath) -> KnownModel:
+def model_of_repository(repo: str) -> KnownModel | None:
+    """Return the model of a repository on the Hub; None when the catalogue does not have it."""
+    preset = find_preset(repo)
+    return model_of_preset(preset) if preset is not None else None
+
+
+def model_of_facts(facts: Facts, name: str, preset: Preset | None, path: SpecPath) -> KnownModel:
     """Return the model that a block `facts` describes.
 
     Args:

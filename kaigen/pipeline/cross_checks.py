@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 with lazy_imports():
     from kaigen.compile.builders import buckets
-    from kaigen.compile.model import served
+    from kaigen.compile.model import mounted
     from kaigen.emit import values
     from kaigen.environments import unmatched as environments_unmatched
     from kaigen.kinds import job as kinds_job
@@ -159,7 +159,7 @@ def _bucket_field(folder: str, unit: Unit | None, app: AppSummary) -> SpecPath:
     block = unit.loaded.specs[app.position].block if unit is not None and app.position >= 0 else None
     if isinstance(block, kinds_job.Job):
         return ("spec", "output", "bucket", "uri")
-    convert = served.conversion(block.spec) if isinstance(block, kinds_model.Model) else None
+    convert = mounted.conversion(block.spec) if isinstance(block, kinds_model.Model) else None
     own = convert.store.bucket if convert is not None and convert.store is not None else None
     if own is not None and buckets.location(own) == folder:
         return ("spec", "convert", "distributedLlama", "store", "bucket", "uri")

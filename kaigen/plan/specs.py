@@ -28,7 +28,7 @@ with lazy_imports():
     from kaigen.compile import problems as compile_problems
     from kaigen.compile.engines import registry
     from kaigen.compile.model import conversion as model_conversion
-    from kaigen.compile.model import served
+    from kaigen.compile.model import mounted
     from kaigen.compile.topology import ring, sizing
     from kaigen.diagnostics import diagnostic
     from kaigen.kinds import blocks
@@ -159,7 +159,7 @@ def _plan_specs(specs: Iterable[Spec], context: Context, change: Callable[[Quest
 
 def _conversion(model: Model, problems: compile_problems.Problems) -> str:
     """Return what a Model is converted to; empty for nothing, or for a model that cannot be converted."""
-    convert = served.conversion(model.spec)
+    convert = mounted.conversion(model.spec)
     if convert is None or model.spec.source.volume is not None:
         return ""
     model_conversion.converted_model(model.spec, convert, problems)
@@ -176,7 +176,7 @@ def _ring(
     """
     own, namespace = topology.spec, topology.metadata.namespace or context.namespace
     found = compile_problems.Problems()
-    model = sizing.referenced_model(own, namespace, context.specs)
+    model = sizing.model_spec(own, namespace, context.specs)
     plan = ring.resolve_ring(own, model, context, found)
     diagnostics = [_diagnostic(spec, item) for item in found.items]
     name = topology.metadata.name
@@ -208,8 +208,8 @@ def _model(topology: Topology, context: Context) -> KnownModel | NoPlan:
     if not engine.facts.planned:
         return NoPlan(own, f"kaigen has no memory model of {engine.label}")
     namespace = topology.metadata.namespace or context.namespace
-    model = sizing.served_model(spec, namespace, context.specs)
-    return model if model is not None else NoPlan(own, sizing.unknown_model(spec, namespace, context.specs))
+    model = sizing.topology_model(spec, namespace, context.specs)
+    return model if model is not None else NoPlan(own, sizing.why_unknown(spec, namespace, context.specs))
 
 
 def _question(spec: TopologySpec, model: KnownModel, context: Context) -> Question:

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kaigen.compile.builders.found_specs import find_spec
-from kaigen.compile.builders.job_gate import AwaitedRun
+from kaigen.compile.builders.job_gate import AwaitedRun, job_gate
+from kaigen.compile.builders.mounts import Mounted, MountPoint, Readers, mount_claim
 from kaigen.compile.builders.references import other_name
 from kaigen.compile.builders.storage import SHARED
 from kaigen.compile.context import Context
@@ -17,8 +19,10 @@ from kaigen.compile.problems import Problems
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.blocks import Volume
 from kaigen.kinds.job import Job, OutputBucket
+from kaigen.kinds.serving import JobOutput
 from kaigen.kubernetes.derived_names import longest_name
 from kaigen.kubernetes.kind_table import find_kind
+from kaigen.kubernetes.quantities import units
 
 RUN = "run"
 """Component label of the object that runs the container of a Job."""
@@ -52,19 +56,13 @@ class Output(Struct, frozen=True):
     result: str = ""
 
 
-def check_result(output: Output, job: str, path: str | None, *, adapter: bool, origin: SpecPath) -> None:
+def _check_result(output: Output, use: JobOutput, *, adapter: bool, origin: SpecPath) -> None:
     """Check that a folder of an output is what kaigen's trainer stores there.
-
-    Args:
-        output: the output.
-        job: name of the Job.
-        path: the folder that is served; None for the root.
-        adapter: whether it is served as an adapter, in place of a model.
-        origin: the spec's field that names the Job.
 
     Raises:
         ProblemError: the folder has no result, or the other one.
     """
+    job, path = use.name, use.path
     folder = (path or "").strip("/")
     fits = (output.result == ADAPTER) == adapter
     if not output.result or (fits and folder == output.result):
@@ -186,26 +184,46 @@ def _is_run(item: Mapping[str, Any]) -> bool:
     return find_kind(item["apiVersion"], item["kind"]).lifecycle == "run" and _component(item) == RUN
 
 
-def check_sharing_of_output(
-    output: Output, job: str, pods: int, origin: SpecPath, problems: Problems
-) -> None:
-    """Warn if pods of another app cannot share the volume of a Job's output.
+def mount_output(
+    use: JobOutput,
+    point: MountPoint,
+    readers: Readers,
+    at: SpecPath,
+    problems: Problems,
+    *,
+    adapter: bool,
+) -> Mounted:
+    """Return the mount of what a Job writes to its output, for which the pods wait until the Job has completed.
 
     Args:
-        output: the output.
-        job: name of the Job.
-        pods: number of the pods.
-        origin: the spec's field that names the Job.
-        problems: collects the warning.
+        use: the Job, and the folder in its output.
+        point: where it is mounted.
+        readers: the pods.
+        at: the spec's field of the block.
+        problems: collects a warning about pods that cannot share it.
+        adapter: whether it is served as an adapter, in place of a model.
+
+    Raises:
+        ProblemError: there is no such Job, it has no such output, or it has errors.
     """
+    job, origin = use.name, (*at, "name")
+    output = job_output(readers.context, readers.namespace, job, origin, point.settings)
+    _check_result(output, use, adapter=adapter, origin=origin)
     modes = output.volume.access_modes
-    if pods > 1 and not SHARED & set(modes):
+    if readers.pods > 1 and not SHARED & set(modes):
         problems.warning(
             "KG0309",
-            f"{pods} pods can share the output of Job `{job}`, whose volume is {', '.join(modes)}, on one node only",
+            f"{readers.pods} {readers.noun} can share the output of Job `{job}`, whose volume is {', '.join(modes)}, "
+            "on one node only",
             origin,
             f"give the output of Job `{job}` `accessModes: [ReadWriteMany]`",
         )
+    return replace(
+        mount_claim(output.claim, point, use.path),
+        init=[job_gate(output.run, readers.context, name=point.gate, transfer=point.transfer)],
+        runs=[output.run],
+        room=units(output.volume.size) or 0,
+    )
 
 
 def _objects(job: Job, context: Context, namespace: str) -> Sequence[Mapping[str, Any]]:

@@ -1,11 +1,154 @@
-"""Checks of volume mounts."""
+"""How files that are stored somewhere else reach a container: one record for every kind of source, and for several.
+
+Each kind of source has one function that returns it: `mount_claim` and `mount_image` here,
+`kaigen.compile.builders.job_output.mount_output` and `kaigen.compile.model.volume.mount_model`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from msgspec import Struct, field
+
+from kaigen.compile.app import Object
+from kaigen.compile.builders.job_gate import AwaitedRun
+from kaigen.compile.builders.volumes import check_image_volumes, image_volume, read_only_mount
+from kaigen.compile.context import Context
 from kaigen.compile.expressions import SpecPath, Tree
 from kaigen.compile.problems import Problems
+from kaigen.kinds.blocks import Transfer
+from kaigen.kinds.serving import ImageVolume
+
+
+class Readers(Struct, frozen=True, kw_only=True):
+    """The pods of an app that read files of others.
+
+    Attributes:
+        kind: kind of the app's spec.
+        namespace: namespace of the app.
+        context: what it is compiled for.
+        pods: greatest number of pods.
+        noun: what they are in messages, such as `nodes`.
+        spread: whether they are on several nodes for certain.
+        has_gpu: whether they have GPUs.
+    """
+
+    kind: str
+    namespace: str
+    context: Context
+    pods: int = 1
+    noun: str = "pods"
+    spread: bool = False
+    has_gpu: bool
+
+
+class MountPoint(Struct, frozen=True):
+    """Where a pod mounts the files of a source.
+
+    Attributes:
+        volume: name of the volume in the pod.
+        folder: mount path.
+        gate: name of the container that waits for the files.
+        settings: beginning of the paths of the settings that name the source, with a dot at the end.
+        transfer: settings of the downloader, where this app has an image of its own for it.
+    """
+
+    volume: str
+    folder: str
+    gate: str
+    settings: str
+    transfer: Transfer | None = None
+
+
+class Mounted(Struct, frozen=True):
+    """How the files of a source reach a container.
+
+    Attributes:
+        folder: where the container reads them; empty for none.
+        init: containers that run before it: the gate, or the download.
+        permanent: exit codes of those after which a retry cannot succeed, by container.
+        runs: the Jobs that those wait for.
+        mounts: volume mounts of the container.
+        volumes: volumes of the pod.
+        objects: the objects of the app by which it mounts them.
+        pull_secrets: names of Secrets to pull image volumes with.
+        annotations: annotations that the pod needs to mount them.
+        room: size of the volume with the files, in bytes; None where it is unknown.
+        pinned: whether they are in a volume that only one node can mount.
+        downloaded: whether kaigen's downloader fetches them in the pod.
+    """
+
+    folder: str = ""
+    init: Sequence[dict[str, Tree]] = ()
+    permanent: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    runs: Sequence[AwaitedRun] = ()
+    mounts: Sequence[Mapping[str, Tree]] = ()
+    volumes: Sequence[Tree] = ()
+    objects: Sequence[Object] = ()
+    pull_secrets: Sequence[str] = ()
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    room: int | None = None
+    pinned: bool = False
+    downloaded: bool = False
+
+
+def together(sources: Iterable[Mounted]) -> Mounted:
+    """Return how the files of several sources reach one container, each in its own folder."""
+    each = [*sources]
+    return Mounted(
+        init=[container for one in each for container in one.init],
+        permanent={name: codes for one in each for name, codes in one.permanent.items()},
+        runs=[run for one in each for run in one.runs],
+        mounts=[mount for one in each for mount in one.mounts],
+        volumes=[volume for one in each for volume in one.volumes],
+        objects=[item for one in each for item in one.objects],
+        pull_secrets=[*dict.fromkeys(name for one in each for name in one.pull_secrets)],
+        annotations={name: value for one in each for name, value in one.annotations.items()},
+        pinned=any(one.pinned for one in each),
+        downloaded=any(one.downloaded for one in each),
+    )
+
+
+def mount_claim(claim: Tree, point: MountPoint, path: str | None) -> Mounted:
+    """Return the read-only mount of a claim.
+
+    Args:
+        claim: its name.
+        point: where it is mounted.
+        path: the folder in the volume; None for its root.
+    """
+    return Mounted(
+        folder=point.folder,
+        mounts=[read_only_mount(point.volume, point.folder, path)],
+        volumes=[{"name": point.volume, "persistentVolumeClaim": {"claimName": claim, "readOnly": True}}],
+    )
+
+
+def mount_image(
+    image: ImageVolume,
+    point: MountPoint,
+    readers: Readers,
+    origin: SpecPath,
+    problems: Problems,
+    setting: str = "",
+) -> Mounted:
+    """Return the mount of an image's files.
+
+    Args:
+        image: the spec's block.
+        point: where they are mounted.
+        readers: the pods.
+        origin: the spec's field of the image.
+        problems: collects a warning about the version of Kubernetes.
+        setting: path of the setting for the image's reference; empty for none.
+    """
+    check_image_volumes(readers.context, problems, origin)
+    return Mounted(
+        folder=point.folder,
+        mounts=[read_only_mount(point.volume, point.folder, image.path)],
+        volumes=[image_volume(point.volume, image, setting, origin)],
+        pull_secrets=image.pull_secrets,
+    )
 
 
 def check_mounts(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
 from msgspec.structs import asdict
 
 from kaigen.compile.builders import settings
@@ -79,66 +80,69 @@ def downloader_image(
     return image_fields(image, f"{prefix}.", (*origin, "image") if origin else ())
 
 
+class Fetch(Struct, frozen=True):
+    """A download of a source.
+
+    Attributes:
+        source: files to download.
+        origin: the spec's field of `source`.
+        destination: folder in the container, or `s3://…`.
+        transfer: settings of the downloader.
+        transfer_origin: the spec's field of `transfer`.
+        own_token: whether its token is the setting `download.tokenSecret`; False where an app has several.
+    """
+
+    source: FileSource
+    origin: SpecPath
+    destination: str
+    transfer: Transfer
+    transfer_origin: SpecPath = ("spec", "transfer")
+    own_token: bool = True
+
+
 def fetch_container(
-    source: FileSource,
-    transfer: Transfer,
+    fetch: Fetch,
     context: Context,
     *,
     name: str,
-    destination: str,
     mounts: list[Tree],
-    origin: SpecPath,
-    transfer_origin: SpecPath,
-    facts: Tree = None,
-    has_metrics: bool = False,
-    env: list[Tree] | None = None,
-    arguments: Sequence[Tree] = (),
-    own_token: bool = True,
+    env: Sequence[Tree] = (),
     command: Sequence[Tree] | None = None,
+    about_destination: Sequence[Tree] = (),
+    about_run: Sequence[Tree] = (),
 ) -> dict[str, Tree]:
-    """Return the container that downloads weights into `destination`.
+    """Return the container that downloads weights.
 
     Args:
-        source: files to download.
-        transfer: settings of the downloader.
+        fetch: what it downloads, and where to.
         context: has the image of the downloader.
         name: name of the container.
-        destination: folder in the container, or `s3://…`.
         mounts: its volume mounts.
-        origin: the spec's field of `source`.
-        transfer_origin: the spec's field of `transfer`.
-        facts: name of the ConfigMap for its measurements; None for none.
-        has_metrics: whether it serves its progress to Prometheus.
         env: further variables.
-        arguments: further arguments about the destination.
-        own_token: whether its token is the setting `download.tokenSecret`; False where an app has several.
-        command: the downloader's command and its arguments about the source, in place of those for `source`.
+        command: the downloader's command and its arguments about the source, in place of those for the source.
+        about_destination: further arguments about the destination.
+        about_run: further arguments about the run.
     """
+    source, transfer = fetch.source, fetch.transfer
     hub = source.hugging_face
     what = [
         *source_arguments(source, command),
-        f"--dest={destination}",
-        *arguments,
+        f"--dest={fetch.destination}",
+        *about_destination,
         f"--identity={identity(source)}",
+        *about_run,
     ]
-    if facts is not None:
-        assert not isinstance(facts, str)
-        what.append(Joined(("--facts=", facts)))  # type: ignore[arg-type]
-    if has_metrics:
-        what.append(f"--metrics-port={METRICS_PORT}")
     if hub and hub.endpoint:
         what.append(f"--endpoint={hub.endpoint}")
     model = context.lock.of(hub) if hub and context.lock else None
     if hub and model:
         what.append(f"--locked={files_digest(chosen_files(model, hub))}")
-    variables: list[Tree] = [*(env or []), *source_variables(source, origin, own=own_token)]
-    memory = transfer.memory or (_streaming_memory(transfer) if destination.startswith("s3://") else "512Mi")
-    container = _downloader(
-        what, variables, transfer, context, name, mounts, transfer_origin, "download", memory
+    variables: list[Tree] = [*env, *source_variables(source, fetch.origin, own=fetch.own_token)]
+    in_bucket = fetch.destination.startswith("s3://")
+    memory = transfer.memory or (_streaming_memory(transfer) if in_bucket else "512Mi")
+    return _downloader(
+        what, variables, transfer, context, name, mounts, fetch.transfer_origin, "download", memory
     )
-    if has_metrics:
-        container["ports"] = [{"name": METRICS, "containerPort": METRICS_PORT, "protocol": "TCP"}]
-    return container
 
 
 def stage_container(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from enum import Enum
 from typing import ClassVar
 
 from kaigen.catalog.engines import EngineFacts, Version, engine_facts
@@ -23,14 +22,6 @@ from kaigen.sizing.facts import GIB
 from kaigen.sizing.result import Plan
 
 
-class HubAccess(Enum):
-    """How an engine gets weights from the Hugging Face Hub."""
-
-    ENGINE = "the engine pulls them when it starts"
-    DOWNLOADER = "kaigen's downloader fetches them into a folder before the engine starts"
-    UNKNOWN = "kaigen cannot know"
-
-
 class Engine(ABC):
     """A serving engine: what its pods run, and which fields of a Topology it understands.
 
@@ -46,7 +37,7 @@ class Engine(ABC):
         requires_image: whether the engine cannot run without an image.
         requires_model: whether the engine cannot run without weights.
         reads_presets: whether it can serve a preset of the catalogue.
-        hub_access: how it gets weights from the Hub.
+        pulls_weights: whether it gets weights from the Hub itself; else kaigen's downloader fetches them before.
         default_gpus: GPUs of a pod when nothing in the spec decides it.
         rendezvous_port: port on which the pods of one replica find each other; 0 for an engine on one node.
         is_ring: whether its replicas are rings: the leader knows its workers by name, and only it reads the weights.
@@ -62,7 +53,7 @@ class Engine(ABC):
     requires_image: ClassVar[bool] = True
     requires_model: ClassVar[bool] = True
     reads_presets: ClassVar[bool] = False
-    hub_access: ClassVar[HubAccess] = HubAccess.UNKNOWN
+    pulls_weights: ClassVar[bool] = True
     default_gpus: ClassVar[int] = 0
     rendezvous_port: ClassVar[int] = 0
     is_ring: ClassVar[bool] = False

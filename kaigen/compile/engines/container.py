@@ -20,6 +20,7 @@ class Container(Engine):
     hints: ClassVar[Mapping[str, str]] = {
         "": "use `command`, `args` and `env` instead",
         "shape": "use `engine: vllm`, which supports it",
+        "model.huggingFace": "create a Model and set `model` to its name, or pull the weights with `env` and `args`",
         "model.facts": "leave it out: kaigen has no memory model of the container",
     }
     requires_model = False

@@ -87,6 +87,7 @@ class DistributedLlama(Engine):
     name = "distributedLlama"
     understood = SERVER | {"engineVersion", "quantization", "shape.groups", "model.volume.files"}
     hints: ClassVar[Mapping[str, str]] = {
+        "model.huggingFace": "create a Model with `convert`, and set `model` to its name",
         "preset": "set `model` to a Model with `convert`",
         "tokenSecret": "set it in the Model",
         "trustRemoteCode": "leave it out",

@@ -8,8 +8,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from kaigen.catalog.engines import Version
-from kaigen.compile.app import Object
-from kaigen.compile.builders.job_gate import AwaitedRun
+from kaigen.compile.builders.mounts import Mounted
 from kaigen.compile.expressions import Expr, Json, Tree
 from kaigen.kinds.compat import Folders
 from kaigen.kinds.topology import TopologySpec
@@ -57,45 +56,29 @@ def plural(number: int, noun: str) -> str:
 
 
 class Weights(Struct, frozen=True):
-    """How weights, or adapters, reach an engine.
+    """The weights of a model as an engine loads them.
 
     Attributes:
         reference: folder or repository that the engine loads; empty for none.
-        arguments: flags of the engine that belong to it.
-        env: variables that the engine needs for it.
-        init: containers that run before the engine's.
-        runs: the Jobs that those of them wait for.
-        mounts: volume mounts of the engine's container.
-        volumes: volumes of the pod.
-        objects: the objects of the app by which it mounts them.
-        pull_secrets: names of Secrets to pull image volumes with.
-        annotations: annotations that the pod needs to mount them.
+        mounted: how their files reach the engine's container; nothing where the engine pulls them.
+        arguments: flags of the engine that belong to them.
+        env: variables that the engine needs for them.
         source: where the bytes come from, which decides how long loading takes: `hub`, `bucket`, `volume` or `image`.
         files: names of files in the folder, by the names that the engine looks for; empty for these names.
         size: bytes; None when unknown.
         revision: commit; empty when unknown.
         offline: whether the engine can load them without the Hub.
-        pinned: whether they are in a volume that only one node can mount.
-        downloaded: whether kaigen's downloader fetches them in the pod.
     """
 
     reference: str = ""
+    mounted: Mounted = Mounted()
     arguments: Sequence[Tree] = ()
     env: Sequence[Tree] = ()
-    init: Sequence[Tree] = ()
-    runs: Sequence[AwaitedRun] = ()
-    mounts: Sequence[dict[str, Tree]] = ()
-    volumes: Sequence[Tree] = ()
-    objects: Sequence[Object] = ()
-    pull_secrets: Sequence[str] = ()
-    annotations: Mapping[str, str] = field(default_factory=dict)
     source: str = "volume"
     files: Mapping[str, str] = field(default_factory=dict)
     size: int | None = None
     revision: str = ""
     offline: bool = True
-    pinned: bool = False
-    downloaded: bool = False
 
 
 class Member(Struct, frozen=True):
@@ -128,7 +111,7 @@ class Launch(Struct, frozen=True):
         spec: the spec.
         served_names: names of the model in requests.
         weights: weights of the model.
-        adapters: LoRA adapters.
+        adapters: how each LoRA adapter of the spec reaches the engine's container.
         parallelism: how one replica uses GPUs and nodes.
         preset_flags: flags that the model needs according to the catalogue or the plan.
         folders: folders in the engine's container.
@@ -144,7 +127,7 @@ class Launch(Struct, frozen=True):
     spec: TopologySpec
     served_names: Sequence[str]
     weights: Weights
-    adapters: Sequence[Weights]
+    adapters: Sequence[Mounted]
     parallelism: Parallelism
     preset_flags: Mapping[str, Json]
     folders: Folders

@@ -16,7 +16,7 @@ from kaigen.compile.engines.arguments import (
     limit_arguments,
     with_engine_args,
 )
-from kaigen.compile.engines.base import Engine, HubAccess
+from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.huggingface import MODEL_SERVER_HINTS, hub_environment
 from kaigen.compile.engines.launch import Launch
 from kaigen.compile.engines.probe_port import probe_flags, probe_port
@@ -37,7 +37,7 @@ class Transformers(Engine):
     hints = MODEL_SERVER_HINTS
     managed_flags: ClassVar[Mapping[str, str]] = {**MANAGED_FLAGS, "probe-port": "port"}
     reads_presets = True
-    hub_access = HubAccess.DOWNLOADER
+    pulls_weights = False
 
     def check(self, spec: TopologySpec, problems: Problems) -> None:
         """Report a second name, since the server answers to one."""
@@ -93,7 +93,7 @@ class Transformers(Engine):
 
 def _merged(launch: Launch) -> list[Tree]:
     """Return the flag of the adapters that become part of the model."""
-    folders = (adapter.reference.partition("=")[2] for adapter in launch.adapters)
+    folders = (adapter.folder for adapter in launch.adapters)
     strengths = ("" if each.strength is None else f"={each.strength:g}" for each in launch.spec.adapters)
     given = ",".join(map("".join, zip(folders, strengths, strict=False)))
     return [f"--merge-adapters={given}"] if given else []

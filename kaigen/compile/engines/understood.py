@@ -21,7 +21,7 @@ PODS = AROUND_PODS | {
     *("engine", "image", "build", "env", "params", "paramsFile", "probes", "drain"),
     *("resources", "placement", "security", "provisioning", "shape.nodes"),
     *("model.name", "model.namespace", "model.image", "model.job", "model.folder", "model.mountPath"),
-    *("model.volume.claimName", "model.volume.path", "model.huggingFace"),
+    *("model.volume.claimName", "model.volume.path"),
     *document_names(PodFields),
 }
 """Fields of engines whose pods kaigen makes."""
@@ -33,7 +33,7 @@ SERVER = PODS | {
 """Fields of model servers."""
 
 HUB_SERVER = SERVER | {
-    *("preset", "tokenSecret", "trustRemoteCode", "concurrency", "storage", "transfer"),
+    *("model.huggingFace", "preset", "tokenSecret", "trustRemoteCode", "concurrency", "storage", "transfer"),
     *(f"adapters.{name}" for name in ("name", "model", "job", "volume", "image", "huggingFace")),
 }
 """Fields of model servers on Hugging Face's libraries."""

@@ -10,7 +10,7 @@ from kaigen.catalog.presets import Preset
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.pods import default_shared_memory
 from kaigen.compile.engines.arguments import MANAGED_FLAGS, key_reference, limit_arguments, with_engine_args
-from kaigen.compile.engines.base import Engine, HubAccess
+from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.drain import CONNECTIONS_CLASS, KEEP_ALIVE_SECONDS, SHUTDOWN_SECONDS, draining
 from kaigen.compile.engines.group import in_group
 from kaigen.compile.engines.huggingface import MODEL_SERVER_HINTS, hub_environment
@@ -78,7 +78,6 @@ class Vllm(Engine):
         "-dp": "data-parallel-size",
     }
     reads_presets = True
-    hub_access = HubAccess.ENGINE
     default_gpus = 1
     rendezvous_port = 29500
     cpu_resources = (4, 16)
@@ -193,7 +192,8 @@ class Vllm(Engine):
         if launch.adapters:
             if len(launch.adapters) > 1 and "max-loras" not in given:
                 own.append(f"--max-loras={min(len(launch.adapters), _MOST_LORAS)}")
-            own += ["--enable-lora", "--lora-modules", *(adapter.reference for adapter in launch.adapters)]
+            loras = zip(spec.adapters, launch.adapters, strict=False)
+            own += ["--enable-lora", "--lora-modules", *(f"{lora.name}={at.folder}" for lora, at in loras)]
         return [*own, *self._timeouts(launch, given)]
 
     def _timeouts(self, launch: Launch, given: Mapping[str, Json]) -> list[Tree]:

@@ -115,7 +115,7 @@ def _run(resolution: JobResolution) -> Run:
         deadline=spec.deadline,
         origin=("spec",),
         permanent={
-            **(weights.permanent if weights else {}),
+            **weights.permanent,
             **permanent_input_failures(resolution),
             **gate_failures(resolution.build),
             **({resolution.naming.container: program.permanent} if program is not None else {}),
@@ -127,7 +127,7 @@ def _run(resolution: JobResolution) -> Run:
         parallelism=spec.parallelism,
         pod_annotations={
             **annotations,
-            **(weights.annotations if weights else {}),
+            **weights.annotations,
             **resolution.datasets.annotations,
         },
         name=Release("", resolution.naming.run_prefix) if resolution.naming.plain else None,

@@ -5,19 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kaigen.compile.builders import settings
-from kaigen.compile.context import Context
-from kaigen.compile.expressions import SpecPath, Tree
+from kaigen.compile.builders.mounts import Mounted, MountPoint, Readers, together
+from kaigen.compile.expressions import SpecPath
 from kaigen.compile.ignored_fields import report_ignored_field
-from kaigen.compile.job.weights import JobWeights
-from kaigen.compile.model.volume import (
-    check_sharing,
-    find_dataset,
-    gates,
-    model_claim,
-    mount_annotations,
-    warn_of_pinned_volume,
-    weights_mount,
-)
+from kaigen.compile.model.volume import find_dataset, mount_model
 from kaigen.compile.problems import Problems
 from kaigen.kinds.block import derived
 from kaigen.kinds.job import Input, Inputs, JobSpec
@@ -42,50 +33,35 @@ def _datasets(inputs: Inputs | None) -> Iterator[tuple[int, Input, str]]:
             yield number, file, file.dataset
 
 
-def job_datasets(
-    spec: JobSpec,
-    inputs: Inputs | None,
-    namespace: str,
-    context: Context,
-    problems: Problems,
-    *,
-    has_gpu: bool,
-) -> JobWeights:
+def job_datasets(spec: JobSpec, inputs: Inputs | None, readers: Readers, problems: Problems) -> Mounted:
     """Return how Datasets reach the container.
 
     Args:
         spec: the spec.
         inputs: its inputs, each Dataset with a folder.
-        namespace: namespace of the app.
-        context: what it is compiled for.
+        readers: the pods.
         problems: collects what is wrong.
-        has_gpu: whether the pods have GPUs.
 
     Raises:
         ProblemError: a Dataset does not exist.
     """
-    found = JobWeights([], [], [], {}, {})
-    pods, what = max((spec.nodes, "nodes"), (spec.shards, "shards"))
+    found: list[Mounted] = []
+    names: set[str] = set()
     for number, file, name in _datasets(inputs):
         assert inputs is not None
         origin: SpecPath = (*input_origin(spec), number, "dataset")
-        dataset = find_dataset(context, namespace, name, origin)
-        check_sharing(
-            dataset, problems, pods=pods, what=f"{pods} {what}", origin=origin, certain=spec.nodes > 1
+        dataset = find_dataset(readers.context, readers.namespace, name, origin)
+        point = MountPoint(
+            volume=f"dataset-{name}",
+            folder=f"{inputs.mount_path.rstrip('/')}/{file.path}",
+            gate=f"wait-for-{name}",
+            settings=f"datasets.{settings.key(name)}.",
         )
-        warn_of_pinned_volume(dataset, problems, has_gpu=has_gpu, consumer="Job", origin=origin)
-        volume, folder = f"dataset-{name}", f"{inputs.mount_path.rstrip('/')}/{file.path}"
-        if any(known.get("name") == volume for known in found.mounts):
-            found.mounts.append(weights_mount(dataset, volume=volume, folder=folder))
-            continue
-        claim: Tree = model_claim(f"datasets.{settings.key(name)}.claimName", dataset, origin)
-        found.init.extend(gates(dataset, context, name=f"wait-for-{name}", volume=volume, folder=folder))
-        found.mounts.append(weights_mount(dataset, volume=volume, folder=folder))
-        found.volumes.append(
-            {"name": volume, "persistentVolumeClaim": {"claimName": claim, "readOnly": True}}
-        )
-        found.annotations.update(mount_annotations(dataset))
-    return found
+        mounted = mount_model(dataset, point, readers, origin, problems)
+        # Its volume is in the pod once.
+        found.append(Mounted(mounts=mounted.mounts) if name in names else mounted)
+        names.add(name)
+    return together(found)
 
 
 def check_datasets(spec: JobSpec, inputs: Inputs, problems: Problems) -> None:

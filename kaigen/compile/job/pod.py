@@ -40,7 +40,7 @@ def own_pod(resolution: JobResolution) -> dict[str, Tree]:
     """Return the spec of the pod without what the fields about pods add."""
     spec, weights = resolution.spec, resolution.weights
     build, context = resolution.build, resolution.context
-    init = [*build_gate(build, context), *(weights.init if weights else []), *resolution.datasets.init]
+    init = [*build_gate(build, context), *weights.init, *resolution.datasets.init]
     init += input_containers(resolution)
     claims: Tree = [{"name": "gpus", "resourceClaimTemplateName": Release("-gpus")}]
     return {
@@ -84,7 +84,7 @@ def params_of(resolution: JobResolution) -> ParamsOf:
 def container_mounts(resolution: JobResolution) -> list[Mapping[str, Tree]]:
     """Return the volume mounts of the container."""
     weights, output, inputs = resolution.weights, resolution.output, resolution.inputs
-    mounts: list[Mapping[str, Tree]] = [*(weights.mounts if weights else [])]
+    mounts: list[Mapping[str, Tree]] = [*weights.mounts]
     if output:
         mounts.append({"name": resolution.naming.volume, "mountPath": output.mount_path})
     mounts += params_of(resolution).mounts()
@@ -102,7 +102,7 @@ def container_mounts(resolution: JobResolution) -> list[Mapping[str, Tree]]:
 
 def _volumes(resolution: JobResolution) -> list[Tree]:
     weights, resources, naming = resolution.weights, resolution.resources, resolution.naming
-    volumes: list[Tree] = [*(weights.volumes if weights else [])]
+    volumes: list[Tree] = [*weights.volumes]
     volumes += resolution.datasets.volumes
     if resolution.output:
         claim = resolution.claim_name

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.image_build import ImageBuild, image_build
+from kaigen.compile.builders.mounts import Mounted, Readers
 from kaigen.compile.builders.pods import (
     BUILT,
     NO_RESOURCES,
@@ -23,7 +24,7 @@ from kaigen.compile.finish import frame_of
 from kaigen.compile.job.datasets import job_datasets, with_folders
 from kaigen.compile.job.program import Program, own_program
 from kaigen.compile.job.tune import tune_memory
-from kaigen.compile.job.weights import JobWeights, job_weights
+from kaigen.compile.job.weights import job_weights
 from kaigen.compile.problems import Problems
 from kaigen.kinds.base import Metadata
 from kaigen.kinds.block import replaced
@@ -56,8 +57,8 @@ class JobResolution(Struct, frozen=True):
         resources: resources of each pod.
         inputs: files that are fetched before the run; None without inputs.
         output: the volume for results; None without one.
-        weights: weights that the run starts from; None without weights.
-        datasets: Datasets that the container reads.
+        weights: how the weights that the run starts from reach the container.
+        datasets: how its Datasets reach the container.
         image: image of the container, and the spec's field of it; None where a template has the containers.
         build: the image that the app builds; None for an existing one.
         program: kaigen's own program that the container runs; None for another one.
@@ -75,8 +76,8 @@ class JobResolution(Struct, frozen=True):
     resources: ResolvedResources
     inputs: Inputs | None
     output: OutputVolume | None
-    weights: JobWeights | None
-    datasets: JobWeights
+    weights: Mounted
+    datasets: Mounted
     image: tuple[Image, SpecPath] | None
     build: ImageBuild | None
     program: Program | None
@@ -124,13 +125,18 @@ def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) 
     output = spec.output.volume if spec.output else None
     if inputs is not None and inputs.into is not None and output is not None:
         inputs = replaced(inputs, mount_path=output.mount_path)
-    weights = problems.attempt(
-        lambda: job_weights(spec, namespace, context, problems, naming, has_gpu=resources.has_gpu), None
+    pods, noun = max((spec.nodes, "nodes"), (spec.shards, "shards"))
+    readers = Readers(
+        kind="Job",
+        namespace=namespace,
+        context=context,
+        pods=pods,
+        noun=noun,
+        spread=spec.nodes > 1,
+        has_gpu=resources.has_gpu,
     )
-    datasets = problems.attempt(
-        lambda: job_datasets(spec, inputs, namespace, context, problems, has_gpu=resources.has_gpu),
-        JobWeights([], [], [], {}),
-    )
+    weights = problems.attempt(lambda: job_weights(spec, readers, naming, problems), Mounted())
+    datasets = problems.attempt(lambda: job_datasets(spec, inputs, readers, problems), Mounted())
     program = own_program(spec, inputs, output, context, problems, has_gpu=resources.has_gpu)
     build = image_build(spec.build, frame, context)
     nothing: dict[str, Tree] = {}
@@ -175,9 +181,9 @@ def _workload(spec: JobSpec, context: Context) -> Workload:
 
 
 def _scratch_folder(
-    spec: JobSpec, inputs: Inputs | None, output: OutputVolume | None, weights: JobWeights | None
+    spec: JobSpec, inputs: Inputs | None, output: OutputVolume | None, weights: Mounted
 ) -> str:
-    mounted = [str(mount["mountPath"]) for mount in (weights.mounts if weights else [])]
+    mounted = [str(mount["mountPath"]) for mount in weights.mounts]
     mounted += [volume.mount_path for volume in (inputs, output) if volume is not None]
     taken = {folder.rstrip("/") for folder in mounted}
     return next(folder for folder in _SCRATCH_FOLDERS if folder not in taken)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from kaigen.catalog.gpus import Gpu, get_gpu
 from kaigen.catalog.instances import find_instance
-from kaigen.catalog.presets import find_preset
 from kaigen.compile.builders.params import FOLDER, KEY, ParamsOf
 from kaigen.compile.builders.pods import gpu_count
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import SpecPath
 from kaigen.compile.ignored_fields import report_ignored_field
-from kaigen.compile.known_model import KnownModel, described, of_preset
+from kaigen.compile.known_model import KnownModel, model_of_facts, model_of_repository
 from kaigen.compile.problems import Problems
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.base import JsonValue
@@ -85,7 +84,7 @@ def tune_arguments(spec: JobSpec, inputs: Inputs | None, output: OutputVolume | 
     ]
 
 
-def tuned_model(spec: JobSpec, namespace: str, context: Context) -> KnownModel | None:
+def job_model(spec: JobSpec, namespace: str, context: Context) -> KnownModel | None:
     """Return the model that is trained; None when its size is unknown, or its weights are quantized.
 
     Args:
@@ -101,13 +100,13 @@ def tuned_model(spec: JobSpec, namespace: str, context: Context) -> KnownModel |
     hub = source.hugging_face if source is not None else None
     name = use.name if isinstance(use, ModelUse) else use
     model = context.specs.find(Model, namespace, name) if name else None
-    found: KnownModel | None = None
     if model is not None and model.spec.facts is not None:
-        found = described(model.spec.facts, model.metadata.name, None, ("spec", "model"))
+        found: KnownModel | None = model_of_facts(
+            model.spec.facts, model.metadata.name, None, ("spec", "model")
+        )
     else:
         hub = model.spec.source.hugging_face if model is not None else hub
-        preset = find_preset(hub.repo) if hub is not None else None
-        found = of_preset(preset) if preset is not None else None
+        found = model_of_repository(hub.repo) if hub is not None else None
     return found if found is not None and not found.facts.quantization else None
 
 
@@ -118,7 +117,7 @@ def tune_memory(spec: JobSpec, namespace: str, context: Context) -> str | None:
         ProblemError: the Model's facts are wrong.
     """
     tune = spec.tune
-    model = tuned_model(spec, namespace, context) if tune is not None else None
+    model = job_model(spec, namespace, context) if tune is not None else None
     if tune is None or model is None:
         return None
     gpus = gpu_count(spec.resources)
@@ -171,7 +170,7 @@ def check_tune(spec: JobSpec, namespace: str, context: Context, problems: Proble
         )
     elif gpu is not None:
         _check_gpu_memory(
-            spec, tune, gpu, problems.attempt(lambda: tuned_model(spec, namespace, context), None), problems
+            spec, tune, gpu, problems.attempt(lambda: job_model(spec, namespace, context), None), problems
         )
 
 

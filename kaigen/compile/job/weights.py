@@ -2,92 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from msgspec import Struct, field
-
+from kaigen.compile.builders.mounts import Mounted, MountPoint, Readers
 from kaigen.compile.builders.pods import container_security, image_fields
 from kaigen.compile.builders.sources import source_account
-from kaigen.compile.builders.weights import PERMANENT_EXIT_CODES, fetch_container
+from kaigen.compile.builders.weights import PERMANENT_EXIT_CODES, Fetch, fetch_container
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import SpecPath, Tree
-from kaigen.compile.model.volume import (
-    check_sharing,
-    find_model,
-    gates,
-    model_claim,
-    mount_annotations,
-    warn_of_pinned_volume,
-    weights_mount,
-)
+from kaigen.compile.model.volume import find_model, mount_model
 from kaigen.compile.problems import Problems
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.block import set_fields
 from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import JobSpec, ModelUse
-from kaigen.kinds.model import Model
 
 
-class JobWeights(Struct, frozen=True):
-    """How weights reach the container.
-
-    Attributes:
-        init: the containers that run before it.
-        mounts: volume mounts of the container.
-        volumes: volumes of the pod.
-        permanent: exit codes after which a retry cannot succeed, by container.
-        annotations: annotations that the pod needs to mount them.
-    """
-
-    init: list[dict[str, Tree]]
-    mounts: list[Mapping[str, Tree]]
-    volumes: list[Tree]
-    permanent: Mapping[str, tuple[int, ...]]
-    annotations: dict[str, str] = field(default_factory=dict)
-
-
-def job_weights(
-    spec: JobSpec, namespace: str, context: Context, problems: Problems, naming: Naming, *, has_gpu: bool
-) -> JobWeights | None:
-    """Return the weights that a Job starts from; None when it names none.
+def job_weights(spec: JobSpec, readers: Readers, naming: Naming, problems: Problems) -> Mounted:
+    """Return how the weights that a Job starts from reach the container; nothing when it names none.
 
     Args:
         spec: the spec.
-        namespace: namespace of the app.
-        context: what it is compiled for.
-        problems: collects what is wrong.
+        readers: the pods.
         naming: names in the objects.
-        has_gpu: whether the pods have GPUs.
+        problems: collects what is wrong.
 
     Raises:
         ProblemError: the pods cannot read the weights.
     """
     use = spec.model
     if use is None:
-        return None
+        return Mounted()
     if isinstance(use, ModelUse) and use.name is None:
-        return _own_weights(spec, use, context, naming)
+        return _own_weights(spec, use, readers.context, naming)
     name, folder = (use, "/model") if isinstance(use, str) else (str(use.name), use.mount_path)
     origin: SpecPath = ("spec", "model") if isinstance(use, str) else ("spec", "model", "name")
-    model = find_model(context, namespace, name, origin)
-    pods, what = max((spec.nodes, "nodes"), (spec.shards, "shards"))
-    check_sharing(model, problems, pods=pods, what=f"{pods} {what}", origin=origin, certain=spec.nodes > 1)
-    warn_of_pinned_volume(model, problems, has_gpu=has_gpu, consumer="Job", origin=origin)
-    return _shared_weights(model, context, folder, origin)
+    model = find_model(readers.context, readers.namespace, name, origin)
+    point = MountPoint(volume="model", folder=folder, gate="wait-for-model", settings="model.")
+    return mount_model(model, point, readers, origin, problems)
 
 
-def _shared_weights(model: Model, context: Context, folder: str, origin: SpecPath) -> JobWeights:
-    claim = model_claim("model.claimName", model, origin)
-    return JobWeights(
-        init=gates(model, context, name="wait-for-model", volume="model", folder=folder),
-        mounts=[weights_mount(model, volume="model", folder=folder)],
-        volumes=[{"name": "model", "persistentVolumeClaim": {"claimName": claim, "readOnly": True}}],
-        permanent={},
-        annotations={**mount_annotations(model)},
-    )
-
-
-def _own_weights(spec: JobSpec, use: ModelUse, context: Context, naming: Naming) -> JobWeights:
+def _own_weights(spec: JobSpec, use: ModelUse, context: Context, naming: Naming) -> Mounted:
     assert use.source is not None
     output = spec.output.volume if spec.output else None
     root = output.mount_path.rstrip("/") + "/" if output else ""
@@ -117,18 +70,16 @@ def _own_weights(spec: JobSpec, use: ModelUse, context: Context, naming: Naming)
         )
     mount: dict[str, Tree] = {"name": naming.volume, "mountPath": output.mount_path}
     if naming.fetch_command:
-        return JobWeights([_foreign_fetch(spec, use, naming, mount)], [], [], {})
-    init = fetch_container(
-        use.source,
-        use.transfer,
-        context,
-        name=naming.init,
-        destination=use.mount_path,
-        mounts=[mount],
+        return Mounted(init=[_foreign_fetch(spec, use, naming, mount)])
+    fetch = Fetch(
+        source=use.source,
         origin=("spec", "model", "source"),
+        destination=use.mount_path,
+        transfer=use.transfer,
         transfer_origin=("spec", "model", "transfer"),
     )
-    return JobWeights([init], [], [], {naming.init: PERMANENT_EXIT_CODES})
+    init = fetch_container(fetch, context, name=naming.init, mounts=[mount])
+    return Mounted(init=[init], permanent={naming.init: PERMANENT_EXIT_CODES})
 
 
 def _foreign_fetch(spec: JobSpec, use: ModelUse, naming: Naming, mount: dict[str, Tree]) -> dict[str, Tree]:

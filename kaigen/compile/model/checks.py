@@ -16,13 +16,13 @@ from kaigen.compile.builders.storage import check_access_modes, check_room
 from kaigen.compile.builders.weights import check_paths
 from kaigen.compile.expressions import Tree
 from kaigen.compile.ignored_fields import report_ignored_field
-from kaigen.compile.known_model import KnownModel, described, of_preset
+from kaigen.compile.known_model import KnownModel, model_of_facts, model_of_preset
 from kaigen.compile.model.conversion import check_conversion
 from kaigen.compile.model.existing import check_existing
 from kaigen.compile.model.locked import check_locked_files, selects_nothing
+from kaigen.compile.model.mounted import conversion
 from kaigen.compile.model.pod import own_pod
 from kaigen.compile.model.resolution import ModelResolution
-from kaigen.compile.model.served import conversion
 from kaigen.compile.model.servers import download_servers
 from kaigen.compile.model.store import STORE
 from kaigen.compile.problems import Problems
@@ -126,10 +126,10 @@ def _known(spec: ModelSpec, problems: Problems) -> KnownModel | None:
     hub = spec.source.hugging_face
     preset = find_preset(hub.repo) if hub is not None else None
     if spec.facts is None:
-        return of_preset(preset) if preset is not None else None
+        return model_of_preset(preset) if preset is not None else None
     name, facts = hub.repo if hub is not None else "the model", spec.facts
     try:
-        return described(facts, name, preset, ("spec", "facts"))
+        return model_of_facts(facts, name, preset, ("spec", "facts"))
     except ProblemError as error:
         found = error.problem
         # A conversion has reported the config already.

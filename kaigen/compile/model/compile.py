@@ -19,9 +19,9 @@ from kaigen.compile.model.conversion import AT, CONVERT
 from kaigen.compile.model.conversion import PERMANENT_EXIT_CODES as CONVERT_EXIT_CODES
 from kaigen.compile.model.existing import record
 from kaigen.compile.model.job_source import bucket_account
+from kaigen.compile.model.mounted import mounted_bucket
 from kaigen.compile.model.pod import FETCH, UPLOAD, download_pod, verification_pod
 from kaigen.compile.model.resolution import ModelResolution, resolve_model
-from kaigen.compile.model.served import served_bucket
 from kaigen.compile.model.servers import download_servers
 from kaigen.compile.model.volume import mount_annotations
 from kaigen.kinds.blocks import FileSource
@@ -93,7 +93,7 @@ def _account(resolution: ModelResolution) -> dict[str, str]:
 def _filled(resolution: ModelResolution) -> dict[str, str] | None:
     """Return the annotation with the bucket's folder that only this app may fill, if no volume has it."""
     bucket = resolution.spec.store.bucket
-    is_served = bucket is served_bucket(resolution.spec)
+    is_served = bucket is mounted_bucket(resolution.spec)
     return {LOCATION: location(bucket)} if bucket is not None and not is_served else None
 
 

@@ -22,15 +22,15 @@ from kaigen.compile.builders.sources import identity
 from kaigen.compile.builders.storage import check_access_modes, claim
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Release, Setting, SpecPath, Tree
-from kaigen.compile.model.scratch import scratch_of, scratch_volumes
-from kaigen.compile.model.served import (
+from kaigen.compile.model.mounted import (
     CONVERTED,
     CONVERTED_SUFFIX,
     CONVERTER,
     conversion,
-    served_bucket,
-    served_identity,
+    mounted_bucket,
+    mounted_identity,
 )
+from kaigen.compile.model.scratch import scratch_of, scratch_volumes
 from kaigen.compile.model.store import FOLDER, Store
 from kaigen.compile.problems import Problems
 from kaigen.kinds.base import AUTO
@@ -120,7 +120,7 @@ def resolve_conversion(
         return None
     model = converted_model(spec, convert, problems)
     volume = convert.store.volume if convert.store is not None else None
-    bucket = served_bucket(spec)
+    bucket = mounted_bucket(spec)
     if bucket is not None:
         return _into_bucket(spec, convert, bucket, source, frame, context, model)
     if volume is None:
@@ -283,7 +283,7 @@ def _check_own_volume(
 
 def converted_folder(spec: DownloadSpec, convert: Conversion) -> str:
     """Return the folder of the converted files, in the containers of the Job."""
-    return f"{convert.folder}/{served_identity(spec)}"
+    return f"{convert.folder}/{mounted_identity(spec)}"
 
 
 def convert_container(spec: DownloadSpec, convert: Conversion, context: Context) -> dict[str, Tree]:
@@ -299,7 +299,7 @@ def convert_container(spec: DownloadSpec, convert: Conversion, context: Context)
             f"--source={FOLDER}/{identity(spec.source)}",
             f"--source-identity={identity(spec.source)}",
             f"--dest={converted_folder(spec, convert)}",
-            f"--identity={served_identity(spec)}",
+            f"--identity={mounted_identity(spec)}",
             f"--weights={convert.format.weights}",
             f"--output-version={CONVERTER}",
         ],

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from kaigen.compile.expressions import SpecPath
 from kaigen.compile.model.conversion import AT
-from kaigen.compile.model.served import conversion
+from kaigen.compile.model.mounted import conversion
 from kaigen.compile.problems import Problems
 from kaigen.config.lock_file import Lock
 from kaigen.config.locked_files import known_files, locked_files, selected_files

@@ -13,6 +13,9 @@ from kaigen.compile.builders.pods import pull_secrets
 from kaigen.compile.builders.sources import identity
 from kaigen.compile.builders.variables import variables_of
 from kaigen.compile.builders.weights import (
+    METRICS,
+    METRICS_PORT,
+    Fetch,
     fetch_container,
     marker_container,
     stage_container,
@@ -28,8 +31,14 @@ from kaigen.compile.model.job_source import (
     output_volumes,
     wait_for_job,
 )
+from kaigen.compile.model.mounted import (
+    conversion,
+    mounted_bucket,
+    mounted_folder,
+    mounted_identity,
+    mounted_root,
+)
 from kaigen.compile.model.resolution import ModelResolution
-from kaigen.compile.model.served import conversion, served_bucket, served_folder, served_identity, served_root
 from kaigen.compile.model.store import FOLDER
 from kaigen.compile.model.volume import claim_suffix
 
@@ -109,13 +118,13 @@ def _with_conversion(pod: dict[str, Tree], resolution: ModelResolution) -> dict[
 
 def _upload(resolution: ModelResolution, convert: Conversion, arguments: Sequence[Tree]) -> dict[str, Tree]:
     """Return the container that stores the converted files in a bucket."""
-    spec, bucket = resolution.spec, served_bucket(resolution.spec)
+    spec, bucket = resolution.spec, mounted_bucket(resolution.spec)
     assert bucket is not None
     return upload_container(
         bucket,
         converted_folder(spec, convert),
-        served_folder(spec),
-        served_identity(spec),
+        mounted_folder(spec),
+        mounted_identity(spec),
         spec.transfer,
         resolution.context,
         arguments=[*arguments, Joined(("--keep-revisions=", _kept(resolution)))],
@@ -133,7 +142,7 @@ def _mounted(convert: Conversion, folder: str) -> list[Tree]:
 
 def verification_pod(resolution: ModelResolution) -> dict[str, Tree]:
     """Return the spec of the pod that verifies the stored weights."""
-    root = served_root(resolution.spec)
+    root = mounted_root(resolution.spec)
     mount: Tree = {"name": "weights", "mountPath": FOLDER, "readOnly": True}
     claim: Tree = {"claimName": Release(claim_suffix(resolution.model)), "readOnly": True}
     verify = marker_container(
@@ -141,7 +150,7 @@ def verification_pod(resolution: ModelResolution) -> dict[str, Tree]:
         resolution.context,
         name="test",
         folder=f"{FOLDER}/{root}" if root else FOLDER,
-        expected=served_identity(resolution.spec),
+        expected=mounted_identity(resolution.spec),
         mounts=[mount],
         transfer=resolution.spec.transfer,
     )
@@ -175,22 +184,26 @@ def _fetch(resolution: ModelResolution) -> dict[str, Tree]:
     in_volume = convert is not None and convert.upload is None
     derived = [f"--derived={converted_folder(spec, convert)}"] if convert is not None and in_volume else []
     name, uid = "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"
-    return fetch_container(
-        spec.source,
-        spec.transfer,
+    metrics = spec.monitoring is not None
+    container = fetch_container(
+        Fetch(
+            source=spec.source,
+            origin=("spec", "source"),
+            destination=f"{store.destination}/{identity(spec.source)}",
+            transfer=spec.transfer,
+        ),
         resolution.context,
         name=FETCH,
-        destination=f"{store.destination}/{identity(spec.source)}",
-        arguments=[*store.arguments, Joined(("--keep-revisions=", _kept(resolution))), *derived],
+        about_destination=[*store.arguments, Joined(("--keep-revisions=", _kept(resolution))), *derived],
+        about_run=[
+            Joined(("--facts=", Release("-facts"))),
+            *([f"--metrics-port={METRICS_PORT}"] if metrics else []),
+        ],
         mounts=[
             *(convert.mounts if convert is not None and in_volume else store.mounts),
             *output_mounts(resolution.output),
             token_mount(),
         ],
-        origin=("spec", "source"),
-        transfer_origin=("spec", "transfer"),
-        facts=Release("-facts"),
-        has_metrics=spec.monitoring is not None,
         command=bucket_command(spec.source, resolution.output),
         env=[
             *store.env,
@@ -201,6 +214,9 @@ def _fetch(resolution: ModelResolution) -> dict[str, Tree]:
             *variables_of(spec.env),
         ],
     )
+    if metrics:
+        container["ports"] = [{"name": METRICS, "containerPort": METRICS_PORT, "protocol": "TCP"}]
+    return container
 
 
 def _kept(resolution: ModelResolution) -> Setting:

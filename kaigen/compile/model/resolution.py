@@ -17,7 +17,7 @@ from kaigen.compile.finish import frame_of
 from kaigen.compile.model.conversion import Conversion, resolve_conversion
 from kaigen.compile.model.job_source import WAVE as AFTER_JOBS
 from kaigen.compile.model.job_source import reported_output, with_run
-from kaigen.compile.model.served import served_bucket
+from kaigen.compile.model.mounted import mounted_bucket
 from kaigen.compile.model.store import WAVE, Store, resolve_store
 from kaigen.compile.problems import Problems
 from kaigen.kinds.base import Metadata
@@ -75,7 +75,7 @@ def resolve_model(model: Downloaded, context: Context, problems: Problems, namin
     hub = spec.source.hugging_face
     _warn_of_moving(spec.source, problems)
     nothing: dict[str, Tree] = {}
-    is_served = served_bucket(spec) is spec.store.bucket
+    is_served = mounted_bucket(spec) is spec.store.bucket
     wave = WAVE if job_files(spec.source) is None else AFTER_JOBS
     store = resolve_store(spec.store, frame, context, is_served=is_served, wave=wave)
     return ModelResolution(

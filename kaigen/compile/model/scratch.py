@@ -8,7 +8,7 @@ from kaigen.catalog.presets import find_preset
 from kaigen.compile.builders import settings
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import SpecPath, Tree
-from kaigen.compile.known_model import of_preset
+from kaigen.compile.known_model import model_of_preset
 from kaigen.config.locked_files import chosen_files
 from kaigen.kinds.model import DownloadSpec, ModelSpec
 from kaigen.kubernetes.quantities import units
@@ -81,4 +81,4 @@ def _source_bytes(spec: DownloadSpec, context: Context) -> tuple[int, bool]:
     if isinstance(spec, ModelSpec) and spec.facts is not None:
         return int(units(spec.facts.weights) or 0), False
     preset = find_preset(hub.repo) if hub is not None else None
-    return (of_preset(preset).weights_bytes if preset is not None else 0), False
+    return (model_of_preset(preset).weights_bytes if preset is not None else 0), False

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from msgspec.structs import replace
+
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.buckets import SIDECAR, driver_of, volume_suffix
 from kaigen.compile.builders.found_specs import find_spec
+from kaigen.compile.builders.mounts import Mounted, MountPoint, Readers, mount_claim
 from kaigen.compile.builders.references import other_name
 from kaigen.compile.builders.storage import SHARED
 from kaigen.compile.builders.volumes import read_only_mount
@@ -14,19 +17,19 @@ from kaigen.compile.builders.weights import WAIT_TIMEOUT, marker_container
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Expr, SpecPath, Tree
 from kaigen.compile.model.job_source import as_used
-from kaigen.compile.model.served import (
+from kaigen.compile.model.mounted import (
     CONVERTED_SUFFIX,
     conversion,
-    served_bucket,
-    served_folder,
-    served_identity,
-    served_root,
-    served_volume,
+    mounted_bucket,
+    mounted_folder,
+    mounted_identity,
+    mounted_root,
+    mounted_volume,
 )
 from kaigen.compile.problems import Problems
 from kaigen.kinds.block import set_fields
-from kaigen.kinds.blocks import Transfer
 from kaigen.kinds.model import Dataset, Downloaded, Model
+from kaigen.kubernetes.quantities import units
 
 
 def find_model(
@@ -64,7 +67,7 @@ def find_dataset(context: Context, namespace: str, name: str, origin: SpecPath) 
 
 def claim_suffix(model: Downloaded) -> str:
     """Return the end of the name of the claim that stores a Model."""
-    convert, bucket = conversion(model.spec), served_bucket(model.spec)
+    convert, bucket = conversion(model.spec), mounted_bucket(model.spec)
     if bucket is not None:
         return volume_suffix(bucket)
     return CONVERTED_SUFFIX if convert is not None and convert.store is not None else "-weights"
@@ -76,7 +79,7 @@ def claim_name(model: Downloaded) -> str:
     return existing.claim_name if existing else model.metadata.name + claim_suffix(model)
 
 
-def model_claim(path: str, model: Downloaded, origin: SpecPath) -> Expr:
+def _claim(path: str, model: Downloaded, origin: SpecPath) -> Expr:
     """Return the name of the claim that stores a Model, for another app.
 
     Args:
@@ -92,105 +95,88 @@ def model_claim(path: str, model: Downloaded, origin: SpecPath) -> Expr:
 
 def mount_annotations(model: Downloaded) -> Mapping[str, str]:
     """Return the annotations that pods need to mount a Model's volume."""
-    bucket = served_bucket(model.spec)
+    bucket = mounted_bucket(model.spec)
     return SIDECAR if bucket and driver_of(bucket) == "gcsfuse" else {}
 
 
 def is_shared(model: Downloaded) -> bool:
     """Return whether pods on several nodes can mount a Model's volume."""
-    volume = served_volume(model.spec)
+    volume = mounted_volume(model.spec)
     return volume is None or bool(SHARED & set(volume.access_modes))
 
 
-def check_sharing(
-    model: Downloaded, problems: Problems, *, pods: int, what: str, origin: SpecPath, certain: bool = True
-) -> None:
-    """Report that pods on several nodes cannot share a Model's volume.
-
-    Args:
-        model: the Model.
-        problems: collects the error or warning.
-        pods: greatest number of pods.
-        what: the pods in the message, such as `3 nodes`.
-        origin: the spec's field that names the Model.
-        certain: whether they are on several nodes for certain.
-    """
-    volume = served_volume(model.spec)
-    if pods > 1 and volume and not is_shared(model):
-        name, modes = f"{model.kind} `{model.metadata.name}`", ", ".join(volume.access_modes)
+def _check_sharing(model: Downloaded, readers: Readers, origin: SpecPath, problems: Problems) -> None:
+    """Report that pods on several nodes cannot share a Model's volume."""
+    volume = mounted_volume(model.spec)
+    if readers.pods > 1 and volume and not is_shared(model):
+        pods, modes = f"{readers.pods} {readers.noun}", ", ".join(volume.access_modes)
+        name = f"{model.kind} `{model.metadata.name}`"
         hint = f"give {name} `accessModes: [ReadWriteMany]`"
-        if certain:
-            message = f"{what} cannot share {name}, whose volume is {modes}"
+        if readers.spread:
+            message = f"{pods} cannot share {name}, whose volume is {modes}"
             problems.error("KG0309", message, origin, hint)
         else:
-            message = f"{what} can share {name}, whose volume is {modes}, on one node only"
+            message = f"{pods} can share {name}, whose volume is {modes}, on one node only"
             problems.warning("KG0309", message, origin, hint)
 
 
-def warn_of_pinned_volume(
-    model: Downloaded, problems: Problems, *, has_gpu: bool, consumer: str, origin: SpecPath
-) -> None:
-    """Warn that a volume of one node may bind on a node without the consumer's GPU.
+def _warn_of_pinned_volume(model: Downloaded, readers: Readers, origin: SpecPath, problems: Problems) -> None:
+    """Warn that a volume of one node may bind on a node without the GPU of the pods.
 
     Such a volume binds on the node of the downloader, and every pod that mounts it must run there.
     """
-    if not is_shared(model) and has_gpu and not set_fields(model.spec.placement):
+    if not is_shared(model) and readers.has_gpu and not set_fields(model.spec.placement):
         name = f"{model.kind} `{model.metadata.name}`"
         problems.warning(
             "KG0311",
             f"{name} is stored in a volume of one node, and its downloader may run on a node without a GPU",
             origin,
-            f"give {name} the same `placement` as this {consumer}, or a ReadWriteMany volume",
+            f"give {name} the same `placement` as this {readers.kind}, or a ReadWriteMany volume",
         )
 
 
-def weights_mount(model: Downloaded, *, volume: str, folder: str) -> dict[str, Tree]:
-    """Return the read-only mount of a Model's weights: the folder of its revision, or its folder, in the volume.
+def mount_model(
+    model: Downloaded, point: MountPoint, readers: Readers, origin: SpecPath, problems: Problems
+) -> Mounted:
+    """Return the mount of a Model's or Dataset's files: the folder of its revision, or its folder, in the volume.
 
     Args:
         model: the Model.
-        volume: name of the volume in the pod.
-        folder: mount path.
+        point: where they are mounted.
+        readers: the pods.
+        origin: the spec's field that names the Model.
+        problems: collects what prevents pods from mounting its volume together, or on nodes with GPUs.
     """
-    existing = model.spec.source.volume
-    path = existing.path if existing else served_folder(model.spec)
-    return read_only_mount(volume, folder, path)
+    _check_sharing(model, readers, origin, problems)
+    _warn_of_pinned_volume(model, readers, origin, problems)
+    existing, volume = model.spec.source.volume, model.spec.store.volume
+    return replace(
+        mount_claim(
+            _claim(f"{point.settings}claimName", model, origin),
+            point,
+            existing.path if existing else mounted_folder(model.spec),
+        ),
+        init=[] if existing else [_gate(model, point, readers.context)],
+        annotations=mount_annotations(model),
+        room=(units(volume.size) or 0) if volume else None,
+        pinned=not is_shared(model),
+    )
 
 
-def gates(
-    model: Downloaded,
-    context: Context,
-    *,
-    name: str,
-    volume: str,
-    folder: str,
-    transfer: Transfer | None = None,
-) -> list[dict[str, Tree]]:
-    """Return the init container that waits until a Model's weights are complete; none for an existing volume.
+def _gate(model: Downloaded, point: MountPoint, context: Context) -> dict[str, Tree]:
+    """Return the init container that waits until a Model's weights are complete.
 
-    Nothing marks weights that kaigen did not download as complete. The container mounts the whole volume: the folder of
-    the revision does not exist before the download, and the kubelet would create it as root.
-
-    Args:
-        model: the Model.
-        context: has the image of the downloader.
-        name: name of the container.
-        volume: name of the volume in the pod.
-        folder: mount path.
-        transfer: settings of the downloader, where this app has an image of its own for it.
+    It mounts the whole volume: the folder of the revision does not exist before the download, and the kubelet would
+    create it as root. Nothing marks weights that kaigen did not download, so those of an existing volume have no gate.
     """
-    if model.spec.source.volume:
-        return []
-    root = served_root(model.spec)
-    return [
-        marker_container(
-            "wait",
-            context,
-            name=name,
-            folder=f"{folder}/{root}" if root else folder,
-            expected=served_identity(model.spec),
-            mounts=[read_only_mount(volume, folder, None)],
-            arguments=(f"--timeout={WAIT_TIMEOUT}",),
-            transfer=transfer,
-        )
-    ]
+    root = mounted_root(model.spec)
+    return marker_container(
+        "wait",
+        context,
+        name=point.gate,
+        folder=f"{point.folder}/{root}" if root else point.folder,
+        expected=mounted_identity(model.spec),
+        mounts=[read_only_mount(point.volume, point.folder, None)],
+        arguments=(f"--timeout={WAIT_TIMEOUT}",),
+        transfer=point.transfer,
+    )

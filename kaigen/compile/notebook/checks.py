@@ -24,7 +24,10 @@ def check_notebook(resolution: NotebookResolution, problems: Problems) -> None:
     def origin(volumes: tuple[Tree, Tree]) -> SpecPath:
         """Return the field of the Model or Dataset that is mounted, or of the home folder."""
         named = [
-            each.origin for each in resolution.stored for mount in each.mounts if mount["name"] in volumes
+            field
+            for field, mounted in resolution.sources.items()
+            for mount in mounted.mounts
+            if mount["name"] in volumes
         ]
         return named[-1] if named else (*_STORAGE, "mountPath")
 

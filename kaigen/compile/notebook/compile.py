@@ -72,8 +72,7 @@ def _workload(resolution: NotebookResolution) -> Object:
     spec = resolution.spec
     level, queue = spec.security.pod_security, spec.placement.queue
     annotations: dict[str, str] = {POD_SECURITY: level} if level != "restricted" else {}
-    for each in resolution.stored:
-        annotations |= each.annotations
+    annotations |= resolution.mounted.annotations
     labels: dict[str, Tree] = {QUEUE_LABEL: queue} if queue else {}
     replicas = Setting(
         "replicas",

@@ -55,8 +55,7 @@ def own_pod(resolution: NotebookResolution) -> dict[str, Tree]:
     """Return the spec of the pod without what the fields about pods add."""
     spec = resolution.spec
     image, origin = resolution.image
-    init = build_gate(resolution.build, resolution.context)
-    init += [container for each in resolution.stored for container in each.init]
+    init = [*build_gate(resolution.build, resolution.context), *resolution.mounted.init]
     claims: Tree = [{"name": "gpus", "resourceClaimTemplateName": Release("-gpus")}]
     return {
         **account_fields(spec),
@@ -87,7 +86,7 @@ def container_mounts(resolution: NotebookResolution) -> list[Mapping[str, Tree]]
     mounts: list[Mapping[str, Tree]] = [
         {"name": HOME, "mountPath": resolution.spec.storage.mount_path},
         {"name": TOKEN_VOLUME, "mountPath": _TOKEN_FOLDER, "readOnly": True},
-        *(mount for each in resolution.stored for mount in each.mounts),
+        *resolution.mounted.mounts,
         *params_of(resolution).mounts(),
         {"name": SCRATCH, "mountPath": "/tmp"},
     ]
@@ -124,7 +123,7 @@ def _volumes(resolution: NotebookResolution) -> list[Tree]:
                 ],
             },
         },
-        *(volume for each in resolution.stored for volume in each.volumes),
+        *resolution.mounted.volumes,
         *params_of(resolution).volumes(),
         scratch_volume(resources.scratch_limit),
     ]

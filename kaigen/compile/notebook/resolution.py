@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.image_build import ImageBuild, image_build
+from kaigen.compile.builders.mounts import Mounted, Readers, together
 from kaigen.compile.builders.pods import (
     BUILT,
     NO_RESOURCES,
@@ -19,7 +20,7 @@ from kaigen.compile.builders.work_resources import work_resources
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import SpecPath, Tree
 from kaigen.compile.finish import frame_of
-from kaigen.compile.notebook.stored import StoredMount, stored_mounts
+from kaigen.compile.notebook.mounts import notebook_mounts
 from kaigen.compile.problems import Problems
 from kaigen.kinds.base import Metadata, TokenSecret
 from kaigen.kinds.blocks import Image
@@ -38,7 +39,7 @@ class NotebookResolution(Struct, frozen=True):
         build: the image that the app builds; None for an existing one.
         token: Secret with the token.
         resources: resources of the container.
-        stored: the Models and Datasets that it reads.
+        sources: how each of its Models and Datasets reaches the container, by the spec's field.
         scheduling: fields of the pod that decide where it runs.
         security: security context of the pod.
     """
@@ -51,9 +52,14 @@ class NotebookResolution(Struct, frozen=True):
     build: ImageBuild | None
     token: TokenSecret
     resources: ResolvedResources
-    stored: tuple[StoredMount, ...]
+    sources: Mapping[SpecPath, Mounted]
     scheduling: Mapping[str, Tree]
     security: Mapping[str, Tree]
+
+    @property
+    def mounted(self) -> Mounted:
+        """How all Models and Datasets reach the container."""
+        return together(self.sources.values())
 
 
 def resolve_notebook(
@@ -72,6 +78,8 @@ def resolve_notebook(
     frame = frame_of(metadata, context, spec, headless_suffix="")
     resources = problems.attempt(lambda: work_resources(spec.resources, context), NO_RESOURCES)
     build = image_build(spec.build, frame, context)
+    namespace = metadata.namespace or context.namespace
+    readers = Readers(kind="Notebook", namespace=namespace, context=context, has_gpu=resources.has_gpu)
     nothing: dict[str, Tree] = {}
     return NotebookResolution(
         metadata=metadata,
@@ -82,13 +90,7 @@ def resolve_notebook(
         build=build,
         token=spec.token_secret or TokenSecret(name=f"{metadata.name}-token"),
         resources=resources,
-        stored=stored_mounts(
-            spec,
-            metadata.namespace or context.namespace,
-            context,
-            problems,
-            has_gpu=resources.has_gpu,
-        ),
+        sources=notebook_mounts(spec, readers, problems),
         scheduling=problems.attempt(
             lambda: placement_fields(frame, spec.placement, context, resources), nothing
         ),

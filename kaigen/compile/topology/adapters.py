@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-from kaigen.compile.builders.job_gate import job_gate
-from kaigen.compile.builders.job_output import check_result, check_sharing_of_output, job_output
+from kaigen.compile.builders.job_output import mount_output
+from kaigen.compile.builders.mounts import Mounted, MountPoint, mount_claim, mount_image
 from kaigen.compile.builders.settings import key
-from kaigen.compile.builders.volumes import check_image_volumes, image_volume, read_only_mount
-from kaigen.compile.builders.weights import fetch_container
-from kaigen.compile.engines.launch import Weights
-from kaigen.compile.expressions import SpecPath, Tree
-from kaigen.compile.model.volume import (
-    check_sharing,
-    find_model,
-    gates,
-    is_shared,
-    model_claim,
-    mount_annotations,
-    weights_mount,
-)
+from kaigen.compile.builders.volumes import read_only_mount
+from kaigen.compile.builders.weights import Fetch, fetch_container
+from kaigen.compile.expressions import SpecPath
+from kaigen.compile.model.volume import find_model, mount_model
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.consumer import Consumer
-from kaigen.compile.topology.pulled import COMMIT
-from kaigen.kinds.block import set_fields
-from kaigen.kinds.blocks import FileSource
+from kaigen.compile.topology.hub import check_commit
+from kaigen.kinds.blocks import FileSource, HubRepository
 from kaigen.kinds.serving import Adapter
 
 
-def adapter_weights(adapters: Sequence[Adapter], consumer: Consumer, problems: Problems) -> list[Weights]:
-    """Return the LoRA adapters of a spec; the reference of each is `NAME=FOLDER`."""
+def adapter_mounts(adapters: Sequence[Adapter], consumer: Consumer, problems: Problems) -> list[Mounted]:
+    """Return how each adapter of a spec reaches the engine's container."""
     taken: dict[str, int] = {}
-    weights = []
+    found = []
     for index, adapter in enumerate(adapters):
         at: SpecPath = ("spec", "adapters", index)
         if taken.setdefault(adapter.name, index) != index:
@@ -39,108 +30,49 @@ def adapter_weights(adapters: Sequence[Adapter], consumer: Consumer, problems: P
                 "KG0342", f"two adapters have the name `{adapter.name}`", (*at, "name"), "rename one of them"
             )
             continue
-        empty = Weights()
-        weights.append(
-            problems.attempt(
-                lambda adapter=adapter, at=at: _adapter(adapter, at, consumer, problems),  # type: ignore[misc]
-                empty,
-            )
-        )
-    return weights
+        found.append(problems.attempt(partial(_mounted, adapter, at, consumer, problems), Mounted()))
+    return found
 
 
-def _adapter(adapter: Adapter, at: SpecPath, consumer: Consumer, problems: Problems) -> Weights:
-    folder = f"{consumer.folders.adapters}/{adapter.name}"
-    reference, volume = f"{adapter.name}={folder}", f"adapter-{adapter.name}"
+def _mounted(adapter: Adapter, at: SpecPath, consumer: Consumer, problems: Problems) -> Mounted:
+    point = MountPoint(
+        volume=f"adapter-{adapter.name}",
+        folder=f"{consumer.folders.adapters}/{adapter.name}",
+        gate=f"wait-for-{adapter.name}",
+        settings=f"adapters.{key(adapter.name)}.",
+        transfer=consumer.own_downloader,
+    )
     if adapter.model is not None:
         origin = (*at, "model")
         model = find_model(consumer.context, consumer.namespace, adapter.model, origin)
-        pods = consumer.nodes * consumer.replicas
-        check_sharing(
-            model,
-            problems,
-            pods=pods,
-            what=f"{pods} pods",
-            origin=origin,
-            certain=consumer.nodes > 1,
-        )
-        claimed = model_claim(f"adapters.{key(adapter.name)}.claimName", model, origin)
-        claim: Tree = {"claimName": claimed, "readOnly": True}
-        return Weights(
-            reference=reference,
-            init=gates(
-                model,
-                consumer.context,
-                name=f"wait-for-{adapter.name}",
-                volume=volume,
-                folder=folder,
-                transfer=consumer.own_downloader,
-            ),
-            mounts=[weights_mount(model, volume=volume, folder=folder)],
-            volumes=[{"name": volume, "persistentVolumeClaim": claim}],
-            annotations=mount_annotations(model),
-            pinned=not is_shared(model),
-        )
+        return mount_model(model, point, consumer, origin, problems)
     if adapter.job is not None:
-        job, origin = adapter.job.name, (*at, "job", "name")
-        prefix = f"adapters.{key(adapter.name)}."
-        output = job_output(consumer.context, consumer.namespace, job, origin, prefix)
-        check_result(output, job, adapter.job.path, adapter=True, origin=origin)
-        check_sharing_of_output(output, job, consumer.nodes * consumer.replicas, origin, problems)
-        wait = job_gate(
-            output.run,
-            consumer.context,
-            name=f"wait-for-{adapter.name}",
-            transfer=consumer.own_downloader,
-        )
-        return Weights(
-            reference=reference,
-            init=[wait],
-            runs=[output.run],
-            mounts=[read_only_mount(volume, folder, adapter.job.path)],
-            volumes=[
-                {"name": volume, "persistentVolumeClaim": {"claimName": output.claim, "readOnly": True}}
-            ],
-        )
+        return mount_output(adapter.job, point, consumer, (*at, "job"), problems, adapter=True)
     if adapter.volume is not None:
-        claim = {"claimName": adapter.volume.claim_name, "readOnly": True}
-        return Weights(
-            reference=reference,
-            mounts=[read_only_mount(volume, folder, adapter.volume.path)],
-            volumes=[{"name": volume, "persistentVolumeClaim": claim}],
-        )
+        return mount_claim(adapter.volume.claim_name, point, adapter.volume.path)
     if adapter.image is not None:
-        check_image_volumes(consumer.context, problems, (*at, "image"))
-        return Weights(
-            reference=reference,
-            mounts=[read_only_mount(volume, folder, adapter.image.path)],
-            volumes=[image_volume(volume, adapter.image, "", (*at, "image"))],
-            pull_secrets=adapter.image.pull_secrets,
-        )
+        return mount_image(adapter.image, point, consumer, (*at, "image"), problems)
     assert adapter.hugging_face is not None
-    hub = adapter.hugging_face
-    if not COMMIT.fullmatch(hub.revision):
-        problems.warning(
-            "KG0310",
-            f"`{hub.revision}` is not a commit, so its content may change without review",
-            (*at, "huggingFace", "revision" if "revision" in set_fields(hub) else "repo"),
-            "set `revision` to a commit, 40 hex digits",
-        )
-    init = fetch_container(
-        FileSource(hugging_face=hub),
-        consumer.transfer,
-        consumer.context,
-        name=f"fetch-{adapter.name}",
-        destination=folder,
-        mounts=[{"name": volume, "mountPath": folder}],
+    check_commit(adapter.hugging_face, (*at, "huggingFace"), "set", problems)
+    return _fetched(adapter, adapter.hugging_face, point, at, consumer)
+
+
+def _fetched(
+    adapter: Adapter, hub: HubRepository, point: MountPoint, at: SpecPath, consumer: Consumer
+) -> Mounted:
+    """Return the mount of a repository that the downloader fetches into a folder of the pod."""
+    fetch = Fetch(
+        source=FileSource(hugging_face=hub),
         origin=at,
-        transfer_origin=("spec", "transfer"),
+        destination=point.folder,
+        transfer=consumer.transfer,
         own_token=False,
     )
-    return Weights(
-        reference=reference,
-        init=[init],
-        mounts=[read_only_mount(volume, folder, None)],
-        volumes=[{"name": volume, "emptyDir": {}}],
+    mount = {"name": point.volume, "mountPath": point.folder}
+    return Mounted(
+        folder=point.folder,
+        init=[fetch_container(fetch, consumer.context, name=f"fetch-{adapter.name}", mounts=[mount])],
+        mounts=[read_only_mount(point.volume, point.folder, None)],
+        volumes=[{"name": point.volume, "emptyDir": {}}],
         downloaded=True,
     )

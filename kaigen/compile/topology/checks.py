@@ -18,7 +18,7 @@ from kaigen.compile.ignored_fields import ignored_fields, report_ignored_field
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.pod import engine_mounts, members, own_pod, params_of, required_environment
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
-from kaigen.compile.topology.resources import pulled_model
+from kaigen.compile.topology.resources import hub_model
 from kaigen.compile.topology.surprises import warn_of_surprises
 from kaigen.kinds.block import document_name, set_fields
 from kaigen.kinds.topology import TopologySpec
@@ -175,11 +175,10 @@ def _engine_args(spec: TopologySpec) -> Iterator[tuple[str, SpecPath]]:
 
 def _check_transfer(resolution: TopologyResolution, problems: Problems) -> None:
     """Report a `transfer` block where the downloader fetches nothing."""
-    weights = (resolution.weights, *resolution.adapters)
     if (
         "transfer" in set_fields(resolution.spec)
         and resolution.engine.builds_pods
-        and not any(each.downloaded for each in weights)
+        and not resolution.mounted.downloaded
     ):
         report_ignored_field(
             problems,
@@ -193,14 +192,14 @@ def _check_transfer(resolution: TopologyResolution, problems: Problems) -> None:
 def _check_room(resolution: TopologyResolution, problems: Problems) -> None:
     """Report a volume or scratch space that is smaller than the weights that each pod pulls."""
     spec = resolution.spec
-    pulled = pulled_model(spec, resolution.sizing)
-    if pulled is None or not resolution.engine.builds_pods:
+    model = hub_model(spec, resolution.sizing)
+    if model is None or not resolution.engine.builds_pods:
         return
     if spec.storage is not None:
-        check_room(spec.storage.size, pulled, (*_SPEC, "storage", "size"), problems)
+        check_room(spec.storage.size, model, (*_SPEC, "storage", "size"), problems)
     elif spec.resources.ephemeral_storage is not None:
         path = (*_SPEC, "resources", "ephemeralStorage")
-        check_room(spec.resources.ephemeral_storage, pulled, path, problems)
+        check_room(spec.resources.ephemeral_storage, model, path, problems)
 
 
 def _check_replicas(resolution: TopologyResolution, problems: Problems) -> None:

@@ -29,7 +29,7 @@ def topology_objects(resolution: TopologyResolution) -> list[Object]:
         objects.append(node_pool(frame, resolution.node_pool))
     if resources.device_class:
         objects.append(claim_template(frame, resources.device_class, resources.device_count, SERVE))
-    objects += resolution.weights.objects
+    objects += resolution.mounted.objects
     objects += account_objects(spec, frame, SERVE)
     objects += gate_access(spec, frame, awaited_runs(resolution))
     if resolution.build is not None:

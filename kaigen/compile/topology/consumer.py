@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from kaigen.compile.builders.frame import Frame
-from kaigen.compile.context import Context
+from kaigen.compile.builders.mounts import Readers
 from kaigen.compile.engines.base import Engine
 from kaigen.kinds.blocks import Transfer
 from kaigen.kinds.compat import Folders
 
 
-class Consumer(Struct, frozen=True):
-    """The pods that read weights.
+class Consumer(Readers, frozen=True, kw_only=True):
+    """The pods of a Topology, which read weights.
 
     Attributes:
-        context: what they are compiled for.
         frame: names and labels of the app's objects.
-        namespace: namespace of the app.
         engine: the engine that loads the weights.
-        nodes: pods of one replica.
-        replicas: greatest number of replicas.
-        has_gpu: whether the pods have GPUs.
         transfer: settings of kaigen's downloader.
         folders: folders in the engine's container.
     """
 
-    context: Context
     frame: Frame
-    namespace: str
     engine: Engine
-    nodes: int
-    replicas: int
-    has_gpu: bool
     transfer: Transfer
     folders: Folders
 

@@ -9,6 +9,7 @@ from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import account_fields, token_volume
 from kaigen.compile.builders.image_build import awaited_builds, build_gate
 from kaigen.compile.builders.job_gate import AwaitedRun, gate_account
+from kaigen.compile.builders.mounts import Mounted
 from kaigen.compile.builders.params import FOLDER, KEY, ParamsOf
 from kaigen.compile.builders.pod_options import extended_pod
 from kaigen.compile.builders.pods import (
@@ -20,10 +21,10 @@ from kaigen.compile.builders.pods import (
     shared_memory_volume,
 )
 from kaigen.compile.builders.variables import variables_of
-from kaigen.compile.engines.launch import Launch, Member, Weights
+from kaigen.compile.engines.launch import Launch, Member
 from kaigen.compile.engines.probe_port import http_probe
 from kaigen.compile.expressions import Expr, Joined, Release, Setting, Text, Tree
-from kaigen.compile.topology.pulled import CACHE_VOLUME
+from kaigen.compile.topology.hub import CACHE_VOLUME
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
 from kaigen.kinds.blocks import Image
 from kaigen.kubernetes.quantities import units
@@ -78,8 +79,7 @@ def own_pod(resolution: TopologyResolution, member: Member) -> dict[str, Tree]:
     """Return the spec of one pod without what the fields about pods add."""
     spec = resolution.spec
     launch = _launch(resolution, member)
-    init = build_gate(resolution.build, resolution.context)
-    init += [container for each in _own_weights(resolution, member) for container in each.init]
+    init = [*build_gate(resolution.build, resolution.context), *_mounted(resolution, member).init]
     init += resolution.engine.gates(launch)
     claims: Tree = [{"name": "gpus", "resourceClaimTemplateName": Release("-gpus")}]
     return {
@@ -104,25 +104,19 @@ def own_pod(resolution: TopologyResolution, member: Member) -> dict[str, Tree]:
 
 def awaited_runs(resolution: TopologyResolution) -> list[AwaitedRun]:
     """Return the Jobs that the pods wait for."""
-    runs = [run for each in _all_weights(resolution) for run in each.runs]
-    return [*awaited_builds(resolution.build), *runs]
+    return [*awaited_builds(resolution.build), *resolution.mounted.runs]
 
 
-def _all_weights(resolution: TopologyResolution) -> tuple[Weights, ...]:
-    return (resolution.weights, *resolution.adapters)
-
-
-def _own_weights(resolution: TopologyResolution, member: Member) -> tuple[Weights, ...]:
-    """Return the weights that one pod reads: the workers of a ring get theirs from the leader."""
-    return _all_weights(resolution) if member.serves or not resolution.engine.is_ring else ()
+def _mounted(resolution: TopologyResolution, member: Member) -> Mounted:
+    """Return how weights reach one pod: the workers of a ring get theirs from the leader."""
+    return resolution.mounted if member.serves or not resolution.engine.is_ring else Mounted()
 
 
 def _pull_secrets(resolution: TopologyResolution) -> list[Mapping[str, str]]:
     transfer = resolution.spec.transfer.image
     images: list[Image] = [resolution.image, *([transfer] if transfer else [])]
     secrets = list(pull_secrets(*images, spec=resolution.spec))
-    for each in _all_weights(resolution):
-        secrets += [{"name": name} for name in each.pull_secrets if {"name": name} not in secrets]
+    secrets += [{"name": name} for name in resolution.mounted.pull_secrets if {"name": name} not in secrets]
     return secrets
 
 
@@ -136,9 +130,7 @@ def params_of(resolution: TopologyResolution) -> ParamsOf:
 
 def engine_mounts(resolution: TopologyResolution, member: Member) -> list[Mapping[str, Tree]]:
     """Return the volume mounts of the engine's container in one pod."""
-    mounts: list[Mapping[str, Tree]] = [
-        mount for each in _own_weights(resolution, member) for mount in each.mounts
-    ]
+    mounts: list[Mapping[str, Tree]] = [*_mounted(resolution, member).mounts]
     mounts += params_of(resolution).mounts()
     mounts.append({"name": CACHE_VOLUME, "mountPath": resolution.naming.folders.cache})
     mounts.append({"name": SCRATCH, "mountPath": "/tmp"})
@@ -149,7 +141,7 @@ def engine_mounts(resolution: TopologyResolution, member: Member) -> list[Mappin
 
 def _volumes(resolution: TopologyResolution, member: Member) -> list[Tree]:
     resources = resolution.resources
-    volumes: list[Tree] = [volume for each in _own_weights(resolution, member) for volume in each.volumes]
+    volumes: list[Tree] = [*_mounted(resolution, member).volumes]
     if awaited_runs(resolution):
         volumes.append(token_volume())
     volumes += params_of(resolution).volumes()

@@ -13,6 +13,7 @@ from kaigen.compile.builders.autoscaling import Autoscaling, resolve_autoscaling
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.image_build import ImageBuild, image_build
 from kaigen.compile.builders.jobs import seconds
+from kaigen.compile.builders.mounts import Mounted, together
 from kaigen.compile.builders.nodes import NodePoolRequest
 from kaigen.compile.builders.pods import BUILT, NO_RESOURCES, ResolvedResources, pod_security
 from kaigen.compile.context import Context
@@ -22,12 +23,12 @@ from kaigen.compile.engines.registry import engine_of
 from kaigen.compile.expressions import Release, SpecPath, Tree
 from kaigen.compile.finish import frame_of
 from kaigen.compile.problems import Problems
-from kaigen.compile.topology.adapters import adapter_weights
+from kaigen.compile.topology.adapters import adapter_mounts
 from kaigen.compile.topology.consumer import Consumer
 from kaigen.compile.topology.nodes import karpenter_of, resolve_node_pool, scheduling_fields
 from kaigen.compile.topology.resources import pod_gpus, pod_resources
 from kaigen.compile.topology.sizing import Sizing, size
-from kaigen.compile.topology.weights import served_weights
+from kaigen.compile.topology.weights import topology_weights
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.base import Metadata
 from kaigen.kinds.blocks import Image
@@ -64,7 +65,7 @@ class TopologyResolution(Struct, frozen=True):
         resources: resources of one pod; of the root in a ring.
         worker_resources: resources of a worker in a ring; None for those of every pod.
         weights: weights of the model.
-        adapters: LoRA adapters.
+        adapters: how each LoRA adapter reaches the engine's container.
         max_replicas: greatest number of replicas.
         startup: longest time until a pod is ready, in seconds.
         port: port that the pods listen on.
@@ -91,7 +92,7 @@ class TopologyResolution(Struct, frozen=True):
     resources: ResolvedResources
     worker_resources: ResolvedResources | None
     weights: Weights
-    adapters: tuple[Weights, ...]
+    adapters: tuple[Mounted, ...]
     max_replicas: int
     startup: int
     port: int
@@ -102,15 +103,18 @@ class TopologyResolution(Struct, frozen=True):
     autoscaling: Autoscaling | None
 
     @property
+    def mounted(self) -> Mounted:
+        """How the weights and the adapters reach the engine's container."""
+        return together((self.weights.mounted, *self.adapters))
+
+    @property
     def can_surge(self) -> bool:
         """Whether a new replica may start before an old one stops.
 
         Else it would wait for the old one: for its volume on one node, the only free GPUs, or the memory of a ring.
         """
-        pinned = any(each.pinned for each in (self.weights, *self.adapters))
-        return (
-            not pinned and not self.engine.is_ring and not (self.resources.has_gpu and self.node_pool is None)
-        )
+        scarce = self.resources.has_gpu and self.node_pool is None
+        return not (self.mounted.pinned or self.engine.is_ring or scarce)
 
 
 def resolve_topology(
@@ -151,19 +155,22 @@ def resolve_topology(
         lambda: pod_resources(spec, engine, sizing, parallelism, context), NO_RESOURCES
     )
     max_replicas = spec.autoscale.max if spec.autoscale else spec.shape.replicas
+    # Only the root of a ring reads weights.
+    nodes = 1 if engine.is_ring else parallelism.nodes
     consumer = Consumer(
+        kind="Topology",
         context=context,
         frame=frame,
         namespace=namespace,
         engine=engine,
-        # Only the root of a ring reads weights.
-        nodes=1 if engine.is_ring else parallelism.nodes,
-        replicas=max_replicas,
+        pods=nodes * max_replicas,
+        noun="replicas" if nodes == 1 else "nodes" if max_replicas <= 1 else "pods",
+        spread=nodes > 1,
         has_gpu=resources.has_gpu,
         transfer=spec.transfer,
         folders=naming.folders,
     )
-    weights = problems.attempt(lambda: served_weights(spec, sizing.model, consumer, problems), Weights())
+    weights = problems.attempt(lambda: topology_weights(spec, sizing.model, consumer, problems), Weights())
     if sizing.ring is not None and sizing.ring.file:
         weights = replace(weights, size=sizing.ring.file)
     karpenter = karpenter_of(spec.provisioning) if engine.builds_pods else None
@@ -186,7 +193,7 @@ def resolve_topology(
         resources=resources,
         worker_resources=_worker_resources(spec, engine, sizing, parallelism, context),
         weights=weights,
-        adapters=tuple(adapter_weights(spec.adapters, consumer, problems)),
+        adapters=tuple(adapter_mounts(spec.adapters, consumer, problems)),
         max_replicas=max_replicas,
         startup=seconds(startup) if startup else startup_seconds(weights.size, weights.source),
         port=engine.port(spec, problems),

@@ -73,10 +73,10 @@ def pod_resources(
     update: dict[str, Any] = {}
     if resources.gpus is None and gpus:
         update["gpus"] = gpus
-    pulled = pulled_model(spec, sizing)
-    if pulled is not None and resources.ephemeral_storage is None and spec.storage is None:
+    model = hub_model(spec, sizing)
+    if model is not None and resources.ephemeral_storage is None and spec.storage is None:
         # What is pulled into scratch space counts as the pod's; room for it must be on the node.
-        update["ephemeral_storage"] = f"{-(-pulled.weights_bytes * 11 // (10 * GIB)) + 20}Gi"
+        update["ephemeral_storage"] = f"{-(-model.weights_bytes * 11 // (10 * GIB)) + 20}Gi"
     if resources.shared_memory is None:
         update["shared_memory"] = engine.shared_memory(gpus) or None
     weights_bytes = sizing.model.weights_bytes if sizing.model is not None else 0
@@ -93,7 +93,7 @@ def pod_resources(
     )
 
 
-def pulled_model(spec: TopologySpec, sizing: Sizing) -> KnownModel | None:
+def hub_model(spec: TopologySpec, sizing: Sizing) -> KnownModel | None:
     """Return the model that each pod pulls from the Hub; None when it pulls none, or an unknown one."""
     pulls = spec.model is None or (
         isinstance(spec.model, ServedModel) and spec.model.hugging_face is not None

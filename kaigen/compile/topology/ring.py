@@ -8,7 +8,7 @@ from typing import Any
 from kaigen.catalog.presets import find_preset
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import SpecPath
-from kaigen.compile.model.served import conversion
+from kaigen.compile.model.mounted import conversion
 from kaigen.compile.problems import Problems
 from kaigen.config.locked_files import locked_source
 from kaigen.diagnostics.problem import ProblemError

@@ -12,7 +12,7 @@ from kaigen.catalog.presets import Preset, find_preset, nearest_presets
 from kaigen.compile.context import Context, SpecIndex
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.expressions import Json, SpecPath
-from kaigen.compile.known_model import KnownModel, described, of_preset
+from kaigen.compile.known_model import KnownModel, model_of_facts, model_of_preset
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.ring import resolve_ring
 from kaigen.diagnostics.diagnostic import Severity
@@ -80,14 +80,14 @@ def size(spec: TopologySpec, engine: Engine, namespace: str, context: Context, p
     instance = find_instance(name) if name else None
     vendor = _vendor(spec, engine, instance)
     if engine.is_ring:
-        stored = referenced_model(spec, namespace, context.specs)
+        source = model_spec(spec, namespace, context.specs)
         ring = problems.attempt(
-            lambda: resolve_ring(spec, stored, context, problems), RingPlan(None, "q40", 1, 1)
+            lambda: resolve_ring(spec, source, context, problems), RingPlan(None, "q40", 1, 1)
         )
         return Sizing(instance=instance, vendor=vendor, ring=ring)
     if not engine.reads_presets:
         return Sizing(instance=instance, vendor=vendor)
-    model = problems.attempt(lambda: served_model(spec, namespace, context.specs), None)
+    model = problems.attempt(lambda: topology_model(spec, namespace, context.specs), None)
     if model is None:
         return Sizing(instance=instance, vendor=vendor)
     if not engine.facts.planned:
@@ -124,7 +124,7 @@ def _vendor(spec: TopologySpec, engine: Engine, instance: Instance | None) -> st
     return gpu.vendor if gpu else NVIDIA
 
 
-def served_model(spec: TopologySpec, namespace: str, specs: SpecIndex) -> KnownModel | None:
+def topology_model(spec: TopologySpec, namespace: str, specs: SpecIndex) -> KnownModel | None:
     """Return the model that a spec serves; None when its size is unknown.
 
     The facts of the Topology come first, then those of its Model, then those of the catalogue.
@@ -137,44 +137,44 @@ def served_model(spec: TopologySpec, namespace: str, specs: SpecIndex) -> KnownM
     Raises:
         ProblemError: there is no such preset, or facts are wrong.
     """
-    repo = served_repository(spec, namespace, specs)
+    repo = model_repository(spec, namespace, specs)
     preset = _preset(spec.preset) if spec.preset is not None else find_preset(repo) if repo else None
     name = preset.name if preset is not None else repo or "the model"
     own = spec.model.facts if isinstance(spec.model, ServedModel) else None
     if own is not None:
-        return described(own, name, preset, ("spec", "model", "facts"))
-    model = referenced_model(spec, namespace, specs)
+        return model_of_facts(own, name, preset, ("spec", "model", "facts"))
+    model = model_spec(spec, namespace, specs)
     if model is not None and model.spec.facts is not None:
         try:
-            return described(model.spec.facts, name, preset, ("spec", "facts"))
+            return model_of_facts(model.spec.facts, name, preset, ("spec", "facts"))
         except ProblemError as error:
             message = f"`facts` of Model `{model.metadata.name}`: {error}"
             raise ProblemError(error.problem.code, message, ("spec", "model"), error.hint) from None
-    return of_preset(preset) if preset is not None else None
+    return model_of_preset(preset) if preset is not None else None
 
 
-def served_repository(spec: TopologySpec, namespace: str, specs: SpecIndex) -> str:
+def model_repository(spec: TopologySpec, namespace: str, specs: SpecIndex) -> str:
     """Return the repository on the Hub of the model that a spec serves; empty for none."""
     model = spec.model
     if isinstance(model, ServedModel) and model.hugging_face is not None:
         return model.hugging_face.repo
-    found = referenced_model(spec, namespace, specs)
+    found = model_spec(spec, namespace, specs)
     source = found.spec.source.hugging_face if found is not None else None
     return source.repo if source is not None else ""
 
 
-def referenced_model(spec: TopologySpec, namespace: str, specs: SpecIndex) -> Model | None:
+def model_spec(spec: TopologySpec, namespace: str, specs: SpecIndex) -> Model | None:
     """Return the Model that a spec serves; None when it names none, or one that does not exist."""
     name = spec.model.name if isinstance(spec.model, ServedModel) else spec.model
     given = spec.model.namespace if isinstance(spec.model, ServedModel) else None
     return specs.find(Model, given or namespace, name) if name else None
 
 
-def unknown_model(spec: TopologySpec, namespace: str, specs: SpecIndex) -> str:
+def why_unknown(spec: TopologySpec, namespace: str, specs: SpecIndex) -> str:
     """Return why kaigen does not know the size of the model that a spec serves, and what to do, in one sentence."""
-    repo = served_repository(spec, namespace, specs)
+    repo = model_repository(spec, namespace, specs)
     what = f"the catalogue does not have `{repo}`" if repo else "kaigen does not know which model it serves"
-    model = referenced_model(spec, namespace, specs)
+    model = model_spec(spec, namespace, specs)
     can_be_locked = bool(repo) or (model is not None and model.spec.source.s3 is not None)
     way = "record it with `kaigen lock`, " if can_be_locked else ""
     way += (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kaigen.compile.app import Note
 from kaigen.compile.topology.resolution import TopologyResolution
-from kaigen.compile.topology.sizing import model_path, unknown_model
+from kaigen.compile.topology.sizing import model_path, why_unknown
 from kaigen.compile.topology.surprises import ETHERNET, stops_the_only_replica, uses_ethernet
 from kaigen.sizing.facts import GIB
 from kaigen.sizing.format import context_limit
@@ -38,7 +38,7 @@ def notes(resolution: TopologyResolution) -> tuple[Note, ...]:
         items.append(Note(f"The longest context of a request is {context}.", ("spec", "contextLength")))
         items += [Note(f"{_sentence(text)}.", model) for text in sizing.plan.notes]
     elif resolution.engine.facts.planned and sizing.model is None:
-        why = unknown_model(resolution.spec, resolution.namespace, resolution.context.specs)
+        why = why_unknown(resolution.spec, resolution.namespace, resolution.context.specs)
         items.append(Note(f"It is not known whether the model fits: {why}.", model_path(resolution.spec)))
     items += _ring_notes(resolution)
     size = resolution.weights.size

@@ -6,35 +6,24 @@ from msgspec.structs import replace
 
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.buckets import bucket_volume, check_grant, volume_suffix
-from kaigen.compile.builders.job_gate import job_gate
-from kaigen.compile.builders.job_output import check_result, check_sharing_of_output, job_output
-from kaigen.compile.builders.volumes import check_image_volumes, image_volume, read_only_mount
+from kaigen.compile.builders.job_output import mount_output
+from kaigen.compile.builders.mounts import MountPoint, mount_claim, mount_image
 from kaigen.compile.engines.launch import Weights
-from kaigen.compile.expressions import Release, SpecPath, Tree
+from kaigen.compile.expressions import Release, SpecPath
 from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.known_model import KnownModel
-from kaigen.compile.model.served import conversion, served_bucket
-from kaigen.compile.model.volume import (
-    check_sharing,
-    find_model,
-    gates,
-    is_shared,
-    model_claim,
-    mount_annotations,
-    warn_of_pinned_volume,
-    weights_mount,
-)
+from kaigen.compile.model.mounted import conversion, mounted_bucket
+from kaigen.compile.model.volume import find_model, mount_model
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.consumer import Consumer
-from kaigen.compile.topology.pulled import COMMIT, known_bytes, preset_weights, pulled_weights
+from kaigen.compile.topology.hub import COMMIT, hub_weights, preset_bytes, preset_weights
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.model import Model
-from kaigen.kinds.serving import JobOutput, ServedModel, WeightsVolume
+from kaigen.kinds.serving import ServedModel, WeightsVolume
 from kaigen.kinds.topology import TopologySpec
-from kaigen.kubernetes.quantities import units
 
 
-def served_weights(
+def topology_weights(
     spec: TopologySpec, model: KnownModel | None, consumer: Consumer, problems: Problems
 ) -> Weights:
     """Return the weights of the model: those that the spec names, or those of its preset.
@@ -78,7 +67,7 @@ def _model_weights(use: str | ServedModel, consumer: Consumer, problems: Problem
     at: SpecPath = ("spec", "model")
     if isinstance(use, str):
         model = _same_namespace(use, at, consumer)
-        return _from_model(model, consumer.folders.model, at, consumer, problems)
+        return _from_model(model, _point(consumer.folders.model, consumer), at, consumer, problems)
     if use.mount_path is not None and (use.hugging_face is not None or use.folder is not None):
         kind = "huggingFace" if use.hugging_face is not None else "folder"
         problems.error(
@@ -88,33 +77,35 @@ def _model_weights(use: str | ServedModel, consumer: Consumer, problems: Problem
             "leave it out",
         )
     folder = (use.mount_path or consumer.folders.model).rstrip("/") or "/"
+    point = _point(folder, consumer)
     if use.namespace is not None and use.name is None:
         where, hint = "without the name of a Model", "leave it out, or set `name` to a Model in it"
         report_ignored_field(problems, "namespace", (*at, "namespace"), where, hint)
     if use.name is not None:
         if use.namespace in (None, consumer.namespace):
             model = _same_namespace(use.name, (*at, "name"), consumer)
-            return _from_model(model, folder, (*at, "name"), consumer, problems)
+            return _from_model(model, point, (*at, "name"), consumer, problems)
         assert use.namespace is not None
         model = find_model(consumer.context, use.namespace, use.name, (*at, "name"))
-        return _from_bucket(model, use.namespace, folder, at, consumer, problems)
+        return _from_bucket(model, use.namespace, point, at, consumer, problems)
     if use.image is not None:
-        check_image_volumes(consumer.context, problems, (*at, "image"))
-        return Weights(
-            reference=folder,
-            mounts=[read_only_mount("model", folder, use.image.path)],
-            volumes=[image_volume("model", use.image, "model.image", (*at, "image"))],
-            pull_secrets=use.image.pull_secrets,
-            source="image",
-        )
+        setting = f"{point.settings}image"
+        image = mount_image(use.image, point, consumer, (*at, "image"), problems, setting)
+        return Weights(folder, image, source="image")
     if use.job is not None:
-        return _from_job(use.job, folder, (*at, "job"), consumer, problems)
+        point = replace(point, gate="wait-for-job")
+        output = mount_output(use.job, point, consumer, (*at, "job"), problems, adapter=False)
+        return Weights(folder, output, size=output.room)
     if use.volume is not None:
-        return _from_volume(use.volume, folder, (*at, "volume"))
+        return _from_volume(use.volume, point, (*at, "volume"))
     if use.folder is not None:
-        return Weights(reference=use.folder, source="image")
+        return Weights(use.folder, source="image")
     assert use.hugging_face is not None
-    return pulled_weights(use.hugging_face, (*at, "huggingFace"), consumer, problems)
+    return hub_weights(use.hugging_face, (*at, "huggingFace"), consumer, problems)
+
+
+def _point(folder: str, consumer: Consumer) -> MountPoint:
+    return MountPoint("model", folder, "wait-for-model", "model.", consumer.own_downloader)
 
 
 def _same_namespace(name: str, origin: SpecPath, consumer: Consumer) -> Model:
@@ -126,21 +117,21 @@ def _same_namespace(name: str, origin: SpecPath, consumer: Consumer) -> Model:
 
     def elsewhere(place: str) -> str:
         found = consumer.context.specs.find(Model, place, name)
-        in_bucket = found is not None and served_bucket(found.spec) is not None
+        in_bucket = found is not None and mounted_bucket(found.spec) is not None
         return f"its weights are in a bucket: set `model: {{name: {name}, namespace: {place}}}`" * in_bucket
 
     return find_model(consumer.context, consumer.namespace, name, origin, elsewhere=elsewhere)
 
 
 def _from_bucket(
-    model: Model, namespace: str, folder: str, at: SpecPath, consumer: Consumer, problems: Problems
+    model: Model, namespace: str, point: MountPoint, at: SpecPath, consumer: Consumer, problems: Problems
 ) -> Weights:
     """Return the weights of a Model of another namespace, whose bucket this app mounts with a volume of its own.
 
     Raises:
         ProblemError: they are in a volume.
     """
-    bucket, name = served_bucket(model.spec), model.metadata.name
+    bucket, name = mounted_bucket(model.spec), model.metadata.name
     if bucket is None:
         raise ProblemError(
             "KG0389",
@@ -150,17 +141,14 @@ def _from_bucket(
             f"store it in a bucket, or write a Model in namespace `{consumer.namespace}`",
         )
     check_grant(bucket, consumer.namespace, consumer.context.allow, (*at, "namespace"), problems)
-    weights = _from_model(model, folder, (*at, "name"), consumer, problems)
-    claim: Tree = {"claimName": Release(volume_suffix(bucket)), "readOnly": True}
-    return replace(
-        weights,
-        volumes=[{"name": "model", "persistentVolumeClaim": claim}],
-        objects=bucket_volume(consumer.frame, bucket, fills=False),
-    )
+    weights = _from_model(model, point, (*at, "name"), consumer, problems)
+    own = mount_claim(Release(volume_suffix(bucket)), point, None)
+    objects = bucket_volume(consumer.frame, bucket, fills=False)
+    return replace(weights, mounted=replace(weights.mounted, volumes=own.volumes, objects=objects))
 
 
 def _from_model(
-    model: Model, folder: str, origin: SpecPath, consumer: Consumer, problems: Problems
+    model: Model, point: MountPoint, origin: SpecPath, consumer: Consumer, problems: Problems
 ) -> Weights:
     name = model.metadata.name
     # A user's own container may read any files.
@@ -170,74 +158,30 @@ def _from_model(
         )
         hint = "use `engine: distributedLlama`, or a Model without `convert`"
         problems.error("KG0398", message, origin, hint)
-    nodes, replicas = consumer.nodes, consumer.replicas
-    if nodes > 1:
-        check_sharing(model, problems, pods=nodes, what=f"{nodes} nodes", origin=origin)
-    else:
-        what = f"{replicas} replicas"
-        check_sharing(model, problems, pods=replicas, what=what, origin=origin, certain=False)
-    warn_of_pinned_volume(model, problems, has_gpu=consumer.has_gpu, consumer="Topology", origin=origin)
-    claimed = model_claim("model.claimName", model, origin)
-    hub, volume = model.spec.source.hugging_face, model.spec.store.volume
+    existing, mounted = model.spec.source.volume, mount_model(model, point, consumer, origin, problems)
+    hub = model.spec.source.hugging_face
     return Weights(
-        reference=folder,
-        init=gates(
-            model,
-            consumer.context,
-            name="wait-for-model",
-            volume="model",
-            folder=folder,
-            transfer=consumer.own_downloader,
-        ),
-        mounts=[weights_mount(model, volume="model", folder=folder)],
-        volumes=[{"name": "model", "persistentVolumeClaim": {"claimName": claimed, "readOnly": True}}],
-        annotations=mount_annotations(model),
-        source="volume" if volume or model.spec.source.volume else "bucket",
+        point.folder,
+        # An existing volume may be one of one node.
+        replace(mounted, pinned=mounted.pinned or existing is not None),
+        source="volume" if model.spec.store.volume or existing else "bucket",
         # Without an entry in the catalogue, the size of the volume is an upper bound.
-        size=(known_bytes(hub.repo) if hub else None) or (units(volume.size) or 0 if volume else None),
+        size=(preset_bytes(hub.repo) if hub else None) or mounted.room,
         revision=hub.revision if hub and COMMIT.fullmatch(hub.revision) else "",
-        files=model.spec.source.volume.files if model.spec.source.volume else {},
-        pinned=not is_shared(model) or model.spec.source.volume is not None,
+        files=existing.files if existing else {},
     )
 
 
-def _from_job(use: JobOutput, folder: str, at: SpecPath, consumer: Consumer, problems: Problems) -> Weights:
-    """Return the weights that a Job writes to its output.
-
-    Raises:
-        ProblemError: there is no such Job, it has no output, or it has errors.
-    """
-    at = (*at, "name")
-    output = job_output(consumer.context, consumer.namespace, use.name, at, "model.")
-    check_result(output, use.name, use.path, adapter=False, origin=at)
-    check_sharing_of_output(output, use.name, consumer.nodes * consumer.replicas, at, problems)
-    return Weights(
-        reference=folder,
-        init=[job_gate(output.run, consumer.context, name="wait-for-job", transfer=consumer.own_downloader)],
-        runs=[output.run],
-        mounts=[read_only_mount("model", folder, use.path)],
-        volumes=[{"name": "model", "persistentVolumeClaim": {"claimName": output.claim, "readOnly": True}}],
-        source="volume",
-        size=units(output.volume.size) or 0,
-    )
-
-
-def _from_volume(use: WeightsVolume, folder: str, at: SpecPath) -> Weights:
+def _from_volume(use: WeightsVolume, point: MountPoint, at: SpecPath) -> Weights:
     """Return weights that are in an existing volume.
 
     It may be a volume of one node, so a rollout stops the old pod before the new one needs the volume elsewhere.
     """
-    claimed = settings.text(
-        "model.claimName",
+    claim = settings.text(
+        f"{point.settings}claimName",
         use.claim_name,
         "PersistentVolumeClaim with the weights.",
         origin=(*at, "claimName"),
     )
-    return Weights(
-        reference=folder,
-        mounts=[read_only_mount("model", folder, use.path)],
-        volumes=[{"name": "model", "persistentVolumeClaim": {"claimName": claimed, "readOnly": True}}],
-        source="volume",
-        files=use.files,
-        pinned=True,
-    )
+    mounted = replace(mount_claim(claim, point, use.path), pinned=True)
+    return Weights(point.folder, mounted, files=use.files)

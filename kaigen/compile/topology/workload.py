@@ -15,8 +15,8 @@ from kaigen.compile.builders.workloads import (
 )
 from kaigen.compile.expressions import Tree
 from kaigen.compile.pod_template import pod_template
+from kaigen.compile.topology.hub import CACHE_VOLUME
 from kaigen.compile.topology.pod import members, pod_spec
-from kaigen.compile.topology.pulled import CACHE_VOLUME
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
 from kaigen.kinds.serving import Storage
 from kaigen.kubernetes.queues import QUEUE_LABEL
@@ -64,11 +64,11 @@ def _template_deployment(resolution: TopologyResolution, common: WorkloadSetting
 
 def _common_settings(resolution: TopologyResolution) -> WorkloadSettings:
     spec = resolution.spec
-    weights = (resolution.weights, *resolution.adapters)
     level = spec.security.pod_security
-    annotations: dict[str, str] = {POD_SECURITY: level} if level != "restricted" else {}
-    for each in weights:
-        annotations |= each.annotations
+    annotations = {
+        **({POD_SECURITY: level} if level != "restricted" else {}),
+        **resolution.mounted.annotations,
+    }
     queue = spec.placement.queue
     storage_class = resolution.context.profile.storage_class
     return WorkloadSettings(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kaigen.compile.model.served import CONVERTER
+from kaigen.compile.model.mounted import CONVERTER
 from kaigen.config.settings import Config
 from kaigen.pipeline.run import render
 from kaigen.pipeline.validate import validate

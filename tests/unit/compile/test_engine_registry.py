@@ -9,7 +9,7 @@ import pytest
 from kaigen.catalog.engines import engine_facts, engine_names
 from kaigen.catalog.yaml_files import load
 from kaigen.compile.engines import registry
-from kaigen.compile.engines.base import Engine, HubAccess
+from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.launch import Launch
 from kaigen.compile.engines.registry import ENGINES, engine_of
 from kaigen.compile.engines.understood import PODS
@@ -42,7 +42,6 @@ class Tiny(Engine):
 
     name = "tiny"
     understood = PODS
-    hub_access = HubAccess.ENGINE
 
     def command(self, launch: Launch) -> dict[str, Tree]:
         return {"command": list(self.facts.command), "args": [launch.weights.reference]}

@@ -26,7 +26,7 @@ from tests.unit.compile.topologies import CONTAINER, CONTEXT, FOLDER, HUB, KEDA,
             {"model": {"huggingFace": {"repo": "a/b", "revision": "v1"}}},
             [("KG0310", "spec.model.huggingFace.revision")],
         ),
-        ({**CONTAINER, "model": HUB}, [("KG0341", "spec.model.huggingFace")]),
+        ({**CONTAINER, "model": HUB}, [("KG0340", "spec.model.huggingFace")]),
         ({"model": "many", "args": ["x"]}, [("KG0340", "spec.args")]),
         ({"model": "many", "command": ["x"]}, [("KG0340", "spec.command")]),
         (
@@ -58,6 +58,10 @@ from tests.unit.compile.topologies import CONTAINER, CONTEXT, FOLDER, HUB, KEDA,
         (
             {"model": FOLDER, "adapters": [{"name": "a", "model": "no"}]},
             [("KG0301", "spec.adapters.0.model")],
+        ),
+        (
+            {"model": FOLDER, "adapters": [{"name": "a", "model": "one"}]},
+            [("KG0311", "spec.adapters.0.model")],
         ),
         ({"model": "one", "shape": {"nodes": 2}}, [("KG0309", "spec.model"), ("KG0311", "spec.model")]),
         (

@@ -25,19 +25,19 @@ def conversion(spec: DownloadSpec) -> DistributedLlama | None:
     return convert.distributed_llama if convert is not None else None
 
 
-def served_volume(spec: DownloadSpec) -> ModelVolume | None:
+def mounted_volume(spec: DownloadSpec) -> ModelVolume | None:
     """Return the volume with the files that other apps mount; None for a bucket."""
     convert = conversion(spec)
     return convert.store.volume if convert is not None and convert.store is not None else spec.store.volume
 
 
-def served_bucket(spec: DownloadSpec) -> Bucket | None:
+def mounted_bucket(spec: DownloadSpec) -> Bucket | None:
     """Return the bucket with the files that other apps mount; None for a volume."""
     convert = conversion(spec)
     return convert.store.bucket if convert is not None and convert.store is not None else spec.store.bucket
 
 
-def served_identity(spec: DownloadSpec) -> str:
+def mounted_identity(spec: DownloadSpec) -> str:
     """Return the identity of the files that other apps mount: of the source, or of source, format and converter."""
     source, convert = identity(spec.source), conversion(spec)
     if convert is None:
@@ -46,13 +46,13 @@ def served_identity(spec: DownloadSpec) -> str:
     return sha256_hex(go_json(meaning))[:16]
 
 
-def served_root(spec: DownloadSpec) -> str:
+def mounted_root(spec: DownloadSpec) -> str:
     """Return the folder above them in their volume; empty for the volume itself."""
     convert = conversion(spec)
     return CONVERTED if convert is not None and convert.store is None else ""
 
 
-def served_folder(spec: DownloadSpec) -> str:
+def mounted_folder(spec: DownloadSpec) -> str:
     """Return their folder in the volume."""
-    root, name = served_root(spec), served_identity(spec)
+    root, name = mounted_root(spec), mounted_identity(spec)
     return f"{root}/{name}" if root else name

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 
-from kaigen.catalog.presets import Preset, find_preset
+from kaigen.catalog.presets import Preset
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.weights import fetch_container
-from kaigen.compile.engines.base import HubAccess
+from kaigen.compile.builders.mounts import Mounted
+from kaigen.compile.builders.weights import Fetch, fetch_container
 from kaigen.compile.engines.launch import Weights
 from kaigen.compile.expressions import SpecPath, Tree
-from kaigen.compile.known_model import of_preset
+from kaigen.compile.known_model import model_of_repository
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.consumer import Consumer
-from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.base import TokenSecret
 from kaigen.kinds.block import set_fields
-from kaigen.kinds.blocks import HuggingFace, Source
+from kaigen.kinds.blocks import HubRepository, HuggingFace, Source
 from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.topology import TopologySpec
 
@@ -65,10 +64,10 @@ def preset_weights(spec: TopologySpec, preset: Preset, consumer: Consumer, probl
             "run `kaigen lock`, or set repository and commit in `model.huggingFace`",
         )
     hub = PulledModel(repo=preset.repo, revision=revision or "main", token_secret=spec.token_secret)
-    return pulled_weights(hub, at, consumer, problems, size=known_bytes(preset.repo), chosen=False)
+    return hub_weights(hub, at, consumer, problems, size=preset_bytes(preset.repo), chosen=False)
 
 
-def pulled_weights(
+def hub_weights(
     hub: PulledModel,
     origin: SpecPath,
     consumer: Consumer,
@@ -77,7 +76,7 @@ def pulled_weights(
     size: int | None = None,
     chosen: bool = True,
 ) -> Weights:
-    """Return weights from the Hub, which the engine pulls when it starts.
+    """Return weights from the Hub, which the engine pulls, or kaigen's downloader fetches, when a pod starts.
 
     Args:
         hub: the repository.
@@ -85,27 +84,14 @@ def pulled_weights(
         consumer: the pods that read them.
         size: bytes; None when unknown.
         chosen: whether the spec names the repository, rather than a catalogue.
-
-    Raises:
-        ProblemError: kaigen does not know how the container pulls weights.
     """
-    size = known_bytes(hub.repo) if size is None else size
+    size = preset_bytes(hub.repo) if size is None else size
     commit = hub.revision if COMMIT.fullmatch(hub.revision) else ""
-    if not commit and chosen:
-        problems.warning(
-            "KG0310",
-            f"`{hub.revision}` is not a commit, so its content may change without review",
-            (*origin, "revision") if "revision" in set_fields(hub) else (*origin, "repo"),
-            "run `kaigen lock`, or set `revision` to a commit, 40 hex digits",
-        )
-    if consumer.engine.hub_access is HubAccess.UNKNOWN:
-        raise ProblemError(
-            "KG0341",
-            "kaigen does not know how a container pulls weights",
-            origin,
-            "create a Model and set `model` to its name, or configure the pull in `env` and `args`",
-        )
-    if consumer.engine.hub_access is HubAccess.DOWNLOADER:
+    if chosen:
+        check_commit(hub, origin, "run `kaigen lock`, or set", problems)
+    if not consumer.engine.understands("model.huggingFace"):
+        return Weights()
+    if not consumer.engine.pulls_weights:
         return _fetched(hub, origin, consumer, commit, size, chosen=chosen)
     token_at: SpecPath = (*origin, "tokenSecret") if chosen else ("spec", "tokenSecret")
     env: list[Tree] = [_token(hub.token_secret, token_at)] if hub.token_secret else []
@@ -120,6 +106,24 @@ def pulled_weights(
         revision=commit,
         offline=False,
     )
+
+
+def check_commit(hub: PulledModel | HubRepository, origin: SpecPath, hint: str, problems: Problems) -> None:
+    """Warn of a revision that is not a commit.
+
+    Args:
+        hub: the repository.
+        origin: the spec's field of it.
+        hint: beginning of the hint.
+        problems: collects the warning.
+    """
+    if not COMMIT.fullmatch(hub.revision):
+        problems.warning(
+            "KG0310",
+            f"`{hub.revision}` is not a commit, so its content may change without review",
+            (*origin, "revision" if "revision" in set_fields(hub) else "repo"),
+            f"{hint} `revision` to a commit, 40 hex digits",
+        )
 
 
 def _token(secret: TokenSecret, origin: SpecPath) -> Tree:
@@ -157,23 +161,21 @@ def _fetched(
             endpoint=hub.endpoint,
         )
     )
-    init = fetch_container(
-        source,
-        consumer.transfer,
-        consumer.context,
-        name="fetch-model",
-        destination=consumer.folders.downloaded,
-        mounts=[{"name": CACHE_VOLUME, "mountPath": consumer.folders.cache}],
+    fetch = Fetch(
+        source=source,
         origin=origin[:-1],
-        transfer_origin=("spec", "transfer"),
+        destination=consumer.folders.downloaded,
+        transfer=consumer.transfer,
         own_token=chosen,
     )
+    mount = {"name": CACHE_VOLUME, "mountPath": consumer.folders.cache}
+    init = fetch_container(fetch, consumer.context, name="fetch-model", mounts=[mount])
     return Weights(
-        reference=consumer.folders.downloaded, init=[init], size=size, revision=commit, downloaded=True
+        consumer.folders.downloaded, Mounted(init=[init], downloaded=True), size=size, revision=commit
     )
 
 
-def known_bytes(repo: str) -> int | None:
+def preset_bytes(repo: str) -> int | None:
     """Return the bytes of a Hub repository's weights; None when the catalogue does not have it."""
-    preset = find_preset(repo)
-    return of_preset(preset).weights_bytes if preset is not None else None
+    model = model_of_repository(repo)
+    return model.weights_bytes if model is not None else None
