@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import Struct, field
 
@@ -13,11 +13,12 @@ from kaigen.config.block_settings import Allowed
 from kaigen.config.reserved import SyncerSecrets
 
 if TYPE_CHECKING:
+    from kaigen.compile.app import App
     from kaigen.config.block_settings import ExternalObject, ImageMirror, LicensePolicy, NetworkSettings
     from kaigen.config.lock_file import Lock
     from kaigen.config.tenant_settings import Tenant
+    from kaigen.diagnostics.collector import Diagnostics
     from kaigen.diagnostics.diagnostic import Diagnostic
-    from kaigen.extend.patches import Patches
 
 B = TypeVar("B")
 Key = tuple[str, str, str]
@@ -69,6 +70,13 @@ ObjectsOf = Callable[[Key, "Context"], "Sequence[Mapping[str, Any]] | None"]
 """Returns the objects of another spec's app as they are rendered; None when it has errors."""
 
 
+class AppPatches(Protocol):
+    """Patches of apps, as `kaigen.extend.patches.Patches`."""
+
+    def apply(self, app: App, diagnostics: Diagnostics) -> tuple[App, tuple[str, ...]]:
+        """Return an app with its patches applied, and the tokens of the patches that matched an object."""
+
+
 class Context(Struct, frozen=True):
     """The settings and other specs that a spec is compiled with.
 
@@ -101,7 +109,7 @@ class Context(Struct, frozen=True):
     target: str = "1.36"
     images: Mapping[str, str] = field(default_factory=dict)
     specs: SpecIndex = field(default_factory=SpecIndex)
-    patches: Patches | None = None
+    patches: AppPatches | None = None
     external: tuple[ExternalObject, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)

@@ -12,7 +12,8 @@ from kaigen.diagnostics.field_path import dotted
 from kaigen.kinds.block import Block, read_block
 from kaigen.kinds.lowering import Lowered
 from kaigen.kinds.positioned import Unplaced
-from kaigen.kinds.spec import Path, SourceField, find_source
+from kaigen.kinds.source_field import SourceField, find_source
+from kaigen.kinds.spec import Path
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():

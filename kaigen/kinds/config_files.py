@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from kaigen.diagnostics.diagnostic import Mark
 from kaigen.diagnostics.errors import InputError
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.files.reading import read_regular
-from kaigen.kinds.block import Block, replaced
 from kaigen.system.limits import FILE_BYTES
 
 if TYPE_CHECKING:
     from kaigen.kinds.input_documents import ObjectName
-    from kaigen.kinds.lowering import Lowering
 
 MAX_BYTES = FILE_BYTES
 """Size of the largest file that is read."""
 
 _CODE = "KG1103"
-_B = TypeVar("_B", bound=Block)
 
 
 def file_key(path: str) -> ObjectName:
@@ -46,43 +42,6 @@ def is_model_config(data: Any) -> bool:
         and isinstance(data.get("model_type"), str)
         and not {"apiVersion", "kind"} & data.keys()
     )
-
-
-def with_config(block: _B, path: Sequence[str], lowering: Lowering) -> _B | None:
-    """Return a spec with the content of the `config.json` that it names in place of the file's name.
-
-    Args:
-        block: the spec.
-        path: its field of the type `Facts`.
-        lowering: finds the file, and reports what is wrong with it.
-
-    Returns:
-        The spec; None when the file is wrong.
-    """
-    chain: list[Any] = [block]
-    for name in path:
-        inner = getattr(chain[-1], name, None)
-        if not isinstance(inner, Block):
-            return block
-        chain.append(inner)
-    named = chain[-1].config
-    if not isinstance(named, str):
-        return block
-    at = (*path, "config")
-    try:
-        found = lowering.find_file(named)
-        config = parse_config(read_file(found), found)
-    except ProblemError as error:
-        lowering.error(error.problem.code, str(error), at, error.hint)
-        return None
-    except InputError as error:
-        lowering.report(error.diagnostics)
-        return None
-    changed: Any = replaced(chain[-1], config=config)
-    for name, outer in zip(reversed(path), reversed(chain[:-1]), strict=True):
-        changed = replaced(outer, **{name: changed})
-    result: _B = changed
-    return result
 
 
 def resolve_file(named: str, document: str, root: str) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kaigen.kinds.positioned import Positioned
 
 with lazy_imports():
-    from kaigen.kinds import config_files
+    from kaigen.kinds import model_config
     from kaigen.kinds import validate as kinds_validate
 
 
@@ -88,7 +88,7 @@ class CompiledKind(Kind, frozen=True):
         lowering = Lowering(document, context)
         lowering.directives(block.metadata.annotations, DIRECTIVES)
         if self.facts:
-            block = config_files.with_config(block, self.facts, lowering)
+            block = model_config.with_config(block, self.facts, lowering)
         if block is None:
             return lowering.result()
         if self.split_reference:

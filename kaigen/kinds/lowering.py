@@ -14,10 +14,10 @@ from kaigen.kinds.compat import Naming, ServingNaming
 from kaigen.kinds.config_files import file_key, resolve_file
 from kaigen.kinds.input_documents import ANY_NAME, InputDocuments, ObjectName
 from kaigen.kinds.positioned import Positioned
+from kaigen.kinds.source_field import SourceField
 
 if TYPE_CHECKING:
     from kaigen.kinds.base import AppBlock
-    from kaigen.kinds.spec import SourceField
     from kaigen.yaml.document import Document
 
 PREFIX = "kaigen.dev/"

@@ -11,6 +11,7 @@ from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.diagnostics.field_path import dotted
 from kaigen.kinds.compat import Naming, ServingNaming
 from kaigen.kinds.entry import OWN_SYSTEM
+from kaigen.kinds.source_field import SourceField, find_source
 
 if TYPE_CHECKING:
     from kaigen.kinds.base import AppBlock
@@ -18,18 +19,6 @@ if TYPE_CHECKING:
     from kaigen.kinds.positioned import Positioned
 
 Path = tuple[str | int, ...]
-
-
-class SourceField(Struct, frozen=True):
-    """The place of a field that was written in another document than the spec, such as a ConfigMap that it names.
-
-    Attributes:
-        mark: the position.
-        path: the field there, as in `data["config.yaml"].size`.
-    """
-
-    mark: Mark
-    path: str
 
 
 class Spec(Struct, frozen=True):
@@ -110,21 +99,3 @@ class Spec(Struct, frozen=True):
         """Return a problem at a field of the document, or at its key, with the position where it was written."""
         mark: Mark = self.document.mark(origin, key=key)
         return Diagnostic(code, message, mark, hint, severity, dotted(origin))
-
-
-def find_source(
-    path: Sequence[str | int], sources: Mapping[Path, SourceField], origins: Mapping[Path, Path]
-) -> SourceField | None:
-    """Return the place of a field in another document; None when its own document has it.
-
-    Args:
-        path: the field of the spec.
-        sources: fields that were written in other documents.
-        origins: fields that were written in the spec's document; the longest prefix of a path decides.
-    """
-    field_path = tuple(path)
-    for length in range(len(field_path), 0, -1):
-        prefix = field_path[:length]
-        if prefix in sources or prefix in origins:
-            return sources.get(prefix)
-    return None

@@ -1,6 +1,6 @@
 """Imports point down the layers of docs/architecture.md, and no two modules or folders import each other.
 
-Imports inside functions count, imports under `if TYPE_CHECKING` do not.
+Imports inside functions count. Imports under `if TYPE_CHECKING` count in the packages of `WITH_TYPES`.
 """
 
 from __future__ import annotations
@@ -61,6 +61,9 @@ LAYERS: tuple[str, ...] = (
 )
 """Every package, from the bottom to the top. A module imports from its own package and from packages before it."""
 
+WITH_TYPES = ("kaigen.kinds.", "kaigen.compile.")
+"""Packages without circles of types, too."""
+
 FRONT_DOOR = ("kaigen", "kaigen.__main__")
 """Modules outside the layers: both name what the library and the command offer."""
 
@@ -77,10 +80,10 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
-def imports(tree: ast.AST) -> Iterator[str]:
-    """Return the names of the modules that a module imports when it runs."""
+def imports(tree: ast.AST, *, types: bool = False) -> Iterator[str]:
+    """Return the names of the modules that a module imports when it runs, or also for its types."""
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        if not types and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             for other in node.orelse:
                 yield from imports(other)
             continue
@@ -91,7 +94,7 @@ def imports(tree: ast.AST) -> Iterator[str]:
             for name in node.names:
                 inner = f"{node.module}.{name.name}"
                 yield inner if inner in MODULES else str(node.module)
-        yield from imports(node)
+        yield from imports(node, types=types)
 
 
 @cache
@@ -100,7 +103,9 @@ def graph() -> dict[str, set[str]]:
     return {
         module: {
             imported
-            for imported in imports(ast.parse(path.read_text(encoding="utf-8")))
+            for imported in imports(
+                ast.parse(path.read_text(encoding="utf-8")), types=module.startswith(WITH_TYPES)
+            )
             if imported in MODULES and imported != module
         }
         for module, path in MODULES.items()
@@ -190,6 +195,11 @@ def test_no_modules_or_folders_of_a_package_import_each_other(package: str) -> N
 )
 def test_cycles_are_found(edges: dict[str, set[str]], expected: list[list[str]]) -> None:
     assert cycles(edges) == expected
+
+
+def test_imports_for_types_are_found() -> None:
+    code = ast.parse("if TYPE_CHECKING:\n    from kaigen.pipeline.run import render")
+    assert list(imports(code, types=True)) == ["kaigen.pipeline.run"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.field_path import dotted
 from kaigen.kinds.lowering import Lowering, Path
-from kaigen.kinds.spec import SourceField
+from kaigen.kinds.source_field import SourceField
 from kaigen.yaml.document import JsonValue
 from kaigen.yaml.embedded import parse_embedded
 
