@@ -11,6 +11,7 @@ from kaigen.catalog.own_rows import OwnRows
 from kaigen.catalog.profiles import Profile
 from kaigen.config.block_settings import Allowed
 from kaigen.config.reserved import SyncerSecrets
+from kaigen.kinds.input_documents import Key
 
 if TYPE_CHECKING:
     from kaigen.compile.app import App
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from kaigen.diagnostics.diagnostic import Diagnostic
 
 B = TypeVar("B")
-Key = tuple[str, str, str]
-"""Kind, namespace and name of a spec."""
 
 
 class SpecIndex:

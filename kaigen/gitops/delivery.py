@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, to_builtins
 
 from kaigen.compile.field_expressions import HashedName
+from kaigen.gitops.facts import AppFacts, AppKey
 from kaigen.gitops.own_kinds import DATA_KINDS
 from kaigen.kubernetes.kind_table import find_kind
 from kaigen.kubernetes.manifest import entries, mapping, text, type_of
@@ -23,86 +24,8 @@ if TYPE_CHECKING:
     from kaigen.compile.app import App, Rendered
     from kaigen.config.gitops_settings import ArgoCDSettings, FluxSettings, GitOpsSettings
 
-AppKey = tuple[str, str]
-"""Namespace and name of an app."""
-
 NAME_MAX = 63
 """Longest name of an Application or Kustomization: Flux puts it into a label."""
-
-
-class AppFacts(Struct, frozen=True):
-    """Facts about one app that Argo CD and Flux need.
-
-    Attributes:
-        namespace: namespace of the app, and its folder in the tree.
-        name: name of the app and its Helm release.
-        source: file of the spec.
-        version: version of its chart.
-        kinds: apiVersion and kind of its objects, sorted.
-        places: namespace, API group and kind of its namespaced objects, sorted.
-        namespaces: namespaces of its objects, sorted; `""` for cluster-scoped objects.
-        needs: apps that it waits for.
-        deadline_s: longest time limit of its Jobs in seconds; 0 if one has no limit or there are none.
-        start_s: longest time that its other pods may take to start, in seconds; 0 if it is not known, or a Job has no
-            limit.
-        queued: whether it has runs that wait in a queue of Kueue, suspended.
-        scaled: apiVersion, kind and name of the objects that an autoscaler scales.
-        rules: rules of its Roles, each with the namespace of the Role.
-        binds: namespace of its RoleBindings, with kind and name of the roles that they refer to.
-        pod_security: Pod Security level that its pods need.
-        encrypted: whether it has files encrypted with SOPS; only its manifests include them.
-        homeless: whether one of those files names no namespace, and no object is in another one than the app.
-        replaces: whether it has Jobs with fixed names, which must be replaced to change, and no data that the
-            replacement would delete.
-    """
-
-    namespace: str
-    name: str
-    source: str = ""
-    version: str = ""
-    kinds: tuple[tuple[str, str], ...] = ()
-    namespaces: tuple[str, ...] = ()
-    places: tuple[tuple[str, str, str], ...] = ()
-    needs: tuple[AppKey, ...] = ()
-    deadline_s: int = 0
-    start_s: int = 0
-    queued: bool = False
-    scaled: tuple[tuple[str, str, str], ...] = ()
-    rules: tuple[tuple[str, Mapping[str, Any]], ...] = ()
-    binds: tuple[tuple[str, str, str], ...] = ()
-    pod_security: str = "restricted"
-    encrypted: bool = False
-    homeless: bool = False
-    replaces: bool = False
-
-    @property
-    def key(self) -> AppKey:
-        """The namespace and name."""
-        return (self.namespace, self.name)
-
-    @property
-    def only_runs(self) -> bool:
-        """Whether all its pods run to completion."""
-        lifecycles = {find_kind(version, kind).lifecycle for version, kind in self.kinds} - {""}
-        return lifecycles == {"run"}
-
-    def kinds_in(self, namespace: str) -> list[tuple[str, str]]:
-        """Return the group and kind of its objects in a namespace."""
-        return [(group, kind) for place, group, kind in self.places if place == namespace]
-
-    @property
-    def namespaced_kinds(self) -> list[tuple[str, str]]:
-        """The group and kind of its namespaced objects."""
-        return sorted(
-            {(group_of(version), kind) for version, kind in self.kinds if not _is_global(version, kind)}
-        )
-
-    @property
-    def cluster_kinds(self) -> list[tuple[str, str]]:
-        """The group and kind of its cluster-scoped objects."""
-        return sorted(
-            {(group_of(version), kind) for version, kind in self.kinds if _is_global(version, kind)}
-        )
 
 
 def group_of(api_version: str) -> str:
@@ -114,13 +37,20 @@ def _is_global(api_version: str, kind: str) -> bool:
     return bool(is_cluster_scoped(api_version, kind))
 
 
-def facts_from(raw: Mapping[str, Any]) -> AppFacts:
-    """Return facts from the JSON form of their fields."""
-    pairs = {
-        name: tuple(map(tuple, raw[name]))
-        for name in ("kinds", "places", "needs", "scaled", "rules", "binds")
-    }
-    return AppFacts(**{**raw, **pairs, "namespaces": tuple(raw["namespaces"])})
+def only_runs(app: AppFacts) -> bool:
+    """Return whether all pods of an app run to completion."""
+    lifecycles = {find_kind(version, kind).lifecycle for version, kind in app.kinds} - {""}
+    return lifecycles == {"run"}
+
+
+def namespaced_kinds(app: AppFacts) -> list[tuple[str, str]]:
+    """Return the group and kind of an app's namespaced objects."""
+    return sorted({(group_of(version), kind) for version, kind in app.kinds if not _is_global(version, kind)})
+
+
+def cluster_kinds(app: AppFacts) -> list[tuple[str, str]]:
+    """Return the group and kind of an app's cluster-scoped objects."""
+    return sorted({(group_of(version), kind) for version, kind in app.kinds if _is_global(version, kind)})
 
 
 def facts_digest(apps: Iterable[AppFacts]) -> str:

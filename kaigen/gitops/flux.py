@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kaigen.gitops.delivery import AppFacts, Delivery
+from kaigen.gitops.delivery import Delivery
+from kaigen.gitops.facts import AppFacts
 from kaigen.gitops.health import Health, health_of
 from kaigen.gitops.tenancy import TENANT_FOLDER, Tenant
 from kaigen.kubernetes.object_kind import HealthConditions

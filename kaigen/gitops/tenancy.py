@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from kaigen.config.gitops_settings import TenancySettings
 from kaigen.config.reserved import ALLOW_DNS, ALLOW_NETWORK, DEFAULT_DENY, QUOTA
-from kaigen.gitops.delivery import AppFacts, Delivery
+from kaigen.gitops.delivery import Delivery
+from kaigen.gitops.facts import AppFacts
 from kaigen.gitops.own_kinds import OWN_KINDS
 from kaigen.kubernetes.api_paths import resource_of
 

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 ObjectName = tuple[str, str, str]
 """apiVersion, kind and name of an object."""
 
+Key = tuple[str, str, str]
+"""Kind, namespace and name of a spec."""
+
 ANY_NAME = "*"
 """The name by which all objects of a kind are looked up."""
 

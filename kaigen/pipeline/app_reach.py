@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from kaigen.catalog.gpus import is_gpu_resource
 from kaigen.compile.builders.frame import LOCATION
 from kaigen.kubernetes.kind_table import kind_of
@@ -14,45 +12,11 @@ from kaigen.kubernetes.manifest import Identity, Object, group_of, identity_of, 
 from kaigen.kubernetes.quantities import NANO
 from kaigen.kubernetes.requests import most_replicas, requests_of, unlimited
 from kaigen.kubernetes.schemas import is_cluster_scoped
+from kaigen.pipeline.gpu_facts import GpuFacts, GpuObject
 from kaigen.tenancy.table import hosts_of
 
 if TYPE_CHECKING:
     from kaigen.pipeline.result import Compiled
-
-ScaledKey = tuple[str, str, str]
-"""Namespace, kind and name of an object that an autoscaler may scale."""
-
-
-class GpuObject(Struct, frozen=True):
-    """An object whose pods request GPUs.
-
-    Attributes:
-        key: its namespace, kind and name.
-        gpus: what its pods request together, without an autoscaler.
-        each: what one replica requests; 0 for an object that no autoscaler scales.
-        unlimited: why it may make any number of pods; empty for one with a limit.
-    """
-
-    key: ScaledKey
-    gpus: int
-    each: int = 0
-    unlimited: str = ""
-
-    def most(self, replicas: int) -> int:
-        """Return what its pods request at most, if an autoscaler may set as many replicas."""
-        return max(self.gpus, self.each * replicas)
-
-
-class GpuFacts(Struct, frozen=True):
-    """The objects of an app that request GPUs, and its autoscalers.
-
-    Attributes:
-        objects: those that request GPUs.
-        replicas: the most replicas that its autoscalers set, each with what it scales.
-    """
-
-    objects: tuple[GpuObject, ...] = ()
-    replicas: tuple[tuple[ScaledKey, int], ...] = ()
 
 
 def app_objects(item: Compiled) -> Iterator[tuple[str, Identity, str]]:

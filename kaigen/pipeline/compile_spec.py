@@ -42,13 +42,14 @@ from kaigen.yaml.document_secrets import find_secrets
 
 if TYPE_CHECKING:
     from kaigen.compile.app import App, Rendered
-    from kaigen.compile.context import Key, ObjectsOf, SpecIndex
+    from kaigen.compile.context import ObjectsOf, SpecIndex
     from kaigen.compile.expressions import Json
     from kaigen.config.block_settings import ExternalObject
     from kaigen.config.settings import Config
     from kaigen.config.value_layers import Overrides
     from kaigen.diagnostics.problem import Problem
     from kaigen.extend.patches import Patches
+    from kaigen.kinds.input_documents import Key
     from kaigen.kinds.spec import Spec
 
 with lazy_imports():

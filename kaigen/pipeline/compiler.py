@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from kaigen.config.value_layers import value_layers
 from kaigen.diagnostics.category import Category
-from kaigen.kinds.input_documents import InputDocuments, ObjectName, lookups_of, object_name
+from kaigen.kinds.input_documents import InputDocuments, Key, ObjectName, lookups_of, object_name
 from kaigen.pipeline.sources import spec_key
 from kaigen.system.lazy_import import lazy_imports
 from kaigen.system.progress import counted
 
 if TYPE_CHECKING:
-    from kaigen.compile.context import Context, Key
+    from kaigen.compile.context import Context
     from kaigen.config.settings import Config
     from kaigen.config.value_layers import Overrides
     from kaigen.extend.patches import Patches
@@ -114,7 +114,7 @@ class Compiler:
         return patch_files.read_patches(self.config)
 
 
-class _Blocks(Mapping["Key", Any]):
+class _Blocks(Mapping[Key, Any]):
     """The specs of a run. A file that is unchanged since the last run is loaded when one of its specs is needed."""
 
     def __init__(self, units: Mapping[Key, Unit], config: Config) -> None:

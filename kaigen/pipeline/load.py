@@ -22,8 +22,7 @@ from kaigen.system.progress import counted
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kaigen.compile.context import Key
-    from kaigen.kinds.input_documents import ObjectName
+    from kaigen.kinds.input_documents import Key, ObjectName
     from kaigen.kinds.spec import Spec
     from kaigen.pipeline.inputs import Inputs
     from kaigen.system.progress import Progress

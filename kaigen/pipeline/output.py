@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from kaigen.config.gitops_settings import GitOpsSettings
     from kaigen.config.settings import Config, Format
     from kaigen.diagnostics.diagnostic import Diagnostic
-    from kaigen.gitops.delivery import AppFacts, Delivery
+    from kaigen.gitops.delivery import Delivery
+    from kaigen.gitops.facts import AppFacts
     from kaigen.output.contents import FileContent
     from kaigen.output.tree import TreeChange
     from kaigen.output.tree_state import TreeState

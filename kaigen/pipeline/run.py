@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from kaigen.pipeline.inputs import Inputs
     from kaigen.pipeline.load import Loaded
     from kaigen.pipeline.result import Compilation, Compiled
-    from kaigen.secrets.expected import Facts
+    from kaigen.secrets.facts import Facts
     from kaigen.system.progress import Progress
     from kaigen.yaml.sources import Source
 

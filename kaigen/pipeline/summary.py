@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct, field
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
+from kaigen.gitops.facts import AppFacts
+from kaigen.kinds.input_documents import Key, ObjectName
+from kaigen.pipeline.gpu_facts import GpuFacts
+from kaigen.secrets.facts import Facts
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
-    from kaigen.compile.context import Key
     from kaigen.config.settings import Format
-    from kaigen.gitops.delivery import AppFacts
-    from kaigen.kinds.input_documents import ObjectName
-    from kaigen.pipeline.app_reach import GpuFacts
     from kaigen.pipeline.result import Compiled
-    from kaigen.secrets.expected import Facts
 
 with lazy_imports():
     from kaigen.gitops import delivery
@@ -45,7 +44,7 @@ FOLDER = "folder of a bucket"
 """The kind in the key of a bucket folder, which only one app may fill."""
 
 
-class Missing(Struct, frozen=True):
+class Missing(Struct, frozen=True, array_like=True):
     """A reference to an object that its own app does not make.
 
     Attributes:
@@ -71,7 +70,7 @@ class AppRow(NamedTuple):
     source: str
 
 
-class AppSummary(Struct, frozen=True):
+class AppSummary(Struct, frozen=True, array_like=True):
     """One app without its objects.
 
     Attributes:
@@ -112,7 +111,7 @@ class AppSummary(Struct, frozen=True):
         return AppRow(self.namespace, self.name, self.kind, count, self.source)
 
 
-class SourceSummary(Struct, frozen=True):
+class SourceSummary(Struct, frozen=True, array_like=True):
     """One source file after compiling.
 
     Attributes:
@@ -139,7 +138,7 @@ class SourceSummary(Struct, frozen=True):
     diagnostics: tuple[Diagnostic, ...]
     matched: tuple[int | str, ...]
     apps: tuple[AppSummary, ...]
-    form: Format | str = ""
+    form: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[Missing, ...] = ()
 

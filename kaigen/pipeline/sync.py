@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kaigen.gitops.delivery import AppFacts, facts_digest
+from kaigen.gitops.delivery import facts_digest
+from kaigen.gitops.facts import AppFacts
 from kaigen.output.contents import digest
 from kaigen.pipeline.output import LazyFile, sync_tree
 from kaigen.pipeline.store import SyncRecord

@@ -17,8 +17,8 @@ from kaigen.files.folders import walk
 if TYPE_CHECKING:
     from kaigen.config.settings import Config
     from kaigen.config.tenant_settings import Tenant
-    from kaigen.pipeline.app_reach import ScaledKey
     from kaigen.pipeline.cross_checks import RunApp
+    from kaigen.pipeline.gpu_facts import ScaledKey
 
 
 def shared_hosts(apps: Sequence[RunApp], tenants: Sequence[Tenant]) -> Iterator[Diagnostic]:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from kaigen.catalog import own_rows
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
-from kaigen.kinds.input_documents import ObjectName, object_name
+from kaigen.kinds.input_documents import Key, ObjectName, object_name
 from kaigen.output.contents import digest
 from kaigen.pipeline.output import LazyFile
 from kaigen.pipeline.sources import spec_key
@@ -19,7 +19,6 @@ from kaigen.pipeline.summary import AppSummary, Detail, Missing, SourceSummary, 
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
-    from kaigen.compile.context import Key
     from kaigen.compile.expressions import SpecPath
     from kaigen.config.settings import Format
     from kaigen.pipeline.compiler import Compiler

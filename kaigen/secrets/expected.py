@@ -5,59 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
-from kaigen.diagnostics.diagnostic import Mark
 from kaigen.diagnostics.field_path import dotted
 from kaigen.kubernetes.made_secrets import SECRET, MadeSecret, made_secret
 from kaigen.kubernetes.manifest import mapping, text
 from kaigen.kubernetes.references import Reference, references_of
 from kaigen.kubernetes.secret_types import OPAQUE
+from kaigen.secrets.facts import Facts, Maker, Use
 from kaigen.secrets.purpose import purpose_of
 
 if TYPE_CHECKING:
     from kaigen.pipeline.result import Compilation, Compiled
-
-
-class Use(Struct, frozen=True):
-    """One place of an app that reads a Secret.
-
-    Attributes:
-        app: `NAMESPACE/NAME`.
-        object: kind and name, as in `Job/train-0a1b2c3d`.
-        keys: the keys that are read; empty for all.
-        purpose: what the Secret is read for, in a few words.
-        mark: the line of the spec; None when no file contains it.
-        field: the field of the spec; empty when kaigen does not know it.
-        as_file: the values become files, not variables.
-        optional: the app works without the Secret.
-    """
-
-    app: str
-    object: str
-    keys: tuple[str, ...]
-    purpose: str
-    mark: Mark | None = None
-    field: str = ""
-    as_file: bool = False
-    optional: bool = False
-
-
-class Maker(Struct, frozen=True):
-    """The object in the tree that makes a Secret.
-
-    Attributes:
-        source: `ExternalSecret`, `SealedSecret`, `SOPS` or `Secret`.
-        app: `NAMESPACE/NAME`.
-        keys: the keys that the Secret will have; None when they are unknown.
-        mark: the line that defines it; None for objects that kaigen writes.
-    """
-
-    source: str
-    app: str
-    keys: frozenset[str] | None
-    mark: Mark | None = None
 
 
 class ExpectedSecret(Struct, frozen=True):
@@ -92,27 +52,6 @@ class ExpectedSecret(Struct, frozen=True):
     def as_files(self) -> bool:
         """Whether an app reads it as files."""
         return any(use.as_file for use in self.uses)
-
-
-class Facts(Struct, frozen=True):
-    """The Secrets that single apps read and make.
-
-    Attributes:
-        reads: namespace, name and type of a Secret, with a place that reads it.
-        makes: namespace and name of a Secret, with the object that makes it.
-    """
-
-    reads: tuple[tuple[str, str, str, Use], ...] = ()
-    makes: tuple[tuple[str, str, Maker], ...] = field(default=())
-
-
-def merge_facts(facts: Iterable[Facts]) -> Facts:
-    """Return the facts about several apps as one."""
-    every = list(facts)
-    return Facts(
-        tuple(read for item in every for read in item.reads),
-        tuple(made for item in every for made in item.makes),
-    )
 
 
 def facts_of(items: Iterable[Compiled]) -> Facts:

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from kaigen.secrets.commands import comment
-from kaigen.secrets.expected import ExpectedSecret, Use
+from kaigen.secrets.expected import ExpectedSecret
 from kaigen.secrets.external import skeleton
+from kaigen.secrets.facts import Use
 from kaigen.secrets.provider import External
 from kaigen.yaml.dump import dump
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from kaigen.gitops.argocd.common import API, FINALIZER, FOLDER, IN_CLUSTER, Object, metadata_of
-from kaigen.gitops.delivery import AppFacts, Delivery, group_of
+from kaigen.gitops.delivery import Delivery, group_of, only_runs
+from kaigen.gitops.facts import AppFacts
 from kaigen.gitops.tenancy import TENANT_FOLDER, Tenant
 
 _REASONS = {
@@ -209,7 +210,7 @@ def _options(apps: Iterable[AppFacts]) -> list[str]:
     options = ["ServerSideApply=true"]
     # With PruneLast, the Job of a changed spec would run to its end before the Job that it replaces is deleted, and
     # both would write to the same volume.
-    if not found or not all(app.only_runs for app in found):
+    if not found or not all(map(only_runs, found)):
         options.append("PruneLast=true")
     if any(app.scaled for app in found):
         options.append("RespectIgnoreDifferences=true")

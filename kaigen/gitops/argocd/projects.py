@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kaigen.gitops.argocd.common import API, FINALIZER, IN_CLUSTER, Object, metadata_of
-from kaigen.gitops.delivery import AppFacts, Delivery, group_of
+from kaigen.gitops.delivery import Delivery, cluster_kinds, group_of, namespaced_kinds
+from kaigen.gitops.facts import AppFacts
 from kaigen.gitops.own_kinds import OWN_KINDS
 from kaigen.gitops.tenancy import Tenant
 
@@ -56,19 +57,19 @@ def _project(
     account = delivery.service_account
     namespaces = sorted({space for app in apps for space in (app.namespace, *app.namespaces) if space})
     spaces = [{**where, "namespace": space} for where in destinations for space in namespaces]
-    cluster_kinds = {pair for app in apps for pair in app.cluster_kinds}
+    of_cluster = {pair for app in apps for pair in cluster_kinds(app)}
     # NodePools also where the last one just went, else it would stay. Not so volumes: one may be a folder of the
     # node, so none is let in before an app has it.
-    everywhere = {pair for app in delivery.apps for pair in app.cluster_kinds}
-    named = (everywhere & {_NODES}) | (cluster_kinds & {_VOLUMES})
+    everywhere = {pair for app in delivery.apps for pair in cluster_kinds(app)}
+    named = (everywhere & {_NODES}) | (of_cluster & {_VOLUMES})
     charts = delivery.settings.charts if delivery.charts else None
     project = _appproject(
         delivery,
         name,
         f"Apps rendered by kaigen{f' for {delivery.environment}' if delivery.environment else ''}.",
         spaces,
-        [*OWN_KINDS, *(pair for app in apps for pair in app.namespaced_kinds)],
-        [*_kinds(cluster_kinds - named), *_own(apps[0].namespace, named)],
+        [*OWN_KINDS, *(pair for app in apps for pair in namespaced_kinds(app))],
+        [*_kinds(of_cluster - named), *_own(apps[0].namespace, named)],
         [
             {"server": where.get("server", "*"), "namespace": space, "defaultServiceAccount": account}
             for where in destinations

@@ -1,0 +1,40 @@
+"""What the objects of an app request of GPUs: data that the cache stores."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+ScaledKey = tuple[str, str, str]
+"""Namespace, kind and name of an object that an autoscaler may scale."""
+
+
+class GpuObject(Struct, frozen=True, array_like=True):
+    """An object whose pods request GPUs.
+
+    Attributes:
+        key: its namespace, kind and name.
+        gpus: what its pods request together, without an autoscaler.
+        each: what one replica requests; 0 for an object that no autoscaler scales.
+        unlimited: why it may make any number of pods; empty for one with a limit.
+    """
+
+    key: ScaledKey
+    gpus: int
+    each: int = 0
+    unlimited: str = ""
+
+    def most(self, replicas: int) -> int:
+        """Return what its pods request at most, if an autoscaler may set as many replicas."""
+        return max(self.gpus, self.each * replicas)
+
+
+class GpuFacts(Struct, frozen=True, array_like=True):
+    """The objects of an app that request GPUs, and its autoscalers.
+
+    Attributes:
+        objects: those that request GPUs.
+        replicas: the most replicas that its autoscalers set, each with what it scales.
+    """
+
+    objects: tuple[GpuObject, ...] = ()
+    replicas: tuple[tuple[ScaledKey, int], ...] = ()
