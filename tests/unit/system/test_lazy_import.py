@@ -52,6 +52,50 @@ def test_imports_after_the_block_run_at_once(modules: Path) -> None:
     assert run(modules, f"{BLOCK}    pass\nimport late\nprint('after')") == ["late runs", "after"]
 
 
+def test_a_module_that_another_module_imports_meanwhile_runs_at_once(modules: Path) -> None:
+    (modules / "package" / "__init__.py").write_text("import late\nprint('package runs')\n")
+    code = f"{BLOCK}    from package import inner\nprint('before')\nprint(inner.VALUE)"
+    assert run(modules, code) == ["late runs", "package runs", "before", "inner runs", "2"]
+
+
+def test_a_module_that_a_function_imports_meanwhile_runs_at_once(modules: Path) -> None:
+    code = f"def load():\n    import late\n{BLOCK}    load()\n    import package.inner\nprint('before')"
+    assert run(modules, code) == ["late runs", "package runs", "before"]
+
+
+def test_a_module_that_another_thread_imports_meanwhile_runs_at_once(modules: Path) -> None:
+    code = f"""\
+import threading
+def load():
+    import late
+thread = threading.Thread(target=load)
+{BLOCK}    thread.start()
+    thread.join()
+    from package import inner
+print('before')
+print(inner.VALUE)"""
+    assert run(modules, code) == ["late runs", "package runs", "before", "inner runs", "2"]
+
+
+def test_two_blocks_at_once_are_lazy_for_their_own_imports(modules: Path) -> None:
+    (modules / "second.py").write_text(f"{BLOCK}    import late\nprint('second runs')\n")
+    code = (
+        f"{BLOCK}    import second\n    from package import inner\nprint('before')\nprint(second.late.VALUE)"
+    )
+    assert run(modules, code) == ["package runs", "before", "second runs", "late runs", "1"]
+
+
+def test_nothing_remains_of_a_block_that_fails(modules: Path) -> None:
+    code = f"""\
+before = list(sys.meta_path)
+try:
+    exec({BLOCK!r} + "    import no_such_module")
+except ImportError:
+    print(sys.meta_path == before)
+import late"""
+    assert run(modules, code) == ["True", "late runs"]
+
+
 def lazy_names() -> Iterator[tuple[str, str]]:
     """Yield every name that is imported in a lazy block of kaigen, with its file."""
     for path in sorted((ROOT / "kaigen").rglob("*.py")):
