@@ -30,8 +30,7 @@ def main() -> None:
         from kaigen.config.load import load_config
         from kaigen.diagnostics.collector import Diagnostics
         from kaigen.output.tree import write_tree
-        from kaigen.pipeline.load import load_specs
-        from kaigen.pipeline.run import compile_specs, start_run
+        from kaigen.pipeline.run import Run
         from kaigen.yaml.document import parse
         from kaigen.yaml.sources import read_sources
 
@@ -43,9 +42,10 @@ def main() -> None:
         for source in sources:
             parse(source, Diagnostics())
     with step("load"):
-        loaded = load_specs((), config)
+        run = Run.load((), config, use_cache=False)
+        assert run.specs
     with step("compile and check"):
-        compilation = compile_specs(loaded, config)
+        compilation = run.compilation()
     with step("check"):
         for item in compilation.apps:
             for rendered in item.objects:
@@ -61,7 +61,7 @@ def main() -> None:
     # Once more in one call, as `kaigen render` does: on all cores, and cached for the next run.
     output = output.with_name(f"{output.name}-again")
     with step("whole"):
-        tree = start_run((), config).tree(output, "manifests")
+        tree = Run.load((), config).tree(output, "manifests")
         tree.write()
         with step("remember"):
             tree.save()

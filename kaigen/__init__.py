@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from kaigen.kinds.model import Dataset, Model
     from kaigen.kinds.notebook import Notebook
     from kaigen.kinds.topology import Topology
-    from kaigen.pipeline.load import Loaded, load_specs
     from kaigen.pipeline.result import Compilation
-    from kaigen.pipeline.run import compile_specs, render
+    from kaigen.pipeline.run import Run, compile_specs, render
     from kaigen.pipeline.validate import validate
 
 __all__ = [
@@ -45,17 +44,16 @@ __all__ = [
     "InputError",
     "Job",
     "KaigenError",
-    "Loaded",
     "Metadata",
     "Model",
     "Notebook",
+    "Run",
     "Topology",
     "__version__",
     "build_graph",
     "compare",
     "compile_specs",
     "load_config",
-    "load_specs",
     "render",
     "render_graph",
     "render_report",
@@ -82,9 +80,8 @@ _HOMES = {
     "build_graph": "kaigen.graph",
     "render_graph": "kaigen.graph",
     "Compilation": "kaigen.pipeline.result",
-    "Loaded": "kaigen.pipeline.load",
     "compile_specs": "kaigen.pipeline.run",
-    "load_specs": "kaigen.pipeline.load",
+    "Run": "kaigen.pipeline.run",
     "render": "kaigen.pipeline.run",
     "validate": "kaigen.pipeline.validate",
 }

@@ -21,7 +21,6 @@ from kaigen.config.settings import Config
 from kaigen.config.value_layers import Overrides
 from kaigen.emit.chart import chart_files
 from kaigen.emit.values import effective_values
-from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.result import Compilation, Compiled
 from kaigen.pipeline.run import compile_specs, render
 
@@ -51,7 +50,7 @@ class Case:
 
     def compile(self, overrides: Sequence[Overrides] = ()) -> Compilation:
         """Return the case's apps."""
-        return compile_specs(load_specs(self.paths, self.config), self.config, overrides)
+        return compile_specs(self.paths, self.config, overrides)
 
     def render(self) -> dict[str, bytes]:
         """Return the output tree in both forms: content by path."""

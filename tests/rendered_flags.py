@@ -12,7 +12,6 @@ from typing import Any
 
 from kaigen.catalog.presets import Preset, presets
 from kaigen.config.settings import Config
-from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.run import compile_specs
 from tests.cases import app_cases
 from tests.rendering import pod_specs
@@ -46,7 +45,7 @@ def _presets() -> Iterator[list[Any]]:
         file, config = Path(folder, "presets.yaml"), Config(root=Path(folder))
         documents = [made for preset in presets() for made in (_topology(preset), _workspace(preset))]
         file.write_text("\n---\n".join(map(json.dumps, documents)))
-        apps = compile_specs(load_specs([str(file)], config), config).apps
+        apps = compile_specs([str(file)], config).apps
         yield from ([item.body for item in app.objects] for app in apps)
 
 

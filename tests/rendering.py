@@ -10,7 +10,6 @@ from typing import Any
 
 from kaigen.config.settings import Config
 from kaigen.diagnostics.diagnostic import Diagnostic
-from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.result import Compilation
 from kaigen.pipeline.run import compile_specs
 from kaigen.pipeline.validate import validate
@@ -24,7 +23,7 @@ def compile_text(text: str, *, profile: str = "generic") -> Compilation:
         file = Path(folder, "spec.yaml")
         file.write_text(textwrap.dedent(text), encoding="utf-8")
         config = Config(root=Path(folder), profile=profile)
-        return compile_specs(load_specs([str(file)], config), config)
+        return compile_specs([str(file)], config)
 
 
 def diagnostics_of(text: str, *, profile: str = "generic") -> list[Diagnostic]:

@@ -59,10 +59,10 @@ def _error() -> str:
 
 def _graph() -> str:
     """Return the graph of what the fine-tuning and the chat need."""
-    from kaigen import build_graph, compile_specs, load_config, load_specs, render_graph
+    from kaigen import build_graph, compile_specs, load_config, render_graph
 
     config = load_config(DEMO, "dev")
-    graph = build_graph(compile_specs(load_specs((), config), config), config.external)
+    graph = build_graph(compile_specs((), config), config.external)
     chosen = [app.id for app in graph.apps if app.name in ("chat", "finetune")]
     return render_graph(graph.around(chosen), "svg")
 

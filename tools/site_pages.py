@@ -26,11 +26,11 @@ def pages() -> dict[str, str]:
 
 def pictures() -> dict[str, str]:
     """Return the pictures that only the site has, by path."""
-    from kaigen import build_graph, compile_specs, load_config, load_specs, render_graph
+    from kaigen import build_graph, compile_specs, load_config, render_graph
     from tools.pictures import DEMO
 
     config = load_config(DEMO, "dev")
-    graph = build_graph(compile_specs(load_specs((), config), config), config.external)
+    graph = build_graph(compile_specs((), config), config.external)
     return {"pictures/demo.svg": render_graph(graph, "svg")}
 
 

@@ -16,9 +16,8 @@ from kaigen.cluster.connect import connect
 from kaigen.config.settings import Config
 from kaigen.doctor.examine import examine
 from kaigen.doctor.model import Check, Status
-from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.result import Compilation
-from kaigen.pipeline.run import compile_specs
+from kaigen.pipeline.run import Run
 from kaigen.pipeline.sources import missing_repository
 
 _COLORS: dict[Status, str] = {"ok": "green", "warning": "yellow", "failed": "red"}
@@ -67,7 +66,7 @@ def command(
 
 
 def _compile(config: Config) -> Compilation:
-    return compile_specs(load_specs((), config), config)
+    return Run.load((), config, use_cache=False).compilation()
 
 
 def _print(console: Console, checks: Sequence[Check]) -> None:

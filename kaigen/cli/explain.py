@@ -151,4 +151,4 @@ def _is_app(console: Console, name: str) -> bool:
     kinds = {key.lower() for key in named_kinds(console)}
     if name.lower() in kinds or sources.missing_repository(config) is not None:
         return False
-    return bool(run.start_run((), config).find(name))
+    return bool(run.Run.load((), config).find(name))

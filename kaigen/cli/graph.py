@@ -13,8 +13,7 @@ from kaigen.cli.console import Console
 from kaigen.cli.options import environment_option, read_one_config
 from kaigen.graph import build_graph, png, render_graph
 from kaigen.pipeline.app_names import unknown_app
-from kaigen.pipeline.load import load_specs
-from kaigen.pipeline.run import compile_specs
+from kaigen.pipeline.run import Run
 
 if TYPE_CHECKING:
     from kaigen.graph import Form
@@ -64,7 +63,7 @@ def command(
     if chosen == "png" and output is None:
         raise click.UsageError("a PNG cannot be printed; name a file with -o")
     config = read_one_config(console, environment)
-    graph = build_graph(compile_specs(load_specs((), config), config), config.external)
+    graph = build_graph(Run.load((), config, use_cache=False).compilation(), config.external)
     if apps:
         graph = graph.around(_chosen(apps, graph), depth=depth, dependents=dependents)
     data = _drawn(graph, chosen)

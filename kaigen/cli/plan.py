@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from kaigen.sizing.answer import Answer
 
 with lazy_imports():
-    from kaigen.compile import context as compile_context
-    from kaigen.pipeline import compile_spec, sources
+    from kaigen.pipeline import sources
     from kaigen.plan import locked, selection, specs, tables
     from kaigen.sizing import answer as sizing_answer
     from kaigen.sizing import config_json, png
@@ -190,12 +189,9 @@ def _plan_specs(
     output: str,
 ) -> None:
     config = read_one_config(console, environment)
-    chosen, known = selection.select_specs(words, config, stdin=sys.stdin.buffer if "-" in words else None)
-    # A Topology may serve a Model of another file.
-    blocks = {sources.spec_key(spec, config.namespace): spec.block for spec in known}
-    context = compile_spec.make_context(config, compile_context.SpecIndex(blocks))
+    run, chosen = selection.select_specs(words, config, stdin=sys.stdin.buffer if "-" in words else None)
     found = specs.plan_specs(
-        chosen, context, lambda question: sizing_answer.with_options(question, requested)
+        chosen, run.resolve, lambda question: sizing_answer.with_options(question, requested)
     )
     if picture is not None and len(found.plans) > 1:
         raise click.UsageError("--picture draws one plan; name one APP")

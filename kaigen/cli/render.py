@@ -102,7 +102,7 @@ def command(
 
         def work(config: Config) -> pipeline_output.OutputTree | Compilation:
             stream = BytesIO(stdin) if stdin is not None else None
-            run = pipeline_run.start_run(
+            run = pipeline_run.Run.load(
                 paths,
                 config,
                 overrides,

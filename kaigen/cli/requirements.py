@@ -13,8 +13,7 @@ from kaigen.cluster.connect import connect
 from kaigen.config.settings import Config
 from kaigen.environments.combined import for_each
 from kaigen.pipeline.app_names import check_names
-from kaigen.pipeline.load import load_specs
-from kaigen.pipeline.run import compile_specs
+from kaigen.pipeline.run import Run
 from kaigen.requirements.cluster import findings_of
 from kaigen.requirements.collect import collect
 from kaigen.requirements.listing import (
@@ -78,7 +77,7 @@ def command(
 
 
 def _requirements(config: Config, apps: Sequence[str]) -> Requirements:
-    compilation = compile_specs(load_specs((), config), config)
+    compilation = Run.load((), config, use_cache=False).compilation()
     check_names(apps, [(item.app.namespace, item.app.name) for item in compilation.apps])
     return collect(compilation, config, apps)
 

@@ -11,8 +11,7 @@ from kaigen.cli.console import Console, table
 from kaigen.cli.options import environment_option, read_one_config
 from kaigen.config.block_settings import ExternalSecretsSettings
 from kaigen.pipeline.app_names import check_names
-from kaigen.pipeline.load import load_specs
-from kaigen.pipeline.run import compile_specs
+from kaigen.pipeline.run import Run
 from kaigen.secrets.commands import script
 from kaigen.secrets.expected import expected_secrets
 from kaigen.secrets.listing import render_external, render_json, render_yaml
@@ -55,7 +54,7 @@ def command(
     if store is not None and output != "externalsecret":
         raise click.UsageError("--store requires -o externalsecret")
     config = read_one_config(console, environment)
-    compilation = compile_specs(load_specs((), config), config)
+    compilation = Run.load((), config, use_cache=False).compilation()
     check_names(apps, [(item.app.namespace, item.app.name) for item in compilation.apps])
     secrets = expected_secrets(compilation, apps)
     if output == "table":

@@ -14,9 +14,8 @@ from kaigen.cluster.connect import connect
 from kaigen.config.settings import Config
 from kaigen.environments.combined import for_each
 from kaigen.pipeline.app_names import check_names
-from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.result import Compilation
-from kaigen.pipeline.run import compile_specs
+from kaigen.pipeline.run import Run
 from kaigen.status.collect import collect
 from kaigen.status.listing import render_json, status_rows
 from kaigen.status.model import AppStatus
@@ -78,7 +77,7 @@ def command(
 
 
 def _compile(config: Config) -> Compilation:
-    return compile_specs(load_specs((), config), config)
+    return Run.load((), config, use_cache=False).compilation()
 
 
 def _watch(

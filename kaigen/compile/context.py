@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from kaigen.config.lock_file import Lock
     from kaigen.config.tenant_settings import Tenant
     from kaigen.diagnostics.collector import Diagnostics
-    from kaigen.diagnostics.diagnostic import Diagnostic
 
 B = TypeVar("B")
 
@@ -100,7 +99,6 @@ class Context(Struct, frozen=True):
         allow: what specs may reach outside their own namespaces.
         tenants: teams with folders of specs and namespaces of their own.
         syncer_secrets: the Secrets that Flux reads.
-        stopped: what stopped the templates of a user's kind in this run, by the signature of the kind.
     """
 
     profile: Profile
@@ -123,4 +121,3 @@ class Context(Struct, frozen=True):
     allow: Allowed = Allowed()
     tenants: tuple[Tenant, ...] = ()
     syncer_secrets: SyncerSecrets = SyncerSecrets()
-    stopped: dict[str, Diagnostic] = field(default_factory=dict)

@@ -19,13 +19,12 @@ from kaigen.environments.patch import PatchedDocument, reach
 from kaigen.kinds.block import Block, document_name, set_fields
 from kaigen.pipeline.app_names import unknown_app
 from kaigen.pipeline.compile_spec import compile_spec
-from kaigen.pipeline.run import start_run
+from kaigen.pipeline.run import Run
 
 if TYPE_CHECKING:
     from kaigen.config.value_layers import Overrides
     from kaigen.kinds.spec import Spec
     from kaigen.pipeline.result import Compiled
-    from kaigen.pipeline.run import Run
     from kaigen.pipeline.unit import Unit
 
 Path = tuple[str | int, ...]
@@ -92,7 +91,7 @@ def effective_spec(app: str, config: Config, overrides: Sequence[Overrides] = ()
     Raises:
         InputError: there is no such app, several apps have the name, or its spec has errors.
     """
-    run = start_run((), config, overrides)
+    run = Run.load((), config, overrides)
     unit, position = _find(app, run)
     spec = unit.loaded.specs[position]
     result = unit.compiler.compile(spec)
@@ -140,7 +139,7 @@ _NOTHING = object()
 
 def _without_lock(app: str, config: Config, overrides: Sequence[Overrides]) -> Spec:
     """Return the spec of an app as people wrote it."""
-    unit, position = _find(app, start_run((), replace(config, lock=LockRef()), overrides))
+    unit, position = _find(app, Run.load((), replace(config, lock=LockRef()), overrides, use_cache=False))
     return unit.loaded.specs[position]
 
 

@@ -12,7 +12,6 @@ from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.compile.name_expressions import AppName, ReleaseName
 from kaigen.compile.problems import Problems
 from kaigen.compile.roles import Roles
-from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.diagnostics.field_path import dotted
@@ -68,14 +67,7 @@ class _Compiler:
         self.schema: dict[str, Any] = dict(definition.schema)
 
     def app(self) -> App | None:
-        if (stopped := self.context.stopped.get(self.definition.signature)) is not None:
-            # Each document of this kind would take as long again.
-            self.problems.add_diagnostic(stopped)
-            return None
         rendered = render(self.definition, self.run, self._names(), self.add_setting, self.diagnostics)
-        for diagnostic in self.diagnostics:
-            if diagnostic.category is Category.LIMIT:
-                self.context.stopped[self.definition.signature] = diagnostic
         parts: list[Part] = []
         roles = Roles(".")
         for item in rendered:

@@ -27,9 +27,8 @@ from kaigen.kinds.topology import Topology
 from kaigen.kubernetes.image_names import is_image, parse_image
 from kaigen.kubernetes.pod_images import images_of
 from kaigen.lock.signed import Signed, signed_source
-from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.result import Compiled
-from kaigen.pipeline.run import compile_specs
+from kaigen.pipeline.run import Run
 
 
 class SourceName(Struct, frozen=True):
@@ -126,11 +125,16 @@ def source_names(configs: Sequence[Config]) -> dict[str, SourceName]:
 
 
 def _source_names(config: Config) -> list[SourceName]:
-    # Without the lock, specs have the names that people wrote.
-    loaded = load_specs((), replace(config, lock=LockRef()))
-    Diagnostics(loaded.diagnostics).raise_errors()
+    specs = _written_specs(config)
     with own_rows.using(config.rows):
-        return [name for spec in loaded.specs for name in _names_in(spec, config)]
+        return [name for spec in specs for name in _names_in(spec, config)]
+
+
+def _written_specs(config: Config) -> tuple[Spec, ...]:
+    """Return the specs of an environment as people wrote them, without the lock."""
+    run = Run.load((), replace(config, lock=LockRef()), use_cache=False)
+    Diagnostics(run.load_diagnostics).raise_errors()
+    return run.specs
 
 
 def _names_in(spec: Spec, config: Config) -> Iterator[SourceName]:
@@ -167,10 +171,8 @@ def git_names(configs: Sequence[Config]) -> dict[str, GitName]:
 
 
 def _git_names(config: Config) -> list[GitName]:
-    loaded = load_specs((), replace(config, lock=LockRef()))
-    Diagnostics(loaded.diagnostics).raise_errors()
     found = []
-    for spec in loaded.specs:
+    for spec in _written_specs(config):
         metadata = spec.block.metadata
         app = f"{metadata.namespace or config.namespace}/{metadata.name}"
         for path, block in blocks_in(spec.block):
@@ -214,7 +216,7 @@ def _images(config: Config, ref: LockRef) -> list[tuple[str, str, bool]]:
     plain = replace(config, mirror=None, images=config.plain_images or config.images, lock=ref, licenses=None)
     return [
         (image, f"{item.app.namespace}/{item.app.name}", image in item.app.built)
-        for item in compile_specs((), plain).apps
+        for item in Run.load((), plain, use_cache=False).apps()
         for image in sorted(_of(item, item.values) & _of(item, item.app.default_values()))
         if is_image(image) and not parse_image(image).digest
     ]

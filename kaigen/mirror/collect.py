@@ -21,9 +21,8 @@ from kaigen.kinds.topology import Topology
 from kaigen.kubernetes.image_names import DEFAULT_REGISTRY, parse_image
 from kaigen.kubernetes.pod_images import image_fields
 from kaigen.mirror.model import ChartItem, FileItem, ImageItem, ModelItem, TransferList
-from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.result import Compiled
-from kaigen.pipeline.run import compile_specs
+from kaigen.pipeline.run import Run
 from kaigen.sizing.facts import GIB
 
 HUB = "https://huggingface.co"
@@ -42,10 +41,10 @@ def transfer_list(config: Config) -> TransferList:
     Raises:
         InputError: a spec is invalid.
     """
-    apps = compile_specs(load_specs((), config), config).apps
+    apps = Run.load((), config, use_cache=False).apps()
     # The same apps with the images' own names.
     plain = replace(config, mirror=None, images=config.plain_images or config.images)
-    sources = compile_specs(load_specs((), plain), plain).apps
+    sources = Run.load((), plain, use_cache=False).apps()
     with own_rows.using(config.rows):
         images, models, charts = _images(sources, apps), models_in(apps, config), _charts(apps, config)
     moving = sum(not item.digest for item in images)

@@ -12,7 +12,7 @@ from kaigen.catalog.images import default_images
 from kaigen.cluster.client import Object
 from kaigen.config.settings import Config
 from kaigen.kubernetes.metadata_keys import EXPIRES, RUN, TTL
-from kaigen.pipeline.run import compile_specs
+from kaigen.pipeline.run import Run as Rendering
 
 ARTIFACT = "kaigen.dev/artifact"
 """Annotation of a Job: path of the result in its container."""
@@ -99,7 +99,7 @@ def run_objects(run: Run, config: Config) -> Objects:
         "metadata": {"name": run.name, "namespace": run.namespace},
         "spec": {**run.spec, "output": {"volume": volume}},
     }
-    (app,) = compile_specs([document], _settings_of(config)).apps
+    (app,) = Rendering.load([document], _settings_of(config), use_cache=False).apps()
     claim: Object = {}
     job: Object = {}
     others = []
@@ -119,7 +119,7 @@ def run_objects(run: Run, config: Config) -> Objects:
 
 def _settings_of(config: Config) -> Config:
     """Return the settings of a repository without those for its own apps, of which a live Job is none."""
-    return replace(config, values=(), overrides=(), pins={}, patches=(), gitops=None)
+    return replace(config, specs=(), values=(), overrides=(), pins={}, patches=(), gitops=None)
 
 
 def _live(body: Mapping[str, Any]) -> Object:

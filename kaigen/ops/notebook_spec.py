@@ -8,7 +8,7 @@ from kaigen.cluster.client import Object
 from kaigen.config.settings import Config
 from kaigen.diagnostics.errors import CheckFailed
 from kaigen.kinds.notebook import Notebook
-from kaigen.pipeline.run import start_run
+from kaigen.pipeline.run import Run
 
 
 class RenderedNotebook(Struct, frozen=True):
@@ -32,7 +32,7 @@ def render_notebook(path: str, config: Config) -> RenderedNotebook:
         InputError: a spec is invalid.
         CheckFailed: the file has no Notebook, or several.
     """
-    compiled = start_run([path], config).compilation().apps
+    compiled = Run.load([path], config).apps()
     apps = [item for item in compiled if item.spec is not None and isinstance(item.spec.block, Notebook)]
     if len(apps) != 1:
         raise CheckFailed(f"{path} has {len(apps)} Notebooks", hint="name a file with one Notebook")

@@ -17,6 +17,7 @@ from kaigen.check.grants import grant_findings
 from kaigen.check.policy import check_policy
 from kaigen.check.schema_check import check_object
 from kaigen.compile.context import Context
+from kaigen.compile.kind_compiler import KindCompiler, Resolution
 from kaigen.compile.network_access import with_network
 from kaigen.compile.pod_images import with_images
 from kaigen.compile.problems import Problems
@@ -96,6 +97,22 @@ def _digests(config: Config) -> Mapping[str, str]:
     known = lock_of(config.root, config.lock).images
     own = {config.images[name]: known[image] for name, image in config.plain_images.items() if image in known}
     return {**known, **own}
+
+
+def resolve_spec(spec: Spec, context: Context) -> Resolution | None:
+    """Return what is decided about a spec before its objects are made; None for a kind of a user.
+
+    Args:
+        spec: the spec.
+        context: what it is compiled for.
+    """
+    compiler = spec.target.compiler()
+    if not isinstance(compiler, KindCompiler):
+        return None
+    naming = compiler.default_naming if spec.naming is None else spec.naming
+    with own_rows.using(context.rows):
+        resolution: Resolution = compiler.resolve(spec.block, context, Problems(), naming)
+    return resolution
 
 
 class SpecResult(Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +12,16 @@ from kaigen.config.value_layers import value_layers
 from kaigen.diagnostics.category import Category
 from kaigen.kinds.input_documents import InputDocuments, Key, ObjectName, lookups_of, object_name
 from kaigen.pipeline.sources import spec_key
+from kaigen.pipeline.unit import CachedUnit, FreshUnit
 from kaigen.system.lazy_import import lazy_imports
 from kaigen.system.progress import counted
 
 if TYPE_CHECKING:
     from kaigen.compile.context import Context
+    from kaigen.compile.kind_compiler import Resolution
     from kaigen.config.settings import Config
     from kaigen.config.value_layers import Overrides
+    from kaigen.diagnostics.diagnostic import Diagnostic
     from kaigen.extend.patches import Patches
     from kaigen.kinds.spec import Spec
     from kaigen.pipeline.compile_spec import SpecResult
@@ -53,23 +56,31 @@ class Compiler:
         self.defines: dict[Key, Unit] = {}
         self.broken: set[Key] = set()
         self._unreadable = False
+        self._stopped: dict[tuple[str, str], Diagnostic] = {}
+        """What stopped the templates of a user's kind, by its apiVersion and kind."""
 
     def load(
         self, units: Sequence[Unit], *, unreadable: bool = False, progress: Progress | None = None
-    ) -> None:
+    ) -> Sequence[Unit]:
         """Load the files that the cache does not know, so that specs can refer to each other.
 
         Args:
             units: every file of the run; a spec in an earlier one takes precedence.
             unreadable: other files could not be read, so any spec may be missing.
             progress: receives the number of files loaded.
+
+        Returns:
+            The files. One of which the cache does not know the present state is read anew.
         """
         self._unreadable = unreadable
-        for unit in units:
-            self.documents.add(unit)
-        fresh = [unit for unit in units if not unit.use_cache()]
-        for unit in counted(fresh, "reading", progress):
-            self.consumed += unit.lowered.consumed
+        self.documents.add(units)
+        outdated = {unit for unit in units if isinstance(unit, CachedUnit) and unit.is_outdated}
+        if outdated:
+            units = [FreshUnit(unit.source, self) if unit in outdated else unit for unit in units]
+            self.documents.add(units)
+        fresh = [unit for unit in units if isinstance(unit, FreshUnit)]
+        for each in counted(fresh, "reading", progress):
+            self.consumed += each.lowered.consumed
         paths = {unit.source.path: unit for unit in units}
         for unit in units:
             for path, index in unit.consumes:
@@ -79,6 +90,7 @@ class Compiler:
                 self.defines.setdefault(key, unit)
             self.broken |= unit.broken
             self._unreadable |= unit.unreadable
+        return units
 
     def _may_exist(self, key: Key) -> bool:
         """Return whether a spec that is not among those read may be in a document that is wrong."""
@@ -86,12 +98,24 @@ class Compiler:
 
     def compile(self, spec: Spec) -> SpecResult:
         """Compile one spec."""
+        kind = (spec.entry.api_version, spec.entry.kind)
+        if kind in self._stopped:
+            # Each document of this kind would take as long again.
+            return pipeline_compile_spec.SpecResult(None, (self._stopped[kind],), ())
         result = pipeline_compile_spec.compile_spec(spec, self.context, self.overrides)
+        if result.compiled is None:
+            for item in result.diagnostics:
+                if item.category is Category.LIMIT:
+                    self._stopped[kind] = item
         if not any(map(self._may_exist, result.references)):
             return result
         # A document that is wrong is reported where it is, and not again where it is referred to.
         kept = [item for item in result.diagnostics if item.category is not Category.SPEC_REFERENCE]
         return replace(result, diagnostics=tuple(kept))
+
+    def resolve(self, spec: Spec) -> Resolution | None:
+        """Return what is decided about a spec before its objects are made; None for a kind of a user."""
+        return pipeline_compile_spec.resolve_spec(spec, self.context)
 
     @cached_property
     def context(self) -> Context:
@@ -149,11 +173,13 @@ class _Documents(InputDocuments):
         super().__init__()
         self._units: dict[ObjectName, list[Unit]] = {}
 
-    def add(self, unit: Unit) -> None:
-        """Add the documents of a file."""
-        for name in unit.names:
-            for lookup in lookups_of(name):
-                self._units.setdefault(lookup, []).append(unit)
+    def add(self, units: Iterable[Unit]) -> None:
+        """Find documents among those of these files, and in no others."""
+        self._units = {}
+        for unit in units:
+            for name in unit.names:
+                for lookup in lookups_of(name):
+                    self._units.setdefault(lookup, []).append(unit)
 
     def named(self, api_version: str, kind: str, name: str) -> Sequence[Document]:
         """Return the documents with that name, or with any for `ANY_NAME`, of any namespace."""

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaigen.config.settings import Config
 from kaigen.diagnostics.category import FIELDS
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.kinds.input_documents import InputDocuments, object_name
 from kaigen.pipeline.document import is_kubernetes_object, read_document
-from kaigen.pipeline.inputs import listed
-from kaigen.pipeline.sources import is_unreadable, kind_problems, read_named, read_others, relative_path
+from kaigen.pipeline.sources import is_unreadable, relative_path
 from kaigen.system.lazy_import import lazy_imports
-from kaigen.system.progress import counted
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from kaigen.config.settings import Config
     from kaigen.kinds.input_documents import Key, ObjectName
     from kaigen.kinds.spec import Spec
-    from kaigen.pipeline.inputs import Inputs
-    from kaigen.system.progress import Progress
     from kaigen.yaml.document import Document
     from kaigen.yaml.sources import Source
 
@@ -83,87 +77,6 @@ class LoadedSource(Struct, frozen=True):
     def has_errors(self) -> bool:
         """True when at least one diagnostic is an error."""
         return any(item.severity is Severity.ERROR for item in self.diagnostics)
-
-
-class Loaded(Struct, frozen=True):
-    """Every source file of a run.
-
-    Attributes:
-        sources: in the order of reading.
-        problems: diagnostics of files that could not be read, and of the repository's own kinds.
-    """
-
-    sources: tuple[LoadedSource, ...]
-    problems: tuple[Diagnostic, ...] = ()
-
-    @property
-    def specs(self) -> tuple[Spec, ...]:
-        """Every valid spec."""
-        return tuple(spec for source in self.sources for spec in source.specs)
-
-    @property
-    def plain(self) -> tuple[Document, ...]:
-        """Every Kubernetes object that passes through unchanged."""
-        return tuple(document for source in self.sources for document in source.plain)
-
-    @property
-    def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Every diagnostic, by file and position."""
-        found = Diagnostics(self.problems)
-        for source in self.sources:
-            found.extend(source.diagnostics)
-        return tuple(found.sorted())
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Paths of the files."""
-        return tuple(source.source.path for source in self.sources)
-
-
-def load_specs(
-    inputs: Inputs = (),
-    config: Config | None = None,
-    *,
-    stdin: IO[bytes] | None = None,
-    folder: Path | None = None,
-    progress: Progress | None = None,
-) -> Loaded:
-    """Read and validate specs.
-
-    Args:
-        inputs: files and folders, `-` for standard input, and specs as Python objects: those of the kinds, such as
-            `Model`, or dicts with the content of a document. The configured specs when empty.
-        config: the repository's settings; the defaults when None.
-        stdin: what `-` reads.
-        folder: that relative paths start from; the repository's folder when None.
-        progress: receives the number of files read.
-
-    Returns:
-        The source files; their diagnostics name everything that is wrong.
-    """
-    config = config or Config()
-    sources, problems = read_named(listed(inputs), config, stdin=stdin, folder=folder)
-    loaded = load_sources(counted(sources, "reading", progress), config)
-    return Loaded(tuple(loaded), (*problems, *kind_problems(config)))
-
-
-def load_others(loaded: Loaded, config: Config) -> Loaded:
-    """Return the configured specs that are not among those loaded, for references to them."""
-    return Loaded(tuple(load_sources(read_others(loaded.files, config), config)))
-
-
-def load_sources(sources: Iterable[Source], config: Config) -> list[LoadedSource]:
-    """Parse texts, and validate and lower their documents, which may refer to each other."""
-    every = [parse_source(source) for source in sources]
-    documents = InputDocuments(document for parsed in every for document in parsed.documents)
-    loaded = [lower_specs(parsed, config, documents) for parsed in every]
-    consumed = [document for item in loaded for document in item.consumed]
-    return [add_objects(item, config, consumed) for item in loaded]
-
-
-def load_source(source: Source, config: Config) -> LoadedSource:
-    """Parse one text, and validate and lower its documents."""
-    return load_sources([source], config)[0]
 
 
 def parse_source(source: Source) -> ParsedSource:

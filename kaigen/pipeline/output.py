@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from kaigen.output.contents import FileContent
     from kaigen.output.tree import TreeChange
     from kaigen.output.tree_state import TreeState
-    from kaigen.pipeline.result import Compilation
     from kaigen.pipeline.summary import AppRow
 
 with lazy_imports():
@@ -78,28 +77,6 @@ class OutputTree(Struct, frozen=True):
     def write(self) -> TreeChange:
         """Bring the folder up to date, all of it or nothing, and return what changed."""
         return tree.write_tree(self.root, self.files, scope=self.scope, state=self.state, inside=self.inside)
-
-
-def output_files(compilation: Compilation, config: Config, form: Format | None = None) -> dict[str, bytes]:
-    """Return the whole output tree: the files of every app, and those for Argo CD and Flux.
-
-    Args:
-        compilation: every app of the repository.
-        config: the repository's settings.
-        form: `manifests`, `chart` or `both`; the configured one when None.
-
-    Returns:
-        Content by relative path, sorted.
-    """
-    form = form or config.format
-    files = compilation.files(form)
-    if config.gitops is not None:
-        apps = [
-            delivery.facts_of(item.app, item.objects, item.needs, item.version_in(form))
-            for item in compilation.apps
-        ]
-        files |= sync_tree(apps, config, form)
-    return dict(sorted(files.items()))
 
 
 def sync_tree(apps: Sequence[AppFacts], config: Config, form: Format) -> dict[str, bytes]:

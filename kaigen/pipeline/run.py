@@ -1,6 +1,6 @@
 """One run over a repository's specs: load, lower, compile and check them, and emit the output tree.
 
-`start_run` reads the files; every later step of the `Run` happens when its result is first needed. Each file becomes a
+`Run.load` reads the files; every later step of the `Run` happens when its result is first needed. Each file becomes a
 summary, either by compiling it or from the cache, and everything between files works on the summaries.
 """
 
@@ -35,7 +35,7 @@ from kaigen.pipeline.store import Store, Stored, SyncRecord
 from kaigen.pipeline.summary import AppRow, Detail, summarize
 from kaigen.pipeline.sync_clashes import sync_clashes
 from kaigen.pipeline.tenant_checks import folders_without_files, gpu_quotas, shared_hosts
-from kaigen.pipeline.unit import Unit, summarize_units
+from kaigen.pipeline.unit import summarize_units, unit_of
 from kaigen.system.cache import cache_folder
 from kaigen.system.lazy_import import lazy_imports
 from kaigen.system.progress import counted
@@ -43,20 +43,21 @@ from kaigen.system.progress import counted
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from kaigen.compile.kind_compiler import Resolution
     from kaigen.config.settings import Format
     from kaigen.config.value_layers import Overrides
+    from kaigen.kinds.spec import Spec
     from kaigen.output.contents import FileContent
     from kaigen.pipeline.cross_checks import RunApp
     from kaigen.pipeline.external_secrets import SecretApps
     from kaigen.pipeline.inputs import Inputs
-    from kaigen.pipeline.load import Loaded
     from kaigen.pipeline.result import Compilation, Compiled
+    from kaigen.pipeline.unit import Unit
     from kaigen.secrets.facts import Facts
     from kaigen.system.progress import Progress
-    from kaigen.yaml.sources import Source
 
 with lazy_imports():
-    from kaigen.pipeline import external_secrets, load, result, sync
+    from kaigen.pipeline import external_secrets, result, sync
 
 
 class Run:
@@ -66,7 +67,7 @@ class Run:
         config: the repository's settings.
         units: the files that are compiled.
         others: the repository's other files, which may be referred to.
-        compiled: how many files were compiled by `files`, `apps` or `diagnostics`.
+        compiled: how many files were compiled by `files`, `rows` or `diagnostics`.
     """
 
     def __init__(
@@ -80,6 +81,17 @@ class Run:
         store: Store | None = None,
         progress: Progress | None = None,
     ) -> None:
+        """Use `load`, which reads the files.
+
+        Args:
+            units: the files that are compiled, loaded by the compiler.
+            others: the repository's other files; None when every file is compiled.
+            compiler: what compiling them takes.
+            problems: of files that could not be read, and of the repository's own kinds.
+            stored: what the cache has.
+            store: the cache; None for none.
+            progress: receives the number of files compiled.
+        """
         self.config = compiler.config
         self.units = tuple(units)
         self.others = tuple(others or ())
@@ -91,15 +103,64 @@ class Run:
         self._store = store
         self._sync = SyncRecord()
         self._progress = progress
-        self._form: Format | str = ""
-        compiler.load(
-            (*self.units, *self.others), unreadable=is_unreadable(self._problems), progress=progress
+        self._form = ""
+
+    @classmethod
+    def load(
+        cls,
+        inputs: Inputs = (),
+        config: Config | None = None,
+        overrides: Sequence[Overrides] = (),
+        *,
+        stdin: IO[bytes] | None = None,
+        folder: Path | None = None,
+        use_cache: bool = True,
+        progress: Progress | None = None,
+    ) -> Run:
+        """Read the files of a run.
+
+        Args:
+            inputs: files and folders, `-` for standard input, and specs as Python objects: those of the kinds, such as
+                `Model`, or dicts with the content of a document. The configured specs when empty.
+            config: the repository's settings; the defaults when None.
+            overrides: values by app, later ones on top of earlier ones and of those in kaigen.yaml.
+            stdin: what `-` reads.
+            folder: that relative paths start from; the repository's folder when None.
+            use_cache: False compiles every file, and stores nothing.
+            progress: receives the number of files read and compiled.
+        """
+        config = config or Config()
+        cache = cache_folder() if use_cache else None
+        store = Store(cache, config, overrides) if cache is not None else None
+        stored = store.read() if store is not None else Stored()
+        compiler = Compiler(config, overrides)
+        given = listed(inputs)
+        named, problems = read_named(given, config, stdin=stdin, folder=folder)
+        kinds = kind_problems(config) if stored.kind_problems is None else stored.kind_problems
+        others = read_others([source.path for source in named], config) if given else []
+        problems.extend(kinds)
+        every = [unit_of(source, compiler, stored.sources.get(source.path)) for source in (*named, *others)]
+        units = compiler.load(every, unreadable=is_unreadable(problems), progress=progress)
+        count = len(named)
+        return cls(
+            units[:count],
+            units[count:] if given else None,
+            compiler,
+            problems,
+            stored=stored,
+            store=store,
+            progress=progress,
         )
 
     @property
     def paths(self) -> tuple[str, ...]:
         """The paths of the files that are compiled."""
         return tuple(unit.source.path for unit in self.units)
+
+    @property
+    def specs(self) -> tuple[Spec, ...]:
+        """The valid specs of the files that are compiled, by kinds that kaigen compiles."""
+        return tuple(spec for unit in self.units for spec in unit.loaded.specs)
 
     @cached_property
     def diagnostics(self) -> list[Diagnostic]:
@@ -120,47 +181,52 @@ class Run:
             found.extend(unmatched_overrides(compiler, matched, names, partial=partial))
         found.extend(self._secret_apps.diagnostics if self._secret_apps is not None else ())
         found.extend(self._missing_objects())
-        found.extend(clashes(self._apps))
-        found.extend(sync_clashes(self._apps, self.config))
-        found.extend(shared_hosts(self._apps, self.config.tenants))
+        apps = self._apps
+        found.extend(clashes(apps))
+        found.extend(sync_clashes(apps, self.config))
+        found.extend(shared_hosts(apps, self.config.tenants))
         found.extend(folders_without_files(self.config))
         if self._has_quota:
-            found.extend(gpu_quotas(self._apps, self.config))
+            found.extend(gpu_quotas(apps, self.config))
         found.extend(expiry_problems(self.units, datetime.now(UTC)))
         if not found.has_errors:
-            apps = [key[1:] for unit in self.units for key in unit.defines]
-            found.extend(implied_namespace(self.config, apps))
+            own = [key[1:] for unit in self.units for key in unit.defines]
+            found.extend(implied_namespace(self.config, own))
         return found.sorted()
 
     @property
-    def apps(self) -> list[AppRow]:
-        """Every app, by namespace and name."""
+    def rows(self) -> list[AppRow]:
+        """Every app as a row of a table, by namespace and name."""
+        self._summarize()
         return sorted(app.row for _, app in self._apps)
 
     def find(self, name: str) -> list[tuple[Unit, int]]:
         """Return the files of the specs of that name, `NAME` or `NAMESPACE/NAME`, each with the spec's position."""
         return [
             (unit, position)
-            for unit in self.units
+            for unit in (*self.units, *self.others)
             for position, (_, namespace, own) in enumerate(unit.defines)
             if name in (own, f"{namespace}/{own}")
         ]
 
     @property
-    def load_diagnostics(self) -> list[Diagnostic]:
+    def load_diagnostics(self) -> tuple[Diagnostic, ...]:
         """Errors and warnings of reading the files, by file and position."""
         found = Diagnostics(self._problems)
         for unit in self.units:
-            if not unit.is_cached:
-                found.extend(unit.loaded.diagnostics)
-        return found.sorted()
+            found.extend(unit.load_diagnostics)
+        return tuple(found.sorted())
 
     def raise_errors(self) -> None:
         """Raise `InputError` with all diagnostics when one of them is an error."""
         Diagnostics(self.diagnostics).raise_errors()
 
-    def compilation(self) -> result.Compilation:
-        """Return every app with its objects.
+    def resolve(self, spec: Spec) -> Resolution | None:
+        """Return what is decided about a spec before its objects are made; None for a kind of a user."""
+        return self._compiler.resolve(spec)
+
+    def apps(self) -> tuple[Compiled, ...]:
+        """Return every app with its objects, by namespace and name.
 
         Raises:
             InputError: with all diagnostics when one of them is an error.
@@ -172,8 +238,15 @@ class Run:
             for item in items
         ]
         compiled += self._generated
-        compiled.sort(key=lambda item: (item.app.namespace, item.app.name))
-        return result.Compilation(tuple(compiled), tuple(self.diagnostics))
+        return tuple(sorted(compiled, key=lambda item: (item.app.namespace, item.app.name)))
+
+    def compilation(self) -> result.Compilation:
+        """Return every app with its objects, and the warnings.
+
+        Raises:
+            InputError: with all diagnostics when one of them is an error.
+        """
+        return result.Compilation(self.apps(), tuple(self.diagnostics))
 
     def files(self, form: Format | None = None) -> dict[str, FileContent]:
         """Return the output tree: content by path, sorted. Content that the cache knows is made when it is read.
@@ -221,7 +294,7 @@ class Run:
         return OutputTree(
             root,
             self.files(form),
-            self.apps,
+            self.rows,
             self.diagnostics,
             self.owns if self._partial else None,
             state,
@@ -231,8 +304,7 @@ class Run:
 
     def owns(self, path: str) -> bool:
         """Return whether a path of the output tree belongs to one of the apps."""
-        folder = "/".join(path.split("/")[:2])
-        return any(folder == f"{app.namespace}/{app.name}" for _, app in self._apps)
+        return tuple(path.split("/")[:2]) in self._keys
 
     def save(self) -> None:
         """Store the summaries for the next run, unless nothing changed."""
@@ -261,13 +333,17 @@ class Run:
         self.compiled += summarize_units(self.units, detail, self._progress)
 
     @cached_property
+    def _keys(self) -> set[tuple[str, ...]]:
+        self._summarize()
+        return {app.key for _, app in self._apps}
+
+    @cached_property
     def _duplicates(self) -> tuple[list[Diagnostic], set[tuple[Unit, int]]]:
         return duplicate_names(self.units)
 
-    @cached_property
+    @property
     def _apps(self) -> list[RunApp]:
-        """The apps of all files, less those whose name is taken, and what kaigen adds."""
-        self._summarize()
+        """The apps of all files, less those whose name is taken, and what kaigen adds, as summarized last."""
         duplicates = self._duplicates[1]
         apps: list[RunApp] = [
             (unit, app)
@@ -275,8 +351,12 @@ class Run:
             for app in unit.summary.apps
             if (unit, app.position) not in duplicates
         ]
+        return [*apps, *self._generated_apps]
+
+    @cached_property
+    def _generated_apps(self) -> list[RunApp]:
         detail = Detail(facts=self.config.gitops is not None)
-        return [*apps, *((None, summarize(item, detail)) for item in self._generated)]
+        return [(None, summarize(item, detail)) for item in self._generated]
 
     @property
     def _has_quota(self) -> bool:
@@ -330,73 +410,25 @@ class Run:
         return files
 
 
-def start_run(
+def compile_specs(
     inputs: Inputs = (),
     config: Config | None = None,
     overrides: Sequence[Overrides] = (),
     *,
     stdin: IO[bytes] | None = None,
-    folder: Path | None = None,
-    use_cache: bool = True,
-    progress: Progress | None = None,
-) -> Run:
-    """Read the files of a run.
+) -> Compilation:
+    """Return the apps of specs with their objects, checked and with overridden settings. The cache is not used.
 
     Args:
-        inputs: files and folders, `-` for standard input, and specs as Python objects; the configured specs when
-            empty.
+        inputs: as for `Run.load`.
         config: the repository's settings; the defaults when None.
         overrides: values by app, later ones on top of earlier ones and of those in kaigen.yaml.
         stdin: what `-` reads.
-        folder: that relative paths start from; the repository's folder when None.
-        use_cache: False compiles every file, and stores nothing.
-        progress: receives the number of files read and compiled.
-    """
-    config = config or Config()
-    cache = cache_folder() if use_cache else None
-    store = Store(cache, config, overrides) if cache is not None else None
-    stored = store.read() if store is not None else Stored()
-    compiler = Compiler(config, overrides)
-
-    def units(sources: Iterable[Source]) -> list[Unit]:
-        return [Unit(source, compiler, stored=stored.sources.get(source.path)) for source in sources]
-
-    given = listed(inputs)
-    named, problems = read_named(given, config, stdin=stdin, folder=folder)
-    kinds = kind_problems(config) if stored.kind_problems is None else stored.kind_problems
-    others = units(read_others([source.path for source in named], config)) if given else None
-    problems.extend(kinds)
-    return Run(units(named), others, compiler, problems, stored=stored, store=store, progress=progress)
-
-
-def compile_specs(
-    specs: Loaded | Inputs,
-    config: Config | None = None,
-    overrides: Sequence[Overrides] = (),
-    *,
-    others: Loaded | None = None,
-    progress: Progress | None = None,
-) -> Compilation:
-    """Compile every spec to an app with overridden settings, and check its objects.
-
-    Args:
-        specs: what `load_specs` returns, or what it takes.
-        config: the repository's settings; the defaults when None.
-        overrides: values by app, later ones on top of earlier ones and of those in kaigen.yaml.
-        others: specs that may be referred to but are not compiled.
-        progress: receives the number of specs compiled.
 
     Raises:
-        InputError: with all diagnostics, those of loading included, when one of them is an error.
+        InputError: with all diagnostics when one of them is an error.
     """
-    loaded = specs if isinstance(specs, load.Loaded) else load.load_specs(specs, config)
-    compiler = Compiler(config or Config(), overrides)
-
-    def units(sources: Loaded) -> list[Unit]:
-        return [Unit(item.source, compiler, loaded=item) for item in sources.sources]
-
-    known = None if others is None else units(others)
-    return Run(units(loaded), known, compiler, loaded.problems, progress=progress).compilation()
+    return Run.load(inputs, config, overrides, stdin=stdin, use_cache=False).compilation()
 
 
 def render(
@@ -412,7 +444,7 @@ def render(
     Files for Argo CD and Flux describe every app, so they are in it only when no inputs are given.
 
     Args:
-        inputs: as for `load_specs`.
+        inputs: as for `Run.load`.
         config: the repository's settings; the defaults when None.
         overrides: values by app, later ones on top of earlier ones and of those in kaigen.yaml.
         form: `manifests`, `chart` or `both`; the configured one when None.
@@ -421,5 +453,5 @@ def render(
     Raises:
         InputError: with all diagnostics when one of them is an error.
     """
-    run = start_run(inputs, config, overrides, stdin=stdin, use_cache=False)
+    run = Run.load(inputs, config, overrides, stdin=stdin, use_cache=False)
     return {path: data_of(content) for path, content in run.files(form).items()}

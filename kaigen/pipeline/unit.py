@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -49,42 +50,24 @@ class CompiledSource(Struct, frozen=True):
     missing: tuple[Missing, ...] = ()
 
 
-class Unit:
-    """One source file of a run.
+class Unit(ABC):
+    """One source file of a run: one that the cache knows, or one that is read.
 
     Attributes:
         source: the file.
         compiler: what compiling it takes.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        compiler: Compiler,
-        *,
-        stored: SourceSummary | None = None,
-        loaded: LoadedSource | None = None,
-    ) -> None:
+    def __init__(self, source: Source, compiler: Compiler) -> None:
         self.source = source
         self.compiler = compiler
-        self._cached = stored is not None and stored.digest == self.digest
-        self._summary = stored if self._cached else None
+        self._summary: SourceSummary | None = None
         self._files: Mapping[str, bytes] | None = None
-        if loaded is not None:
-            self.__dict__.update(parsed=loaded.parsed, lowered=loaded, loaded=loaded)
 
-    @cached_property
+    @property
     def digest(self) -> str:
         """Digest of the text."""
         return self.source.digest
-
-    def use_cache(self) -> bool:
-        """Return whether the cache knows the file; forget what it knows when a looked-up object has changed."""
-        if self._cached and any(
-            self.compiler.documents.digest(name) != known for name, known in self.summary.lookups
-        ):
-            self._cached, self._summary = False, None
-        return self._cached
 
     @cached_property
     def parsed(self) -> ParsedSource:
@@ -124,11 +107,6 @@ class Unit:
         return CompiledSource(tuple(apps), tuple(found), tuple(dict.fromkeys(references)), tuple(missing))
 
     @property
-    def is_cached(self) -> bool:
-        """True when the cache has a summary of this text."""
-        return self._cached
-
-    @property
     def is_compiled(self) -> bool:
         """True when `compiled` is there already."""
         return "compiled" in self.__dict__
@@ -136,78 +114,73 @@ class Unit:
     @property
     def is_reusable(self) -> bool:
         """True when a later run may use the summary: it depends on the file and its references only."""
-        if self._summary is None or self._summary.has_errors or self.source.path.startswith("<"):
-            return False
-        if self._cached:
-            return True
-        own = self.loaded.consumed
-        return not any(spec.entry.volatile for spec in self.loaded.specs) and all(
-            any(document is other for other in own)
-            for document in self.parsed.documents
-            if pipeline_document.is_kubernetes_object(document)
+        return (
+            self._summary is not None
+            and not self._summary.has_errors
+            and not self.source.path.startswith("<")
+            and self._is_repeatable
         )
 
     @property
+    @abstractmethod
+    def _is_repeatable(self) -> bool:
+        """True when the same text has the same apps in every run."""
+
+    @property
+    @abstractmethod
     def names(self) -> tuple[ObjectName, ...]:
         """apiVersion, kind and name of the file's documents."""
-        if self._cached:
-            return self.summary.documents
-        names = (object_name(document.data) for document in self.parsed.documents)
-        return tuple(name for name in names if name is not None)
 
     @property
+    @abstractmethod
     def consumes(self) -> tuple[tuple[str, int], ...]:
         """Path and index of the documents of other files that became part of the file's specs."""
-        if self._cached:
-            return self.summary.consumed
-        return tuple(
-            (document.source.path, document.index)
-            for document in self.lowered.consumed
-            if document.source.path != self.source.path
-        )
+
+    @property
+    @abstractmethod
+    def looked_up(self) -> tuple[str, ...]:
+        """Digests of the files that its specs looked up documents in."""
 
     @property
     def identity(self) -> str:
         """A digest of the text and of the files that it looks up."""
-        if self._cached:
-            known = [value for _, value in self.summary.lookups]
-        else:
-            known = [self.compiler.documents.digest(name) for name in self.lowered.lookups]
+        known = self.looked_up
         return digest("\n".join((self.digest, *known)).encode()) if known else self.digest
 
     @property
+    @abstractmethod
     def defines(self) -> tuple[Key, ...]:
         """Kind, namespace and name of the file's specs."""
-        if self._summary is not None:
-            return self._summary.defines
-        return tuple(spec_key(spec, self.compiler.config.namespace) for spec in self.loaded.specs)
 
     @property
+    @abstractmethod
     def matched(self) -> tuple[int | str, ...]:
         """The overrides, pins and patches that apply to the file's specs, as far as it is compiled."""
-        if self._summary is not None:
-            return self._summary.matched
-        return tuple(name for spec in self.loaded.specs for name in spec.matched)
 
     @property
+    @abstractmethod
     def broken(self) -> frozenset[Key]:
         """Kind, namespace and name of the file's invalid documents."""
-        return frozenset() if self._cached else self.loaded.broken
 
     @property
+    @abstractmethod
     def unreadable(self) -> bool:
         """True when a document of the file could not be parsed."""
-        return not self._cached and self.loaded.unreadable
 
     @property
+    @abstractmethod
     def has_plain(self) -> bool:
         """True when the file has Kubernetes objects that pass through unchanged."""
-        return not self._cached and bool(self.loaded.plain)
 
     @property
+    @abstractmethod
     def has_errors(self) -> bool:
         """True when the file has an error, as far as it is loaded or compiled."""
-        return self.summary.has_errors if self._summary is not None else self.loaded.has_errors
+
+    @property
+    @abstractmethod
+    def load_diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Errors and warnings of reading the file; none of a file that the cache knows."""
 
     def apps(self) -> list[Compiled]:
         """Return the file's apps with their objects."""
@@ -287,6 +260,156 @@ class Unit:
     def _digest_of(self, key: Key) -> str:
         unit = self.compiler.defines.get(key)
         return unit.identity if unit is not None else ""
+
+
+class CachedUnit(Unit):
+    """A file that the cache has a summary of. It is read when another file needs it, or more than the summary."""
+
+    def __init__(self, source: Source, compiler: Compiler, stored: SourceSummary) -> None:
+        super().__init__(source, compiler)
+        self._summary = stored
+
+    @property
+    def is_outdated(self) -> bool:
+        """True when an object that the file's specs looked up has changed."""
+        return any(self.compiler.documents.digest(name) != known for name, known in self.summary.lookups)
+
+    @property
+    def _is_repeatable(self) -> bool:
+        return True
+
+    @property
+    def names(self) -> tuple[ObjectName, ...]:
+        """apiVersion, kind and name of the file's documents."""
+        return self.summary.documents
+
+    @property
+    def consumes(self) -> tuple[tuple[str, int], ...]:
+        """Path and index of the documents of other files that became part of the file's specs."""
+        return self.summary.consumed
+
+    @property
+    def looked_up(self) -> tuple[str, ...]:
+        """Digests of the files that its specs looked up documents in."""
+        return tuple(known for _, known in self.summary.lookups)
+
+    @property
+    def defines(self) -> tuple[Key, ...]:
+        """Kind, namespace and name of the file's specs."""
+        return self.summary.defines
+
+    @property
+    def matched(self) -> tuple[int | str, ...]:
+        """The overrides, pins and patches that apply to the file's specs."""
+        return self.summary.matched
+
+    @property
+    def broken(self) -> frozenset[Key]:
+        """No documents: the cache has no file with errors."""
+        return frozenset()
+
+    @property
+    def unreadable(self) -> bool:
+        """False: the cache has no file with errors."""
+        return False
+
+    @property
+    def has_plain(self) -> bool:
+        """False: the cache has no file with Kubernetes objects that pass through."""
+        return False
+
+    @property
+    def has_errors(self) -> bool:
+        """True when the file had to be compiled again, and has an error now."""
+        return self.summary.has_errors
+
+    @property
+    def load_diagnostics(self) -> tuple[Diagnostic, ...]:
+        """No errors and warnings: they are in the summary."""
+        return ()
+
+
+class FreshUnit(Unit):
+    """A file that is read and compiled in this run."""
+
+    @property
+    def _is_repeatable(self) -> bool:
+        own = self.loaded.consumed
+        return not any(spec.entry.volatile for spec in self.loaded.specs) and all(
+            any(document is other for other in own)
+            for document in self.parsed.documents
+            if pipeline_document.is_kubernetes_object(document)
+        )
+
+    @property
+    def names(self) -> tuple[ObjectName, ...]:
+        """apiVersion, kind and name of the file's documents."""
+        names = (object_name(document.data) for document in self.parsed.documents)
+        return tuple(name for name in names if name is not None)
+
+    @property
+    def consumes(self) -> tuple[tuple[str, int], ...]:
+        """Path and index of the documents of other files that became part of the file's specs."""
+        return tuple(
+            (document.source.path, document.index)
+            for document in self.lowered.consumed
+            if document.source.path != self.source.path
+        )
+
+    @property
+    def looked_up(self) -> tuple[str, ...]:
+        """Digests of the files that its specs looked up documents in."""
+        return tuple(self.compiler.documents.digest(name) for name in self.lowered.lookups)
+
+    @property
+    def defines(self) -> tuple[Key, ...]:
+        """Kind, namespace and name of the file's specs."""
+        return tuple(spec_key(spec, self.compiler.config.namespace) for spec in self.loaded.specs)
+
+    @property
+    def matched(self) -> tuple[int | str, ...]:
+        """The overrides, pins and patches that apply to the file's specs, as far as it is compiled."""
+        if self._summary is not None:
+            return self._summary.matched
+        return tuple(name for spec in self.loaded.specs for name in spec.matched)
+
+    @property
+    def broken(self) -> frozenset[Key]:
+        """Kind, namespace and name of the file's invalid documents."""
+        return self.loaded.broken
+
+    @property
+    def unreadable(self) -> bool:
+        """True when a document of the file could not be parsed."""
+        return self.loaded.unreadable
+
+    @property
+    def has_plain(self) -> bool:
+        """True when the file has Kubernetes objects that pass through unchanged."""
+        return bool(self.loaded.plain)
+
+    @property
+    def has_errors(self) -> bool:
+        """True when the file has an error, as far as it is loaded or compiled."""
+        return self.summary.has_errors if self._summary is not None else self.loaded.has_errors
+
+    @property
+    def load_diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Errors and warnings of reading the file."""
+        return self.loaded.diagnostics
+
+
+def unit_of(source: Source, compiler: Compiler, stored: SourceSummary | None = None) -> Unit:
+    """Return a file of a run.
+
+    Args:
+        source: the file.
+        compiler: what compiling it takes.
+        stored: what the cache knows about the file of that path; not used when its text is another one.
+    """
+    if stored is not None and stored.digest == source.digest:
+        return CachedUnit(source, compiler, stored)
+    return FreshUnit(source, compiler)
 
 
 def summarize_units(units: Sequence[Unit], detail: Detail, progress: Progress | None = None) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import IO, TYPE_CHECKING
 
 from kaigen.pipeline.origin import origin_diagnostics
-from kaigen.pipeline.run import start_run
+from kaigen.pipeline.run import Run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,7 @@ def validate(
     """Check specs as rendering does.
 
     Args:
-        inputs: as for `load_specs`.
+        inputs: as for `Run.load`.
         config: the repository's settings; the defaults when None.
         stdin: what `-` reads.
         folder: that relative paths start from; the repository's folder when None.
@@ -35,7 +35,7 @@ def validate(
     Returns:
         The diagnostics by file and position, and the files that were read.
     """
-    run = start_run(inputs, config, stdin=stdin, folder=folder, use_cache=use_cache)
+    run = Run.load(inputs, config, stdin=stdin, folder=folder, use_cache=use_cache)
     found = list(run.diagnostics)
     if not inputs and config is not None:
         found += origin_diagnostics(config.root / config.output_base, config.trees, config, config.root)

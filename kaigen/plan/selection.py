@@ -9,8 +9,7 @@ from typing import IO, TYPE_CHECKING
 
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.pipeline.app_names import unknown_app
-from kaigen.pipeline.load import Loaded, load_others, load_specs
-from kaigen.pipeline.sources import spec_key
+from kaigen.pipeline.run import Run
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
 
 def select_specs(
     words: Sequence[str], config: Config, *, stdin: IO[bytes] | None = None
-) -> tuple[list[Spec], list[Spec]]:
-    """Return the specs to plan, and every spec that they may refer to.
+) -> tuple[Run, list[Spec]]:
+    """Return a run of the repository, and the specs to plan.
 
     Args:
         words: files, folders, `-`, and apps by `NAME` or `NAMESPACE/NAME`; the whole repository when empty.
@@ -32,24 +31,22 @@ def select_specs(
     """
     paths = [word for word in words if _is_path(word)]
     names = [word for word in words if word not in paths]
-    loaded = load_specs(paths, config, stdin=stdin, folder=Path()) if paths or not words else Loaded(())
-    Diagnostics(loaded.diagnostics).raise_errors()
-    others = load_others(loaded, config)
-    known = [*others.specs, *loaded.specs]
-    chosen = list(loaded.specs)
+    run = Run.load(paths, config, stdin=stdin, folder=Path() if paths else None)
+    chosen: list[Spec] = []
+    if paths or not names:
+        Diagnostics(run.load_diagnostics).raise_errors()
+        chosen += run.specs
     for name in names:
-        found = [spec for spec in known if name in _names(spec, config)]
+        found = [unit.loaded.specs[position] for unit, position in run.find(name)]
         if not found:
-            Diagnostics(others.diagnostics).raise_errors()
-            raise unknown_app(name, [spec_key(spec, config.namespace)[1:] for spec in known])
+            every = (*run.units, *run.others)
+            problems = Diagnostics(run.load_diagnostics)
+            problems.extend(item for unit in run.others for item in unit.load_diagnostics)
+            problems.raise_errors()
+            raise unknown_app(name, [key[1:] for unit in every for key in unit.defines])
         chosen += [spec for spec in found if spec not in chosen]
-    return chosen, known
+    return run, chosen
 
 
 def _is_path(word: str) -> bool:
     return word == "-" or os.path.lexists(word) or word.lower().endswith((".yaml", ".yml", ".json"))
-
-
-def _names(spec: Spec, config: Config) -> tuple[str, str]:
-    _, namespace, name = spec_key(spec, config.namespace)
-    return name, f"{namespace}/{name}"

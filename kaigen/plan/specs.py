@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from kaigen.catalog import own_rows
-from kaigen.catalog.instances import find_instance
-from kaigen.diagnostics.problem import ProblemError
 from kaigen.sizing.answer import Answer, Question, answer
 from kaigen.sizing.problem import PlanError
-from kaigen.sizing.ring import RingPlan, memory_request
+from kaigen.sizing.ring import RingPlan
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
-    from kaigen.compile.context import Context
-    from kaigen.compile.known_model import KnownModel
+    from kaigen.compile.builders.pods import ResolvedResources
+    from kaigen.compile.kind_compiler import Resolution
+    from kaigen.compile.topology.resolution import TopologyResolution
     from kaigen.diagnostics.diagnostic import Diagnostic
     from kaigen.diagnostics.problem import Problem
     from kaigen.kinds.model import Model
     from kaigen.kinds.spec import Spec
-    from kaigen.kinds.topology import Topology, TopologySpec
 
 with lazy_imports():
     from kaigen.compile import problems as compile_problems
-    from kaigen.compile.engines import registry
     from kaigen.compile.model import conversion as model_conversion
     from kaigen.compile.model import mounted
+    from kaigen.compile.topology import resolution as topology_resolution
     from kaigen.compile.topology import ring, sizing
     from kaigen.diagnostics import diagnostic
-    from kaigen.kinds import blocks
     from kaigen.kinds import model as kinds_model
     from kaigen.kinds import topology as kinds_topology
     from kaigen.sizing import conversion
@@ -103,58 +100,38 @@ class SpecPlans(Struct, frozen=True):
 
 def plan_specs(
     specs: Iterable[Spec],
-    context: Context,
+    resolve: Callable[[Spec], Resolution | None],
     change: Callable[[Question], Question] = lambda question: question,
 ) -> SpecPlans:
-    """Plan every Topology that serves a model of known size, lowered from a dialect or not.
+    """Return the plan of every Topology that serves a model of known size, lowered from a dialect or not.
 
     Args:
         specs: validated.
-        context: what they are compiled for, with the specs that they may refer to.
+        resolve: returns what a render decides about a spec.
         change: returns a question with options that replace fields of the spec.
     """
-    with own_rows.using(context.rows):
-        return _plan_specs(specs, context, change)
-
-
-def _plan_specs(specs: Iterable[Spec], context: Context, change: Callable[[Question], Question]) -> SpecPlans:
-    plans: list[SpecPlan] = []
+    found: list[SpecPlan | RingOfSpec | NoPlan | None] = []
     diagnostics: list[Diagnostic] = []
-    without: list[NoPlan] = []
     conversions: list[tuple[str, str]] = []
-    rings: list[RingOfSpec] = []
     for spec in specs:
-        topology = spec.block
-        if isinstance(topology, kinds_model.Model):
-            found = compile_problems.Problems()
-            if text := _conversion(topology, found):
-                conversions.append((topology.metadata.name, text))
-            diagnostics += [_diagnostic(spec, item) for item in found.items]
-        if not isinstance(topology, kinds_topology.Topology):
-            continue
-        name = topology.metadata.name
-        try:
-            if topology.spec.template is None and registry.engine_of(topology.spec).is_ring:
-                made, problems = _ring(spec, topology, context)
-                diagnostics += problems
-                if isinstance(made, RingOfSpec):
-                    rings.append(made)
-                elif made is not None:
-                    without.append(made)
-                continue
-            model = _model(topology, context)
-            if isinstance(model, NoPlan):
-                without.append(model)
-                continue
-            question = change(_question(topology.spec, model, context))
-            plan = answer(question)
-        except PlanError as error:
-            diagnostics.append(_diagnostic(spec, sizing.plan_problem(error, topology.spec)))
-        except ProblemError as error:
-            diagnostics.append(_diagnostic(spec, error.problem))
-        else:
-            plans.append(SpecPlan(name, spec.source, plan, bool(question.instance_type or question.gpu)))
-    return SpecPlans(tuple(plans), tuple(diagnostics), tuple(without), tuple(conversions), tuple(rings))
+        if isinstance(spec.block, kinds_model.Model):
+            problems = compile_problems.Problems()
+            if text := _conversion(spec.block, problems):
+                conversions.append((spec.block.metadata.name, text))
+            diagnostics += [_diagnostic(spec, item) for item in problems.items]
+        if isinstance(spec.block, kinds_topology.Topology):
+            decided = resolve(spec)
+            assert isinstance(decided, topology_resolution.TopologyResolution)
+            item, wrong = _plan(spec, decided, change)
+            found.append(item)
+            diagnostics += [_diagnostic(spec, problem) for problem in wrong]
+    return SpecPlans(
+        tuple(item for item in found if isinstance(item, SpecPlan)),
+        tuple(diagnostics),
+        tuple(item for item in found if isinstance(item, NoPlan)),
+        tuple(conversions),
+        tuple(item for item in found if isinstance(item, RingOfSpec)),
+    )
 
 
 def _conversion(model: Model, problems: compile_problems.Problems) -> str:
@@ -166,64 +143,53 @@ def _conversion(model: Model, problems: compile_problems.Problems) -> str:
     return "" if problems.failed else conversion.conversion_text(model.spec)
 
 
-def _ring(
-    spec: Spec, topology: Topology, context: Context
-) -> tuple[RingOfSpec | NoPlan | None, list[Diagnostic]]:
-    """Return the ring of a Topology, or why it cannot be planned, and what is wrong with it; no ring with errors.
+def _plan(
+    spec: Spec, resolution: TopologyResolution, change: Callable[[Question], Question]
+) -> tuple[SpecPlan | RingOfSpec | NoPlan | None, Sequence[Problem]]:
+    """Return the plan of a Topology, or why it has none, and what is wrong with it; no plan with errors."""
+    sized, engine, name = resolution.sizing, resolution.engine, resolution.metadata.name
+    if sized.ring is not None:
+        return _ring(spec, resolution, sized.ring), sized.problems
+    if resolution.spec.template is not None:
+        return NoPlan(name, "kaigen does not know what a pod template serves"), ()
+    if not engine.facts.planned:
+        return NoPlan(name, f"kaigen has no memory model of {engine.label}"), ()
+    model, request = sized.model, sized.request
+    if model is None or request is None:
+        why = sizing.why_unknown(resolution.spec, resolution.namespace, resolution.context.specs)
+        return None if sized.problems else NoPlan(name, why), sized.problems
+    preset = None if model.described else model.preset
+    question = change(
+        Question(model.name, request, facts=model.facts, preset=preset, hardware=sized.hardware)
+    )
+    if sized.problems and sized.hardware is None and not question.names_nodes:
+        return None, sized.problems
+    try:
+        with own_rows.using(resolution.context.rows):
+            return SpecPlan(name, spec.source, answer(question), question.names_nodes), ()
+    except PlanError as error:
+        return None, [sizing.plan_problem(error, resolution.spec)]
 
-    Raises:
-        ProblemError: the runtime cannot load the weights.
-    """
-    own, namespace = topology.spec, topology.metadata.namespace or context.namespace
-    found = compile_problems.Problems()
-    model = sizing.model_spec(own, namespace, context.specs)
-    plan = ring.resolve_ring(own, model, context, found)
-    diagnostics = [_diagnostic(spec, item) for item in found.items]
-    name = topology.metadata.name
-    if found.failed:
-        return None, diagnostics
+
+def _ring(spec: Spec, resolution: TopologyResolution, plan: RingPlan) -> RingOfSpec | NoPlan | None:
+    """Return the ring of a Topology, or why it cannot be planned; None for a ring with errors."""
+    name = resolution.metadata.name
+    if any(problem.severity is diagnostic.Severity.ERROR for problem in resolution.sizing.problems):
+        return None
     if plan.shape is None:
         hint = spec.hints.get("KG0394", "set `facts` of the Model to its config.json")
-        return NoPlan(name, f"{ring.unknown_shape(model)}; {hint}"), diagnostics
-    memory = own.resources.memory
-    workers = memory or memory_request(plan.worker) if plan.nodes > 1 else ""
-    return RingOfSpec(name, spec.source, plan, memory or memory_request(plan.root), workers), diagnostics
+        model = sizing.model_spec(resolution.spec, resolution.namespace, resolution.context.specs)
+        return NoPlan(name, f"{ring.unknown_shape(model)}; {hint}")
+    worker = resolution.worker_resources if plan.nodes > 1 else None
+    memory = _memory(worker) if worker is not None else ""
+    return RingOfSpec(name, spec.source, plan, _memory(resolution.resources), memory)
+
+
+def _memory(resources: ResolvedResources) -> str:
+    memory: str = resources.requirements["limits"]["memory"]
+    return memory
 
 
 def _diagnostic(spec: Spec, problem: Problem) -> Diagnostic:
     warning = problem.severity is diagnostic.Severity.WARNING
     return spec.diagnostic(problem.code, str(problem.message), problem.path, problem.hint, warning=warning)
-
-
-def _model(topology: Topology, context: Context) -> KnownModel | NoPlan:
-    """Return the model that a Topology serves, or why it cannot be planned.
-
-    Raises:
-        ProblemError: there is no such preset, or facts are wrong.
-    """
-    spec, own = topology.spec, topology.metadata.name
-    if spec.template is not None:
-        return NoPlan(own, "kaigen does not know what a pod template serves")
-    engine = registry.engine_of(spec)
-    if not engine.facts.planned:
-        return NoPlan(own, f"kaigen has no memory model of {engine.label}")
-    namespace = topology.metadata.namespace or context.namespace
-    model = sizing.topology_model(spec, namespace, context.specs)
-    return model if model is not None else NoPlan(own, sizing.why_unknown(spec, namespace, context.specs))
-
-
-def _question(spec: TopologySpec, model: KnownModel, context: Context) -> Question:
-    resources = spec.resources
-    instance = find_instance(resources.instance_type) if resources.instance_type else None
-    given = resources.gpus
-    gpus, mig = (given.count, given.profile or "") if isinstance(given, blocks.GpuShare) else (given, "")
-    gpu = resources.gpu_type or (instance.gpu.name if instance is not None and mig else "")
-    return Question(
-        model=model.name,
-        request=sizing.request_of(spec, registry.engine_of(spec), context),
-        instance_type=instance.name if instance is not None and not mig else "",
-        gpu=gpu if instance is None or mig else "",
-        gpus=gpus if instance is not None or gpu else None,
-        mig=mig,
-        facts=model.facts if model.described else None,
-    )

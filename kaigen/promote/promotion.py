@@ -23,7 +23,7 @@ from kaigen.environments.patch import PatchedDocument
 from kaigen.kinds.block import read_block
 from kaigen.kinds.promotable import promotable_values
 from kaigen.kubernetes.pod_images import images_of
-from kaigen.pipeline.run import start_run
+from kaigen.pipeline.run import Run
 
 if TYPE_CHECKING:
     from kaigen.kinds.promotable import Found
@@ -195,7 +195,7 @@ def _check_step(config: Config, source: str, target: str, skip: bool) -> None:
 
 def _apps(config: Config, *, strict: bool) -> dict[str, _App]:
     """The apps of an environment by their names in pins files."""
-    run = start_run((), config, use_cache=False)
+    run = Run.load((), config, use_cache=False)
     errors = [item for item in run.load_diagnostics if item.severity is Severity.ERROR]
     if strict and errors:
         raise InputError(errors)

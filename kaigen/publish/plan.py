@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -15,10 +16,9 @@ from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.errors import InputError
 from kaigen.git.remote import Git, check_branch
 from kaigen.git.repository import require_repository
+from kaigen.output.contents import data_of
 from kaigen.output.index import path_problem
-from kaigen.pipeline.load import load_specs
-from kaigen.pipeline.output import output_files
-from kaigen.pipeline.run import compile_specs
+from kaigen.pipeline.run import Run
 from kaigen.publish.artifact import push_artifact
 from kaigen.publish.artifacts import chart_artifact, expand, manifests_artifact, unique
 from kaigen.publish.branch import PublishOptions, Tree, publish_branch
@@ -27,7 +27,6 @@ from kaigen.publish.source import Source, read_source
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config, Format
-    from kaigen.pipeline.load import Loaded
     from kaigen.pipeline.result import Compilation
     from kaigen.publish.artifact import Artifact
     from kaigen.signing.keys import PrivateKey
@@ -178,22 +177,21 @@ def make_plan(
     warnings: dict[Diagnostic, None] = {}
     for config in configs:
         config = _with_versions(config, where)
-        loaded = load_specs((), config)
-        compilation = compile_specs(loaded, config)
+        run = Run.load((), config, use_cache=False)
+        compilation = run.compilation()
         warnings |= dict.fromkeys(compilation.diagnostics)
         if where.branch:
             branch = check_branch(git, expand(where.branch, config))
             path = _folder(where, config, source)
-            # The files for Argo CD and Flux name folders of the branch.
-            files = output_files(compilation, replace(config, output=path or "."))
+            files = _files(run)
             branches.setdefault(branch, []).append(Tree(config.environment, path, files))
         if not (where.charts or where.manifests):
             continue
-        materials = _materials(loaded, config, source)
+        materials = _materials(run.paths, config, source)
         if where.charts:
             artifacts += [chart_artifact(item, config, where.charts, materials) for item in compilation.apps]
         if where.manifests:
-            artifacts.append(_manifests(compilation, config, source, where.manifests, materials))
+            artifacts.append(_manifests(run, compilation, source, where.manifests, materials))
     for branch, trees in branches.items():
         _require_separate_folders(branch, trees)
     return Plan(git, source, branches, unique(artifacts), tuple(warnings), where.plain_http)
@@ -205,15 +203,21 @@ def _with_versions(config: Config, where: Destination) -> Config:
     return replace(config, publish=replace(publish, version_suffix=where.version_suffix))
 
 
+def _files(run: Run, form: Format | None = None) -> dict[str, bytes]:
+    """Return the output tree of a run with its content."""
+    return {path: data_of(content) for path, content in run.files(form).items()}
+
+
 def _manifests(
-    compilation: Compilation, config: Config, source: Source, url: str, materials: Mapping[str, str]
+    run: Run, compilation: Compilation, source: Source, url: str, materials: Mapping[str, str]
 ) -> Artifact:
+    config = run.config
     flux = config.gitops.flux if config.gitops else None
     # The Flux objects are in the artifact only if Flux reads them from there; anyone else who applies the whole
     # artifact wants just the apps.
     read_by_flux = flux is not None and flux.oci is not None
     form: Format = "chart" if config.format == "chart" else "manifests"
-    files = output_files(compilation, config, form) if read_by_flux else compilation.files("manifests")
+    files = _files(run, form) if read_by_flux else compilation.files("manifests")
     return manifests_artifact(compilation, files, config, source, url, materials)
 
 
@@ -245,13 +249,13 @@ def _require_separate_folders(branch: str, trees: Sequence[Tree]) -> None:
                 raise InputError.of("KG0905", message, hint="put `{env}` into --branch or --path")
 
 
-def _materials(loaded: Loaded, config: Config, source: Source) -> dict[str, str]:
+def _materials(paths: Sequence[str], config: Config, source: Source) -> dict[str, str]:
     """Return the SHA-256 of every input file, by its path in the repository."""
     digests = {}
     root = config.root.absolute()
     pins = [pins_path(config.root, config.environment)] if config.environment else []
     named = [config.root / FILE_NAME, config.root / LOCK_NAME, *pins]
-    for path in [*named, *map(config.root.__class__, loaded.files)]:
+    for path in [*named, *map(Path, paths)]:
         if path.is_file() and path.absolute().is_relative_to(root):
             inside = path.absolute().relative_to(root).as_posix()
             name = f"{source.folder}/{inside}" if source.folder else inside

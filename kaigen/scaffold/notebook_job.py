@@ -18,8 +18,7 @@ from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.kind import Continued, ForeignKind
 from kaigen.kinds.notebook import Mounted, Notebook
 from kaigen.kinds.spec import Spec
-from kaigen.pipeline.load import load_specs
-from kaigen.pipeline.run import start_run
+from kaigen.pipeline.run import Run
 from kaigen.yaml.dump import dump
 
 _NO_MODEL = "# model: {name: MODEL}  # Name the base model: the notebook has %s.\n"
@@ -132,17 +131,17 @@ def write_promotion(promotion: Promotion, config: Config) -> None:
     except FileExistsError:
         raise CheckFailed(f"{path} exists", hint="set --label, or remove the file") from None
     try:
-        start_run([str(path)], config, use_cache=False, folder=Path()).compilation()
+        Run.load([str(path)], config, use_cache=False, folder=Path()).apps()
     except BaseException:
         path.unlink()
         raise
 
 
 def _find(config: Config, name: str, paths: Sequence[str]) -> Spec:
-    loaded = load_specs(paths, config, folder=Path() if paths else None)
+    run = Run.load(paths, config, folder=Path() if paths else None)
     found = [
         spec
-        for spec in loaded.specs
+        for spec in run.specs
         if isinstance(spec.block, Notebook) and _is_continued(spec) and name in ("", *_names(spec))
     ]
     if len(found) != 1:

@@ -33,7 +33,9 @@ class Question(Struct, frozen=True):
         gpus: GPUs of a node; None for all of the instance type's, or one.
         mig: profile of a slice of `gpu`; empty for whole GPUs.
         cloud: only instance types of this cloud; empty for all, or that of `instance_type`.
-        facts: of a model that the catalogue does not have; None for one that it has.
+        facts: of a model that the catalogue does not have, or of a spec; None to take them from the catalogue.
+        preset: the model of these facts in the catalogue; None when the catalogue does not have it.
+        hardware: nodes that are known already, instead of names.
     """
 
     model: str
@@ -44,6 +46,13 @@ class Question(Struct, frozen=True):
     mig: str = ""
     cloud: str = ""
     facts: ModelFacts | None = None
+    preset: Preset | None = None
+    hardware: Hardware | None = None
+
+    @property
+    def names_nodes(self) -> bool:
+        """Whether the question is about certain nodes, rather than about the best ones."""
+        return bool(self.instance_type or self.gpu or self.hardware is not None)
 
 
 _NODES = ("instance_type", "gpu", "gpus", "mig", "cloud")
@@ -60,7 +69,10 @@ def with_options(question: Question, options: Mapping[str, Any]) -> Question:
     given = {name: value for name, value in options.items() if value is not None}
     nodes = {name: given.pop(name) for name in _NODES if name in given}
     if "instance_type" in nodes or "gpu" in nodes:
-        question = replace(question, instance_type="", gpu="", gpus=None, mig="")
+        question = replace(question, instance_type="", gpu="", gpus=None, mig="", hardware=None)
+    elif "gpus" in nodes and (known := question.hardware) is not None:
+        gpu = "" if known.instance else known.gpu
+        question = replace(question, instance_type=known.instance, gpu=gpu, mig=known.mig, hardware=None)
     return replace(question, request=replace(question.request, **given), **nodes)
 
 
@@ -85,11 +97,11 @@ def answer(question: Question) -> Answer:
         PlanError: an unknown name, or a model that does not fit, with an alternative.
     """
     if question.facts is not None:
-        preset, facts = None, question.facts
+        preset, facts = question.preset, question.facts
     else:
         preset = preset_of(question.model)
         facts = facts_of(preset, question.request.quantization)
-    hardware = hardware_of(question)
+    hardware = question.hardware or hardware_of(question)
     if hardware is None:
         ranking = rank(facts, question.request, choices(question.cloud))
         if not ranking.plans:

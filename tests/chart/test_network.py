@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from kaigen.compile.network_access import FILE, VOLUME
 from kaigen.config.block_settings import DownloadEgress, ImageMirror, ImageRule, NetworkSettings
 from kaigen.kubernetes.pods import containers, pod_templates
-from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.result import Compiled
 from kaigen.pipeline.run import compile_specs
 from tests import helm
@@ -47,7 +46,7 @@ NAMES = {
 def compiled(name: str) -> tuple[Compiled, ...]:
     case = cases()[name]
     config = replace(case.config, network=NETWORK, mirror=MIRROR)
-    return compile_specs(load_specs(case.paths, config), config).apps
+    return compile_specs(case.paths, config).apps
 
 
 NAMES_OF_CASES = sorted(cases())

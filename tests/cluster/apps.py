@@ -11,7 +11,6 @@ from msgspec import structs
 
 from kaigen.config.block_settings import Allowed
 from kaigen.config.load import load_config
-from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.result import Compilation, Compiled
 from kaigen.pipeline.run import compile_specs
 from tests.cases import EXAMPLES, Case
@@ -29,7 +28,7 @@ _DEMO = EXAMPLES / "demo"
 def demo(namespace: str) -> dict[str, Compiled]:
     """The demo repository's Models and Jobs by name, for another namespace."""
     config = structs.replace(load_config(_DEMO), namespace=namespace)
-    apps = _by_name(compile_specs(load_specs((), config), config))
+    apps = _by_name(compile_specs((), config))
     return {name: apps[name] for name in demo_specs()}
 
 
@@ -79,7 +78,7 @@ def compiled(
         values=(),
         allow=Allowed(servers=("127.0.0.1",)),
     )
-    return _by_name(compile_specs(load_specs((str(folder),), config), config))
+    return _by_name(compile_specs((str(folder),), config))
 
 
 def _by_name(compilation: Compilation) -> dict[str, Compiled]:

@@ -15,7 +15,7 @@ import yaml
 from kaigen.config.load import load_config
 from kaigen.config.tenant_settings import Tenant
 from kaigen.output.contents import data_of
-from kaigen.pipeline.run import start_run
+from kaigen.pipeline.run import Run
 from kaigen.tenancy.policies import Engine, policies
 from kaigen.tenancy.rules import rules_of
 from tests import tenant_references
@@ -225,7 +225,7 @@ def _refused_by_kaigen(root: Path, folder: str, objects: Mapping[str, Object]) -
         (root / f"{folder}/{number}.yaml").write_text(yaml.safe_dump(body), encoding="utf-8")
     refused = {
         int(Path(each.mark.file).stem)
-        for each in start_run((), load_config(root)).diagnostics
+        for each in Run.load((), load_config(root)).diagnostics
         if each.code in ("KG0582", "KG0583") and each.mark is not None
     }
     return {case: number in refused for number, case in enumerate(objects)}
@@ -237,7 +237,7 @@ def tree(root: Path) -> dict[str, Object]:
     (root / "specs/a").mkdir(parents=True)
     (root / "specs/a/x.yaml").write_text(yaml.safe_dump_all([pod(), *BOUND]), encoding="utf-8")
     config = load_config(root)
-    files = start_run((), config).tree(root / config.output, inside=root).files
+    files = Run.load((), config).tree(root / config.output, inside=root).files
     found = {path: yaml.safe_load(data_of(content)) for path, content in files.items()}
     return {path: body for path, body in found.items() if "metadata" in body}
 

@@ -15,7 +15,6 @@ from msgspec import Struct
 from kaigen.catalog.presets import Preset, find_preset, presets
 from kaigen.config.settings import Config
 from kaigen.dialects.kaito.catalog import kaito_preset
-from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.run import compile_specs
 from tests.cluster.client import Object
 from tests.cluster.kaito import STATEFUL_SET, Kaito, served_by_kaigen, served_by_kaito
@@ -129,7 +128,7 @@ def in_kaigen(cases: list[Case], folder: Path) -> Mapping[str, list[Object]]:
     file = folder / "workspaces.yaml"
     file.write_text("\n---\n".join(json.dumps(document) for document in documents))
     config = Config(root=folder)
-    apps = compile_specs(load_specs([str(file)], config), config).apps
+    apps = compile_specs([str(file)], config).apps
     return {app.app.name: [item.body for item in app.objects] for app in apps}
 
 

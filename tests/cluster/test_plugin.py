@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from kaigen.config.load import load_config
-from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.run import compile_specs
 from tests.cluster.argocd import APPLICATION, ArgoCD
 from tests.cluster.client import Object
@@ -71,7 +70,7 @@ def test_an_application_with_the_plugin_syncs_and_reports_errors(
 
     # The cluster has what kaigen renders from the specs, with the setting overridden.
     config = load_config(repository.folder / "ai", "here")
-    compilation = compile_specs(load_specs((), config), config)
+    compilation = compile_specs((), config)
     (app,) = compilation.apps
     for rendered in app.objects:
         body = rendered.body

@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from kaigen.config.settings import Config
-from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.result import Compilation
 from kaigen.pipeline.run import compile_specs
 from tests.differences import differences
@@ -68,7 +67,7 @@ def compat(tmp_path_factory: pytest.TempPathFactory) -> Compilation:
         text.replace(head, f'{head}  annotations: {{kaigen.dev/compat: "true"}}\n')
     )
     config = Config(root=folder)
-    return compile_specs(load_specs([str(folder)], config), config)
+    return compile_specs([str(folder)], config)
 
 
 def by_name(node: Any) -> Any:

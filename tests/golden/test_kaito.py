@@ -13,7 +13,6 @@ import pytest
 import yaml
 
 from kaigen.config.settings import Config
-from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.run import compile_specs
 from tests.differences import differences
 from tests.unit.dialects.kaito_case import (
@@ -201,7 +200,7 @@ def test_the_quick_start_runs_the_server_that_answers_chat_with_arguments_that_i
 ) -> None:
     """`curl -X POST http://<CLUSTERIP>/chat` of the Quick start: port 80 of the Service leads to that server."""
     config = Config(root=EXAMPLES)
-    (app,) = compile_specs(load_specs([str(EXAMPLES / "falcon-7b.yaml")], config), config).apps
+    (app,) = compile_specs([str(EXAMPLES / "falcon-7b.yaml")], config).apps
     made = {item.body["kind"]: item.body for item in app.objects}
     container = made["Deployment"]["spec"]["template"]["spec"]["containers"][0]
     monkeypatch.syspath_prepend(str(ROOT / "runtimes" / "chat"))
@@ -264,7 +263,7 @@ def compat(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         text.replace(head, f'{head}  annotations: {{kaigen.dev/compat: "true"}}\n')
     )
     config = Config(root=folder)
-    (app,) = compile_specs(load_specs([str(folder)], config), config).apps
+    (app,) = compile_specs([str(folder)], config).apps
     return {item.body["kind"]: item.body for item in app.objects}
 
 

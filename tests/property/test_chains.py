@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from kaigen.config.load import load_config
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.errors import InputError
-from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.run import compile_specs
 
 Object = dict[str, Any]
@@ -159,7 +158,7 @@ def rendered(groups: Sequence[Sequence[Object]]) -> Rendered:
         for number, group in enumerate(groups):
             (folder / f"specs/{number}.yaml").write_text(yaml.safe_dump_all(group), encoding="utf-8")
         config = load_config(folder)
-        found = compile_specs(load_specs((), config), config).apps
+        found = compile_specs((), config).apps
     finally:
         shutil.rmtree(folder)
     workloads = {}

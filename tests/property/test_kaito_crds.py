@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from functools import cache
 from pathlib import Path
@@ -15,9 +16,7 @@ from hypothesis import strategies as st
 from kaigen.config.settings import Config
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.errors import InputError
-from kaigen.pipeline.load import Loaded, load_source
-from kaigen.pipeline.run import compile_specs
-from kaigen.yaml.sources import Source
+from kaigen.pipeline.run import Run
 
 CRDS = sorted((Path(__file__).parents[1] / "cluster" / "crds").glob("kaito.sh_*.yaml"))
 
@@ -177,12 +176,13 @@ def _mapping(draw: st.DrawFn, schema: dict[str, Any], tame: bool, depth: int) ->
 def rendered(document: dict[str, Any], profile: str) -> list[str]:
     """Return the codes of a document's errors; none if it renders."""
     config = Config(profile=profile)
-    source = load_source(Source("it.json", json.dumps(document)), config)
-    if source.has_errors:
-        return [item.code for item in source.diagnostics if item.severity is Severity.ERROR]
-    assert source.specs, "a document without errors becomes a spec"
+    run = Run.load(["-"], config, stdin=io.BytesIO(json.dumps(document).encode()), use_cache=False)
+    errors = [item.code for item in run.load_diagnostics if item.severity is Severity.ERROR]
+    if errors:
+        return errors
+    assert run.specs, "a document without errors becomes a spec"
     try:
-        compilation = compile_specs(Loaded((source,)), config)
+        compilation = run.compilation()
     except InputError as error:
         codes = [item.code for item in error.diagnostics if item.severity is Severity.ERROR]
         assert codes

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from kaigen.config.lock_file import Lock, LockedFile, LockedModel, lock_ref
 from kaigen.config.settings import Config
 from kaigen.diagnostics.errors import InputError
-from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.run import compile_specs
 from tests.unit.dialects.koldun_case import COMMIT, annotated, converted, dllama
 
@@ -95,8 +94,7 @@ def ring(config: dict[str, Any], weights: str, power: int, *, compat: bool) -> i
     )
     text = yaml.safe_dump_all(documents)
     try:
-        loaded = load_specs(["-"], settings, stdin=io.BytesIO(text.encode()))
-        apps = compile_specs(loaded, settings).apps
+        apps = compile_specs(["-"], settings, stdin=io.BytesIO(text.encode())).apps
     except InputError as error:
         return {item.code for item in error.diagnostics if item.severity.name == "ERROR"}
     (app,) = (item for item in apps if item.app.name == "chat")

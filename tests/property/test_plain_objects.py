@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kaigen.config.load import load_config
 from kaigen.config.settings import Config
 from kaigen.diagnostics.diagnostic import Severity
-from kaigen.pipeline.run import start_run
+from kaigen.pipeline.run import Run
 from tests.unit.check.example_objects import objects
 from tests.unit.check.mutations import at, places
 
@@ -49,7 +49,7 @@ def outcome(config: Config, obj: dict[str, Any]) -> Iterator[str]:
     """Yield the code and place of each error of a file with one object; without errors, make its output."""
     file = Path(config.root) / "specs/team-a/object.json"
     file.write_text(json.dumps(obj))
-    run = start_run((), config, use_cache=False)
+    run = Run.load((), config, use_cache=False)
     errors = [each for each in run.diagnostics if each.severity is Severity.ERROR]
     if not errors:
         assert run.files("both")

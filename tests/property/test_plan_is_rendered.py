@@ -11,12 +11,12 @@ import pytest
 
 from kaigen.catalog.instances import instances
 from kaigen.catalog.presets import Preset, find_preset, preset_names
-from kaigen.compile.context import SpecIndex
 from kaigen.config.settings import Config
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
-from kaigen.pipeline.compile_spec import SpecResult, compile_spec, make_context
-from kaigen.pipeline.load import Loaded, load_specs
-from kaigen.pipeline.sources import spec_key
+from kaigen.pipeline.compile_spec import SpecResult
+from kaigen.pipeline.compiler import Compiler
+from kaigen.pipeline.run import Run
+from kaigen.pipeline.unit import FreshUnit
 from kaigen.plan.specs import SpecPlans, plan_specs
 from tests.rendering import pod_specs
 
@@ -24,21 +24,24 @@ NODES = [instance.name for instance in instances()]
 SIZING = {"KG1101", "KG1102", "KG1103", "KG1104", "KG1105", "KG1106"}
 
 
-def load(folder: Path, documents: list[Any]) -> tuple[Loaded, Config]:
+PRESETS = ["phi-4", "llama-3.1-8b-instruct", "deepseek-r1-0528"]
+"""One that fits one GPU, one with several heads for each, and one that fits few instance types."""
+
+
+def load(folder: Path, documents: list[Any]) -> Run:
     file = folder / "specs.yaml"
     file.write_text("\n---\n".join(json.dumps(document) for document in documents))
-    config = Config(root=folder)
-    loaded = load_specs([str(file)], config)
-    assert [str(item) for item in loaded.diagnostics] == []
-    return loaded, config
+    run = Run.load([str(file)], Config(root=folder), use_cache=False)
+    assert [str(item) for item in run.load_diagnostics] == []
+    return run
 
 
-def answers(loaded: Loaded, config: Config) -> tuple[SpecPlans, dict[str, SpecResult]]:
+def answers(run: Run) -> tuple[SpecPlans, dict[str, SpecResult]]:
     """Return what `plan` prints, and what `render` writes for each app."""
-    blocks = {spec_key(spec, config.namespace): spec.block for spec in loaded.specs}
-    context = make_context(config, SpecIndex(blocks))
-    rendered = {spec.block.metadata.name: compile_spec(spec, context) for spec in loaded.specs}
-    return plan_specs(loaded.specs, context), rendered
+    compiler = Compiler(run.config)
+    compiler.load([FreshUnit(unit.source, compiler) for unit in run.units])
+    rendered = {spec.block.metadata.name: compiler.compile(spec) for spec in run.specs}
+    return plan_specs(run.specs, run.resolve), rendered
 
 
 def topology(name: str, **spec: Any) -> dict[str, Any]:
@@ -156,25 +159,23 @@ def check_same(planned: SpecPlans, rendered: dict[str, SpecResult]) -> None:
     assert refusals(planned.diagnostics) == refusals(every)
 
 
-@pytest.mark.parametrize("name", preset_names())
+@pytest.mark.parametrize("name", PRESETS)
 def test_render_writes_the_flags_that_plan_prints(tmp_path: Path, name: str) -> None:
     preset = find_preset(name)
     assert preset is not None
-    loaded, config = load(tmp_path, documents(preset, nodes_of(name)))
-    planned, rendered = answers(loaded, config)
+    planned, rendered = answers(load(tmp_path, documents(preset, nodes_of(name))))
     assert planned.without == ()
     check_same(planned, rendered)
 
 
-@pytest.mark.parametrize("name", preset_names())
+@pytest.mark.parametrize("name", PRESETS)
 def test_both_know_a_model_from_its_config_alone(tmp_path: Path, name: str) -> None:
     preset = find_preset(name)
     assert preset is not None
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "config.json").write_text(json.dumps(config_of(preset)))
     facts = {"config": "models/config.json", "weights": f"{preset.weights_gib}Gi"}
-    loaded, config = load(tmp_path, local_documents(preset, nodes_of(name), facts))
-    planned, rendered = answers(loaded, config)
+    planned, rendered = answers(load(tmp_path, local_documents(preset, nodes_of(name), facts)))
     check_same(planned, rendered)
     unknown = {item.name: item.why for item in planned.without}
     assert sorted(unknown) == [f"unknown-{number}" for number in range(3)]
@@ -192,8 +193,7 @@ def test_both_know_a_model_from_its_config_alone(tmp_path: Path, name: str) -> N
 
 def test_both_say_that_a_model_is_unknown_and_name_the_way(tmp_path: Path) -> None:
     hub = {"huggingFace": {"repo": "acme/tuned", "revision": "a" * 40}}
-    loaded, config = load(tmp_path, [topology("own", model=hub, resources={"gpuType": "L4"})])
-    planned, rendered = answers(loaded, config)
+    planned, rendered = answers(load(tmp_path, [topology("own", model=hub, resources={"gpuType": "L4"})]))
     (without,) = planned.without
     compiled = rendered["own"].compiled
     assert compiled is not None

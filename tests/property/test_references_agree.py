@@ -23,7 +23,6 @@ from kaigen.kubernetes.object_kind import SCALABLE, ObjectKind, ReferenceField
 from kaigen.kubernetes.pod_references import POD_REFERENCES
 from kaigen.kubernetes.references import Reference, references_of
 from kaigen.kubernetes.schemas import index, is_cluster_type
-from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.run import compile_specs
 from kaigen.secrets.expected import facts_of, gather
 from tests.unit.graph.graphs import CONFIG
@@ -126,7 +125,7 @@ def compiled(root: Path, source: Path) -> list[App]:
         (root / "kaigen.yaml").write_text(CONFIG, encoding="utf-8")
         source = root
     config = load_config(source)
-    apps = compile_specs(load_specs((), config), config).apps
+    apps = compile_specs((), config).apps
     return [App(item.app.namespace, [each.body for each in item.objects]) for item in apps]
 
 

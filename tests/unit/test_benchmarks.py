@@ -35,9 +35,9 @@ def sample(wall: float, cpu: float = 1.0, peak: int = 1024) -> Sample:
 def test_workload_has_the_requested_number_of_valid_specs(tmp_path: Path, specs: int) -> None:
     repository = write_repository(tmp_path / "repository", specs)
     config = kaigen.load_config(repository)
-    loaded = kaigen.load_specs((), config)
-    assert [loaded.diagnostics, len(loaded.specs), len(loaded.files)] == [(), specs, specs]
-    assert kaigen.compile_specs(loaded, config).diagnostics == ()
+    run = kaigen.Run.load((), config, use_cache=False)
+    assert [run.load_diagnostics, len(run.specs), len(run.paths)] == [(), specs, specs]
+    assert run.compilation().diagnostics == ()
 
 
 def test_the_lone_job_is_valid(tmp_path: Path) -> None:

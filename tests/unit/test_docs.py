@@ -96,12 +96,12 @@ def test_the_python_examples_of_the_library_page_run(tmp_path: Path, monkeypatch
 
 
 def test_the_specs_of_the_readme_render_without_a_warning(tmp_path: Path) -> None:
-    from kaigen import compile_specs, load_specs
+    from kaigen import compile_specs
 
     written, _, block = code_blocks("README.md", "yaml")
     assert written in (ROOT / "examples/demo/specs/chat.yaml").read_text(encoding="utf-8")
     (tmp_path / "ai.yaml").write_text(block, encoding="utf-8")
-    compilation = compile_specs(load_specs([str(tmp_path)]))
+    compilation = compile_specs([str(tmp_path)])
     assert [item.message for item in compilation.diagnostics] == []
     assert [item.app.kind for item in compilation.apps] == ["Topology", "Job", "Model"]
 
@@ -142,7 +142,7 @@ EXPECTED = {"KG0570"}
 
 @pytest.mark.parametrize(("page", "number"), SPEC_BLOCKS)
 def test_blocks_to_copy_compile_without_warnings(tmp_path: Path, page: str, number: int) -> None:
-    from kaigen import compile_specs, load_config, load_specs
+    from kaigen import compile_specs, load_config
 
     block = code_blocks(page, "yaml")[number]
     if re.search(r"^kind: Config$", block, re.MULTILINE):
@@ -161,7 +161,7 @@ def test_blocks_to_copy_compile_without_warnings(tmp_path: Path, page: str, numb
             (tmp_path / f"{name}.yaml").write_text(
                 MODEL.format(name=name, revision="1" * 40), encoding="utf-8"
             )
-    compilation = compile_specs(load_specs([str(tmp_path)]))
+    compilation = compile_specs([str(tmp_path)])
     assert compilation.apps
     assert [str(item) for item in compilation.diagnostics if item.code not in EXPECTED] == []
 

@@ -65,9 +65,9 @@ def test_every_example_means_the_same_as_an_object(document: dict[str, Any]) -> 
     entry = find_kind(document["apiVersion"], document["kind"])
     assert entry is not None
     block: Block = read_block(entry.model(), document)
-    (one,) = kaigen.load_specs(block).sources
-    (other,) = kaigen.load_specs(document).sources
-    assert one.diagnostics == other.diagnostics
+    one = kaigen.Run.load(block, use_cache=False)
+    other = kaigen.Run.load(document, use_cache=False)
+    assert one.load_diagnostics == other.load_diagnostics
     assert [spec.block for spec in one.specs] == [spec.block for spec in other.specs]
 
 
@@ -103,9 +103,9 @@ def test_paths_start_from_the_folder_of_the_configuration(
     config = kaigen.load_config(tmp_path / "repository")
     monkeypatch.chdir(tmp_path)
     for inputs in ((), ["specs"], "specs/qwen.yaml", Path("specs/qwen.yaml")):
-        loaded = kaigen.load_specs(inputs, config)
-        assert not loaded.diagnostics
-        (spec,) = loaded.specs
+        run = kaigen.Run.load(inputs, config)
+        assert not run.load_diagnostics
+        (spec,) = run.specs
         assert spec.source == "specs/qwen.yaml"
 
 

@@ -27,7 +27,7 @@ def test_every_public_name_can_be_used() -> None:
 
 def test_help_describes_the_public_functions() -> None:
     text = pydoc.plain(pydoc.render_doc(kaigen))
-    for name in ("compile_specs", "load_config", "load_specs", "render", "validate"):
+    for name in ("compile_specs", "load_config", "render", "validate"):
         assert f"{name}(" in text
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kaigen.catalog.gpus import get_gpu
 from kaigen.catalog.instances import Instance, find_instance
@@ -43,6 +44,9 @@ class Sizing(Struct, frozen=True):
         env: variables that the preset requires.
         vendor: vendor of the GPUs; `none` without GPUs.
         ring: the ring that serves; None for other engines.
+        request: what the spec asks of the planner; None when the model is unknown.
+        hardware: the nodes that the spec asks for; None when their GPUs are unknown.
+        problems: what does not fit.
     """
 
     model: KnownModel | None = None
@@ -52,6 +56,9 @@ class Sizing(Struct, frozen=True):
     env: Mapping[str, str] = field(default_factory=dict)
     vendor: str = NVIDIA
     ring: RingPlan | None = None
+    request: Request | None = None
+    hardware: Hardware | None = None
+    problems: tuple[Problem, ...] = ()
 
     @property
     def preset(self) -> Preset | None:
@@ -76,6 +83,22 @@ def size(spec: TopologySpec, engine: Engine, namespace: str, context: Context, p
         context: what it is compiled for, with the Model that the spec may serve.
         problems: collects what does not fit.
     """
+    found = Problems()
+    sized = _size(spec, engine, namespace, context, found)
+    for problem in found.items:
+        problems.add(problem)
+    preset = sized.preset
+    if sized.request and preset and preset.engine.trust_remote_code and not spec.trust_remote_code:
+        problems.error(
+            "KG0354",
+            f"`{preset.name}` runs code of its repository: {preset.engine.trust_remote_code_reason}",
+            model_path(spec),
+            "allow it with `trustRemoteCode: true`",
+        )
+    return replace(sized, problems=tuple(found.items))
+
+
+def _size(spec: TopologySpec, engine: Engine, namespace: str, context: Context, problems: Problems) -> Sizing:
     name = spec.resources.instance_type
     instance = find_instance(name) if name else None
     vendor = _vendor(spec, engine, instance)
@@ -93,18 +116,12 @@ def size(spec: TopologySpec, engine: Engine, namespace: str, context: Context, p
     if not engine.facts.planned:
         return Sizing(model, instance, vendor=vendor)
     preset = model.preset
-    if preset is not None and preset.engine.trust_remote_code and not spec.trust_remote_code:
-        problems.error(
-            "KG0354",
-            f"`{preset.name}` runs code of its repository: {preset.engine.trust_remote_code_reason}",
-            model_path(spec),
-            "allow it with `trustRemoteCode: true`",
-        )
     given = given_flags(spec)
     flags: dict[str, Json] = {}
     if preset is not None:
         flags |= engine.preset_flags(preset, own_image=not spec.has_own_image and vendor == NVIDIA)
-    fitted = _plan(spec, model.facts, instance, request_of(spec, engine, context), problems)
+    request = request_of(spec, engine, context)
+    hardware, fitted = _plan(spec, model.facts, instance, request, problems)
     if fitted is not None:
         own = {"tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size", "quantization"}
         if spec.context_length is not None:
@@ -112,7 +129,16 @@ def size(spec: TopologySpec, engine: Engine, namespace: str, context: Context, p
         flags |= {flag: value for flag, value in fitted.flags if flag not in own}
     variables = engine.preset_env(preset) if preset is not None else {}
     env = {key: value for key, value in variables.items() if key not in spec.env}
-    return Sizing(model, instance, fitted, {k: v for k, v in flags.items() if k not in given}, env, vendor)
+    return Sizing(
+        model=model,
+        instance=instance,
+        plan=fitted,
+        flags={flag: value for flag, value in flags.items() if flag not in given},
+        env=env,
+        vendor=vendor,
+        request=request,
+        hardware=hardware,
+    )
 
 
 def _vendor(spec: TopologySpec, engine: Engine, instance: Instance | None) -> str:
@@ -263,13 +289,14 @@ def request_of(spec: TopologySpec, engine: Engine, context: Context) -> Request:
 
 def _plan(
     spec: TopologySpec, facts: ModelFacts, instance: Instance | None, request: Request, problems: Problems
-) -> Plan | None:
+) -> tuple[Hardware | None, Plan | None]:
+    hardware = None
     try:
-        nodes = _hardware(spec, instance)
-        return plan(facts, request, nodes) if nodes else None
+        hardware = _hardware(spec, instance)
+        return hardware, plan(facts, request, hardware) if hardware else None
     except PlanError as error:
         problems.add(plan_problem(error, spec))
-        return None
+        return hardware, None
 
 
 def plan_problem(error: PlanError, spec: TopologySpec) -> Problem:

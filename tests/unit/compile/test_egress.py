@@ -10,7 +10,6 @@ import yaml
 
 from kaigen.config.load import load_config
 from kaigen.diagnostics.errors import InputError
-from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.run import compile_specs, render
 
 API = {"ipBlock": {"cidr": "10.96.0.1/32"}}
@@ -240,7 +239,7 @@ def test_a_server_that_the_setting_denies_is_a_warning(
     egress = f"{{apiServer: [{{ipBlock: {{cidr: 10.96.0.1/32}}}}], to: [{to}]}}"
     written(tmp_path, model(source), f"network: {{downloadEgress: {egress}}}\n")
     config = load_config(tmp_path)
-    problems = compile_specs(load_specs((), config), config).diagnostics
+    problems = compile_specs((), config).diagnostics
     assert [each.code for each in problems if each.code == "KG0399"] == ["KG0399"] * is_warned
 
 

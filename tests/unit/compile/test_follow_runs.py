@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 from kaigen.config.load import load_config
-from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.run import compile_specs
 
 
@@ -27,7 +26,7 @@ def test_volume_follows_a_run_whose_pods_a_network_or_a_patch_changes(tmp_path: 
     ):
         (tmp_path / "kaigen.yaml").write_text(head + settings)
         config = load_config(tmp_path)
-        (app,) = compile_specs(load_specs((), config), config).apps
+        (app,) = compile_specs((), config).apps
         found = {each.object.role: each.body for each in app.objects}
         (volume,) = (
             json.loads(argument.removeprefix("--volume="))

@@ -11,7 +11,6 @@ import yaml
 
 from kaigen.config.load import load_config
 from kaigen.diagnostics.errors import InputError
-from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.result import Compiled
 from kaigen.pipeline.run import compile_specs
 
@@ -47,7 +46,7 @@ def apps(folder: Path, documents: Sequence[Object], **config: Any) -> dict[str, 
     head = {"apiVersion": "kaigen.dev/v1alpha1", "kind": "Config", "profile": "generic"}
     (folder / "kaigen.yaml").write_text(yaml.safe_dump({**head, **config}))
     found = load_config(folder)
-    return {item.app.name: item for item in compile_specs(load_specs((), found), found).apps}
+    return {item.app.name: item for item in compile_specs((), found).apps}
 
 
 def bodies(item: Compiled, kind: str) -> list[Object]:

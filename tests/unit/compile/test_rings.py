@@ -11,8 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 from kaigen.compile.problems import Problems
+from kaigen.compile.topology.resolution import resolve_topology
 from kaigen.compile.topology.ring import resolve_ring
 from kaigen.diagnostics.problem import Problem
+from kaigen.kinds.compat import ServingNaming
 from kaigen.plan.specs import plan_specs
 from tests.unit.compile.specs import compiled, context, model, objects, problem_paths, topology
 from tests.unit.compile.topologies import CONTEXT
@@ -292,7 +294,8 @@ def test_the_plan_is_what_is_rendered(nodes: int, memory: str | None) -> None:
     block = ring(shape=shape, resources=resources)
     made = objects(block, CONTEXT)
     document: Any = SimpleNamespace(block=block, source="ring.yaml")
-    (planned,) = plan_specs([document], CONTEXT).rings
+    resolution = resolve_topology(block, CONTEXT, Problems(), ServingNaming())
+    (planned,) = plan_specs([document], lambda _: resolution).rings
     if nodes == 1:
         templates = [made["Deployment"]["spec"]["template"]]
     else:

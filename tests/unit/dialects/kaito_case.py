@@ -11,7 +11,6 @@ import yaml
 from kaigen.config.settings import Config
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.errors import InputError
-from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.result import Compilation
 from kaigen.pipeline.run import compile_specs
 
@@ -68,7 +67,7 @@ def compiled(*documents: Object, profile: str = "generic") -> Compilation:
     """Compile a file with these documents."""
     text = yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True)
     config = Config(profile=profile)
-    return compile_specs(load_specs(["-"], config, stdin=io.BytesIO(text.encode())), config)
+    return compile_specs(["-"], config, stdin=io.BytesIO(text.encode()))
 
 
 def objects(*documents: Object, profile: str = "generic") -> dict[str, Object]:

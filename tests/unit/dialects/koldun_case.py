@@ -12,9 +12,8 @@ from kaigen.config.block_settings import Allowed, VolumeGrant
 from kaigen.config.settings import Config
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.errors import InputError
-from kaigen.pipeline.load import Loaded, load_specs
 from kaigen.pipeline.result import Compilation
-from kaigen.pipeline.run import compile_specs
+from kaigen.pipeline.run import Run
 
 Object = dict[str, Any]
 
@@ -72,27 +71,29 @@ def annotated(**directives: str) -> Object:
 DEFAULTS = Config(allow=ALLOWED)
 
 
-def loaded(*documents: Object, config: Config = DEFAULTS) -> Loaded:
+def loaded(*documents: Object, config: Config = DEFAULTS) -> Run:
     """Return a file with these documents, lowered."""
     text = yaml.safe_dump_all(documents, sort_keys=False)
-    return load_specs(["-"], config, stdin=io.BytesIO(text.encode()))
+    return Run.load(["-"], config, stdin=io.BytesIO(text.encode()), use_cache=False)
 
 
 def compiled(*documents: Object, config: Config = DEFAULTS) -> Compilation:
     """Compile a file with these documents."""
-    return compile_specs(loaded(*documents, config=config), config)
+    return loaded(*documents, config=config).compilation()
 
 
 def specs(*documents: Object) -> list[Any]:
     """Return the specs that documents are lowered to."""
     found = loaded(*documents)
-    assert not [item for item in found.diagnostics if item.severity is Severity.ERROR], found.diagnostics
+    assert not [item for item in found.load_diagnostics if item.severity is Severity.ERROR], (
+        found.load_diagnostics
+    )
     return [spec.block for spec in found.specs]
 
 
 def warnings(*documents: Object) -> list[tuple[str, str]]:
     """Return the code and field of every warning of the lowering."""
-    return [(item.code, item.path) for item in loaded(*documents).diagnostics]
+    return [(item.code, item.path) for item in loaded(*documents).load_diagnostics]
 
 
 def errors(*documents: Object, config: Config = DEFAULTS) -> list[tuple[str, str]]:

@@ -12,9 +12,8 @@ import yaml
 from kaigen.config.settings import Config
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.errors import InputError
-from kaigen.pipeline.load import Loaded, load_specs
 from kaigen.pipeline.result import Compilation
-from kaigen.pipeline.run import compile_specs
+from kaigen.pipeline.run import Run
 
 Object = dict[str, Any]
 
@@ -51,21 +50,23 @@ def config(settings: Object | None = None, profile: str = "generic") -> Config:
     return Config(namespace="ml", profile=profile, dialects={"substratus": own})
 
 
-def loaded(*documents: Object | str, of: Config | None = None) -> Loaded:
+def loaded(*documents: Object | str, of: Config | None = None) -> Run:
     """Return a file with these documents, lowered."""
     texts = [item if isinstance(item, str) else yaml.safe_dump(item, sort_keys=False) for item in documents]
-    return load_specs(["-"], of or config(), stdin=io.BytesIO("\n---\n".join(texts).encode()))
+    return Run.load(["-"], of or config(), stdin=io.BytesIO("\n---\n".join(texts).encode()), use_cache=False)
 
 
 def compiled(*documents: Object | str, of: Config | None = None) -> Compilation:
     """Compile a file with these documents."""
-    return compile_specs(loaded(*documents, of=of), of or config())
+    return loaded(*documents, of=of).compilation()
 
 
 def specs(*documents: Object | str, of: Config | None = None) -> dict[str, Any]:
     """Return the specs that documents are lowered to, as `Kind/name`."""
     found = loaded(*documents, of=of)
-    assert not [item for item in found.diagnostics if item.severity is Severity.ERROR], found.diagnostics
+    assert not [item for item in found.load_diagnostics if item.severity is Severity.ERROR], (
+        found.load_diagnostics
+    )
     return {f"{spec.block.kind}/{spec.block.metadata.name}": spec.block for spec in found.specs}
 
 
@@ -90,4 +91,4 @@ def codes(found: list[Diagnostic]) -> list[tuple[str, str]]:
 
 def warnings(*documents: Object | str, of: Config | None = None) -> list[tuple[str, str]]:
     """Return the code and field of every warning of the lowering."""
-    return codes(list(loaded(*documents, of=of).diagnostics))
+    return codes(list(loaded(*documents, of=of).load_diagnostics))

@@ -10,7 +10,6 @@ import yaml
 
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.errors import InputError
-from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.result import Compilation
 from kaigen.pipeline.run import compile_specs
 
@@ -27,7 +26,7 @@ def compiled(spec: Object | None = None, **metadata: Any) -> Compilation:
         "spec": spec or {},
     }
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
-    return compile_specs(load_specs(["-"], stdin=io.BytesIO(text.encode())))
+    return compile_specs(["-"], stdin=io.BytesIO(text.encode()))
 
 
 def objects(spec: Object | None = None, **metadata: Any) -> dict[str, Object]:

@@ -11,7 +11,6 @@ import yaml
 
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.errors import InputError
-from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.result import Compilation
 from kaigen.pipeline.run import compile_specs
 
@@ -29,7 +28,7 @@ def compiled(spec: Object | None = None, group: str = GROUP, **metadata: Any) ->
         "spec": LEAST | (spec or {}),
     }
     text = yaml.safe_dump(document, sort_keys=False)
-    return compile_specs(load_specs(["-"], stdin=io.BytesIO(text.encode())))
+    return compile_specs(["-"], stdin=io.BytesIO(text.encode()))
 
 
 def objects(spec: Object | None = None, **metadata: Any) -> dict[str, Object]:

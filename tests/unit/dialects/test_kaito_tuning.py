@@ -14,8 +14,7 @@ from kaigen.dialects.kaito.training import SECTIONS
 from kaigen.dialects.kaito.training_rules import RULES
 from kaigen.kinds.block import Block, document_name, set_fields
 from kaigen.kinds.tune import Tune
-from kaigen.pipeline.load import load_specs
-from kaigen.pipeline.run import compile_specs
+from kaigen.pipeline.run import Run, compile_specs
 from tests.unit.dialects.kaito_case import (
     A100,
     Object,
@@ -180,7 +179,7 @@ def lowered(*documents: Object) -> list[Object]:
     """Return the specs that documents are lowered to, as a person would write them."""
     text = yaml.safe_dump_all(documents, sort_keys=False)
     config = Config()
-    specs = load_specs(["-"], config, stdin=io.BytesIO(text.encode())).specs
+    specs = Run.load(["-"], config, stdin=io.BytesIO(text.encode()), use_cache=False).specs
     return [plain(spec.block) for spec in specs]
 
 
@@ -561,9 +560,7 @@ def test_compat_runs_kaitos_script() -> None:
     document = tuning(
         top={"metadata": {"annotations": {"kaigen.dev/compat": "true", "kaigen.dev/model": "phi"}}}
     )
-    (app,) = compile_specs(
-        load_specs(["-"], Config(), stdin=io.BytesIO(yaml.safe_dump(document).encode())), Config()
-    ).apps
+    (app,) = compile_specs(["-"], Config(), stdin=io.BytesIO(yaml.safe_dump(document).encode())).apps
     assert any("fine_tuning.py" in json.dumps(item.body) for item in app.objects)
     assert [(code, path) for code, path, _ in warnings(document)] == [
         ("KG0405", 'metadata.annotations["kaigen.dev/model"]')

@@ -15,9 +15,7 @@ from kaigen.dialects.koldun import model as koldun_model
 from kaigen.dialects.koldun import serving
 from kaigen.kinds.block import Block
 from kaigen.kinds.block_schema import block_schema
-from kaigen.pipeline.run import compile_specs
 from tests.unit.dialects.koldun_case import (
-    DEFAULTS,
     IMAGE,
     STORAGE,
     Object,
@@ -280,11 +278,11 @@ def state(documents: tuple[Object, ...]) -> tuple[list[tuple[str, str, str]], st
     """Return what is reported of documents, and the objects that they become."""
     try:
         found = loaded(*documents)
-        apps = compile_specs(found, DEFAULTS).apps
+        apps = found.apps()
     except InputError as error:
         return [(item.code, item.path, item.message) for item in error.diagnostics], ""
     objects = [(app.app.version, [item.body for item in app.objects]) for app in apps]
-    reported = [(item.code, item.path, item.message) for item in found.diagnostics]
+    reported = [(item.code, item.path, item.message) for item in found.load_diagnostics]
     return reported, json.dumps(objects, default=str, sort_keys=True)
 
 

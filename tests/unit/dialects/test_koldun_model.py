@@ -173,7 +173,7 @@ def test_converted_files_are_in_the_other_bucket(output: str | None, weights: st
     converter = block.convert.distributed_llama
     assert (converter.weights, converter.converter.memory) == (weights, "8Gi")
     assert (block.store.bucket.uri, converter.store.bucket.uri) == ("s3://source/models/qwen", uri)
-    found = [item.path for item in loaded(model({"conversion": conversion})).diagnostics]
+    found = [item.path for item in loaded(model({"conversion": conversion})).load_diagnostics]
     assert found == (["spec.conversion.outputPath"] if output == "/mnt/out" else [])
 
 
@@ -477,7 +477,7 @@ def test_launch_options_that_kaigen_decides_are_warnings(
 def test_option_and_value_in_one_entry_are_an_error_with_both() -> None:
     document = converted({"launchOptions": ["--max-seq-len=2048", "--seed", "1"]})
     assert errors(document) == [("KG0412", "spec.launchOptions[0]")]
-    (found,) = loaded(document).diagnostics
+    (found,) = loaded(document).load_diagnostics
     assert '"--max-seq-len", "2048"' in found.hint
 
 

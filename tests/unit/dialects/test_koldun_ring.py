@@ -9,15 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from kaigen.compile.context import SpecIndex
 from kaigen.config.settings import Config
-from kaigen.pipeline.compile_spec import make_context
-from kaigen.pipeline.load import load_specs
-from kaigen.pipeline.sources import spec_key
+from kaigen.pipeline.run import Run
 from kaigen.plan.specs import plan_specs
 from tests.unit.dialects.koldun_case import (
     COMMIT,
-    DEFAULTS,
     IMAGE,
     STORAGE,
     Object,
@@ -390,14 +386,14 @@ def test_a_worker_of_another_file_counts(tmp_path: Path) -> None:
     files = {"a.yaml": [converted(), root()], "b.yaml": [worker(0)]}
     for name, documents in files.items():
         (tmp_path / name).write_text(yaml.safe_dump_all(documents))
-    found = load_specs([str(tmp_path)], Config(root=tmp_path))
-    assert found.diagnostics == ()
+    found = Run.load([str(tmp_path)], Config(root=tmp_path), use_cache=False)
+    assert found.load_diagnostics == ()
     (spec,) = (each.block.spec for each in found.specs if each.block.kind == "Topology")
     assert spec.shape.nodes == 2
 
 
 def test_worker_is_not_broken() -> None:
-    assert [source.broken for source in loaded(converted(), root(), worker(0)).sources] == [frozenset()]
+    assert [unit.broken for unit in loaded(converted(), root(), worker(0)).units] == [frozenset()]
 
 
 def test_compat_keeps_the_port_and_the_label_of_the_operator() -> None:
@@ -459,7 +455,7 @@ def test_a_context_of_too_many_tokens_is_an_error_with_the_most() -> None:
     options = ["--max-seq-len", "99999999999"]
     document = converted({"launchOptions": options})
     assert errors(document, dllama()) == [("KG0413", "spec.launchOptions[1]")]
-    assert "at most" in loaded(document, dllama()).diagnostics[0].message
+    assert "at most" in loaded(document, dllama()).load_diagnostics[0].message
 
 
 def arguments_of_root(*documents: Object) -> list[str]:
@@ -589,7 +585,7 @@ def test_an_omitted_namespace_is_that_of_kaigen_yaml(explicit: str) -> None:
         worker(0, **namespaces.get("Worker", {})),
         config=Config(namespace="ml"),
     )
-    assert found.diagnostics == ()
+    assert found.load_diagnostics == ()
     (spec,) = (each.block.spec for each in found.specs if each.block.kind == "Topology")
     assert spec.shape.nodes == 2
 
@@ -598,8 +594,8 @@ def test_an_omitted_namespace_is_not_every_namespace() -> None:
     found = loaded(
         converted(namespace="other"), root(namespace="other"), worker(0), config=Config(namespace="ml")
     )
-    assert [(item.code, item.path) for item in found.diagnostics] == [("KG0412", "spec.rootRef")]
-    assert "namespace `ml`" in found.diagnostics[0].message
+    assert [(item.code, item.path) for item in found.load_diagnostics] == [("KG0412", "spec.rootRef")]
+    assert "namespace `ml`" in found.load_diagnostics[0].message
 
 
 def test_parts_of_a_dllama_may_omit_its_namespace() -> None:
@@ -622,18 +618,17 @@ def test_ingress_finds_the_only_model_of_the_namespace_of_kaigen_yaml() -> None:
 def test_secret_of_the_namespace_of_kaigen_yaml_is_the_own_one() -> None:
     storage = {**STORAGE, "secretRef": {"name": "minio-creds", "namespace": "ml"}}
     document = converted({"objectStorage": storage})
-    assert loaded(document, config=Config(namespace="ml")).diagnostics == ()
-    assert [item.code for item in loaded(document, config=Config(namespace="other")).diagnostics] == [
+    assert loaded(document, config=Config(namespace="ml")).load_diagnostics == ()
+    assert [item.code for item in loaded(document, config=Config(namespace="other")).load_diagnostics] == [
         "KG0414"
     ]
 
 
 def test_hints_name_fields_of_koldun() -> None:
-    found = {each.block.kind: each for each in loaded(converted(), dllama()).specs}
+    run = loaded(converted(), dllama())
+    found = {each.block.kind: each for each in run.specs}
     assert "download.huggingFaceTokenSecretRef" in found["Model"].hints["KG0355"]
-    blocks = {spec_key(spec, "default"): spec.block for spec in found.values()}
-    context = make_context(DEFAULTS, SpecIndex(blocks))
-    (planned,) = plan_specs(found.values(), context).without
+    (planned,) = plan_specs(run.specs, run.resolve).without
     assert "kaigen lock" in planned.why
     assert "facts" not in planned.why
 

@@ -17,9 +17,8 @@ from kaigen.dialects import registry
 from kaigen.dialects.registry import DIALECTS, KINDS, kinds_of
 from kaigen.kinds.builtin import BUILTIN_KINDS
 from kaigen.kinds.entry import find_entry
-from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.result import Compilation
-from kaigen.pipeline.run import compile_specs, start_run
+from kaigen.pipeline.run import Run, compile_specs
 from tests.unit.dialects.throwaway import DIALECT
 
 TASK = {
@@ -59,7 +58,7 @@ def compiled(folder: Path, files: Mapping[str, object]) -> Compilation:
         (folder / name).write_text(yaml.safe_dump(document))
         paths.append(str(folder / name))
     config = Config(root=folder)
-    return compile_specs(load_specs(paths, config), config)
+    return compile_specs(paths, config)
 
 
 def test_every_kind_comes_from_kaigen_or_from_a_registered_dialect() -> None:
@@ -117,7 +116,7 @@ def test_an_object_of_the_same_file_takes_precedence(tmp_path: Path) -> None:
     (tmp_path / "b.yaml").write_text(yaml.safe_dump_all([with_settings("settings"), own]))
     (tmp_path / "a.yaml").write_text(yaml.safe_dump(SETTINGS))
     config = Config(root=tmp_path, passthrough=True)
-    compilation = compile_specs(load_specs([str(tmp_path)], config), config)
+    compilation = compile_specs([str(tmp_path)], config)
     bodies = json.dumps([item.body for app in compilation.apps for item in app.objects])
     assert "--depth=5" in bodies
     assert "--depth=3" not in bodies
@@ -135,8 +134,8 @@ def test_documents_of_other_files_join_a_spec(tmp_path: Path) -> None:
 def test_a_document_that_joined_a_spec_is_not_broken(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(yaml.safe_dump_all([TASK, step("tidy", "one")]))
     config = Config(root=tmp_path)
-    (source,) = load_specs([str(tmp_path)], config).sources
-    assert source.broken == frozenset()
+    (unit,) = Run.load([str(tmp_path)], config, use_cache=False).units
+    assert unit.broken == frozenset()
 
 
 @pytest.mark.usefixtures("throwaway")
@@ -147,7 +146,7 @@ def test_a_spec_is_compiled_again_when_documents_join_or_leave_it(tmp_path: Path
     (specs / "task.yaml").write_text(yaml.safe_dump(TASK))
 
     def arguments() -> str:
-        run = start_run((), load_config(tmp_path), use_cache=True)
+        run = Run.load((), load_config(tmp_path), use_cache=True)
         tree = run.tree(tmp_path / "rendered", "manifests")
         tree.write()
         tree.save()

@@ -208,7 +208,7 @@ def test_what_is_no_whole_reference_is_refused(value: str) -> None:
 
 def test_a_token_in_a_parameter_is_refused() -> None:
     found = loaded(model({"params": {"hugging_face_hub_token": "hf_" + "aB3dE5gH7jK9" * 3}}))
-    assert ("KG0150", "spec.params.hugging_face_hub_token") in codes(list(found.diagnostics))
+    assert ("KG0150", "spec.params.hugging_face_hub_token") in codes(list(found.load_diagnostics))
 
 
 def test_resources_have_the_defaults_of_the_operator() -> None:

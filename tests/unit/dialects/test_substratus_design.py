@@ -209,7 +209,7 @@ def test_a_local_folder_is_synchronized_in_place_of_a_build() -> None:
     assert (found.image, found.command) == (None, None)
     assert (found.models[0].name, found.models[0].mount_path) == ("falcon-7b", "/model/saved")
     assert warnings(text(EXPERIMENT)) == [("KG0414", "spec.container.local"), ("KG0405", "status")]
-    (warning,) = [item for item in loaded(text(EXPERIMENT)).diagnostics if item.code == "KG0414"]
+    (warning,) = [item for item in loaded(text(EXPERIMENT)).load_diagnostics if item.code == "KG0414"]
     assert "kaigen notebook open notebook-training-experiment --folder ." in warning.hint
 
 

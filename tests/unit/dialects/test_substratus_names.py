@@ -220,7 +220,7 @@ def test_what_cannot_work_is_refused_at_its_line(name: str) -> None:
     document = {**document}
     if "spec" in document:
         document["spec"] = {key: value for key, value in document["spec"].items() if value is not None}
-    found = [item for item in loaded(document).diagnostics if item.code == code]
+    found = [item for item in loaded(document).load_diagnostics if item.code == code]
     assert [(item.code, item.path) for item in found] == [(code, path)]
     assert found[0].mark is not None
     assert found[0].hint

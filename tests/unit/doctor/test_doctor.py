@@ -14,7 +14,6 @@ from kaigen.doctor.apps import check_requirements, expiring
 from kaigen.doctor.rights import Right
 from kaigen.doctor.servers import check_servers, servers_of
 from kaigen.kubernetes.gpu_nodes import gpu_model, gpus_of, has_gpu_label, is_device_plugin
-from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.run import compile_specs
 from kaigen.requirements.cluster import Finding
 from kaigen.requirements.model import Requirement, Use
@@ -75,7 +74,7 @@ def test_device_plugin_is_found_by_its_image() -> None:
 def test_servers_are_those_of_the_specs(tmp_path: Path) -> None:
     (tmp_path / "specs.yaml").write_text(SPECS)
     config = load_config(tmp_path)
-    apps = compile_specs(load_specs([str(tmp_path / "specs.yaml")], config), config).apps
+    apps = compile_specs([str(tmp_path / "specs.yaml")], config).apps
     assert servers_of(apps, config) == {
         "https://hub.example.com": "Hub",
         "https://s3.example.com": "bucket models",

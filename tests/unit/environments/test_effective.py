@@ -12,7 +12,7 @@ import yaml
 from kaigen.cli.effective import effective_text
 from kaigen.config.load import load_config
 from kaigen.explain.effective import effective_spec, leaves
-from kaigen.pipeline.load import load_specs
+from kaigen.pipeline.run import Run
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -20,7 +20,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 @pytest.mark.parametrize("environment", ["", "prod"])
 def test_every_value_of_every_spec_of_the_demo_has_an_origin_that_is_there(environment: str) -> None:
     config = load_config(EXAMPLES / "demo", environment)
-    specs = load_specs((), config).specs
+    specs = Run.load((), config).specs
     assert len(specs) >= 3
     for spec in specs:
         found = effective_spec(spec.block.metadata.name, config)
@@ -35,7 +35,7 @@ def test_every_value_of_every_spec_of_the_demo_has_an_origin_that_is_there(envir
 @pytest.mark.parametrize("environment", ["", "prod"])
 def test_the_text_is_yaml_of_the_same_data(environment: str) -> None:
     config = load_config(EXAMPLES / "demo", environment)
-    for spec in load_specs((), config).specs:
+    for spec in Run.load((), config).specs:
         found = effective_spec(spec.block.metadata.name, config)
         first = next(iter(yaml.safe_load_all(effective_text(found, color=False))))
         assert first == found.document

@@ -11,7 +11,7 @@ from kaigen.config.load import load_config
 from kaigen.config.pins import pins_text
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.errors import InputError
-from kaigen.pipeline.run import start_run
+from kaigen.pipeline.run import Run
 
 SPEC = """\
 apiVersion: kaigen.dev/v1alpha1
@@ -67,7 +67,7 @@ class Repository:
     def _render(self, output: str, *, use_cache: bool) -> list[str]:
         config = load_config(self.root, "prod")
         try:
-            result = start_run((), config, use_cache=use_cache).tree(self.root / output)
+            result = Run.load((), config, use_cache=use_cache).tree(self.root / output)
         except InputError as error:
             return [_said(item) for item in error.diagnostics]
         result.write()

@@ -11,9 +11,8 @@ from kaigen.config.load import load_config
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.errors import InputError
 from kaigen.pipeline.compile_spec import make_context
-from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.result import Compiled
-from kaigen.pipeline.run import compile_specs
+from kaigen.pipeline.run import Run, compile_specs
 from kaigen.pipeline.validate import validate
 
 KIND = """\
@@ -94,7 +93,7 @@ def line(item: Diagnostic, folder: Path) -> str:
 def app_of(folder: Path) -> App:
     """Compile the only document of a repository without checks."""
     config = load_config(folder)
-    (spec,) = load_specs((), config).specs
+    (spec,) = Run.load((), config, use_cache=False).specs
     problems = Problems()
     app = spec.target.compiler()(spec.block, make_context(config, SpecIndex()), problems)
     assert not problems.failed, [*problems.items, *problems.diagnostics]
@@ -105,5 +104,5 @@ def app_of(folder: Path) -> App:
 def compiled(folder: Path, environment: str = "") -> Compiled:
     """Return the only app of a repository."""
     config = load_config(folder, environment)
-    (item,) = compile_specs(load_specs((), config), config).apps
+    (item,) = compile_specs((), config).apps
     return item

@@ -248,7 +248,7 @@ def test_documents_of_packages_are_compiled_at_every_render(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kaigen.config.load import load_config
-    from kaigen.pipeline.run import start_run
+    from kaigen.pipeline.run import Run
 
     monkeypatch.setenv("KAIGEN_CACHE_DIR", str(tmp_path / "cache"))
     plug(tmp_path, monkeypatch, MINIMAL)
@@ -257,7 +257,7 @@ def test_documents_of_packages_are_compiled_at_every_render(
     config = load_config(folder)
     counts = []
     for _ in range(2):
-        run = start_run((), config)
+        run = Run.load((), config)
         tree = run.tree(folder / "rendered")
         tree.write()
         tree.save()

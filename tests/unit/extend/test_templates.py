@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaigen.config.load import load_config
-from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.run import compile_specs
 from kaigen.yaml.document import JsonValue
 from tests.unit.extend.repository import HEAD, SPEC, app_of, compiled, messages, repository
@@ -299,5 +298,5 @@ def test_values_of_an_imported_template_are_those_of_each_document(tmp_path: Pat
         },
     )
     config = load_config(folder)
-    apps = compile_specs(load_specs((), config), config).apps
+    apps = compile_specs((), config).apps
     assert [item.objects[0].body["data"] for item in apps] == [{"text": "hello 2"}, {"text": "hello 2"}]

@@ -8,7 +8,6 @@ from pathlib import Path
 from kaigen.config.load import load_config
 from kaigen.graph import build_graph
 from kaigen.graph.model import AppNode, Edge, ExternalNode, Graph, Location, ObjectNode, Relation
-from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.run import compile_specs
 
 DEMO = Path(__file__).parents[3] / "examples" / "demo"
@@ -19,7 +18,7 @@ CONFIG = "apiVersion: kaigen.dev/v1alpha1\nkind: Config\nprofile: generic\nnames
 def graph_of(root: Path, environment: str = "") -> Graph:
     """The graph of a repository, in one of its environments or as they all begin."""
     config = load_config(root, environment)
-    return build_graph(compile_specs(load_specs((), config), config), config.external)
+    return build_graph(compile_specs((), config), config.external)
 
 
 def repository(root: Path, files: Mapping[str, str]) -> Graph:

@@ -9,7 +9,7 @@ import pytest
 from kaigen.config.load import load_config
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.pipeline.check_manifests import check_manifests
-from kaigen.pipeline.run import start_run
+from kaigen.pipeline.run import Run
 from tests.unit.graph.graphs import graph_of
 
 JOB = """\
@@ -41,7 +41,7 @@ def found(repository: Path, environment: str = "", *paths: str) -> list[tuple[st
     """Return the diagnostics of two runs, which are equal although the second one uses the cache."""
     rounds = []
     for _ in range(2):
-        run = start_run(paths, load_config(repository, environment))
+        run = Run.load(paths, load_config(repository, environment))
         rounds.append(
             [
                 (item.code, item.severity, Path(item.mark.file).name, item.mark.line)
@@ -104,7 +104,7 @@ def test_config_maps_are_compared_once_some_are_listed(repository: Path) -> None
 def test_graph_and_check_know_listed_objects(repository: Path) -> None:
     node = next(node for node in graph_of(repository).externals if node.kind == "ServiceAccount")
     assert not node.declared
-    run = start_run((), load_config(repository))
+    run = Run.load((), load_config(repository))
     tree = run.tree(repository / "rendered")
     tree.write()
     assert [item.code for item in check_manifests(["rendered"], load_config(repository)).diagnostics] == [

@@ -12,8 +12,7 @@ import pytest
 from kaigen.config.settings import Config
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.errors import InputError
-from kaigen.pipeline.load import load_specs
-from kaigen.pipeline.run import compile_specs
+from kaigen.pipeline.run import Run
 
 CONFIG: dict[str, Any] = {
     "model_type": "qwen2",
@@ -50,11 +49,11 @@ def write(root: Path, config: Any, weights: str = "14.2Gi") -> str:
 def problems(root: Path, path: str) -> list[Diagnostic]:
     """Return the errors of rendering a spec."""
     config = Config(root=root)
-    loaded = load_specs([path], config)
-    if loaded.diagnostics:
-        return list(loaded.diagnostics)
+    run = Run.load([path], config, use_cache=False)
+    if run.load_diagnostics:
+        return list(run.load_diagnostics)
     try:
-        return [item for item in compile_specs(loaded, config).diagnostics if item.code == "KG1103"]
+        return [item for item in run.compilation().diagnostics if item.code == "KG1103"]
     except InputError as error:
         return [item for item in error.diagnostics if item.severity is Severity.ERROR]
 
@@ -72,7 +71,7 @@ def test_the_file_is_relative_to_the_spec(tmp_path: Path) -> None:
     assert problems(tmp_path, path) == []
     # The folder of the specs contains a file that is no spec.
     config = Config(root=tmp_path)
-    assert load_specs([str(tmp_path / "specs")], config).diagnostics == ()
+    assert Run.load([str(tmp_path / "specs")], config, use_cache=False).load_diagnostics == ()
 
 
 def test_the_content_may_be_in_the_spec(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from kaigen.config.load import load_config
 from kaigen.config.settings import Format
 from kaigen.diagnostics.errors import InputError
 from kaigen.pipeline.output import OutputTree
-from kaigen.pipeline.run import start_run
+from kaigen.pipeline.run import Run
 from kaigen.system import cache
 
 COMMIT = "7ae557604adf67be50417f59c2c2f167def9a775"
@@ -71,7 +71,7 @@ class Repository:
         try:
             config = load_config(self.root, self.environment)
             overrides = [parse_assignment(text) for text in self.assignments]
-            run = start_run((), config, overrides, use_cache=use_cache)
+            run = Run.load((), config, overrides, use_cache=use_cache)
             result = run.tree(output, self.form)
             result.write()
             result.save()

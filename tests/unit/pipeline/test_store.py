@@ -16,7 +16,7 @@ from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.gitops.facts import AppFacts
 from kaigen.output.contents import digest
 from kaigen.pipeline.gpu_facts import GpuFacts, GpuObject
-from kaigen.pipeline.run import start_run
+from kaigen.pipeline.run import Run
 from kaigen.pipeline.store import Store, Stored, SyncRecord
 from kaigen.pipeline.summary import AppSummary, Missing, ObjectKey, SourceSummary
 from kaigen.secrets.facts import Facts, Maker, Use
@@ -219,7 +219,7 @@ def test_a_damaged_cache_costs_a_compilation_and_the_next_run_uses_a_new_one(
     for damaged in (False, False, True, False):
         if damaged:
             file_of(tmp_path).write_bytes(b"damaged")
-        run = start_run((), load_config(root))
+        run = Run.load((), load_config(root))
         run.tree(root / "rendered").write()
         run.save()
         counts.append(run.compiled)

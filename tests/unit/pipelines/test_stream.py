@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kaigen import compile_specs, load_config, load_specs
+from kaigen import compile_specs, load_config
 from tests.unit.pipelines.checkout import write_repository
 
 
@@ -18,7 +18,7 @@ from tests.unit.pipelines.checkout import write_repository
 def stream(tmp_path: Path) -> str:
     write_repository(tmp_path)
     config = load_config(tmp_path)
-    return compile_specs(load_specs((), config), config).stream()
+    return compile_specs((), config).stream()
 
 
 def wave(obj: Mapping[str, Any]) -> int:

@@ -10,7 +10,6 @@ import yaml
 
 from kaigen.config.load import load_config
 from kaigen.config.settings import Config
-from kaigen.pipeline.load import load_others, load_specs
 from kaigen.pipeline.result import Compilation
 from kaigen.pipeline.run import compile_specs
 
@@ -65,9 +64,7 @@ class Repository:
 
     def compile(self, *paths: str, environment: str = "") -> Compilation:
         """Every spec, or those of some paths."""
-        config = self.config(environment)
-        loaded = load_specs([str(self.root / path) for path in paths], config)
-        return compile_specs(loaded, config, others=load_others(loaded, config) if paths else None)
+        return compile_specs([str(self.root / path) for path in paths], self.config(environment))
 
     def files(self, form: str = "manifests", environment: str = "") -> dict[str, bytes]:
         """The output tree."""

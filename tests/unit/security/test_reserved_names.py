@@ -14,7 +14,7 @@ from kaigen.config.file import ConfigFile
 from kaigen.config.globs import is_granted
 from kaigen.config.load import load_config
 from kaigen.config.reserved import syncer_secrets
-from kaigen.pipeline.run import start_run
+from kaigen.pipeline.run import Run
 from kaigen.pipeline.summary import ObjectKey
 from kaigen.pipeline.sync_clashes import may_be_synced, synced_objects
 from kaigen.tenancy.violations import binding_findings, violations
@@ -102,7 +102,7 @@ def test_all_objects_that_kaigen_writes_are_reserved(tmp_path: Path, argocd: boo
     (tmp_path / "specs/a/x.yaml").write_text(JOB, encoding="utf-8")
     config = load_config(tmp_path, environment)
     assert config.gitops is not None
-    run = start_run((), config)
+    run = Run.load((), config)
     run.raise_errors()
     made = synced_objects([(None, app) for app in _summaries(run)], config, config.gitops)
     assert len(made) > 8

@@ -15,7 +15,7 @@ from kaigen.kubernetes.grantable_rights import GRANTABLE_VERBS
 from kaigen.kubernetes.harmless_rights import HARMLESS_RIGHTS
 from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.schemas import index
-from kaigen.pipeline.run import start_run
+from kaigen.pipeline.run import Run
 from kaigen.tenancy.violations import violations
 from tests.tenant_rights import (
     ALLOWED,
@@ -54,7 +54,7 @@ def reports(root: Path, cases: dict[str, Body], folder: str = "specs/a", text: s
         (root / f"{folder}/{number}.yaml").write_text(yaml.safe_dump(body), encoding="utf-8")
     found = dict.fromkeys(cases, "")
     names = [*cases]
-    for each in start_run((), load_config(root)).diagnostics:
+    for each in Run.load((), load_config(root)).diagnostics:
         if each.mark is not None and Path(each.mark.file).stem.isdigit():
             found[names[int(Path(each.mark.file).stem)]] += f"{each.code}: {each.message}\n"
     return found

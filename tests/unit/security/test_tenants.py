@@ -10,7 +10,7 @@ import yaml
 
 from kaigen.config.load import load_config
 from kaigen.dialects.kaito import ragengine, tuning_script
-from kaigen.pipeline.run import start_run
+from kaigen.pipeline.run import Run
 from tests.tenants import ALLOWED, GATED, OTHER, TENANT, Body, ingress, pod, restored_claim
 from tests.tenants import DENIED as DENIED_EVERYWHERE
 from tests.unit.security.hostile import CONFIG, JOB, Repository
@@ -46,7 +46,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     for case, (body, _) in DENIED.items():
         (root / file_name(case)).write_text(yaml.safe_dump(body), encoding="utf-8")
     reports: dict[str, str] = {}
-    for each in start_run((), load_config(root)).diagnostics:
+    for each in Run.load((), load_config(root)).diagnostics:
         if each.code == "KG0582" and each.mark is not None:
             path = Path(each.mark.file).relative_to(root).as_posix()
             reports[path] = reports.get(path, "") + each.message
