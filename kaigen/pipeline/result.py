@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
-from kaigen.emit.files import app_folder
 from kaigen.emit.manifests import manifest_files, manifest_stream
 from kaigen.pipeline.origins import find_text, spec_path
-from kaigen.pipeline.summary import AppRow
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
@@ -92,10 +90,6 @@ class Compilation(Struct, frozen=True):
     apps: tuple[Compiled, ...]
     diagnostics: tuple[Diagnostic, ...]
 
-    def owns(self, path: str) -> bool:
-        """Return whether a path of the output tree belongs to one of these apps."""
-        return any(path.startswith(f"{app_folder(item.app)}/") for item in self.apps)
-
     def files(self, form: Format) -> dict[str, bytes]:
         """Return the output tree: content by relative path, sorted.
 
@@ -106,13 +100,6 @@ class Compilation(Struct, frozen=True):
         for item in self.apps:
             files |= item.files(form)
         return dict(sorted(files.items()))
-
-    def rows(self) -> list[AppRow]:
-        """Return every app as a row of a table."""
-        return [
-            AppRow(item.app.namespace, item.app.name, item.app.kind, len(item.objects), item.app.source)
-            for item in self.apps
-        ]
 
     def stream(self) -> str:
         """Return all objects as one YAML stream in the order of their waves, and by app within a wave."""
