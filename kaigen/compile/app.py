@@ -212,9 +212,14 @@ def collect_settings(objects: Sequence[Object], order: Sequence[str] = ()) -> tu
         AssertionError: two settings with one path have different defaults.
     """
     by_path: dict[str, Setting] = {}
+    seen: dict[int, Setting] = {}
     for item in objects:
         used = [*([item.when] if item.when else []), *find_settings(item.body)]
         for setting in used:
+            # A setting with 40,000 entries is used by as many variables: its default is compared once.
+            if id(setting) in seen:
+                continue
+            seen[id(setting)] = setting
             known = by_path.setdefault(setting.path, setting)
             assert known.default == setting.default, f"two defaults for the setting {setting.path}"
     rank = {name: index for index, name in enumerate(order)}
