@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -20,7 +20,7 @@ from kaigen.diff.model import (
 )
 from kaigen.diff.objects import Obj, Unreadable, read_objects, strip_header
 from kaigen.diff.pairing import Pair, full_identity, pair_objects
-from kaigen.diff.rules import Case, effects_of
+from kaigen.diff.rules import Case, Siblings, effects_of
 from kaigen.diff.rules.security import POD_SECURITY, requested_exception
 from kaigen.diff.tree import AppKey, FileRole, locate
 from kaigen.diff.trees import Trees
@@ -172,7 +172,8 @@ class _App(Struct):
             *(Pair(obj, None) for obj in self.olds),
             *(Pair(None, obj) for obj in self.news),
         ]
-        objects = [change for pair in pairs if (change := self._object(pair)) is not None]
+        siblings = Siblings(self.siblings)
+        objects = [change for pair in pairs if (change := self._object(pair, siblings)) is not None]
         touched = {change.path for change in (*objects, *self.broken)}
         self.formatting_only += len(self.differing - touched)
         objects += self.broken
@@ -198,7 +199,7 @@ class _App(Struct):
             old_namespace=self.old_namespace,
         )
 
-    def _object(self, pair: Pair) -> ObjectChange | None:
+    def _object(self, pair: Pair, siblings: Siblings) -> ObjectChange | None:
         old, new = pair.old, pair.new
         fields: tuple[FieldChange, ...] = ()
         status: ObjectStatus = "added" if old is None else "removed"
@@ -220,7 +221,7 @@ class _App(Struct):
             status=status,
             path=shown.path,
             fields=fields if shown.kind != "Secret" else tuple(_hide(change) for change in fields),
-            effects=effects_of(Case(status, old, new, fields, self.siblings, pair.passed_from, self.trees)),
+            effects=effects_of(Case(status, old, new, fields, siblings, pair.passed_from, self.trees)),
         )
 
     def _own_effects(self, pairs: Iterable[Pair]) -> Iterator[Effect]:
@@ -285,16 +286,19 @@ def _merge_moved(apps: Iterable[_App]) -> list[_App]:
     return [app for app in apps if app.key not in absorbed]
 
 
-def _pair_across(apps: Iterable[_App]) -> None:
+def _pair_across(apps: Sequence[_App]) -> None:
     """Match objects that moved from one app to another: the cluster knows objects, not apps."""
     lost = {full_identity(obj): (app, obj) for app in apps for obj in app.olds}
+    paired: set[int] = set()
     for app in apps:
-        for obj in list(app.news):
+        for obj in app.news:
             found = lost.pop(full_identity(obj), None)
             if found is None:
                 continue
             source, old = found
-            source.olds.remove(old)
-            app.news.remove(obj)
+            paired |= {id(old), id(obj)}
             giver = "/".join(part for part in source.key if part)
             app.pairs.append(Pair(old, obj, giver))
+    for app in apps:
+        app.olds = [obj for obj in app.olds if id(obj) not in paired]
+        app.news = [obj for obj in app.news if id(obj) not in paired]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal, TypeAlias
 
 from kaigen.config.settings import Config
 from kaigen.diff.objects import Obj, Unreadable, read_objects
+from kaigen.diff.once import Once
 from kaigen.diff.tree import locate
 
 Side: TypeAlias = Literal["old", "new"]
@@ -18,7 +19,14 @@ TENANT_FOLDER = "_tenant"
 """The folder of a namespace in which kaigen writes the objects of its tenancy; no app can have this name."""
 
 
-class Trees:
+_FEW = 64
+"""Words that are looked for in the text of files; with more, all files with objects of the kind are read."""
+
+_Index: TypeAlias = dict[tuple[str, str], list[Obj]]
+"""Objects by the folder of their environment, and by a name or a namespace."""
+
+
+class Trees(Once):
     """The files of both trees, whose objects are read when a rule asks for them.
 
     Args:
@@ -33,24 +41,46 @@ class Trees:
         new: Mapping[str, bytes] | None = None,
         settings: Mapping[str, Config] | None = None,
     ) -> None:
+        super().__init__()
         self._files: dict[Side, Mapping[str, bytes]] = {"old": old or {}, "new": new or {}}
         self._settings = settings or {}
-        self._found: dict[tuple[Side, str, str], list[Obj]] = {}
+        self._words: dict[tuple[Side, str], set[str]] = {}
         self._read: dict[tuple[str, bytes], list[Obj]] = {}
 
-    def of_kind(self, side: Side, kind: str, top: str, word: str = "") -> list[Obj]:
+    def of_kind(self, side: Side, kind: str, top: str) -> list[Obj]:
         """Return the objects of a kind in the tree of one environment.
 
         Args:
             side: which tree.
             kind: the kind, without its group.
             top: folder of the environment, as `top_of` returns it.
-            word: a name or a namespace; files without it, in their path or content, are not read.
         """
-        key = (side, kind, word)
-        if key not in self._found:
-            self._found[key] = [obj for obj in self._objects(side, kind, word) if obj.kind == kind]
-        return [obj for obj in self._found[key] if top_of(obj.path) == top]
+        return self.once((side, kind), lambda: self._index(side, kind, "", lambda _: "")).get((top, ""), [])
+
+    def named(self, side: Side, kind: str, top: str, name: str) -> list[Obj]:
+        """Return the objects of a kind with this name; the other arguments are those of `of_kind`."""
+        return self._with_word(side, kind, top, name, _name_of)
+
+    def in_namespace(self, side: Side, kind: str, top: str, namespace: str) -> list[Obj]:
+        """Return the objects of a kind in a namespace: their own, or that of their app."""
+        return self._with_word(side, kind, top, namespace, place_of)
+
+    def _with_word(
+        self, side: Side, kind: str, top: str, word: str, word_of: Callable[[Obj], str]
+    ) -> list[Obj]:
+        """Return the objects with a name or a namespace. Files without it, in path and content, need not be read."""
+        words = self._words.setdefault((side, kind), set())
+        words.add(word)
+        in_text = word if len(words) <= _FEW else ""
+        key = (side, kind, in_text, word_of)
+        return self.once(key, lambda: self._index(side, kind, in_text, word_of)).get((top, word), [])
+
+    def _index(self, side: Side, kind: str, word: str, word_of: Callable[[Obj], str]) -> _Index:
+        found: _Index = {}
+        for obj in self._objects(side, kind, word):
+            if obj.kind == kind:
+                found.setdefault((top_of(obj.path), word_of(obj)), []).append(obj)
+        return found
 
     def _objects(self, side: Side, kind: str, word: str) -> Iterator[Obj]:
         kind_bytes, word_bytes = kind.encode(), word.encode("utf-8", "replace")
@@ -64,7 +94,20 @@ class Trees:
 
     def has_folder(self, side: Side, folder: str) -> bool:
         """Return whether a tree has files in a folder or below it."""
-        return any(path.startswith(f"{folder}/") for path in self._files[side])
+        return folder in self.once((side, "folders"), lambda: self._folders(side))
+
+    def _folders(self, side: Side) -> set[str]:
+        found: set[str] = set()
+        for path in self._files[side]:
+            folder = path.rpartition("/")[0]
+            while folder and folder not in found:
+                found.add(folder)
+                folder = folder.rpartition("/")[0]
+        return found
+
+    def knows(self, path: str) -> bool:
+        """Return whether the settings of the environment that a file belongs to are known."""
+        return top_of(path) in self._settings
 
     def config(self, path: str) -> Config:
         """Return the settings of the environment that a file belongs to; the defaults where they are not known."""
@@ -86,3 +129,12 @@ def is_own(obj: Obj) -> bool:
     if len(parts) >= 3 and parts[-3] == TENANT_FOLDER:
         return True
     return any(folder in parts[:2] for folder in OWN_FOLDERS)
+
+
+def _name_of(obj: Obj) -> str:
+    return obj.name
+
+
+def place_of(obj: Obj) -> str:
+    """Return the namespace that an object is in: its own, or that of its app."""
+    return obj.namespace or locate(obj.path).app.namespace

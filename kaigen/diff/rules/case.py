@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from kaigen.diff.model import FieldChange, Level, ObjectStatus
 from kaigen.diff.objects import Obj
-from kaigen.diff.tree import locate
-from kaigen.diff.trees import Trees, top_of
+from kaigen.diff.once import Once
+from kaigen.diff.trees import Trees, place_of, top_of
 
 Finding = tuple[Level, str]
 """The result of a rule: the level, and the effect as text."""
@@ -17,6 +17,22 @@ Finding = tuple[Level, str]
 FORCE_ARGO = "Force=true"
 SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
 FLUX = "kustomize.toolkit.fluxcd.io/"
+
+
+class Siblings(Once):
+    """The objects of an app in the new tree, which are read when a rule asks for them.
+
+    Args:
+        read: returns them.
+    """
+
+    def __init__(self, read: Callable[[], list[Obj]] = list) -> None:
+        super().__init__()
+        self._read = read
+
+    def __call__(self) -> list[Obj]:
+        """Return the objects."""
+        return self.once("objects", self._read)
 
 
 class Case(Struct, frozen=True):
@@ -27,7 +43,7 @@ class Case(Struct, frozen=True):
         old: the object before; None when it is added.
         new: the object now; None when it is removed.
         fields: the changed fields, without name and namespace.
-        siblings: reads every object of its app in the new tree, including itself.
+        siblings: every object of its app in the new tree, including itself.
         passed_from: the app that owned it before, if that was another one; empty if not.
         trees: both trees, with kaigen.yaml.
     """
@@ -36,7 +52,7 @@ class Case(Struct, frozen=True):
     old: Obj | None
     new: Obj | None
     fields: tuple[FieldChange, ...] = ()
-    siblings: Callable[[], list[Obj]] = list
+    siblings: Siblings = Siblings()
     passed_from: str = ""
     trees: Trees = Trees()
 
@@ -51,7 +67,7 @@ class Case(Struct, frozen=True):
     @property
     def place(self) -> str:
         """The namespace that the object is in: its own, or that of its app."""
-        return self.obj.namespace or locate(self.obj.path).app.namespace
+        return place_of(self.obj)
 
     @property
     def top(self) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
+
+from msgspec import Struct, field
 
 from kaigen.diff.formatting import listing
 from kaigen.diff.objects import Obj, get
 from kaigen.diff.rules.case import Case, Finding, under
 from kaigen.kubernetes.manifest import Object, entries
-from kaigen.kubernetes.pods import containers, pod_templates
+from kaigen.kubernetes.pods import PodTemplate, containers, pod_templates
 from kaigen.kubernetes.references import references_of
 
 CONFIG = frozenset({"ConfigMap", "Secret"})
@@ -23,7 +25,7 @@ def data_changed(case: Case) -> Iterator[Finding]:
     changed = any(get(old.data, field) != get(new.data, field) for field in fields)
     if not changed or get(old.data, "immutable") is True:
         return
-    mounted, fixed = _consumers(new, case.siblings())
+    mounted, fixed = _consumers(new, case)
     if fixed:
         yield (
             "notice",
@@ -35,35 +37,62 @@ def data_changed(case: Case) -> Iterator[Finding]:
         yield "info", f"{who} get it within minutes, without a restart (the name has no content hash)"
 
 
-def _consumers(config: Obj, siblings: list[Obj]) -> tuple[list[str], list[str]]:
+class _Users(Struct):
+    """The objects that mount a ConfigMap or Secret, and those that read it only at container start."""
+
+    mounted: dict[str, None] = field(default_factory=dict)
+    fixed: dict[str, None] = field(default_factory=dict)
+
+
+_Path = tuple[str | int, ...]
+_Target = tuple[str, str]
+"""Type and name of an object."""
+
+
+def _consumers(config: Obj, case: Case) -> tuple[list[str], list[str]]:
     """Return the objects that mount it, and those that read it only at container start."""
-    mounted: list[str] = []
-    fixed: list[str] = []
+    users = case.siblings.once("users", lambda: _users(case.siblings()))
+    found = users.get((config.type, config.name), _Users())
+    return list(found.mounted), list(found.fixed)
+
+
+def _users(siblings: list[Obj]) -> dict[_Target, _Users]:
+    """Return the users of each ConfigMap and Secret."""
+    found: dict[_Target, _Users] = {}
     for obj in siblings:
         body = cast("Object", obj.data)
-        paths = [
-            one.path
-            for one in references_of(body)
-            if (one.target.type, one.target.name) == (config.type, config.name)
-        ]
-        for template in pod_templates(body):
-            spec = template.spec_path
-            volumes = {
-                volume.get("name")
-                for number, volume in entries(template.spec.get("volumes"))
-                if any(path[: len(spec) + 2] == (*spec, "volumes", number) for path in paths)
-            }
-            for container in containers(template):
-                reads = any(path[: len(container.path)] == container.path for path in paths)
-                for _, mount in entries(container.body.get("volumeMounts")):
-                    if mount.get("name") in volumes:
-                        if mount.get("subPath") or mount.get("subPathExpr"):
-                            reads = True
-                        else:
-                            mounted.append(str(obj))
-                if reads:
-                    fixed.append(str(obj))
-    return list(dict.fromkeys(mounted)), list(dict.fromkeys(fixed))
+        templates = list(pod_templates(body))
+        if not templates:
+            continue
+        paths: dict[_Path, dict[_Target, None]] = {}
+        for one in references_of(body):
+            if one.target.type in CONFIG:
+                for length in range(len(one.path) + 1):
+                    paths.setdefault(one.path[:length], {})[one.target.type, one.target.name] = None
+        for template in templates:
+            for target, is_mounted in _uses(template, paths):
+                users = found.setdefault(target, _Users())
+                (users.mounted if is_mounted else users.fixed)[str(obj)] = None
+    return found
+
+
+def _uses(template: PodTemplate, paths: Mapping[_Path, Iterable[_Target]]) -> Iterator[tuple[_Target, bool]]:
+    """Yield what the containers of a pod use, and whether it is mounted and follows changes.
+
+    Args:
+        template: the pod.
+        paths: what is referred to at each path and below it.
+    """
+    volumes: dict[object, list[_Target]] = {}
+    for number, volume in entries(template.spec.get("volumes")):
+        path = (*template.spec_path, "volumes", number)
+        volumes.setdefault(volume.get("name"), []).extend(paths.get(path, ()))
+    for container in containers(template):
+        for target in paths.get(container.path, ()):
+            yield target, False
+        for _, mount in entries(container.body.get("volumeMounts")):
+            for target in volumes.get(mount.get("name"), ()):
+                yield target, not (mount.get("subPath") or mount.get("subPathExpr"))
 
 
 def config_replaced(case: Case) -> Iterator[Finding]:
@@ -75,7 +104,7 @@ def config_replaced(case: Case) -> Iterator[Finding]:
 
 def config_removed(case: Case) -> Iterator[Finding]:
     """Data was removed."""
-    mounted, fixed = _consumers(case.obj, case.siblings())
+    mounted, fixed = _consumers(case.obj, case)
     users = [*mounted, *(name for name in fixed if name not in mounted)]
     if users:
         use = "uses" if len(users) == 1 else "use"

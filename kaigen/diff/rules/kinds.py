@@ -171,18 +171,21 @@ def reach(case: Case) -> Iterator[Finding]:
 def _had(case: Case) -> set[str]:
     """Return what objects of the kind reached before from the same namespace."""
     config = case.trees.config(case.obj.path)
-    return {
-        each
-        for obj in case.trees.of_kind("old", case.obj.kind, case.top, case.place)
-        if (obj.namespace or case.place) == case.place
-        for each in reached(obj, case.place, config)
-    }
+    place = case.place
+    return case.trees.once(
+        ("reached", case.obj.kind, case.top, place),
+        lambda: {
+            each
+            for obj in case.trees.in_namespace("old", case.obj.kind, case.top, place)
+            for each in reached(obj, place, config)
+        },
+    )
 
 
 def duplicate(case: Case) -> Iterator[Finding]:
     """A new object has the identity of another one in the tree, which it replaces, or is replaced by."""
     obj = case.obj
-    for other in case.trees.of_kind("new", obj.kind, case.top, obj.name):
+    for other in case.trees.named("new", obj.kind, case.top, obj.name):
         same = (other.type, other.name, other.namespace) == (obj.type, obj.name, obj.namespace)
         if same and obj.name and obj.namespace and other.path != obj.path:
             yield "danger", f"is also in {clip(other.path, 200)}: one of the two replaces the other"

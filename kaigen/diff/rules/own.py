@@ -66,8 +66,14 @@ def is_usual(case: Case) -> bool:
     top = top_of(new.path)
     if not _syncs_tree(new, top, case.trees):
         return False
-    olds = [obj for obj in case.trees.of_kind("old", new.kind, top) if is_own(obj) and obj.type == new.type]
-    return any(_settings(new) == _settings(obj) for obj in (olds or _planned(case)))
+    olds = case.trees.once(("own settings", new.type, top), lambda: _own_settings(new, top, case.trees))
+    return _settings(new) in (olds or map(_settings, _planned(case)))
+
+
+def _own_settings(new: Obj, top: str, trees: Trees) -> set[str]:
+    """Return the settings of kaigen's objects of a kind in the old tree."""
+    olds = trees.of_kind("old", new.kind, top)
+    return {_settings(obj) for obj in olds if is_own(obj) and obj.type == new.type}
 
 
 def _planned(case: Case) -> Iterator[Obj]:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from functools import reduce
 from ipaddress import IPv4Network, IPv6Network, ip_network
+from operator import and_
 
 from kaigen.diff.formatting import clip, listing, value
 from kaigen.diff.model import ABSENT, Json
 from kaigen.diff.objects import JsonMap, Obj, get, get_list, get_map, get_text
 from kaigen.diff.pods import pod_templates
 from kaigen.diff.rules.case import Case, Finding
+from kaigen.diff.selectors import SelectorIndex
 from kaigen.diff.tree import locate
-from kaigen.diff.trees import Side, is_own
+from kaigen.diff.trees import is_own
 
+_POLICY = "NetworkPolicy"
 _DIRECTIONS = (("ingress", "from"), ("egress", "to"))
 
 
@@ -32,9 +37,13 @@ def policy_removed(case: Case) -> Iterator[Finding]:
 def _has_pods(case: Case) -> bool:
     """Return whether the new tree has pods that a policy selected: in its app, or in the whole namespace."""
     if get_map(case.obj.data, "spec", "podSelector"):
-        return any(pod_templates(sibling) for sibling in case.siblings())
+        return _runs_pods(case)
     folder = f"{case.top}/{case.place}" if case.top else case.place
-    return case.trees.has_folder("new", folder) or any(pod_templates(each) for each in case.siblings())
+    return case.trees.has_folder("new", folder) or _runs_pods(case)
+
+
+def _runs_pods(case: Case) -> bool:
+    return case.siblings.once("pods", lambda: any(pod_templates(each) for each in case.siblings()))
 
 
 def policy_changed(case: Case) -> Iterator[Finding]:
@@ -50,8 +59,9 @@ def policy_changed(case: Case) -> Iterator[Finding]:
             yield "notice", f"{direction} is now restricted"
         elif after:
             was, now = get_list(old.data, "spec", direction), get_list(new.data, "spec", direction)
-            more = [rule for rule in now if not any(_allows(wide, rule, peers) for wide in was)]
-            less = [rule for rule in was if not any(_allows(wide, rule, peers) for wide in now)]
+            old_rules, new_rules = _AllowIndex(was, peers), _AllowIndex(now, peers)
+            more = [rule for rule in now if not old_rules.allows(rule)]
+            less = [rule for rule in was if not new_rules.allows(rule)]
             if more:
                 yield "danger", f"allows more: {direction} {_describe(more, peers)}"
             if less:
@@ -92,7 +102,7 @@ def policy_opens(case: Case) -> Iterator[Finding]:
             )
         if case.status == "added":
             # One that is open may also open what a policy outside of the tree denies.
-            is_restricted = _reaches_others(case, direction) and bool(_restricting(case, direction))
+            is_restricted = _reaches_others(case, direction) and _is_restricted(case, direction)
             more = [rule for rule in rules if _is_open(rule, peers) or is_restricted]
             if more:
                 what = _describe(more, peers)
@@ -131,12 +141,15 @@ def _cidrs(rule: Json, peers: str) -> list[str]:
 
 def _had(case: Case, direction: str, peers: str) -> set[str]:
     """Return the ranges that policies of the namespace allowed before."""
-    return {
-        text
-        for obj in _policies("old", case)
-        for rule in get_list(obj.data, "spec", direction)
-        for text in _cidrs(rule, peers)
-    }
+    return case.trees.once(
+        ("ranges", case.top, case.place, direction),
+        lambda: {
+            text
+            for obj in case.trees.in_namespace("old", _POLICY, case.top, case.place)
+            for rule in get_list(obj.data, "spec", direction)
+            for text in _cidrs(rule, peers)
+        },
+    )
 
 
 def _is_open(rule: Json, peers: str) -> bool:
@@ -155,37 +168,33 @@ def _reaches_others(case: Case, direction: str) -> bool:
     """Return whether a policy selects all pods of the namespace, or those of a policy of another app."""
     if not get_map(case.obj.data, "spec", "podSelector", "matchLabels"):
         return True
-    folder = locate(case.obj.path).app
-    return any(
-        locate(other.path).app != folder and get_map(other.data, "spec", "podSelector")
-        for other in _restricting(case, direction)
+    key = ("policies of apps", case.top, case.place, direction)
+    index = case.trees.once(
+        key,
+        lambda: SelectorIndex(
+            (locate(obj.path).app, selector) for obj, selector in _selectors(case, direction) if selector
+        ),
     )
+    return index.has_sharing(get_map(case.obj.data, "spec", "podSelector"), locate(case.obj.path).app)
 
 
-def _restricting(case: Case, direction: str) -> list[Obj]:
-    """Return the other policies of the new tree that restrict pods which a policy selects."""
-    mine = get_map(case.obj.data, "spec", "podSelector")
-    return [
-        other
-        for other in _policies("new", case)
-        if (other.path, other.name) != (case.obj.path, case.obj.name)
-        and _governs(other, direction)
-        and _may_share(mine, get_map(other.data, "spec", "podSelector"))
-    ]
+def _is_restricted(case: Case, direction: str) -> bool:
+    """Return whether another policy of the new tree restricts pods which a policy selects."""
+    key = ("policies", case.top, case.place, direction)
+    index = case.trees.once(
+        key,
+        lambda: SelectorIndex(
+            ((obj.path, obj.name), selector) for obj, selector in _selectors(case, direction)
+        ),
+    )
+    return index.has_sharing(get_map(case.obj.data, "spec", "podSelector"), (case.obj.path, case.obj.name))
 
 
-def _policies(side: Side, case: Case) -> list[Obj]:
-    return [
-        obj
-        for obj in case.trees.of_kind(side, "NetworkPolicy", case.top, case.place)
-        if (obj.namespace or locate(obj.path).app.namespace) == case.place
-    ]
-
-
-def _may_share(left: JsonMap, right: JsonMap) -> bool:
-    """Return whether two selectors may select the same pod."""
-    one, other = get_map(left, "matchLabels"), get_map(right, "matchLabels")
-    return all(other.get(key, item) == item for key, item in one.items())
+def _selectors(case: Case, direction: str) -> Iterator[tuple[Obj, JsonMap]]:
+    """Yield the policies of the namespace in the new tree that restrict a direction, with their selectors."""
+    for obj in case.trees.in_namespace("new", _POLICY, case.top, case.place):
+        if _governs(obj, direction):
+            yield obj, get_map(obj.data, "spec", "podSelector")
 
 
 def _governs(policy: Obj, direction: str) -> bool:
@@ -203,13 +212,37 @@ def _selected(policy: Obj) -> str:
     return "its pods" if get_map(policy.data, "spec", "podSelector") else "all pods of the namespace"
 
 
-def _allows(wide: Json, narrow: Json, peers: str) -> bool:
-    """Return whether the wide rule allows everything that the narrow rule allows."""
-    for field in (peers, "ports"):
-        allowed, requested = get_list(wide, field), get_list(narrow, field)
-        if allowed and (not requested or any(item not in allowed for item in requested)):
-            return False
-    return True
+class _AllowIndex:
+    """Rules of a policy. Each is a bit of an integer, so that a look-up takes one operation for each peer and port.
+
+    Args:
+        rules: the rules of one direction.
+        peers: the field with their peers.
+    """
+
+    def __init__(self, rules: list[Json], peers: str) -> None:
+        self._fields = (peers, "ports")
+        self._open = dict.fromkeys(self._fields, 0)
+        self._with: dict[tuple[str, str], int] = {}
+        for number, rule in enumerate(rules):
+            for field in self._fields:
+                items = {_key(item) for item in get_list(rule, field)}
+                if not items:
+                    self._open[field] |= 1 << number
+                for item in items:
+                    self._with[field, item] = self._with.get((field, item), 0) | 1 << number
+
+    def allows(self, rule: Json) -> bool:
+        """Return whether one of the rules allows everything that this rule allows."""
+        found = -1
+        for field in self._fields:
+            items = [self._with.get((field, _key(item)), 0) for item in get_list(rule, field)]
+            found &= self._open[field] | (reduce(and_, items) if items else 0)
+        return found != 0
+
+
+def _key(item: Json) -> str:
+    return json.dumps(item, sort_keys=True)
 
 
 def _describe(rules: list[Json], peers: str) -> str:

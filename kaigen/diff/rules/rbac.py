@@ -2,77 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from kaigen.diff.formatting import gravest, listing
-from kaigen.diff.model import Json
 from kaigen.diff.objects import Obj, get_list, get_text
+from kaigen.diff.rights import Grant, beyond, grants
 from kaigen.diff.rules.case import Case, Finding
-from kaigen.diff.tree import locate
-from kaigen.diff.trees import is_own
+from kaigen.diff.trees import is_own, place_of
 from kaigen.gitops.own_kinds import OWN_KINDS
 from kaigen.kubernetes.api_paths import resource_of
 from kaigen.kubernetes.harmless_rights import is_harmless_right
 
-GROUP = ".rbac.authorization.k8s.io"
-ROLES = frozenset({f"Role{GROUP}", f"ClusterRole{GROUP}"})
-BINDINGS = frozenset({f"RoleBinding{GROUP}", f"ClusterRoleBinding{GROUP}"})
+BINDINGS = frozenset(
+    {"RoleBinding.rbac.authorization.k8s.io", "ClusterRoleBinding.rbac.authorization.k8s.io"}
+)
 
 _AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
-
-_MOST = 10_000
-"""Combinations in a rule; one with more counts as everything."""
-
-Grant = tuple[str, str, str, str]
-"""API group, resource or URL, name of one object or `*`, verb."""
-
-
-def _loses_nothing(group: str, resource: str, verb: str) -> bool:
-    """Return whether a right reaches nothing and loses nothing: a claim that is deleted may lose its data."""
-    return verb != "delete" and is_harmless_right(group, resource, verb)
-
-
-def grants(role: Obj | None) -> set[Grant]:
-    """Return every single permission of a role."""
-    found: set[Grant] = set()
-    for rule in get_list(role.data, "rules") if role else []:
-        verbs = _texts(get_list(rule, "verbs"))
-        if len(verbs) * len(get_list(rule, "apiGroups")) * len(get_list(rule, "resources")) > _MOST:
-            found.add(("*", "*", "*", "*"))
-            continue
-        for verb in verbs:
-            for url in _texts(get_list(rule, "nonResourceURLs")):
-                found.add(("URL", url, "*", verb))
-            for group in _texts(get_list(rule, "apiGroups")):
-                for resource in _texts(get_list(rule, "resources")):
-                    for name in _texts(get_list(rule, "resourceNames")) or ["*"]:
-                        found.add((group, resource, name, verb))
-    return found
-
-
-def _texts(items: Iterable[Json]) -> list[str]:
-    return [str(item) for item in items]
-
-
-def _covers(wide: Grant, narrow: Grant) -> bool:
-    if (wide[0] == "URL") != (narrow[0] == "URL"):
-        return False
-    return all(_matches(pattern, item) for pattern, item in zip(wide, narrow, strict=True))
-
-
-def _matches(pattern: str, item: str) -> bool:
-    if pattern == item or pattern == "*":
-        return True
-    # `/healthz/*` for URLs, `*/scale` for a subresource of everything.
-    if pattern.startswith("/") and pattern.endswith("*"):
-        return item.startswith(pattern[:-1])
-    return pattern.startswith("*/") and item.endswith(pattern[1:])
-
-
-def beyond(new: set[Grant], old: set[Grant]) -> list[Grant]:
-    """Return the permissions that `new` grants and `old` does not, sorted."""
-    wide = [grant for grant in old if any("*" in part for part in grant)]
-    return sorted(grant for grant in new - old if not any(_covers(pattern, grant) for pattern in wide))
 
 
 def describe(found: Iterable[Grant]) -> str:
@@ -100,11 +45,16 @@ def rules(case: Case) -> Iterator[Finding]:
     grave = [grant for grant in more if not _is_harmless(grant, case)]
     if grave:
         yield "danger", f"{start}: {describe(grave)}"
-    plain = [grant for grant in more if grant not in grave]
+    plain = sorted({*more} - {*grave})
     if plain:
         yield "notice", f"{start}{' also' if grave else ''}: {describe(plain)}"
     if less and case.new:
         yield "info", f"may no longer: {describe(less)}"
+
+
+def _loses_nothing(group: str, resource: str, verb: str) -> bool:
+    """Return whether a right reaches nothing and loses nothing: a claim that is deleted may lose its data."""
+    return verb != "delete" and is_harmless_right(group, resource, verb)
 
 
 def _is_harmless(grant: Grant, case: Case) -> bool:
@@ -126,25 +76,36 @@ _MANAGING = frozenset({"create", "delete", "get", "list", "patch", "update", "wa
 """What the account of a tenancy may do with the kinds that kaigen's own kinds compile to."""
 
 
-def unsafe_rights(account: str, place: str, case: Case) -> list[Grant]:
-    """Return the rights of a ServiceAccount in the new tree that are not harmless.
+def unsafe_rights(account: str, place: str, case: Case) -> str:
+    """Return the rights of a ServiceAccount in the new tree that are not harmless, as text; empty for none.
 
     Args:
         account: its name.
         place: its namespace.
         case: the case whose trees are read.
     """
+    trees = case.trees
+    bindings = trees.once(("bindings", case.top, place), lambda: _bindings(place, case))
+    bound = bindings.get(f"ServiceAccount {place}/{account}", ())
+    roles = {_role_name(binding): _role_of(binding, case) for binding in bound}
+    # Many accounts may have the same large role.
+    return trees.once(("unsafe rights", case.top, place, frozenset(roles)), lambda: _describe_unsafe(roles))
+
+
+def _describe_unsafe(roles: Mapping[str, Obj | None]) -> str:
     found: set[Grant] = set()
-    for binding in case.trees.of_kind("new", "RoleBinding", case.top, account):
-        named = f"ServiceAccount {place}/{account}"
-        if _place(binding) == place and named in _subjects(binding, _place(binding)):
-            role = _role_of(binding, case)
-            found |= grants(role) if role else {("", f"what {_role_name(binding)} allows", "*", "do")}
-    return sorted(grant for grant in found if not _loses_nothing(grant[0], grant[1], grant[3]))
+    for name, role in roles.items():
+        found |= grants(role) if role else {("", f"what {name} allows", "*", "do")}
+    return describe(sorted(grant for grant in found if not _loses_nothing(grant[0], grant[1], grant[3])))
 
 
-def _place(obj: Obj) -> str:
-    return obj.namespace or locate(obj.path).app.namespace
+def _bindings(place: str, case: Case) -> dict[str, list[Obj]]:
+    """Return the RoleBindings of a namespace of the new tree, by subject."""
+    found: dict[str, list[Obj]] = {}
+    for binding in case.trees.in_namespace("new", "RoleBinding", case.top, place):
+        for subject in _subjects(binding, place):
+            found.setdefault(subject, []).append(binding)
+    return found
 
 
 def _role_name(binding: Obj) -> str:
@@ -155,13 +116,13 @@ def _role_of(binding: Obj, case: Case) -> Obj | None:
     """Return the Role of a binding, if it is in the new tree."""
     if get_text(binding.data, "roleRef", "kind") != "Role":
         return None
-    return _find_role(get_text(binding.data, "roleRef", "name"), _place(binding), case)
+    return _find_role(get_text(binding.data, "roleRef", "name"), place_of(binding), case)
 
 
 def _find_role(name: str, place: str, case: Case) -> Obj | None:
     """Return a Role of the new tree."""
-    roles = case.trees.of_kind("new", "Role", case.top, name)
-    return next((role for role in roles if role.name == name and _place(role) == place), None)
+    roles = case.trees.named("new", "Role", case.top, name)
+    return next((role for role in roles if place_of(role) == place), None)
 
 
 def aggregated(case: Case) -> Iterator[Finding]:
@@ -189,15 +150,20 @@ def subjects(case: Case) -> Iterator[Finding]:
         if case.obj.namespace
         else ""
     )
-    more = [subject for subject in after if subject not in before]
+    more = _without(after, before)
     if more:
         grave = (
             everywhere or not _is_usual_role(case) or any(not _is_own_account(each, case) for each in more)
         )
         yield ("danger" if grave else "notice"), f"gives {role}{scope} to {listing(more)}"
-    less = [subject for subject in before if subject not in after]
+    less = _without(before, after)
     if less:
         yield "notice", f"takes {role}{scope} from {listing(less)}"
+
+
+def _without(subjects: Iterable[str], others: Iterable[str]) -> list[str]:
+    known = set(others)
+    return [subject for subject in subjects if subject not in known]
 
 
 def _is_usual_role(case: Case) -> bool:

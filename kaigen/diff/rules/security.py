@@ -9,7 +9,7 @@ from kaigen.diff.model import ABSENT, Json
 from kaigen.diff.objects import JsonMap, Obj, get, get_list, get_text
 from kaigen.diff.pods import PodTemplate, pod_templates
 from kaigen.diff.rules.case import Case, Finding
-from kaigen.diff.rules.rbac import describe, unsafe_rights
+from kaigen.diff.rules.rbac import unsafe_rights
 from kaigen.diff.weaknesses import weaknesses
 from kaigen.kubernetes.pod_security import LEVELS
 
@@ -114,7 +114,7 @@ def account_rights(case: Case) -> Iterator[Finding]:
     before = {_account(template) for template in pod_templates(case.old).values()}
     for name in dict.fromkeys(_account(template) for template in pod_templates(case.new).values()):
         if name not in before and (rights := unsafe_rights(name, case.place, case)):
-            yield "danger", f"pods run as service account {name}, which may: {describe(rights)}"
+            yield "danger", f"pods run as service account {name}, which may: {rights}"
 
 
 def _account(template: PodTemplate) -> str:

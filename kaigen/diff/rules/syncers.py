@@ -205,12 +205,7 @@ def _is_own_permission(label: str, case: Case) -> bool:
     """
     if not is_own(case.obj):
         return False
-    others = [
-        each
-        for obj in case.trees.of_kind("old", "AppProject", case.top)
-        if is_own(obj)
-        for each in _permissions(obj)
-    ]
+    others, usual, ends = case.trees.once(("projects", case.top), lambda: _old_permissions(case))
     if label in _OWN_LABELS or label in others:
         return True
     if label in ("PersistentVolume cluster-wide", "Namespace cluster-wide"):
@@ -223,13 +218,18 @@ def _is_own_permission(label: str, case: Case) -> bool:
     place = words[1] if words[0] == "namespace" else words[-3]
     folder = f"{case.top}/{place}" if case.top else place
     start, end = label.split(f" {place} ", 1) if f" {place} " in label else (label, "")
-    usual = {each.partition(" ")[0] for each in others} or {start}
-    ends = {each.rpartition(" on ")[2] for each in others} or {end.removeprefix("on ")}
     return (
         case.trees.has_folder("new", folder)
-        and start.partition(" ")[0] in usual
-        and end.removeprefix("on ") in ends
+        and start.partition(" ")[0] in (usual or {start})
+        and end.removeprefix("on ") in (ends or {end.removeprefix("on ")})
     )
+
+
+def _old_permissions(case: Case) -> tuple[set[str], set[str], set[str]]:
+    """Return the permissions of kaigen's projects in the old tree, their first words, and their clusters."""
+    projects = [obj for obj in case.trees.of_kind("old", "AppProject", case.top) if is_own(obj)]
+    found = {each for obj in projects for each in _permissions(obj)}
+    return found, {each.partition(" ")[0] for each in found}, {each.rpartition(" on ")[2] for each in found}
 
 
 def _permissions(obj: Obj | None) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from kaigen.diff.model import Effect, ObjectStatus
+from kaigen.diff.rights import ROLES
 from kaigen.diff.rules import (
     common,
     config,
@@ -92,8 +93,8 @@ RULES: tuple[Rule, ...] = (
     Rule("account", _BOTH_SIDES, security.account),
     Rule("account-rights", _NEW_SIDE, security.account_rights),
     Rule("namespace-level", _NEW_SIDE, security.namespace_level, _NAMESPACE),
-    Rule("rules", _ANY, rbac.rules, rbac.ROLES),
-    Rule("aggregated", _NEW_SIDE, rbac.aggregated, frozenset({f"ClusterRole{rbac.GROUP}"})),
+    Rule("rules", _ANY, rbac.rules, ROLES),
+    Rule("aggregated", _NEW_SIDE, rbac.aggregated, frozenset({"ClusterRole.rbac.authorization.k8s.io"})),
     Rule("subjects", _ANY, rbac.subjects, rbac.BINDINGS),
     # What reaches beyond the namespace.
     Rule("duplicate", _ADDED, kinds.duplicate),

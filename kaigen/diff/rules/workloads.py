@@ -231,7 +231,7 @@ def scale(case: Case) -> Iterator[Finding]:
         yield "info", f"replicas ({value(was)}) are no longer set here: the autoscaler decides"
         return
     if isinstance(was, Absent):
-        scaler = next((item for item in case.siblings() if _scales(item, new)), None)
+        scaler = case.siblings.once("scalers", lambda: _scalers(case.siblings())).get((new.kind, new.name))
         if scaler is not None:
             yield "notice", f"every sync resets replicas to {value(now)}, against {scaler}"
             return
@@ -244,11 +244,14 @@ def scale(case: Case) -> Iterator[Finding]:
         yield "info", f"scales from {value(was)} to {value(now)}{unit}, no restart"
 
 
-def _scales(scaler: Obj, target: Obj) -> bool:
-    if scaler.type not in ("HorizontalPodAutoscaler.autoscaling", "ScaledObject.keda.sh"):
-        return False
-    ref = get_map(scaler.data, "spec", "scaleTargetRef")
-    return get_text(ref, "name") == target.name and (get_text(ref, "kind") or "Deployment") == target.kind
+def _scalers(siblings: Iterable[Obj]) -> dict[tuple[str, str], Obj]:
+    """Return the first autoscaler of each target, by the target's kind and name."""
+    found: dict[tuple[str, str], Obj] = {}
+    for obj in siblings:
+        if obj.type in ("HorizontalPodAutoscaler.autoscaling", "ScaledObject.keda.sh"):
+            ref = get_map(obj.data, "spec", "scaleTargetRef")
+            found.setdefault((get_text(ref, "kind") or "Deployment", get_text(ref, "name")), obj)
+    return found
 
 
 def group_size(case: Case) -> Iterator[Finding]:
