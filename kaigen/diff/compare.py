@@ -20,6 +20,7 @@ from kaigen.diff.model import (
 )
 from kaigen.diff.objects import Obj, Unreadable, read_objects, strip_header
 from kaigen.diff.pairing import Pair, full_identity, pair_objects
+from kaigen.diff.rights import ROLES, rights_fields
 from kaigen.diff.rules import Case, Siblings, effects_of
 from kaigen.diff.rules.security import POD_SECURITY, requested_exception
 from kaigen.diff.tree import AppKey, FileRole, locate
@@ -252,7 +253,18 @@ def _unreadable(file: str, path: str, status: ObjectStatus, effect: Effect) -> O
     )
 
 
+def _rights(old: Obj, new: Obj) -> list[FieldChange] | None:
+    """Return the changed rights of a role; None if its rules are compared as other fields."""
+    if old.type not in ROLES or new.type not in ROLES or "rules" not in old.data or "rules" not in new.data:
+        return None
+    return rights_fields(old.data["rules"], new.data["rules"])
+
+
 def _fields(old: Obj, new: Obj) -> Iterator[FieldChange]:
+    rights = _rights(old, new)
+    if rights is not None:
+        yield from rights
+        old, new = (Obj({**obj.data, "rules": []}, obj.path) for obj in (old, new))
     for change in diff_fields(old.data, new.data):
         if change.keys not in (("metadata", "name"), ("metadata", "namespace")):
             yield change

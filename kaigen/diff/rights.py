@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import product
+from typing import cast
 
-from kaigen.diff.model import Json
+from kaigen.diagnostics.field_path import At
+from kaigen.diff.model import ABSENT, Absent, FieldChange, Json
 from kaigen.diff.objects import Obj, get_list
 
 ROLES = frozenset({"Role.rbac.authorization.k8s.io", "ClusterRole.rbac.authorization.k8s.io"})
@@ -69,3 +71,54 @@ def _wider(grant: Grant) -> Iterator[Grant]:
     _, slash, subresource = resource.partition("/")
     resources = [resource, "*", *([f"*/{subresource}"] if slash else [])]
     return product([group, "*"], resources, [name, "*"], [verb, "*"])
+
+
+def rights_fields(old: Json, new: Json) -> list[FieldChange] | None:
+    """Return the changes between the rules of two roles: for each resource, the verbs before and now.
+
+    The order of rules, and how rights are divided among them, has no effect. None if the rules are not as the API
+    server accepts them, or have too many rights to compare one by one.
+    """
+    before, after = _verbs(old), _verbs(new)
+    if before is None or after is None:
+        return None
+    changes = []
+    for key in sorted(before.keys() | after.keys()):
+        was, now = before.get(key, set()), after.get(key, set())
+        if was != now:
+            old_verbs: Json | Absent = list(sorted(was)) if was else ABSENT
+            new_verbs: Json | Absent = list(sorted(now)) if now else ABSENT
+            changes.append(FieldChange(("rules", At(_label(*key))), old_verbs, new_verbs))
+    return changes
+
+
+_FIELDS = frozenset({"apiGroups", "nonResourceURLs", "resourceNames", "resources", "verbs"})
+
+
+def _verbs(rules: Json) -> dict[tuple[str, str, str], set[str]] | None:
+    """Return the verbs of rules by group, resource and name; None if that does not say everything about the rules."""
+    if not _is_plain(rules):
+        return None
+    found, is_complete = _expanded(cast("list[Json]", rules))
+    verbs: dict[tuple[str, str, str], set[str]] = {}
+    for group, resource, name, verb in found:
+        verbs.setdefault((group, resource, name), set()).add(verb)
+    return verbs if is_complete else None
+
+
+def _is_plain(rules: Json) -> bool:
+    """Return whether rules have only the fields of Kubernetes, with lists of text."""
+    return isinstance(rules, list) and all(
+        isinstance(rule, dict)
+        and rule.keys() <= _FIELDS
+        and all(
+            isinstance(items, list) and all(isinstance(item, str) for item in items)
+            for items in rule.values()
+        )
+        for rule in rules
+    )
+
+
+def _label(group: str, resource: str, name: str) -> str:
+    what = resource if group in ("", "URL") else f"{resource}.{group}"
+    return what if name == "*" else f"{what} {name}"

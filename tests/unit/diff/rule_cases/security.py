@@ -236,13 +236,6 @@ CASES: list[Case] = [
     ),
     Case("rules", "a new role", None, role(grant(["pods"], ["get"])), [("notice", "may: get pods")]),
     Case(
-        "rules",
-        "rules in another order",
-        role(grant(["a", "b"], ["get"])),
-        role(grant(["b", "a"], ["get"])),
-        [],
-    ),
-    Case(
         "aggregated",
         "a role that others get",
         role(kind="ClusterRole"),
