@@ -22,6 +22,12 @@ def effects() -> dict[str, str]:
     return _listed("effects")
 
 
+@cache
+def protections() -> dict[str, str]:
+    """Return the kinds whose removal takes a protection away, by type, each with what they protect from."""
+    return _listed("protections")
+
+
 def _listed(field: str) -> dict[str, str]:
     groups = yaml_files.load("kind_effects").values()
     return {type_: text for group in groups for type_, text in group.get(field, {}).items()}

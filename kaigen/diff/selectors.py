@@ -46,3 +46,26 @@ class SelectorIndex:
 
 def _labels(selector: Json) -> Mapping[str, str]:
     return {key: str(value) for key, value in get_map(selector, "matchLabels").items()}
+
+
+class LabelIndex:
+    """Labels of pods. Each pod is a bit of an integer.
+
+    Args:
+        pods: the labels of each pod.
+    """
+
+    def __init__(self, pods: Iterable[Mapping[str, Json]]) -> None:
+        self._all = 0
+        self._with: dict[tuple[str, str], int] = {}
+        for number, labels in enumerate(pods):
+            self._all |= 1 << number
+            for key, value in labels.items():
+                self._with[key, str(value)] = self._with.get((key, str(value)), 0) | 1 << number
+
+    def has_match(self, labels: Mapping[str, Json]) -> bool:
+        """Return whether a pod has all of these labels."""
+        found = self._all
+        for key, value in labels.items():
+            found &= self._with.get((key, str(value)), 0)
+        return found != 0

@@ -87,10 +87,27 @@ class Trees(Once):
         for path, data in self._files[side].items():
             has_words = kind_bytes in data and (word in path or word_bytes in data)
             if has_words and locate(path).role == "object":
-                if (path, data) not in self._read:
-                    found = read_objects(path, data)
-                    self._read[path, data] = [] if isinstance(found, Unreadable) else found
-                yield from self._read[path, data]
+                yield from self._read_file(path, data)
+
+    def _read_file(self, path: str, data: bytes) -> list[Obj]:
+        if (path, data) not in self._read:
+            found = read_objects(path, data)
+            self._read[path, data] = [] if isinstance(found, Unreadable) else found
+        return self._read[path, data]
+
+    def of_namespace(self, side: Side, top: str, namespace: str) -> Iterator[Obj]:
+        """Yield the objects of all apps of a namespace in the tree of one environment."""
+        files = self.once((side, "namespaces"), lambda: self._by_namespace(side))
+        for path in files.get((top, namespace), ()):
+            yield from self._read_file(path, self._files[side][path])
+
+    def _by_namespace(self, side: Side) -> dict[tuple[str, str], list[str]]:
+        found: dict[tuple[str, str], list[str]] = {}
+        for path in self._files[side]:
+            role = locate(path)
+            if role.role == "object" and role.app.name:
+                found.setdefault((role.app.root, role.app.namespace), []).append(path)
+        return found
 
     def has_folder(self, side: Side, folder: str) -> bool:
         """Return whether a tree has files in a folder or below it."""
@@ -104,10 +121,6 @@ class Trees(Once):
                 found.add(folder)
                 folder = folder.rpartition("/")[0]
         return found
-
-    def knows(self, path: str) -> bool:
-        """Return whether the settings of the environment that a file belongs to are known."""
-        return top_of(path) in self._settings
 
     def config(self, path: str) -> Config:
         """Return the settings of the environment that a file belongs to; the defaults where they are not known."""

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
+from kaigen.catalog.kind_effects import protections
 from kaigen.diff.model import Json
 from kaigen.diff.objects import Obj, get_list, get_map, get_text
 from kaigen.diff.rules.case import Case
@@ -57,7 +58,7 @@ def is_usual(case: Case) -> bool:
     settings of another object of its kind in the old tree.
     """
     if case.new is None:
-        return case.old is not None and is_own(case.old)
+        return case.old is not None and is_own(case.old) and case.old.type not in protections()
     new = case.new
     if not is_own(new):
         return False

@@ -11,8 +11,8 @@ from operator import and_
 from kaigen.diff.formatting import clip, listing, value
 from kaigen.diff.model import ABSENT, Json
 from kaigen.diff.objects import JsonMap, Obj, get, get_list, get_map, get_text
-from kaigen.diff.pods import pod_templates
 from kaigen.diff.rules.case import Case, Finding
+from kaigen.diff.rules.protections import has_pods_of, is_namespace_left
 from kaigen.diff.selectors import SelectorIndex
 from kaigen.diff.tree import locate
 from kaigen.diff.trees import is_own
@@ -35,15 +35,10 @@ def policy_removed(case: Case) -> Iterator[Finding]:
 
 
 def _has_pods(case: Case) -> bool:
-    """Return whether the new tree has pods that a policy selected: in its app, or in the whole namespace."""
+    """Return whether pods that a policy selected may be left: those of the tree, or any of the namespace."""
     if get_map(case.obj.data, "spec", "podSelector"):
-        return _runs_pods(case)
-    folder = f"{case.top}/{case.place}" if case.top else case.place
-    return case.trees.has_folder("new", folder) or _runs_pods(case)
-
-
-def _runs_pods(case: Case) -> bool:
-    return case.siblings.once("pods", lambda: any(pod_templates(each) for each in case.siblings()))
+        return has_pods_of(case.obj, case)
+    return is_namespace_left(case)
 
 
 def policy_changed(case: Case) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ from kaigen.diff.formatting import listing, value
 from kaigen.diff.model import ABSENT
 from kaigen.diff.objects import get_map
 from kaigen.diff.rules.case import Case, Finding
+from kaigen.diff.rules.protections import is_namespace_left
 from kaigen.kubernetes.quantities import nano
 
 QUOTA = "ResourceQuota"
@@ -20,11 +21,10 @@ def quota(case: Case) -> Iterator[Finding]:
     before = get_map(case.old.data, "spec", "hard")
     if case.new is None:
         limits = listing((f"{key} {value(item)}" for key, item in before.items()), 5)
-        folder = f"{case.top}/{case.place}" if case.top else case.place
-        if case.trees.has_folder("new", folder):
+        if is_namespace_left(case):
             yield "danger", f"apps of the namespace are no longer limited: {limits}"
         else:
-            yield "info", "is deleted with the apps that it limited"
+            yield "info", "is deleted with its namespace"
         return
     after = get_map(case.new.data, "spec", "hard")
     for key, was in before.items():

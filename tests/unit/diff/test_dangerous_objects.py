@@ -658,10 +658,73 @@ def test_the_text_of_a_new_policy_has_what_it_allows() -> None:
     assert text.endswith("allows egress to 10.0.0.0/8 on port 443")
 
 
-def test_the_removal_of_a_policy_of_a_namespace_is_a_danger_while_it_has_apps() -> None:
-    policy, job = tree(loaded(DENY), folder="ml/_tenant"), tree(loaded(POD.replace("MORE", "")))
-    assert any("no longer restricts" in text for text in dangers({**policy, **job}, job))
-    assert dangers(policy, {}) == []
+NAMESPACE = "{apiVersion: v1, kind: Namespace, metadata: {name: ml}}"
+KEPT = NAMESPACE.replace("name: ml", "name: ml, annotations: {argocd.argoproj.io/sync-options: Prune=false}")
+LIMIT_RANGE = "{apiVersion: v1, kind: LimitRange, metadata: {name: l}, spec: {limits: []}}"
+_ADMISSION = "admissionregistration.k8s.io/v1"
+PROTECTIONS = {
+    "NetworkPolicy": DENY,
+    "ResourceQuota": "{apiVersion: v1, kind: ResourceQuota, metadata: {name: kaigen}, spec: {hard: {pods: 8}}}",
+    "LimitRange": LIMIT_RANGE,
+    **{
+        kind: f"{{apiVersion: {_ADMISSION}, kind: {kind}, metadata: {{name: v}}}}"
+        for kind in (
+            "ValidatingAdmissionPolicy",
+            "ValidatingAdmissionPolicyBinding",
+            "ValidatingWebhookConfiguration",
+            "MutatingAdmissionPolicy",
+            "MutatingAdmissionPolicyBinding",
+            "MutatingWebhookConfiguration",
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("kind", PROTECTIONS)
+@pytest.mark.parametrize("folder", ["ml/_tenant", "ml/app", "_argocd"])
+def test_the_removal_of_a_protection_is_a_danger_without_apps_too(kind: str, folder: str) -> None:
+    text = PROTECTIONS[kind].replace("metadata: {", "metadata: {namespace: ml, ")
+    assert dangers(tree(loaded(text), folder=folder), {})
+
+
+@pytest.mark.parametrize("kind", ["NetworkPolicy", "ResourceQuota"])
+@pytest.mark.parametrize(
+    ("old", "new", "is_danger"),
+    [
+        ("", "", True),
+        (NAMESPACE, "", False),
+        (NAMESPACE, NAMESPACE, True),
+        (KEPT, "", True),
+    ],
+    ids=["no Namespace", "with its Namespace", "its Namespace stays", "its Namespace is kept"],
+)
+def test_a_protection_may_be_removed_with_its_namespace(
+    kind: str, old: str, new: str, is_danger: bool
+) -> None:
+    protection = loaded(PROTECTIONS[kind])
+    before = tree(protection, *([loaded(old)] if old else []), folder="ml/_tenant")
+    after = tree(loaded(new), folder="ml/_tenant") if new else {}
+    texts = [text for text in dangers(before, after) if "no longer" in text]
+    assert bool(texts) == is_danger
+
+
+@pytest.mark.parametrize(
+    ("selector", "is_danger"),
+    [
+        ("{matchLabels: {app.kubernetes.io/name: chat}}", True),
+        ("{matchExpressions: [{key: app.kubernetes.io/name, operator: Exists}]}", True),
+        ("{matchLabels: {app.kubernetes.io/name: app}}", False),
+        ("{matchLabels: {app.kubernetes.io/name: chat, tier: x}}", False),
+    ],
+)
+def test_the_removal_of_a_policy_that_selects_pods_of_another_app_is_a_danger(
+    selector: str, is_danger: bool
+) -> None:
+    chat = loaded(POD.replace("MORE", ""))
+    chat["spec"]["template"]["metadata"] = {"labels": {"app.kubernetes.io/name": "chat"}}
+    other = tree(chat, folder="ml/chat")
+    policy = tree(loaded(POLICY.replace("SELECTOR", selector).replace("RULES", "ingress: []")))
+    assert bool(dangers({**other, **policy}, other)) == is_danger
 
 
 QUOTA = "{apiVersion: v1, kind: ResourceQuota, metadata: {name: kaigen}, spec: {hard: {HARD}}}"

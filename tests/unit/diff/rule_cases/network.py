@@ -114,7 +114,7 @@ CASES: list[Case] = [
     Case(
         "policy-removed",
         "a policy that goes with its pods",
-        policy(),
+        policy(podSelector={"matchLabels": {"app": "web"}}),
         None,
         [("info", "is deleted together with its pods")],
     ),
