@@ -58,6 +58,16 @@ def is_gpu_resource(name: str) -> bool:
     return known or name in {row["resource"] for row in own_rows.rows("gpus")}
 
 
+def gpu_of_share(name: str) -> str | None:
+    """Return the GPU that a container gets which requests memory or cores of one; None for another resource."""
+    return next((gpu for pattern, gpu in _shares() if pattern.fullmatch(name)), None)
+
+
+@cache
+def _shares() -> tuple[tuple[re.Pattern[str], str], ...]:
+    return tuple((re.compile(pattern), gpu) for pattern, gpu in load_table("gpus")["shares"].items())
+
+
 @cache
 def _resources() -> re.Pattern[str]:
     return re.compile("|".join(load_table("gpus")["resources"]))

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kaigen.catalog.gpus import gpu_of_share, is_gpu_resource
 from kaigen.kubernetes.claim_jobs import created_volume
 from kaigen.kubernetes.cluster_needs import claim_templates
 from kaigen.kubernetes.manifest import Object, entries, mapping, text, type_of
@@ -24,16 +25,17 @@ _PAUSED = "autoscaling.keda.sh/paused-replicas"
 _BINARY = ((1024**4, "Ti"), (1024**3, "Gi"), (1024**2, "Mi"), (1024, "Ki"))
 
 
-def requests_of(obj: Object, most: int | None = None) -> Counter[str]:
+def requests_of(obj: Object, most: int | None = None, *, surge: bool = True) -> Counter[str]:
     """Return what an object requests in billionths of the unit: cores and bytes of its pods, devices, storage.
 
     Args:
         obj: the object.
         most: replicas that an autoscaler may set, if they are more than the object's own; None without one.
+        surge: whether to count the replicas that a rollout starts before it stops old ones.
     """
     total: Counter[str] = Counter()
     for template in pod_templates(obj):
-        count = _pods(obj, template, most)
+        count = _pods(obj, template, most, surge)
         for name, amount in _pod(template).items():
             total[name] += count * amount
         for path, claim in claim_templates(obj):
@@ -95,6 +97,42 @@ def unlimited(obj: Object) -> str:
     return ""
 
 
+def max_surge(obj: Object) -> str:
+    """Return by how many replicas, or what share of them, a rollout exceeds the number of replicas.
+
+    Sources: Kubernetes, Deployment, `maxSurge`: 25% by default; LeaderWorkerSet API, `rolloutStrategy`: 0 by default.
+    """
+    spec = mapping(obj.get("spec"))
+    match type_of(obj):
+        case "Deployment.apps":
+            strategy, field, default = mapping(spec.get("strategy")), "rollingUpdate", "25%"
+        case "LeaderWorkerSet.leaderworkerset.x-k8s.io":
+            strategy, field, default = (
+                mapping(spec.get("rolloutStrategy")),
+                "rollingUpdateConfiguration",
+                "0",
+            )
+        case _:
+            return "0"
+    if strategy.get("type", "RollingUpdate") != "RollingUpdate":
+        return "0"
+    return str(mapping(strategy.get(field)).get("maxSurge", default))
+
+
+def surge_of(replicas: int, surge: str) -> int:
+    """Return how many replicas a rollout adds; a share of them is rounded up, as Kubernetes does.
+
+    Args:
+        replicas: the number of replicas.
+        surge: `maxSurge`, as `max_surge` returns it.
+    """
+    if not re.fullmatch("[0-9]{1,9}%?", surge):
+        return 0
+    if surge.endswith("%"):
+        return -(-replicas * int(surge[:-1]) // 100)
+    return int(surge) if replicas else 0
+
+
 def readable(resource: str, amount: int) -> str:
     """Return billionths of a unit as a quantity that people read: `1500m`, `96Gi`, `8`."""
     if resource == "cpu":
@@ -110,10 +148,12 @@ def readable(resource: str, amount: int) -> str:
     return str(whole)
 
 
-def _pods(obj: Object, template: PodTemplate, most: int | None) -> int:
+def _pods(obj: Object, template: PodTemplate, most: int | None, surge: bool) -> int:
     """Return how many pods an object makes from a template at most."""
     spec = mapping(obj.get("spec"))
     replicas = max(_count(spec, "replicas"), most or 0)
+    if surge:
+        replicas += surge_of(replicas, max_surge(obj))
     match type_of(obj):
         case "Job.batch":
             return _job(spec)
@@ -183,7 +223,11 @@ def _pod(template: PodTemplate) -> Counter[str]:
 def _container(body: Object) -> Counter[str]:
     resources = mapping(body.get("resources"))
     given: Mapping[str, object] = {**mapping(resources.get("limits")), **mapping(resources.get("requests"))}
-    return Counter({name: nano(value) or 0 for name, value in given.items()})
+    found = Counter({name: nano(value) or 0 for name, value in given.items()})
+    if not any(is_gpu_resource(name) for name, amount in found.items() if amount):
+        # A share of a GPU without a number of GPUs is one of one GPU (source: HAMi and Volcano, `defaultGPUNum`).
+        found.update({gpu: NANO for name in given if (gpu := gpu_of_share(name)) and found[name]})
+    return found
 
 
 def _storage(spec: Object) -> int:

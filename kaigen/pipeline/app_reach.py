@@ -10,7 +10,7 @@ from kaigen.compile.builders.frame import LOCATION
 from kaigen.kubernetes.kind_table import kind_of
 from kaigen.kubernetes.manifest import Identity, Object, group_of, identity_of, mapping, text
 from kaigen.kubernetes.quantities import NANO
-from kaigen.kubernetes.requests import most_replicas, requests_of, unlimited
+from kaigen.kubernetes.requests import max_surge, most_replicas, requests_of, unlimited
 from kaigen.kubernetes.schemas import is_cluster_scoped
 from kaigen.pipeline.gpu_facts import GpuFacts, GpuObject
 from kaigen.tenancy.table import hosts_of
@@ -43,10 +43,10 @@ def app_gpus(item: Compiled) -> GpuFacts:
     for namespace, body in placed:
         own, each = _gpus(body), 0
         if kind_of(body).scalable:
-            each = _gpus({**body, "spec": {**mapping(body.get("spec")), "replicas": 1}})
+            each = _gpus({**body, "spec": {**mapping(body.get("spec")), "replicas": 1}}, surge=False)
         if own or each:
             key = (namespace, text(body.get("kind")), identity_of(body).name)
-            objects.append(GpuObject(key, own, each, unlimited(body)))
+            objects.append(GpuObject(key, own, each, unlimited(body), max_surge(body)))
     return GpuFacts(tuple(objects), tuple(sorted(most_replicas(placed).items())))
 
 
@@ -54,5 +54,6 @@ def _namespace(body: Object, item: Compiled) -> str:
     return text(mapping(body.get("metadata")).get("namespace")) or item.app.namespace
 
 
-def _gpus(body: Object) -> int:
-    return sum(-(-amount // NANO) for name, amount in requests_of(body).items() if is_gpu_resource(name))
+def _gpus(body: Object, *, surge: bool = True) -> int:
+    amounts = requests_of(body, surge=surge)
+    return sum(-(-amount // NANO) for name, amount in amounts.items() if is_gpu_resource(name))

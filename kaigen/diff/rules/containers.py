@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from kaigen.catalog.gpus import gpu_of_share
 from kaigen.diff.formatting import clip, listing, value
 from kaigen.diff.model import ABSENT, Absent, Json
 from kaigen.diff.objects import JsonMap, Obj, get, get_list, get_map, get_text
@@ -110,6 +111,8 @@ def _amount(item: object) -> str:
 
 def _device(resource: str) -> str:
     name = resource.lower()
+    if gpu_of_share(resource):
+        return "share of a GPU"
     if "mig-" in name:
         return "GPU slices"
     return "GPUs" if "gpu" in name else "devices"

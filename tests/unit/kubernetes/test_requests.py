@@ -6,7 +6,9 @@ from typing import Any, get_args
 
 import pytest
 
+from kaigen.catalog.gpus import is_gpu_resource
 from kaigen.kubernetes.cluster_needs import ClusterNeed, NeedKind, cluster_needs, named_objects
+from kaigen.kubernetes.quantities import NANO
 from kaigen.kubernetes.requests import readable, requests_of, scaled_replicas
 
 POD = {
@@ -39,9 +41,9 @@ def lws(leader: bool) -> dict[str, Any]:
         (
             made("apps/v1", "Deployment", replicas=3, template={"spec": POD}),
             None,
-            {"cpu": "6", "memory": "6Gi"},
+            {"cpu": "8", "memory": "8Gi"},
         ),
-        (made("apps/v1", "Deployment", replicas=3, template={"spec": GPU}), 5, {"nvidia.com/gpu": "10"}),
+        (made("apps/v1", "Deployment", replicas=3, template={"spec": GPU}), 5, {"nvidia.com/gpu": "14"}),
         (
             made(
                 "apps/v1",
@@ -99,7 +101,7 @@ def lws(leader: bool) -> dict[str, Any]:
             None,
             {"nvidia.com/gpu": "8"},
         ),
-        (made("apps/v1", "Deployment", replicas=3, template={"spec": GPU}), 2, {"nvidia.com/gpu": "6"}),
+        (made("apps/v1", "Deployment", replicas=3, template={"spec": GPU}), 2, {"nvidia.com/gpu": "8"}),
         (
             made(
                 "keda.sh/v1alpha1", "ScaledJob", maxReplicaCount=5, jobTargetRef={"template": {"spec": GPU}}
@@ -210,3 +212,66 @@ def test_what_the_cluster_has_anyway_is_no_need(obj: dict[str, Any], expected: s
 def test_need_of_an_object_has_its_type(kind: NeedKind) -> None:
     found = ClusterNeed(kind, "name", (), "name").type
     assert found.partition(".")[0] == ("" if kind in ("API", "resource") else kind)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "strategy", "expected"),
+    [
+        (4, {}, 5),
+        (1, {}, 2),
+        (0, {}, 0),
+        (5, {"type": "RollingUpdate"}, 7),
+        (4, {"type": "Recreate"}, 4),
+        (4, {"rollingUpdate": {"maxSurge": 0}}, 4),
+        (4, {"rollingUpdate": {"maxSurge": 3}}, 7),
+        (4, {"rollingUpdate": {"maxSurge": "3"}}, 7),
+        (3, {"rollingUpdate": {"maxSurge": "50%"}}, 5),
+        (3, {"rollingUpdate": {"maxSurge": "100%"}}, 6),
+        (3, {"rollingUpdate": {"maxUnavailable": 1}}, 4),
+        (3, {"rollingUpdate": {"maxSurge": "many"}}, 3),
+    ],
+)
+def test_the_replicas_that_a_rollout_adds_are_counted(
+    replicas: int, strategy: dict[str, Any], expected: int
+) -> None:
+    template = {"spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": 1}}}]}}
+    obj = made("apps/v1", "Deployment", replicas=replicas, strategy=strategy, template=template)
+    assert requests_of(obj)["nvidia.com/gpu"] == expected * NANO
+    assert requests_of(obj, surge=False)["nvidia.com/gpu"] == replicas * NANO
+
+
+def test_the_groups_that_a_rollout_adds_are_counted() -> None:
+    obj = lws(leader=False)
+    obj["spec"]["rolloutStrategy"] = {"rollingUpdateConfiguration": {"maxSurge": 1}}
+    assert requests_of(obj)["nvidia.com/gpu"] == 24 * NANO
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ({"nvidia.com/gpumem": 3000}, {"nvidia.com/gpu": 1}),
+        ({"nvidia.com/gpumem-percentage": 50, "nvidia.com/gpucores": 30}, {"nvidia.com/gpu": 1}),
+        ({"nvidia.com/gpu": 2, "nvidia.com/gpumem": 3000}, {"nvidia.com/gpu": 2}),
+        ({"nvidia.com/gpu": 0, "nvidia.com/gpucores": 30}, {"nvidia.com/gpu": 1}),
+        ({"nvidia.com/gpumem": 0}, {}),
+        ({"nvidia.com/mig-1g.10gb": 2}, {"nvidia.com/mig-1g.10gb": 2}),
+        ({"nvidia.com/gpu.shared": 2}, {"nvidia.com/gpu.shared": 2}),
+        ({"amd.com/gpu": 2}, {"amd.com/gpu": 2}),
+        ({"volcano.sh/vgpu-number": 2, "volcano.sh/vgpu-memory": 9}, {"volcano.sh/vgpu-number": 2}),
+        ({"volcano.sh/vgpu-memory": 9}, {"volcano.sh/vgpu-number": 1}),
+        ({"hygon.com/dcumem": 2000}, {"hygon.com/dcunum": 1}),
+        ({"mthreads.com/sgpu-core": 8}, {"mthreads.com/vgpu": 1}),
+        ({"iluvatar.ai/MR-V100-vgpu": 1, "iluvatar.ai/MR-V100.vMem": 64}, {"iluvatar.ai/MR-V100-vgpu": 1}),
+        ({"iluvatar.ai/BI-V150.vCore": 50}, {"iluvatar.ai/vgpu": 1}),
+        ({"metax-tech.com/sgpu": 1, "metax-tech.com/vmemory": 4}, {"metax-tech.com/sgpu": 1}),
+        ({"enflame.com/vgcu": 3}, {"enflame.com/vgcu": 3}),
+        ({"kunlunxin.com/xpu": 4}, {"kunlunxin.com/xpu": 4}),
+        ({"huawei.com/Ascend910B2-memory": 8192}, {"huawei.com/Ascend910": 1}),
+        ({"cambricon.com/mlu.smlu.vmemory": 20}, {"cambricon.com/vmlu": 1}),
+        ({"example.com/gpumem": 8}, {}),
+    ],
+)
+def test_a_share_of_a_gpu_is_one_gpu(limits: dict[str, Any], expected: dict[str, int]) -> None:
+    found = requests_of(made("v1", "Pod", containers=[{"resources": {"limits": limits}}]))
+    gpus = {name: amount // NANO for name, amount in found.items() if is_gpu_resource(name) and amount}
+    assert gpus == expected

@@ -257,6 +257,8 @@ def with_gpus(kind: str, resource: str = "nvidia.com/gpu", count: int = 2, **spe
     template = {"metadata": {"labels": {"app": "x"}}, "spec": {**pod()["spec"], "containers": [container]}}
     container["securityContext"] = pod()["spec"]["containers"][0]["securityContext"]
     made = {"selector": {"matchLabels": {"app": "x"}}, "template": template, **spec}
+    if kind == "Deployment":
+        made.setdefault("strategy", {"type": "Recreate"})
     return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "x"}, "spec": made}
 
 
@@ -293,7 +295,17 @@ def test_accelerators_of_every_vendor_count_as_gpus(team: Repository, resource: 
     assert (done.code, "request 8 GPUs, and it has 4" in done.err) == (2, True), done.text
 
 
-@pytest.mark.parametrize("resource", ["cpu", "nvidia.com/gpumem", "rdma/hca", "huawei.com/Ascend910B-memory"])
+@pytest.mark.parametrize(
+    "resource",
+    ["nvidia.com/gpumem", "nvidia.com/gpucores", "volcano.sh/vgpu-memory", "huawei.com/Ascend910B-memory"],
+)
+def test_a_share_counts_as_one_gpu(team: Repository, resource: str) -> None:
+    team.write({"kaigen.yaml": config(gpus=0)})
+    team.write({"specs/a/x.yaml": yaml.safe_dump(with_gpus("Deployment", resource, 8))})
+    assert "request 1 GPUs, and it has 0" in team.kaigen("validate").err
+
+
+@pytest.mark.parametrize("resource", ["cpu", "rdma/hca", "example.com/gpumem"])
 def test_other_resources_do_not_count_as_gpus(team: Repository, resource: str) -> None:
     team.write({"kaigen.yaml": config(gpus=0)})
     team.write({"specs/a/x.yaml": yaml.safe_dump(with_gpus("Deployment", resource, 8))})
@@ -347,6 +359,28 @@ def test_an_autoscaler_in_another_file_counts_at_its_maximum(team: Repository, b
     team.write({"specs/a/scaler.yaml": "", "specs/b/scaler.yaml": yaml.safe_dump(other)})
     done = team.kaigen("validate")
     assert "request 4 GPUs, and it has 3" in done.err, done.text
+
+
+@pytest.mark.parametrize(
+    ("strategy", "most"),
+    [
+        ({}, 14),
+        ({"rollingUpdate": {"maxSurge": 2}}, 14),
+        ({"rollingUpdate": {"maxSurge": "100%"}}, 20),
+        ({"rollingUpdate": {"maxSurge": 0}}, 10),
+        ({"type": "Recreate"}, 10),
+    ],
+)
+def test_the_replicas_that_a_rollout_adds_count(team: Repository, strategy: Body, most: int) -> None:
+    deployment = yaml.safe_dump(with_gpus("Deployment", replicas=5, strategy=strategy))
+    team.write({"kaigen.yaml": config(gpus=3), "specs/a/x.yaml": deployment})
+    assert f"request {most} GPUs, and it has 3" in team.kaigen("validate").err
+    body = scaler("HorizontalPodAutoscaler", "autoscaling/v2", maxReplicas=5)
+    team.write({"specs/a/x.yaml": deployment.replace("replicas: 5", "replicas: 1")})
+    team.write({"specs/a/scaler.yaml": yaml.safe_dump(body)})
+    for _ in range(2):  # The second run reads what the first one stored.
+        done = team.kaigen("validate")
+        assert f"request {most} GPUs, and it has 3" in done.err, done.text
 
 
 CRON = {

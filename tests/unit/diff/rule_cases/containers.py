@@ -9,6 +9,13 @@ WEB = deployment(replicas=2)
 RUN = "spec/template/spec/containers/0"
 
 CASES: list[Case] = [
+    Case(
+        "resources",
+        "a share of a GPU",
+        gpu(0, "nvidia.com/gpumem"),
+        gpu(3000, "nvidia.com/gpumem"),
+        [("notice", "share of a GPU of run: from 0 to 3000 (nvidia.com/gpumem)")],
+    ),
     Case("resources", "more GPUs", gpu(1), gpu(2), [("notice", "GPUs of run: from 1 to 2 (nvidia.com/gpu)")]),
     Case(
         "resources",
