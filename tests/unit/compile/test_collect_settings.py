@@ -19,9 +19,6 @@ class Counted(dict[str, Any]):
         Counted.compared += 1
         return super().__eq__(other)
 
-    def __hash__(self) -> int:
-        return id(self)
-
 
 def setting(default: Any) -> Setting:
     return Setting("params", default, "Parameters.", {})
