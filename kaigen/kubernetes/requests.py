@@ -97,40 +97,37 @@ def unlimited(obj: Object) -> str:
     return ""
 
 
-def max_surge(obj: Object) -> str:
-    """Return by how many replicas, or what share of them, a rollout exceeds the number of replicas.
+def max_surge(obj: Object) -> tuple[int, int]:
+    """Return by how many replicas, and by what share of them in percent, a rollout exceeds the number of replicas.
 
-    Sources: Kubernetes, Deployment, `maxSurge`: 25% by default; LeaderWorkerSet API, `rolloutStrategy`: 0 by default.
+    One of the two is 0. Sources: Kubernetes, Deployment, `maxSurge`: 25% by default; LeaderWorkerSet API,
+    `rolloutStrategy`: 0 by default.
     """
     spec = mapping(obj.get("spec"))
     match type_of(obj):
         case "Deployment.apps":
             strategy, field, default = mapping(spec.get("strategy")), "rollingUpdate", "25%"
         case "LeaderWorkerSet.leaderworkerset.x-k8s.io":
-            strategy, field, default = (
-                mapping(spec.get("rolloutStrategy")),
-                "rollingUpdateConfiguration",
-                "0",
-            )
+            strategy, field, default = mapping(spec.get("rolloutStrategy")), "rollingUpdateConfiguration", "0"
         case _:
-            return "0"
+            return 0, 0
     if strategy.get("type", "RollingUpdate") != "RollingUpdate":
-        return "0"
-    return str(mapping(strategy.get(field)).get("maxSurge", default))
+        return 0, 0
+    surge = str(mapping(strategy.get(field)).get("maxSurge", default))
+    if not re.fullmatch("[0-9]{1,9}%?", surge):
+        return 0, 0
+    return (0, int(surge[:-1])) if surge.endswith("%") else (int(surge), 0)
 
 
-def surge_of(replicas: int, surge: str) -> int:
+def surge_of(replicas: int, surge: tuple[int, int]) -> int:
     """Return how many replicas a rollout adds; a share of them is rounded up, as Kubernetes does.
 
     Args:
         replicas: the number of replicas.
-        surge: `maxSurge`, as `max_surge` returns it.
+        surge: as `max_surge` returns it.
     """
-    if not re.fullmatch("[0-9]{1,9}%?", surge):
-        return 0
-    if surge.endswith("%"):
-        return -(-replicas * int(surge[:-1]) // 100)
-    return int(surge) if replicas else 0
+    number, percent = surge
+    return (number if replicas else 0) - (-replicas * percent // 100)
 
 
 def readable(resource: str, amount: int) -> str:

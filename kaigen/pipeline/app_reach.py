@@ -46,7 +46,7 @@ def app_gpus(item: Compiled) -> GpuFacts:
             each = _gpus({**body, "spec": {**mapping(body.get("spec")), "replicas": 1}}, surge=False)
         if own or each:
             key = (namespace, text(body.get("kind")), identity_of(body).name)
-            objects.append(GpuObject(key, own, each, unlimited(body), max_surge(body)))
+            objects.append(GpuObject(key, own, each, unlimited(body), *max_surge(body)))
     return GpuFacts(tuple(objects), tuple(sorted(most_replicas(placed).items())))
 
 

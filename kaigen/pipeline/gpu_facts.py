@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from kaigen.system.lazy_import import lazy_imports
-
-with lazy_imports():
-    from kaigen.kubernetes import requests
-
 ScaledKey = tuple[str, str, str]
 """Namespace, kind and name of an object that an autoscaler may scale."""
 
@@ -21,18 +16,21 @@ class GpuObject(Struct, frozen=True, array_like=True):
         gpus: what its pods request together, without an autoscaler.
         each: what one replica requests; 0 for an object that no autoscaler scales.
         unlimited: why it may make any number of pods; empty for one with a limit.
-        surge: the replicas that a rollout starts before it stops old ones: a number, or a share in percent.
+        surge: how many replicas a rollout starts before it stops old ones.
+        surge_percent: the same as a share of the replicas, which is rounded up.
     """
 
     key: ScaledKey
     gpus: int
     each: int = 0
     unlimited: str = ""
-    surge: str = "0"
+    surge: int = 0
+    surge_percent: int = 0
 
     def most(self, replicas: int) -> int:
         """Return what its pods request at most, if an autoscaler may set as many replicas."""
-        return max(self.gpus, self.each * (replicas + requests.surge_of(replicas, self.surge)))
+        surge = self.surge if replicas else 0
+        return max(self.gpus, self.each * (replicas + surge - (-replicas * self.surge_percent // 100)))
 
 
 class GpuFacts(Struct, frozen=True, array_like=True):
