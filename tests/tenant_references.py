@@ -219,7 +219,7 @@ DENIED: dict[str, tuple[Body, str]] = {
     ),
     "Ingress of a resource": (
         _ingress(resource={"apiGroup": "traefik.io", "kind": "TraefikService", "name": "api@internal"}),
-        "a backend that is no Service",
+        "a backend that is not a Service",
     ),
     "default backend with a resource": (
         _object(
@@ -381,7 +381,7 @@ ALLOWED: dict[str, Body] = {
     "HelmRelease": _release(targetNamespace="team-a", storageNamespace="team-a"),
     "chart": _chart("team-a"),
     "Application": _application(),
-    # A namespace, and the name of an object of another kind, are no names of Secrets or accounts.
+    # A namespace, and the name of an object of another kind, are not names of Secrets or accounts.
     "other names": runner(
         namespace="deployer",
         source={"kind": "GitRepository", "name": "sops-age"},

@@ -56,7 +56,7 @@ class TerminalLine:
 def progress_line(console: Console) -> Iterator[Progress | None]:
     """Yield the function that receives progress; None if it would not be visible.
 
-    That is when standard error is no terminal, or one that cannot go back on its line, and with `--quiet`.
+    That is when standard error is not a terminal, or one that cannot go back on its line, and with `--quiet`.
     """
     if console.verbosity < 0 or not is_terminal():
         yield None

@@ -186,7 +186,7 @@ def run_command(
 
 
 def _feed(run: CommandStream, stdin: Iterable[bytes], take: Callable[[tuple[int, bytes]], None]) -> None:
-    """Send the input. A command that ends before its input is read is no error here: its exit code is."""
+    """Send the input. A command that ends before its input is read is not an error here: its exit code is."""
     for chunk in stdin:
         for start in range(0, len(chunk), CHUNK):
             if not run.send(chunk[start : start + CHUNK]):

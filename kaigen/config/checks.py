@@ -14,7 +14,7 @@ from kaigen.yaml.document import Document
 
 
 def check_promotion(file: ConfigFile, document: Document | None, problems: Diagnostics) -> None:
-    """Report names in `promotion` that are no environment, or are listed twice."""
+    """Report names in `promotion` that are not environments, or are listed twice."""
     known = sorted(file.environments)
     for index, name in enumerate(file.promotion):
         assert document is not None

@@ -30,7 +30,7 @@ def host_pattern(globs: Iterable[str]) -> str:
 
 
 def is_host_granted(host: str, globs: Iterable[str]) -> bool:
-    """Return whether one of the globs matches a host, in linear time; a regular expression is no host."""
+    """Return whether one of the globs matches a host, in linear time; a regular expression is not a host."""
     return re.fullmatch(f"{_HOST}*", host) is not None and is_granted(host, globs)
 
 

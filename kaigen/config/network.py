@@ -47,7 +47,7 @@ class AddressBlock(Block):
         """Check the ranges.
 
         Raises:
-            ValueError: one of them is no range, or not in `cidr`.
+            ValueError: one of them is not a range, or not in `cidr`.
         """
         whole = ip_network(self.cidr)
         for each in self.except_:

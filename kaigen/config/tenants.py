@@ -326,9 +326,7 @@ def check_tenants(
         for index, domain in enumerate(block.domains):
             if by := controller_of(domain):
                 assert document is not None
-                message = (
-                    f"`{domain}` is no domain of a tenant: keys of it, or of a part of it, are read by {by}"
-                )
+                message = f"`{domain}` is not a domain of a tenant: keys of it, or of a part of it, are read by {by}"
                 mark = document.mark(("tenants", name, "domains", index))
                 problems.add(Diagnostic("KG0744", message, mark, "list single keys in `annotations`"))
 

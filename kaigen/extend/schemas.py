@@ -207,7 +207,7 @@ def given_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the JSON Schema that a template gives a setting, as far as Helm and kaigen know its keywords.
 
     Raises:
-        PatternError: a `pattern` is no regular expression.
+        PatternError: a `pattern` is not a regular expression.
         ValueError: it is not a valid schema.
     """
     error = best_match(Draft7Validator(Draft7Validator.META_SCHEMA).iter_errors(dict(schema)))

@@ -170,4 +170,4 @@ _Validator = extend(  # type: ignore[no-untyped-call]
         "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
     ),
 )
-"""Judges as msgspec does: `3.0` is no whole number, and `$` matches only the end of a text."""
+"""Judges as msgspec does: `3.0` is not a whole number, and `$` matches only the end of a text."""

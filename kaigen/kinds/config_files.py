@@ -49,7 +49,7 @@ def resolve_file(named: str, document: str, root: str) -> str:
 
     Args:
         named: relative to the document.
-        document: path of the document; empty or in angle brackets when it is no file.
+        document: path of the document; empty or in angle brackets when it is not a file.
         root: the repository.
 
     Raises:

@@ -75,7 +75,7 @@ def form_problem(name: str, value: str, pattern: str, examples: Sequence[object]
 
 
 def _path_reason(value: str) -> str:
-    """Return why a text is no relative path; empty when it is unknown."""
+    """Return why a text is not a relative path; empty when it is unknown."""
     if value.startswith("/"):
         return "it is absolute"
     if ".." in value.split("/"):
@@ -84,7 +84,7 @@ def _path_reason(value: str) -> str:
 
 
 def _location_reason(value: str) -> str:
-    """Return why a text is no URI of a bucket; empty when it is unknown."""
+    """Return why a text is not a URI of a bucket; empty when it is unknown."""
     scheme, separator, rest = value.partition("://")
     if not separator or scheme not in ("s3", "gs"):
         return "it must start with `s3://` or `gs://`"

@@ -8,7 +8,7 @@ rules of pods.
 from __future__ import annotations
 
 GRANTABLE_VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
-"""Verbs of objects. Others, such as `bind`, `escalate`, `impersonate`, `use` and `*`, are no access to an object."""
+"""Verbs of objects. Others, such as `bind`, `escalate`, `impersonate`, `use` and `*`, are not access to an object."""
 
 _GRANTABLE = {
     "": (

@@ -33,7 +33,7 @@ _UNUSABLE = {
     4: ("0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/4", "240.0.0.0/4"),
     6: ("::/128", "::1/128", "ff00::/8", "fec0::/10"),
 }
-"""Ranges that are no servers of their own: the pod itself, multicast, reserved (source: RFC 6890)."""
+"""Ranges that are not servers of their own: the pod itself, multicast, reserved (source: RFC 6890)."""
 
 _RESERVED = tuple(ip_network(each) for ranges in (NEVER, _UNUSABLE) for each in (*ranges[4], *ranges[6]))
 _EMBEDDED = ((ip_network("64:ff9b::/96"), 0), (ip_network("::/96"), 0), (ip_network("2002::/16"), 80))

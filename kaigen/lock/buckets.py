@@ -16,7 +16,7 @@ from kaigen.kinds.sources import S3
 from kaigen.lock.answers import NotFound, all_at_once, read_facts
 
 _STATE = ".kaigen"
-"""Folder in which the downloader keeps its state; it is no part of the files."""
+"""Folder in which the downloader keeps its state; it is not part of the files."""
 _HEX = re.compile("[0-9a-f]{64}")
 _DENIED = frozenset({"403", "AccessDenied", "ExpiredToken", "InvalidAccessKeyId", "SignatureDoesNotMatch"})
 _ABSENT = frozenset({"404", "NoSuchBucket", "NoSuchKey"})

@@ -104,7 +104,7 @@ def _resources(content: bytes, signature: ModelSignature) -> dict[str, str]:
     """Return the SHA-256 of each signed file, by path.
 
     Raises:
-        NotFound: it is no signature of the keys, or files are signed in another way.
+        NotFound: it is not a signature of the keys, or files are signed in another way.
     """
     file = signature.file
     try:

@@ -132,7 +132,7 @@ class Contents:
         return self._send("GET", path, None, **query)
 
     def _send(self, method: str, path: str, body: dict[str, Any] | None, **query: str) -> dict[str, Any]:
-        # Requests of a synchronization are no activity of the user.
+        # Requests of a synchronization are not activity of the user.
         query["no_track_activity"] = "1"
         address = f"/api/contents/{quote(path)}?{urlencode(query)}"
         headers = {"Authorization": f"token {self._token}", "Content-Type": "application/json"}

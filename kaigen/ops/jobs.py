@@ -158,7 +158,7 @@ def changes(cluster: Cluster, job: Object, seconds: float | None) -> Iterator[Ru
 
 
 def _await_change(cluster: Cluster, job: Object, left: float | None) -> None:
-    """Wait for a change of a Job, or a while: what its pods wait for is no change of the Job."""
+    """Wait for a change of a Job, or a while: what its pods wait for is not a change of the Job."""
     metadata = job["metadata"]
     seconds = 1 if not (job.get("status") or {}).get("ready") else _WATCH_S
     seconds = max(1, int(seconds if left is None else min(seconds, left)))

@@ -23,7 +23,7 @@ def shell(cluster: Cluster, namespace: str, pod: str) -> int:
     """Connect the terminal with a shell in a pod until it ends, and return its exit code.
 
     Raises:
-        SystemFailure: standard input is no terminal.
+        SystemFailure: standard input is not a terminal.
     """
     if not sys.stdin.isatty():
         raise SystemFailure("a shell needs a terminal", hint="run a command instead: debug JOB -- COMMAND")

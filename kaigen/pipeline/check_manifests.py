@@ -99,7 +99,7 @@ def check_manifests(
     References between all of the manifests are resolved, as in one app.
 
     Args:
-        paths: files, folders (without charts and trees inside of them, whose files are no manifests), and `-`
+        paths: files, folders (without charts and trees inside of them, whose files are not manifests), and `-`
             for standard input.
         config: the repository's settings; the defaults when None.
         stdin: what `-` reads.
@@ -149,7 +149,7 @@ def together(checks: Iterable[Checked]) -> Checked:
 
 
 def _charts(path: str) -> Iterator[Path]:
-    """The folders of Helm charts below a folder: their templates are no YAML yet, their values no objects."""
+    """The folders of Helm charts below a folder: their templates are not YAML yet, and their values are not objects."""
     for folder, folders, files in walk(path):
         if "Chart.yaml" in files:
             folders.clear()

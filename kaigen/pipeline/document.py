@@ -183,7 +183,7 @@ def _target(item: Lowered, entry: Kind, config: Config) -> CompiledKind:
 
 
 def _read_other(document: Document, config: Config, added: Sequence[KindEntry] = ()) -> DocumentResult:
-    """Pass a Kubernetes object through, or report that the document is no spec.
+    """Pass a Kubernetes object through, or report that the document is not a spec.
 
     Args:
         document: of a kind that is neither kaigen's own nor a dialect's.
@@ -242,7 +242,7 @@ def _unknown_kind(
 
 
 def _missing(document: Document, name: str, entries: Sequence[KindEntry]) -> Diagnostic:
-    """Return the problem of a document whose `apiVersion` or `kind` is no string."""
+    """Return the problem of a document whose `apiVersion` or `kind` is not a string."""
     assert isinstance(document.data, dict)
     if name == "apiVersion":
         known = [entry.api_version for entry in entries if entry.kind == document.kind]

@@ -53,7 +53,7 @@ def leaves(model: type[Struct], path: str = "") -> Iterator[str]:
 
 @cache
 def _fields(model: type[Struct]) -> dict[str, type[Struct] | None]:
-    """Return the fields of a model, each with the model of its block; None for a field that is no block."""
+    """Return the fields of a model, each with the model of its block; None for a field that is not a block."""
     hints = typing.get_type_hints(model)
     return {each.name: _block(hints[each.name]) for each in msgspec.structs.fields(model)}
 

@@ -130,7 +130,7 @@ def _harmless(reason: str) -> Decision:
 
 
 _IN_OBJECTS = "what it changes is in the objects, which are compared"
-_NOT_WRITTEN = "it is no field of kaigen.yaml"
+_NOT_WRITTEN = "it is not a field of kaigen.yaml"
 _GRANT = "`kaigen.pipeline.grant_changes` reports what it allows"
 
 DECISIONS: Mapping[str, Decision] = {
@@ -216,7 +216,7 @@ DECISIONS: Mapping[str, Decision] = {
     "publish.pull_request": Decision(off),
     "publish.sign": Decision(off),
     "publish.charts": Decision(set_or_changed),
-    "publish.version_suffix": _harmless("a version is no grant"),
+    "publish.version_suffix": _harmless("a version is not a grant"),
     "publish.manifests": Decision(set_or_changed),
     "allow": _harmless(_GRANT),
     "tenants": _harmless(_GRANT),

@@ -183,5 +183,5 @@ def _claim(subject: Mapping[str, Any]) -> Claim:
     """
     name, tags = subject.get("name", ""), subject.get("annotations", {}).get(TAGS, "")
     if not isinstance(name, str) or not isinstance(tags, str):
-        raise TypeError("the name or the tags of a subject are no text")
+        raise TypeError("the name or the tags of a subject are not text")
     return Claim(name, tuple(tags.split()))

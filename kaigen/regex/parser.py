@@ -50,7 +50,7 @@ _NEWLINE: Ranges = ((10, 10),)
 
 
 class PatternError(ValueError):
-    """A pattern that is no regular expression, or one that does not end in linear time.
+    """A pattern that is not a regular expression, or one that does not end in linear time.
 
     Attributes:
         hint: what to write instead; may be empty.

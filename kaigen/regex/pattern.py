@@ -31,7 +31,7 @@ def compile_pattern(pattern: str) -> Pattern:
     """Return a compiled pattern; the same one for the same text.
 
     Raises:
-        PatternError: it is no regular expression, or has no search in linear time.
+        PatternError: it is not a regular expression, or has no search in linear time.
     """
     return Pattern(pattern)
 
@@ -86,7 +86,7 @@ class Pattern:
         """Compile it.
 
         Raises:
-            PatternError: it is no regular expression, or is too large.
+            PatternError: it is not a regular expression, or is too large.
         """
         self._states: list[_State] = []
         self._steps = 0

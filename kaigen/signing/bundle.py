@@ -66,7 +66,7 @@ def statement_of(bundle: bytes, keys: Sequence[PublicKey]) -> dict[str, Any]:
     """Return the statement of a bundle that one of the keys signed.
 
     Raises:
-        SignatureInvalid: none of the keys signed it, or it is no bundle of a statement.
+        SignatureInvalid: none of the keys signed it, or it is not a bundle of a statement.
     """
     try:
         envelope = json.loads(bundle)["dsseEnvelope"]

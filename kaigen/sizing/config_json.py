@@ -48,7 +48,7 @@ def read_config_json(path: str, weights: float) -> ModelFacts:
         weights: size of the weights in GiB.
 
     Raises:
-        InputError: the file is no config.
+        InputError: the file is not a config.
         PlanError: a number is missing.
     """
     try:

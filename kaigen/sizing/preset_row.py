@@ -27,7 +27,7 @@ def preset_row(
         licence: as in the model card.
 
     Raises:
-        InputError: the file is no config, or names no repository.
+        InputError: the file is not a config, or names no repository.
         PlanError: a number is missing.
     """
     try:

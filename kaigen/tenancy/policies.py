@@ -125,7 +125,7 @@ def _objects(tenant: Tenant) -> _Policy:
 
 
 def _requests(tenant: Tenant) -> _Policy:
-    """Return the policy of deletions, connections and the subresources that are no objects of their own."""
+    """Return the policy of deletions, connections and the subresources that are not objects of their own."""
     return _Policy(
         f"kaigen-tenant-{tenant.name}-requests",
         [

@@ -19,8 +19,8 @@ FREE_SUBRESOURCES: tuple[dict[str, Any], ...] = (
     # Operators that get an identity for an object, in the name of its account.
     {"apiGroups": [""], "apiVersions": ["*"], "resources": ["serviceaccounts/token"]},
 )
-"""Subresources whose content is no object that the rules of objects could read. Others may write them; for accounts of
-the tenant they are limited here."""
+"""Subresources whose content is not an object that the rules of objects could read. Others may write them; for
+accounts of the tenant they are limited here."""
 
 _DELETED = "request.operation == 'DELETE'"
 _SUBRESOURCE = "request.?subResource.orValue('')"

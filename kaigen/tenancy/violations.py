@@ -189,7 +189,7 @@ def binding_findings(
                 number,
                 Problem(
                     codes.TENANT_NOT_GRANTED,
-                    f"tenant `{tenant.name}` is not granted the role `{name}`, which is no Role of this app",
+                    f"tenant `{tenant.name}` is not granted the role `{name}`, which is not a Role of this app",
                     ("roleRef", "name"),
                     "add the Role with its rules to the same spec or file",
                 ),

@@ -285,7 +285,7 @@ class Constructor:
         measure(root)
 
     def _alias(self, parent: Node | None, number: int, code: str, message: str, hint: str) -> Unreadable:
-        assert parent is not None, "a document's root is no alias"
+        assert parent is not None, "a document's root is not an alias"
         start, stop = _alias_position(self._text, parent, number)
         return Unreadable(start, code, message, hint, stop - start)
 

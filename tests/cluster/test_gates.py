@@ -70,7 +70,7 @@ def test_nothing_starts_before_the_model_is_stored(
     set_course(plane.client, namespace, Course(hold_init="wait-for-model"), begins.format("finetune"))
     syncer = None
     if way == "apply":
-        # The consumer first: the order of files is no order of work.
+        # The consumer first: the order of files is not an order of work.
         for name in ("finetune", "qwen"):
             for rendered in apps[name].objects:
                 plane.client.apply(rendered.body)

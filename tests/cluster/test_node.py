@@ -52,7 +52,7 @@ def chain(hub: Hub) -> list[Object]:
 
 
 def install(node: Node, apps: dict[str, Compiled], form: str, folder: Path) -> None:
-    """Install apps, those that read a model before the model: the order of files is no order of work."""
+    """Install apps, those that read a model before the model: the order of files is not an order of work."""
     for name, app in sorted(apps.items()):
         if form == "manifests":
             for rendered in app.objects:

@@ -185,7 +185,7 @@ class Ring:
         return self.node.run(*arguments, check=False).stdout
 
     def asked(self) -> list[str]:
-        """Return the answers of the Service to a body that is no JSON, to one without messages, and to a chat."""
+        """Return the answers of the Service to a body that is not JSON, to one without messages, and to a chat."""
         answers: list[str] = json.loads(run_client(self.node, self.namespace, ASK))
         return answers
 

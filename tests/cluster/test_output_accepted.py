@@ -188,7 +188,7 @@ def test_every_object_for_syncers_is_accepted(plane: Plane, namespace: str, tmp_
         team.specs["qwen"] = changed(team.specs["qwen"], source={"huggingFace": source})
         for path, text in team.files().items():
             if path.endswith(".yaml") and not path.endswith("kustomization.yaml") and "/chart/" not in path:
-                # The API server warns of Argo CD's own finalizer, so warnings are no errors here.
+                # The API server warns of Argo CD's own finalizer, so warnings are not errors here.
                 plane.client.apply(yaml.safe_load(text), force=True)
 
 
@@ -252,7 +252,7 @@ def test_helm_installs_upgrades_rolls_back_and_uninstalls(
     # What the test made is gone again.
     assert plane.client.find(POD, f"{name}-test", namespace) is None
 
-    # The same once more is no new run.
+    # The same once more is not a new run.
     uid = plane.client.get(JOB, first, namespace)["metadata"]["uid"]
     release.helm("upgrade", str(release.chart))
     assert plane.client.get(JOB, first, namespace)["metadata"]["uid"] == uid

@@ -58,7 +58,7 @@ def test_requests_come_only_when_the_weights_are_there(plane: Plane, namespace: 
     apps = compiled(tmp_path / "specs", specs, namespace)
     starts = "object.metadata.?generateName.orValue('').startsWith('chat-')"
     set_course(plane.client, namespace, Course(hold_init="wait-for-model"), starts)
-    for name in ("chat", "qwen"):  # what serves first: the order of files is no order of work
+    for name in ("chat", "qwen"):  # what serves first: the order of files is not an order of work
         for rendered in apps[name].objects:
             plane.client.apply(rendered.body)
     wait_until(lambda: any(map(is_held, live_pods(plane, namespace))), "the pod waits", 60)

@@ -117,7 +117,7 @@ def test_an_umbrella_is_installed_twice_in_one_namespace(umbrella: Umbrella) -> 
         }
         umbrella.helm("test", release)
 
-    # The same once more is no new run; a setting of one app changes this app of this release only.
+    # The same once more is not a new run; a setting of one app changes this app of this release only.
     before = {release: umbrella.names(JOB, release) for release in releases}
     umbrella.helm("upgrade", "one")
     assert {release: umbrella.names(JOB, release) for release in releases} == before

@@ -50,7 +50,7 @@ if __name__ == "__main__":
 _DOCKERFILE = f"""FROM {BASE}
 ENV PYTHONPATH=/opt/vllm PYTHONUNBUFFERED=1
 COPY site /opt/vllm
-# A start imports 10,000 modules in three processes. Templates that are no Python are among the files.
+# A start imports 10,000 modules in three processes. Templates that are not Python are among the files.
 RUN python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/vllm > /dev/null || true
 COPY {_NUMA} /usr/local/lib/
 COPY --chmod=755 vllm /usr/local/bin/

@@ -32,7 +32,7 @@ MEANT: dict[str, str] = {
     "Job.spec.backoffLimit": "the API's default, said aloud",
     "Job.spec.completions": "a Job, not a work queue",
     "Job.spec.completionMode": "the API's default, said aloud",
-    "Job.spec.podFailurePolicy": "an eviction is no failure",
+    "Job.spec.podFailurePolicy": "an eviction is not a failure",
     # The token reaches the downloader only.
     "Job.spec.template.spec.containers.finetune-job.env.HF_TOKEN": "not for the training container",
     # A GPU and memory are requested, and GPU nodes are tolerated.

@@ -9,7 +9,7 @@ What was observed with v0.16.2 and v0.16.4, and is the same here:
   later ones try again after three seconds.
 - The root notices a lost worker with its next request. v0.16.2 then goes on without an answer, later ones close the
   API.
-- The API ends on a connection without a request, on a body that is no JSON or has no messages, on content that is no
+- The API ends on a connection without a request, on a body that is not JSON or has no messages, on content that is no
   text, and if the length of the body is not announced as `Content-Length`.
 
 The version is that of the variable PEER_VERSION. Only Python's standard library is used.

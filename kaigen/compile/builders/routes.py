@@ -58,7 +58,7 @@ def _timeout(gateway: Gateway, profile: str) -> str:
     """Return the time limit of a request in Gateway API's format; empty where the controller supports none.
 
     Without a limit in the HTTPRoute, Envoy ends a request after 15 seconds (source:
-    https://gateway.envoyproxy.io/latest/tasks/traffic/http-timeouts). `0s` is no limit.
+    https://gateway.envoyproxy.io/latest/tasks/traffic/http-timeouts). `0s` means no limit.
     """
     if gateway.timeout:
         return gateway_duration(gateway.timeout)

@@ -56,7 +56,7 @@ while :; do
   sleep 1
 done
 """
-"""Runs a worker again whenever it ends: it does when its root does not find all workers, which is no failure."""
+"""Runs a worker again whenever it ends: it does when its root does not find all workers, which is not a failure."""
 
 WAIT = """\
 left=$1

@@ -119,7 +119,7 @@ def number_of_workers(power: int, at: Path, lowering: KoldunLowering) -> int:
     elif pods & workers:
         lowering.error(
             "KG0412",
-            f"the operator starts {workers} workers for `replicaPower: {power}`, and {pods} pods are no ring: their "
+            f"the operator starts {workers} workers for `replicaPower: {power}`, and {pods} pods are not a ring: their "
             "number must be a power of two",
             at,
             "delete the annotation `kaigen.dev/compat` for 2^p - 1 workers",

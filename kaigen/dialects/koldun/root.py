@@ -162,7 +162,7 @@ def _check_slots(workers: Sequence[tuple[Worker, Document]], lowering: KoldunLow
     if pods & (pods - 1):
         lowering.error(
             "KG0412",
-            f"a Root with {len(workers)} Workers is no ring: the number of its pods, {pods}, must be a power of two",
+            f"a Root with {len(workers)} Workers is not a ring: the number of its pods, {pods}, must be a power of two",
             ("metadata", "name"),
             f"write {(1 << pods.bit_length() - 1) - 1} or {(1 << pods.bit_length()) - 1} Workers",
         )

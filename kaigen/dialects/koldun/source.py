@@ -31,7 +31,7 @@ _PAGES = frozenset(
         *("organizations", "papers", "posts", "pricing", "search", "settings", "tasks"),
     }
 )
-"""First segments of the paths of the Hub that are no owners."""
+"""First segments of the paths of the Hub that are not owners."""
 _OTHER_REPOSITORIES = {"datasets": "dataset", "spaces": "Space"}
 _FILE = re.compile(r"\.(bin|gguf|m|pt|pth|safetensors|t|tar|zip|gz)$")
 _REVISIONS = frozenset({"blob", "resolve", "tree"})

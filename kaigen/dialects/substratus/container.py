@@ -95,12 +95,12 @@ def _variable(value: str, at: Path, lowering: SubstratusLowering) -> Any:
         if _REFERENCE.search(value):
             message = f"`{value}` has text next to the reference, which the operator drops"
         else:
-            message = f"`{value}` is no reference to a key of a Secret"
+            message = f"`{value}` is not a reference to a key of a Secret"
         lowering.error("KG0412", message, at, example)
         return ""
     name, key = found["name"], found["key"]
     if not (matches(DNS_SUBDOMAIN, name) and matches(_KEY, key)):
-        lowering.error("KG0412", f"`{name}` and `{key}` are no names of a Secret and its key", at, example)
+        lowering.error("KG0412", f"`{name}` and `{key}` are not names of a Secret and its key", at, example)
         return ""
     return {"secret": {"name": name, "key": key}}
 

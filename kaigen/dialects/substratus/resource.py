@@ -159,7 +159,7 @@ class SubstratusLowering(Lowering):
         """Size of the volumes with files; empty for the default."""
         size = self.given.get("size", "")
         if size and not matches(QUANTITY, size):
-            message = f"`{size}` is no size of a volume"
+            message = f"`{size}` is not a size of a volume"
             self.error("KG0406", message, self.directive_at("size"), "write a size such as `200Gi`")
             return ""
         return size

@@ -33,10 +33,10 @@ _REMOVAL_IS_JUDGED = frozenset(
         "ReferenceGrant.gateway.networking.k8s.io",
     }
 )
-"""Kinds whose removal is no danger by itself."""
+"""Kinds whose removal is not a danger by itself."""
 
 _BEFORE_IN_NAMESPACE = ("the annotation ", "the label ", "the reference ", "the server ")
-"""Beginnings of what is no new reach if another object of the namespace had it."""
+"""Beginnings of what is not new reach if another object of the namespace had it."""
 
 
 def is_harmless(type_: str) -> bool:

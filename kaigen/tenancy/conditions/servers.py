@@ -23,7 +23,7 @@ PLAIN_REST = r"(:[0-9]+)?([/?][^\s%+,\\]*)?"
 """What follows the host of a server that may have no scheme: nothing that a controller decodes or splits."""
 
 PORT = "(:[0-9]+)?"
-"""What follows a host that is no URL."""
+"""What follows a host that is not a URL."""
 
 
 class Server(Struct, frozen=True):

@@ -67,7 +67,7 @@ NETWORK_REACHES: tuple[Reach, ...] = (
     ),
     Reach(
         "ingress-resource",
-        "a backend that is no Service",
+        "a backend that is not a Service",
         _INGRESS,
         ((*_RULES, "http", "paths", ALL, "backend", "resource"),),
         Missing(),
@@ -106,7 +106,7 @@ NETWORK_REACHES: tuple[Reach, ...] = (
         ReferenceKind(("ConfigMap", "Secret")),
     ),
     # Istio merges a Deployment from the ConfigMap into the one that it makes (source: Istio, Kubernetes Gateway API,
-    # automated deployment). What others merge is no field of the Gateway either.
+    # automated deployment). What others merge is not a field of the Gateway either.
     Reach(
         "gateway-parameters",
         "parameters of the controller",

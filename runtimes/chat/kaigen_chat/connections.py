@@ -26,7 +26,7 @@ HEADERS_S = 30.0
 READ_S = 60.0
 """Seconds in which a client must read something of what waits for it."""
 LINGER_S = 5.0
-"""Seconds in which a client may still send after a request that is no HTTP."""
+"""Seconds in which a client may still send after a request that is not HTTP."""
 PAUSE_S = 0.1
 """Seconds between the answers to two requests of a connection that were sent together."""
 MOST = 1024
@@ -111,13 +111,13 @@ class Connection(H11Protocol):  # type: ignore[misc]  # uvicorn is not there whe
         return promote
 
     def send_400_response(self, msg: str) -> None:
-        """Answer a request that is no HTTP with the status and the reason of its fault, and close the connection."""
+        """Answer a request that is not HTTP with the status and the reason of its fault, and close the connection."""
         fault = self.conn.fault
         if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             self.transport.abort()
             return
         status = 400 if fault is None else fault.error_status_hint
-        body = json.dumps(Refused(status, f"The request is no HTTP: {fault or msg}").body()).encode()
+        body = json.dumps(Refused(status, f"The request is not HTTP: {fault or msg}").body()).encode()
         headers = [
             (b"content-type", b"application/json"),
             (b"content-length", b"%d" % len(body)),

@@ -114,7 +114,7 @@ class StrictConnection(h11.Connection):
         """Return what follows a request's line and headers: the next step, and how many bytes are left of it."""
         request = _REQUEST_LINE.fullmatch(lines[0])
         if request is None:
-            _refuse("the first line is no request")
+            _refuse("the first line is not a request")
         if request[1] not in (b"1.0", b"1.1"):
             _refuse("the version must be HTTP/1.1", 505)
         found: dict[bytes, list[bytes]] = {b"content-length": [], b"transfer-encoding": []}
@@ -151,7 +151,7 @@ class StrictConnection(h11.Connection):
         line = bytes(self._unread[:end])
         size = _CHUNK.fullmatch(line.removesuffix(b"\r\n"))
         if size is None or not line.endswith(b"\r\n"):
-            _refuse("the size of a chunk is no number in a line of its own")
+            _refuse("the size of a chunk is not a number in a line of its own")
         self._left = int(size[1], 16)
         self._step = self._chunk if self._left else self._end
         return end

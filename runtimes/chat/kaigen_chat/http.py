@@ -78,7 +78,7 @@ async def read_json(request: Request) -> JsonValue:
     except RecursionError:
         raise bad_request("The body is nested too deep") from None
     except UnicodeEncodeError:
-        raise bad_request("The body has half of a surrogate pair, which is no character") from None
+        raise bad_request("The body has half of a surrogate pair, which is not a character") from None
     except ValueError as error:
         raise bad_request(f"The body is not JSON: {error}") from None
     return found

@@ -77,7 +77,7 @@ class LanguageModel:
             self._model = adapters.merge(self._model, settings.merge_adapters)
         self._model.eval().to(self.device)
         self._last_only = "logits_to_keep" in inspect.signature(self._model.forward).parameters
-        # Names that are no variables but arguments; one of them is another template.
+        # Names that are not variables but arguments; one of them is another template.
         self._reserved = frozenset(inspect.signature(self._tokenizer.apply_chat_template).parameters)
         if settings.chat_template is not None:
             self._tokenizer.chat_template = _read(settings.chat_template)

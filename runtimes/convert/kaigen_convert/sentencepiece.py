@@ -25,7 +25,7 @@ class Piece:
     Attributes:
         text: as sentencepiece writes it.
         score: of a merge to it.
-        is_control: whether it is no text, such as the begin of a sequence.
+        is_control: whether it is not text, such as the begin of a sequence.
     """
 
     text: str

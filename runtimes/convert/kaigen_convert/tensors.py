@@ -120,7 +120,7 @@ class Tensors:
             with safe_open(str(path), "np") as checked:
                 shapes = {
                     name: (part.get_dtype(), tuple(part.get_shape()))
-                    for name in checked.keys()  # noqa: SIM118 - it is no mapping
+                    for name in checked.keys()  # noqa: SIM118 - it is not a mapping
                     for part in (checked.get_slice(name),)
                 }
             file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -66,7 +66,7 @@ class Local:
         """List the files and compute their checksums.
 
         Raises:
-            BadInput: the folder has no files, a link or another object that is no file, or what cannot be read.
+            BadInput: the folder has no files, a link or another object that is not a file, or what cannot be read.
         """
         sizes = {}
         for path, found in sorted(self.folder.files(self._failed)):

@@ -35,7 +35,7 @@ _MOST_REDIRECTS = 8
 _MOST_ORIGINS = 4
 """Origins to which one thread keeps its connections, such as a registry, its server of tokens and its CDN."""
 _LONGEST_PAUSE = 24 * 3600
-"""Most seconds that a server may ask for; a larger number is no date that anybody waits for."""
+"""Most seconds that a server may ask for; a larger number is not a date that anybody waits for."""
 _NOT_IN_HOST = re.compile(r"[\x00-\x20\x7f]")
 """Characters that http.client refuses in the name of a host."""
 _RESET = re.compile(r"\bt\s*=\s*(\d+)")

@@ -106,7 +106,7 @@ class Served:
                 offset = 0
                 attempts.failed(Transient("the server cannot resume"))
             except Transient as error:
-                # Bytes that were there before are no progress: a server that cannot resume sends them again and again.
+                # Bytes that were there before are not progress: a server that cannot resume sends them again and again.
                 progress = offset - furthest >= max(1, min(BUFFER, (end - start) // 4))
                 furthest = max(furthest, offset)
                 attempts.failed(error, progress=progress)

@@ -62,7 +62,7 @@ def address(
     """Parse `s3://BUCKET[/PREFIX]`; trailing slashes are ignored.
 
     Raises:
-        BadInput: it is not one, or the endpoint is no URL of a server.
+        BadInput: it is not one, or the endpoint is not a URL of a server.
     """
     bucket, _, prefix = url.removeprefix(SCHEME).partition("/")
     if not url.startswith(SCHEME):
@@ -251,7 +251,7 @@ class Client:
         """Return the key of a file.
 
         Raises:
-            BadInput: it would be too long, or is no name for a file.
+            BadInput: it would be too long, or is not a name for a file.
         """
         split(path)
         key = self.where.prefix + path
@@ -330,7 +330,7 @@ class Client:
             reply: Reply = getattr(self._client, xform_name(operation))(**given)
             return reply
         except (ResponseParserError, ValueError, ArithmeticError, RecursionError):
-            # All but the first: a value that is no number or no date, or elements below each other without end.
+            # All but the first: a value that is not a number or not a date, or elements below each other without end.
             raise Transient(f"{operation}: {self.server} sent an answer that is not one of S3") from None
         except (BotoCoreError, ClientError, OSError) as error:
             raise explain(error, operation, self.where, self.server) from None

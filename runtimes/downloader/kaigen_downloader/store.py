@@ -133,7 +133,7 @@ class Store(Files, Protocol):
             The files.
 
         Raises:
-            BadInput: a layer has links, names that lead out of the folder, or is no archive.
+            BadInput: a layer has links, names that lead out of the folder, or is not an archive.
         """
 
     def drop_layers(self) -> None:

@@ -71,7 +71,7 @@ def unpack(
         progress: how progress is shown.
 
     Raises:
-        BadInput: a layer has links or names that lead out of the folder, or is no archive.
+        BadInput: a layer has links or names that lead out of the folder, or is not an archive.
         NoSpace: the files do not fit.
     """
     final, folders = _final(folder, layers)
@@ -247,7 +247,7 @@ def _opened(folder: Folder, layer: Layer) -> Iterator[tarfile.TarFile]:
         ):
             yield archive
     except (tarfile.TarError, zlib.error, gzip.BadGzipFile, EOFError, ValueError, RecursionError) as error:
-        raise BadInput(f"the layer {layer.path.rpartition('/')[2][:12]} is no archive: {error}") from None
+        raise BadInput(f"the layer {layer.path.rpartition('/')[2][:12]} is not an archive: {error}") from None
 
 
 def _entries(folder: Folder, layer: Layer) -> Iterator[tuple[int, tarfile.TarInfo, tarfile.TarFile]]:

@@ -65,7 +65,7 @@ def unpacked(folder: Folder, *archives: bytes, root: str = "models", is_context:
         (entry("models/a", kind=tarfile.FIFOTYPE), "not a plain file"),
         (entry("models/.kaigen/model.json", b"{}"), "reserved"),
         (entry("models/a\nb", b"1"), "not accepted"),
-        (b"no archive at all" * 100, "no archive"),
+        (b"no archive at all" * 100, "not an archive"),
         (entry("models/readme.md", b"1"), "no file in models"),
         (entry("etc/passwd", b"1"), "no file in models"),
     ],
@@ -213,7 +213,7 @@ def header(kind: bytes, length: int) -> bytes:
     ids=["huge file", "huge header", "huge name", "chain of names", "chain of headers"],
 )
 def test_headers_of_an_archive_have_limits(folder: Folder, archive: bytes) -> None:
-    with pytest.raises(BadInput, match=r"is no archive|has no files"):
+    with pytest.raises(BadInput, match=r"is not an archive|has no files"):
         unpacked(folder, archive)
 
 

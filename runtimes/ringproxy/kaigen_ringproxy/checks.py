@@ -1,7 +1,7 @@
 """Checks the body of a request, and writes the one that distributed-llama reads.
 
-The program ends on a body that is no JSON, has no messages, or has content that is no text. So nothing of a request is
-passed on: what it asks for is read, and written again in the few fields that the program knows.
+The program ends on a body that is not JSON, has no messages, or has content that is not text. So nothing of a request
+is passed on: what it asks for is read, and written again in the few fields that the program knows.
 """
 
 from __future__ import annotations
@@ -81,14 +81,14 @@ def _object(body: bytes) -> dict[str, Any]:
     except RecursionError:
         raise Refused("the body is nested too deeply") from None
     except ValueError as error:
-        raise Refused(f"the body is no JSON: {str(error)[:200]}") from None
+        raise Refused(f"the body is not JSON: {str(error)[:200]}") from None
     if not isinstance(given, dict):
         raise Refused("the body must be a JSON object")
     return given
 
 
 def _constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a number of JSON")
 
 
 def _messages(given: Any) -> list[dict[str, str]]:
@@ -149,4 +149,6 @@ def _written(wanted: dict[str, Any]) -> bytes:
     try:
         return json.dumps(wanted, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
-        raise Refused("a message has half of a surrogate pair, which is no character", "messages") from None
+        raise Refused(
+            "a message has half of a surrogate pair, which is not a character", "messages"
+        ) from None

@@ -213,7 +213,7 @@ class Server:
             status = await self._answer(client, path, body, lambda: door.places.rest(task))
         except h11.RemoteProtocolError as error:
             path, status = "invalid", error.error_status_hint
-            await self._refuse(client, Refused(f"the request is no HTTP: {error}", status=status))
+            await self._refuse(client, Refused(f"the request is not HTTP: {error}", status=status))
         except TimeoutError:
             status = 408
             await self._refuse(client, Refused("the request was not complete in time", status=408))

@@ -103,7 +103,7 @@ def _piece(line: bytes) -> str | None:
     """Return the text in one line of a stream; None for a line without any.
 
     Raises:
-        Broken: the line is no answer of the API.
+        Broken: the line is not an answer of the API.
     """
     name, _, value = line.strip().partition(b":")
     value = value.strip()
@@ -112,5 +112,5 @@ def _piece(line: bytes) -> str | None:
     try:
         text = json.loads(value.decode("utf-8", "replace"))["choices"][0].get("delta", {}).get("content")
     except (ValueError, LookupError, AttributeError, TypeError):
-        raise Broken("an answer that is no chat") from None
+        raise Broken("an answer that is not a chat") from None
     return text if isinstance(text, str) and text else None

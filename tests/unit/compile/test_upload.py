@@ -58,7 +58,7 @@ def test_a_second_job_waits_for_the_run_and_uploads_its_output(tmp_path: Path) -
 
 
 def test_the_run_itself_is_that_of_a_job_without_a_bucket(tmp_path: Path) -> None:
-    """No key of the bucket is in its pod, and another bucket is no new run."""
+    """No key of the bucket is in its pod, and another bucket is not a new run."""
     without = jobs(apps(tmp_path, [job("tune", output={"volume": VOLUME})])["tune"])["run"]
     assert jobs(apps(tmp_path, [uploading()])["tune"])["run"] == without
 

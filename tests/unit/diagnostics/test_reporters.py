@@ -263,7 +263,7 @@ def test_no_report_shows_a_credential() -> None:
     token = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cE1gH3j"
     leaky = Diagnostic(
         "KG0202",
-        f"`{token}` is no number",
+        f"`{token}` is not a number",
         Mark("a.yaml", 1, 8, 37, f"size: {token} # x"),
         f"remove {token}",
         path=token,

@@ -86,7 +86,7 @@ CHANGES: dict[str, tuple[list[Any], list[Any], Fields]] = {
         [rule(["pods"], GET, note="x")],
         [("rules[0].note", ABSENT, "x")],
     ),
-    "verbs that are no list": (
+    "verbs that are not a list": (
         [rule(["pods"], GET)],
         [{"apiGroups": [""], "resources": ["pods"], "verbs": "get"}],
         [("rules[0].verbs", ["get"], "get")],

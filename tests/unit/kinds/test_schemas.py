@@ -30,7 +30,7 @@ ENTRIES = (*KINDS, CONFIG_ENTRY, PINS_ENTRY, LOCK_ENTRY, DEFINITION_ENTRY)
 EXAMPLES = [
     path
     for path in sorted((ROOT / "examples").rglob("*.yaml"))
-    # Patches and the schemas of users' kinds are no documents of kaigen's.
+    # Patches and the schemas of users' kinds are not documents of kaigen's.
     if {"rendered", "patches"}.isdisjoint(path.parts) and path.name != "schema.yaml"
 ]
 

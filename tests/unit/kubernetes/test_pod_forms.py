@@ -52,7 +52,7 @@ def places_in(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, boo
 
 
 def schemas() -> Iterator[tuple[str, str, str, dict[str, Any]]]:
-    """Yield apiVersion, kind, version and schema of every custom resource that is no dialect's spec."""
+    """Yield apiVersion, kind, version and schema of every custom resource that is not a dialect's spec."""
     for file in sorted(CRDS.glob("*.yaml")):
         definition = yaml.safe_load(file.read_text(encoding="utf-8"))["spec"]
         kind = definition["names"]["kind"]

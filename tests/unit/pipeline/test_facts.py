@@ -69,7 +69,7 @@ def test_the_file_is_relative_to_the_spec(tmp_path: Path) -> None:
     (tmp_path / "specs" / "tuned").mkdir()
     (tmp_path / "specs" / "tuned" / "config.json").write_text(json.dumps(CONFIG))
     assert problems(tmp_path, path) == []
-    # The folder of the specs contains a file that is no spec.
+    # The folder of the specs contains a file that is not a spec.
     config = Config(root=tmp_path)
     assert Run.load([str(tmp_path / "specs")], config, use_cache=False).load_diagnostics == ()
 

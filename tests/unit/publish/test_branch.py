@@ -171,7 +171,7 @@ def test_an_older_commit_does_not_overwrite_a_newer_one(clone: Clone, bare: Bare
         clone.publish(app("qwen", "1"))
     assert "--allow-older" in error.value.hint
     assert bare.files()["rendered/ml/qwen/manifests/job.yaml"] == "qwen 2\n"
-    # The same content is no step back.
+    # The same content is not a step back.
     assert clone.publish(app("qwen", "2")).status == "unchanged"
     assert clone.publish(app("qwen", "1"), options=PublishOptions(allow_older=True)).status == "published"
 
@@ -400,7 +400,7 @@ def test_an_invalid_remote_is_rejected(clone: Clone, bare: Bare, remote: str) ->
 )
 def test_an_invalid_branch_name_is_rejected(clone: Clone, bare: Bare, branch: str) -> None:
     if branch == "+deploy":
-        # A branch may be called so; it is no order to force.
+        # A branch may be called so; it is not an order to force.
         clone.publish(app("qwen"), branch=branch)
         assert set(bare.branches()) == {"+deploy"}
         return

@@ -134,9 +134,9 @@ OTHERS = {
     "with tags alone": ({"annotations": {TAGS: "0.1.0 latest"}}, 0, 1, 0),
     "with tags alone that are others": ({"annotations": {TAGS: "0.2.0"}}, 1, 1, 1),
     "with other annotations": ({"name": "{host}/acme/qwen", "annotations": {"team": "ml"}}, 0, 0, 1),
-    "with a name that is no text": ({"name": ["{host}/acme/qwen"]}, 1, 1, 1),
-    "with tags that are no text": ({"annotations": {TAGS: ["0.1.0"]}}, 1, 1, 1),
-    "with annotations that are no mapping": ({"annotations": "0.1.0"}, 1, 1, 1),
+    "with a name that is not text": ({"name": ["{host}/acme/qwen"]}, 1, 1, 1),
+    "with tags that are not text": ({"annotations": {TAGS: ["0.1.0"]}}, 1, 1, 1),
+    "with annotations that are not a mapping": ({"annotations": "0.1.0"}, 1, 1, 1),
 }
 """Signatures of other tools and versions: exit codes by default, with the right --name, with the right --tag."""
 

@@ -132,7 +132,7 @@ EXTENDED = {
 
 
 def make_special(path: Path, kind: str) -> None:
-    """Put something that is no file at a path."""
+    """Put something that is not a file at a path."""
     path.unlink()
     if kind == "pipe":
         os.mkfifo(path)

@@ -144,7 +144,7 @@ def test_a_domain_of_a_controller_is_no_domain_of_a_tenant(repository: Repositor
     repository.write({"kaigen.yaml": CONFIG + yaml.safe_dump(tenants)})
     done = repository.kaigen("validate")
     assert (done.code, done.err.count("KG0744")) == (2, 1), done.text
-    assert f"`{domain}` is no domain of a tenant" in done.err
+    assert f"`{domain}` is not a domain of a tenant" in done.err
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ def test_a_binding_needs_the_role_of_its_own_app(team: Repository) -> None:
     )
     done = team.kaigen("validate")
     assert "specs/a/other.yaml:" in done.err, done.text
-    assert "not granted the role `x`, which is no Role of this app" in done.err, done.text
+    assert "not granted the role `x`, which is not a Role of this app" in done.err, done.text
 
 
 @pytest.mark.parametrize("change", [{"name": "y"}, {"namespace": "team-b"}, {"namespace": "team-c"}])
@@ -184,7 +184,7 @@ def test_a_role_of_another_name_or_namespace_is_not_that_of_the_binding(
     other = {**BOUND[0], "metadata": {**BOUND[0]["metadata"], **change}}
     text = config(namespaces=["team-a", "team-c"])
     team.write({"kaigen.yaml": text, "specs/a/both.yaml": yaml.safe_dump_all([other, BOUND[1]])})
-    assert "which is no Role of this app" in team.kaigen("validate").err
+    assert "which is not a Role of this app" in team.kaigen("validate").err
 
 
 def _tenant(tmp_path: Path, **changes: Any) -> Tenant:

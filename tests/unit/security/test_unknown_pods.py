@@ -1,4 +1,4 @@
-"""Pods of a tenant in kinds that kaigen does not know, or in fields of Ray that are no pod template, are refused."""
+"""Pods of a tenant in kinds that kaigen does not know, or in fields of Ray that are not a pod template, are refused."""
 
 from __future__ import annotations
 

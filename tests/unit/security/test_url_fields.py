@@ -44,7 +44,7 @@ REASONS = {
     "koldun.Nats.url": IGNORED,
     "koldun.ObjectStorage.endpoint": IN_FIELDS,
 }
-"""Fields whose type is no URL, by their package and model."""
+"""Fields whose type is not a URL, by their package and model."""
 
 
 def texts(annotation: Any) -> bool:

@@ -73,7 +73,7 @@ def make(
             "bos_token_id": words.bos_token_id,
             "eos_token_id": words.eos_token_id,
             "pad_token_id": None,
-            # Far from equal: so the likeliest token depends on the ones before, and is no near tie.
+            # Far from equal: so the likeliest token depends on the ones before, and is not a near tie.
             "initializer_range": 0.3,
             **more,
         }
