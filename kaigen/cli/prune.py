@@ -9,7 +9,7 @@ import click
 from kaigen.cli import render
 from kaigen.cli.console import Console, table
 from kaigen.cli.options import read_config, require_repository
-from kaigen.prune.expired import find_expired, restore, write_pruned
+from kaigen.scaffold.expired import find_expired, restore, write_pruned
 
 
 @click.command("prune")

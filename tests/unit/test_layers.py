@@ -52,7 +52,6 @@ LAYERS: tuple[str, ...] = (
     "kaigen.publish",
     "kaigen.promote",
     "kaigen.scaffold",
-    "kaigen.prune",
     "kaigen.pin",
     "kaigen.contexts",
     "kaigen.ops",

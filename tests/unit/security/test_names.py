@@ -12,10 +12,10 @@ from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diff.markdown import code_span, render_markdown
 from kaigen.diff.model import Change
 from kaigen.files.shown import shown_name
-from kaigen.prune.expired import Expired
 from kaigen.publish.message import commit_message
 from kaigen.publish.results import AppChanges, TreeResult
 from kaigen.publish.source import Source
+from kaigen.scaffold.expired import Expired
 from kaigen.yaml import sources
 from kaigen.yaml.document import parse
 from tests.unit.security.hostile import JOB, Repository

@@ -8,7 +8,7 @@ import pytest
 
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.pipeline.expiry import expiry_of
-from kaigen.prune.expired import without_documents
+from kaigen.scaffold.expired import without_documents
 from kaigen.yaml.document import parse
 from kaigen.yaml.sources import Source
 

@@ -1,1 +1,0 @@
-"""Removal of specs whose time is over from the files of a repository."""
