@@ -8,7 +8,7 @@ from kaigen.cli.console import Console
 from kaigen.cli.options import environment_option, read_configs, require_repository
 from kaigen.environments.combined import for_each
 from kaigen.mirror.collect import transfer_list
-from kaigen.mirror.listing import render_json, render_text, render_yaml
+from kaigen.mirror.model import render_json, render_text, render_yaml
 
 _FORMS = {"text": render_text, "json": render_json, "yaml": render_yaml}
 

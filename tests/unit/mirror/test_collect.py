@@ -9,7 +9,7 @@ import yaml
 from kaigen.config.load import load_config
 from kaigen.kubernetes.pod_images import images_of
 from kaigen.mirror.collect import transfer_list
-from kaigen.mirror.listing import render_text
+from kaigen.mirror.model import render_text
 from kaigen.pipeline.run import render
 
 ROOT = Path(__file__).parents[3]
