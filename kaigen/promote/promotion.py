@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.environments.match import pin_name
 from kaigen.environments.patch import PatchedDocument
 from kaigen.kinds.block import read_block
+from kaigen.kinds.build import COMMIT
 from kaigen.kinds.promotable import promotable_values
 from kaigen.kubernetes.pod_images import images_of
 from kaigen.pipeline.run import Run
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 OWN_IMAGES = "(kaigen)"
 """Name used in place of an app in moves of kaigen's own images."""
-
-_COMMIT = re.compile("[0-9a-f]{40}")
 
 
 class Move(Struct, frozen=True):
@@ -316,7 +314,7 @@ def _together(app: _App, found: Found) -> Iterator[tuple[str | int, ...]]:
 def _moving(spec: Spec, found: Found) -> list[Diagnostic]:
     """A warning for a name whose meaning may change without review."""
     value, needs = found.value, found.marker.needs
-    if needs == "commit" and not _COMMIT.fullmatch(value):
+    if needs == "commit" and not COMMIT.fullmatch(value):
         message = f"`{value}` is not a commit, so what is promoted may change without review"
         hint = "name the commit, 40 hex digits, in the spec"
     elif needs == "digest" and _is_moving_image(value):
