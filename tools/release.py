@@ -26,8 +26,7 @@ import yaml
 
 from kaigen.publish.archive import tgz
 from kaigen.publish.artifacts import CHART_FIRST
-from kaigen.signing.bundle import STATEMENT_TYPE, signed
-from kaigen.signing.canonical import encode
+from kaigen.signing.bundle import STATEMENT_TYPE, canonical_json, signed
 from kaigen.signing.keys import read_private_key
 
 ROOT = Path(__file__).parent.parent
@@ -72,7 +71,9 @@ def build(commit: str, output: Path, key: Path | None = None, gpg_key: str = "")
             for chart in sorted(output.glob("*.tgz")):
                 _sign_chart(chart, gpg_key)
     if key is None:
-        (output / "provenance.intoto.json").write_bytes(encode({"_type": STATEMENT_TYPE, **statement}))
+        (output / "provenance.intoto.json").write_bytes(
+            canonical_json({"_type": STATEMENT_TYPE, **statement})
+        )
     else:
         subjects, predicate = statement["subject"], statement["predicate"]
         bundle = signed(read_private_key(key), PREDICATE, subjects, predicate)
@@ -148,7 +149,7 @@ def bill_of_packages(name: str, version: str, lock: str, commit: str, made: str)
     components = list(_components(lock))
     own = {"type": "application", "bom-ref": f"{name}@{version}", "name": name, "version": version}
     refs = [component["bom-ref"] for component in components]
-    return encode(
+    return canonical_json(
         {
             "bomFormat": "CycloneDX",
             "specVersion": "1.6",

@@ -11,7 +11,7 @@ from kaigen.publish.attachments import EMPTY, descriptor
 from kaigen.publish.reference import Reference, parse_reference
 from kaigen.publish.registry import MANIFEST, Registry, digest_of
 from kaigen.publish.results import Status
-from kaigen.signing.canonical import encode
+from kaigen.signing.bundle import canonical_json
 
 TYPE = "application/vnd.kaigen.build-context.v1"
 """Type of the artifact."""
@@ -48,7 +48,7 @@ def target(text: str) -> Reference:
 
 def manifest_of(packed: Packed) -> bytes:
     """Return the manifest of a packed folder; the same folder has the same one."""
-    return encode(
+    return canonical_json(
         {
             "schemaVersion": 2,
             "mediaType": MANIFEST,

@@ -15,15 +15,13 @@ from msgspec import Struct, field
 from kaigen.diagnostics.errors import InputError
 from kaigen.git.remote import Git
 from kaigen.publish.attachments import attach, descriptor, parse_manifest
-from kaigen.publish.attestation import STATEMENT, provenance
 from kaigen.publish.reference import Reference
 from kaigen.publish.registry import MANIFEST, Registry, digest_of
 from kaigen.publish.results import ArtifactResult, Status
-from kaigen.publish.sbom import BOM, bill_of_images
 from kaigen.publish.signature import sign_manifest
 from kaigen.publish.source import Source, require_newer
-from kaigen.signing.bundle import BUNDLE
-from kaigen.signing.canonical import encode
+from kaigen.publish.statements import BOM, STATEMENT, bill_of_images, provenance
+from kaigen.signing.bundle import BUNDLE, canonical_json
 
 if TYPE_CHECKING:
     from kaigen.signing.keys import PrivateKey
@@ -64,7 +62,7 @@ class Artifact(Struct, frozen=True):
 
     def manifest(self) -> bytes:
         """Return the OCI image manifest."""
-        return encode(
+        return canonical_json(
             {
                 "schemaVersion": 2,
                 "mediaType": MANIFEST,

@@ -14,7 +14,7 @@ from kaigen.publish.archive import tgz
 from kaigen.publish.artifact import FLUX_CONFIG, FLUX_CONTENT, HELM_CONFIG, HELM_CONTENT, REVISION, Artifact
 from kaigen.publish.reference import Reference, parse_reference
 from kaigen.publish.source import Source
-from kaigen.signing.canonical import encode
+from kaigen.signing.bundle import canonical_json
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config
@@ -76,7 +76,7 @@ def chart_artifact(item: Compiled, config: Config, url: str, materials: Mapping[
 def _metadata(chart_yaml: bytes) -> bytes:
     """Return Chart.yaml as the JSON that Helm stores as the chart's configuration."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return encode(yaml.load(chart_yaml, Loader=loader))
+    return canonical_json(yaml.load(chart_yaml, Loader=loader))
 
 
 def manifests_artifact(

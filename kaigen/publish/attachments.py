@@ -9,7 +9,7 @@ from typing import Any
 from kaigen.diagnostics.errors import SystemFailure
 from kaigen.publish.reference import Reference
 from kaigen.publish.registry import INDEX, MANIFEST, Registry, digest_of
-from kaigen.signing.canonical import encode
+from kaigen.signing.bundle import canonical_json
 
 EMPTY = "application/vnd.oci.empty.v1+json"
 
@@ -53,7 +53,7 @@ def attach(
     more = {"annotations": dict(annotations)} if annotations else {}
     for media_type, content in parts:
         registry.push_blob(content)
-        manifest = encode(
+        manifest = canonical_json(
             {
                 "schemaVersion": 2,
                 "mediaType": MANIFEST,
@@ -81,6 +81,6 @@ def _list_referrers(registry: Registry, digest: str, referrers: Sequence[Mapping
         if isinstance(item, dict) and "digest" in item
     }
     index = {"schemaVersion": 2, "mediaType": INDEX, "manifests": [entries[key] for key in sorted(entries)]}
-    content = encode(index)
+    content = canonical_json(index)
     if content != current:
         registry.push_manifest(tag, content, INDEX)

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kaigen.diagnostics.errors import CheckFailed
-from kaigen.signing.canonical import encode
 
 if TYPE_CHECKING:
     from kaigen.signing.keys import PrivateKey, PublicKey
@@ -25,6 +24,11 @@ _PAYLOAD_TYPE = "application/vnd.in-toto+json"
 
 class SignatureInvalid(CheckFailed):
     """A signature is missing or wrong."""
+
+
+def canonical_json(data: Mapping[str, Any]) -> bytes:
+    """Return JSON whose bytes depend only on the content."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def signed(
@@ -47,9 +51,9 @@ def signed(
         "predicateType": predicate_type,
         "predicate": dict(predicate),
     }
-    payload = encode(statement)
+    payload = canonical_json(statement)
     signature = key.sign(_encoded_for_signing(_PAYLOAD_TYPE, payload))
-    return encode(
+    return canonical_json(
         {
             "mediaType": BUNDLE,
             "verificationMaterial": {"publicKey": {"hint": key.public.hint}},

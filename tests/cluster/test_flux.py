@@ -17,8 +17,7 @@ from kaigen.cli.main import run
 from kaigen.publish.attachments import attach, descriptor
 from kaigen.publish.reference import parse_reference
 from kaigen.publish.registry import MANIFEST, Registry, digest_of
-from kaigen.signing.bundle import BUNDLE
-from kaigen.signing.canonical import encode
+from kaigen.signing.bundle import BUNDLE, canonical_json
 from tests.cluster.apps import JOB, add_gpu_node, demo_specs
 from tests.cluster.client import Object, is_true
 from tests.cluster.flux import HELM_RELEASE, KUSTOMIZATION, OCI_REPOSITORY, SECRET, Flux
@@ -435,7 +434,9 @@ def replay(place: Registry, digest: str, bundle: bytes) -> None:
     layer = descriptor("application/vnd.dev.cosign.simplesigning.v1+json", content)
     layer["annotations"] = {"dev.cosignproject.cosign/signature": envelope["signatures"][0]["sig"]}
     config = descriptor("application/vnd.oci.image.config.v1+json", b"{}")
-    manifest = encode({"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [layer]})
+    manifest = canonical_json(
+        {"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [layer]}
+    )
     place.push_manifest(f"{digest.replace(':', '-')}.sig", manifest, MANIFEST)
 
 

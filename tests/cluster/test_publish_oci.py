@@ -25,8 +25,7 @@ from cyclonedx.validation.json import JsonStrictValidator
 
 from kaigen.cli.main import run
 from kaigen.publish.artifact import FLUX_CONTENT, HELM_CONFIG, HELM_CONTENT
-from kaigen.publish.attestation import STATEMENT
-from kaigen.publish.sbom import BOM
+from kaigen.publish.statements import BOM, STATEMENT
 from tests import helm as oracle
 from tests.cluster.registry import PASSWORD, LocalRegistry
 from tests.tools import helm

@@ -22,11 +22,10 @@ from kaigen.diagnostics.errors import InputError
 from kaigen.kubernetes.pod_images import images_of
 from kaigen.publish.archive import gzip_stored, tgz
 from kaigen.publish.artifact import HELM_CONFIG
-from kaigen.publish.attestation import provenance
 from kaigen.publish.plan import Destination, Requested, destination, make_plan
 from kaigen.publish.reference import Reference, parse_reference
-from kaigen.publish.sbom import bill_of_images
 from kaigen.publish.source import Source
+from kaigen.publish.statements import bill_of_images, provenance
 from tests.unit.publish.clones import Clone
 
 SOURCE = Source("a" * 40, 1_700_000_000, "https://example.com/acme/specs.git", "", "main", dirty=False)

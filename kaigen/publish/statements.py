@@ -1,17 +1,62 @@
-"""The images that an app's pods run, as a software bill of materials (CycloneDX 1.6, ECMA-424, JSON)."""
+"""What is attached to an artifact: its provenance, and the images that its pods run. Reproducible byte for byte.
+
+Formats: in-toto Statement v1 (github.com/in-toto/attestation), SLSA Provenance v1 (slsa.dev/provenance/v1), CycloneDX
+1.6 (ECMA-424, JSON).
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 from uuid import NAMESPACE_URL, uuid5
 
-from kaigen.signing.canonical import encode
+from kaigen import __version__
+from kaigen.publish.source import Source
+from kaigen.signing.bundle import STATEMENT_TYPE, canonical_json
 
+STATEMENT = "application/vnd.in-toto+json"
+BUILD_TYPE = "https://kaigen.dev/publish/v1"
 BOM = "application/vnd.cyclonedx+json"
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+def provenance(
+    source: Source, name: str, digest: str, parameters: Mapping[str, str], materials: Mapping[str, str]
+) -> bytes:
+    """Return the provenance statement of one artifact.
+
+    Args:
+        source: what it was rendered from.
+        name: the artifact's reference.
+        digest: `sha256:` and hexadecimal digits of its manifest.
+        parameters: the parameters of the rendering, such as the environment.
+        materials: SHA-256 in hexadecimal of each input file, by its path in the repository.
+    """
+    origin: dict[str, Any] = {"digest": {"gitCommit": source.commit}}
+    if source.repository:
+        origin["uri"] = f"git+{source.repository}"
+    if source.dirty:
+        origin["annotations"] = {"state": "uncommitted changes"}
+    files = [{"name": path, "digest": {"sha256": digest}} for path, digest in sorted(materials.items())]
+    algorithm, _, value = digest.partition(":")
+    statement = {
+        "_type": STATEMENT_TYPE,
+        "subject": [{"name": name, "digest": {algorithm: value}}],
+        "predicateType": "https://slsa.dev/provenance/v1",
+        "predicate": {
+            "buildDefinition": {
+                "buildType": BUILD_TYPE,
+                "externalParameters": dict(sorted(parameters.items())),
+                "resolvedDependencies": [origin, *files],
+            },
+            "runDetails": {
+                "builder": {"id": "https://kaigen.dev/kaigen", "version": {"kaigen": __version__}}
+            },
+        },
+    }
+    return canonical_json(statement)
 
 
 def bill_of_images(name: str, version: str, digest: str, images: Iterable[str]) -> bytes:
@@ -42,7 +87,7 @@ def bill_of_images(name: str, version: str, digest: str, images: Iterable[str]) 
             {"ref": f"{name}@{version}", "dependsOn": [component["bom-ref"] for component in components]}
         ],
     }
-    return encode(bom)
+    return canonical_json(bom)
 
 
 def _component(image: str) -> dict[str, Any]:
