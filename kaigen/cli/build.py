@@ -23,7 +23,7 @@ from kaigen.kubernetes.quantities import units
 from kaigen.scaffold.changes import write_changes
 
 if TYPE_CHECKING:
-    from kaigen.publish.reference import Reference
+    from kaigen.oci.reference import Reference
 
 _DOCKERFILE = "Dockerfile"
 

@@ -10,9 +10,9 @@ from kaigen.cli.console import Console
 from kaigen.cli.options import read_configs, require_repository
 from kaigen.config.settings import Config
 from kaigen.diff.formatting import plural
-from kaigen.publish.reference import Reference, parse_reference
-from kaigen.publish.registry import Registry, digest_of
-from kaigen.publish.signature import read_manifest, sign_manifest
+from kaigen.oci.reference import Reference, parse_reference
+from kaigen.oci.registry import Registry, digest_of
+from kaigen.oci.signature import read_manifest, sign_manifest
 from kaigen.scaffold.changes import FileChange, read_text, write_changes
 from kaigen.signing.tree import FILE_NAME, digests_of, sign_tree
 from kaigen.system.lazy_import import lazy_imports

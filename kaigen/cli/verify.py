@@ -11,7 +11,7 @@ from kaigen.cli.options import read_configs, require_repository
 from kaigen.cli.sign import artifact_of, output_folders
 from kaigen.diff.formatting import plural
 from kaigen.files.reading import read_file
-from kaigen.publish.signature import Claim, verify_artifact
+from kaigen.oci.signature import Claim, verify_artifact
 from kaigen.signing.bundle import SignatureInvalid
 from kaigen.signing.tree import FILE_NAME, check_tree, digests_of
 from kaigen.system.lazy_import import lazy_imports

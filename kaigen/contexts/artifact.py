@@ -7,9 +7,9 @@ from typing import IO
 from msgspec import Struct
 
 from kaigen.contexts.archive import Packed
-from kaigen.publish.attachments import EMPTY, descriptor
-from kaigen.publish.reference import Reference, parse_reference
-from kaigen.publish.registry import MANIFEST, Registry, digest_of
+from kaigen.oci.attachments import EMPTY, descriptor
+from kaigen.oci.reference import Reference, parse_reference
+from kaigen.oci.registry import MANIFEST, Registry, digest_of
 from kaigen.publish.results import Status
 from kaigen.signing.bundle import canonical_json
 

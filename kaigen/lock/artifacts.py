@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from kaigen.config.lock_file import LockedArtifact, LockedFile
@@ -12,8 +12,8 @@ from kaigen.diagnostics.errors import SystemFailure
 from kaigen.kinds.sources import Oci
 from kaigen.kubernetes.image_names import ImageName, is_image, parse_image
 from kaigen.lock.answers import NotFound, read_facts
-from kaigen.pin.resolve import LATEST, registry_of
-from kaigen.publish.registry import Registry
+from kaigen.oci.attachments import EMPTY
+from kaigen.oci.registry import LATEST, Registry, registry_of
 
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
 _IMAGE_CONFIGS = {
@@ -25,21 +25,18 @@ _NAMES = ("org.opencontainers.image.title", "org.cncf.model.filepath")
 _LICENCES = "org.opencontainers.image.licenses"
 """Annotation with an SPDX expression (source: OCI image specification)."""
 _LONGEST_LICENCE = 200
-_EMPTY = "application/vnd.oci.empty.v1+json"
 
 
 class Artifacts:
     """A client of registries."""
 
-    def __init__(self, *, plain_http: bool = False, pause: Callable[[float], object] | None = None) -> None:
+    def __init__(self, *, plain_http: bool = False) -> None:
         """Ask nothing yet.
 
         Args:
             plain_http: connect to remote registries without TLS.
-            pause: waits some seconds after a failed attempt; None for `sleep`.
         """
         self._plain_http = plain_http
-        self._pause = pause
 
     def artifact(self, oci: Oci, *, data: bool) -> LockedArtifact:
         """Return the layers of an artifact or an image.
@@ -55,7 +52,7 @@ class Artifacts:
         if not is_image(oci.ref):
             raise NotFound(f"`{oci.ref}` is not the reference of an artifact")
         image = parse_image(oci.ref)
-        registry = registry_of(image, plain_http=self._plain_http or oci.plain_http, pause=self._pause)
+        registry = registry_of(image, plain_http=self._plain_http or oci.plain_http)
         digest, named = _manifest(registry, image, image.digest or image.tag or LATEST)
         try:
             manifest = named
@@ -74,7 +71,7 @@ class Artifacts:
             SystemFailure: the registry cannot be reached, or sends something else.
         """
         image = parse_image(oci.ref)
-        registry = registry_of(image, plain_http=self._plain_http or oci.plain_http, pause=self._pause)
+        registry = registry_of(image, plain_http=self._plain_http or oci.plain_http)
         return registry.blob_range(f"sha256:{file.sha256}", 0, file.size)
 
 
@@ -117,7 +114,7 @@ def _locked(
     is_image = manifest["config"]["mediaType"] in _IMAGE_CONFIGS
     files: dict[str, LockedFile] = {}
     for layer in manifest["layers"]:
-        if layer["mediaType"] == _EMPTY:
+        if layer["mediaType"] == EMPTY:
             continue
         if not _DIGEST.fullmatch(layer["digest"]):
             raise ValueError("a layer has no sha256 digest")

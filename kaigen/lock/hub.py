@@ -17,8 +17,8 @@ from kaigen.diagnostics.errors import SystemFailure
 from kaigen.kinds.blocks import HubDataset
 from kaigen.kinds.build import COMMIT
 from kaigen.lock.answers import NotFound, Shapes, all_at_once, architecture_of, parse_config, weight_files
+from kaigen.oci.http import Opener, user_agent
 from kaigen.pin.resolve import HUB, is_trusted
-from kaigen.publish.http import Opener, user_agent
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi

@@ -12,14 +12,11 @@ from kaigen.diagnostics.errors import SystemFailure
 from kaigen.git.failures import mask
 from kaigen.git.refs import remote_commit
 from kaigen.kubernetes.image_names import ImageName
+from kaigen.oci.http import Opener, user_agent
+from kaigen.oci.registry import LATEST, registry_of
 from kaigen.pin.names import COMMIT, Name
-from kaigen.publish.http import Opener, user_agent
-from kaigen.publish.reference import Reference
-from kaigen.publish.registry import Registry
 
 HUB = "https://huggingface.co"
-_PULL = "pull"
-LATEST = "latest"
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -81,7 +78,7 @@ class Resolver:
         Raises:
             SystemFailure: the registry cannot be reached, or rejects the request.
         """
-        registry = registry_of(image, plain_http=self._plain_http, pause=self._pause)
+        registry = registry_of(image, plain_http=self._plain_http)
         return registry.digest(image.tag or LATEST)
 
     def git_commit(self, url: str, name: str) -> str:
@@ -121,20 +118,6 @@ class Resolver:
         if not isinstance(commit, str) or not COMMIT.fullmatch(commit):
             raise SystemFailure(f"the Hub {host} named no commit for `{name.moving}` of {name.repo}")
         return commit
-
-
-def registry_of(
-    image: ImageName, *, plain_http: bool, pause: Callable[[float], object] | None = None
-) -> Registry:
-    """Return a client that reads the repository of an image or an artifact.
-
-    Args:
-        image: the image.
-        plain_http: connect without TLS to a registry that is not on this machine.
-        pause: waits some seconds after a failed attempt; None for `sleep`.
-    """
-    reference = Reference(image.registry, image.repository, image.tag or LATEST)
-    return Registry(reference, plain_http=plain_http, pause=pause, access=_PULL)
 
 
 def is_trusted(endpoint: str) -> bool:

@@ -14,11 +14,11 @@ from msgspec import Struct, field
 
 from kaigen.diagnostics.errors import InputError
 from kaigen.git.remote import Git
-from kaigen.publish.attachments import attach, descriptor, parse_manifest
-from kaigen.publish.reference import Reference
-from kaigen.publish.registry import MANIFEST, Registry, digest_of
+from kaigen.oci.attachments import attach, descriptor, parse_manifest
+from kaigen.oci.reference import Reference
+from kaigen.oci.registry import MANIFEST, Registry, digest_of
+from kaigen.oci.signature import sign_manifest
 from kaigen.publish.results import ArtifactResult, Status
-from kaigen.publish.signature import sign_manifest
 from kaigen.publish.source import Source, require_newer
 from kaigen.publish.statements import BOM, STATEMENT, bill_of_images, provenance
 from kaigen.signing.bundle import BUNDLE, canonical_json

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from kaigen.cli.main import run
-from kaigen.publish.attachments import attach, descriptor
-from kaigen.publish.reference import parse_reference
-from kaigen.publish.registry import MANIFEST, Registry, digest_of
+from kaigen.oci.attachments import attach, descriptor
+from kaigen.oci.reference import parse_reference
+from kaigen.oci.registry import MANIFEST, Registry, digest_of
 from kaigen.signing.bundle import BUNDLE, canonical_json
 from tests.cluster.apps import JOB, add_gpu_node, demo_specs
 from tests.cluster.client import Object, is_true

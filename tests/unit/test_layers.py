@@ -37,6 +37,7 @@ LAYERS: tuple[str, ...] = (
     "kaigen.gitops",
     "kaigen.output",
     "kaigen.git",
+    "kaigen.oci",
     "kaigen.cluster",
     "kaigen.diff",
     "kaigen.extend",

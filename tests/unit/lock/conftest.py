@@ -14,8 +14,9 @@ import pytest
 from kaigen.catalog.images import default_images
 from kaigen.cli.main import run
 from runtimes.downloader.tests.hub import Hub
-from tests.unit.pin.conftest import DIGEST, images, make_web
-from tests.unit.publish.web import Web
+from tests.unit.oci.conftest import make_web
+from tests.unit.oci.web import Web
+from tests.unit.pin.conftest import DIGEST, images
 
 __all__ = ["DIGEST", "images", "make_web"]
 
@@ -107,7 +108,7 @@ def repository(
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "docker"))
     monkeypatch.setenv("KAIGEN_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr("kaigen.publish.http.sleep", lambda seconds: None)
+    monkeypatch.setattr("kaigen.oci.http.sleep", lambda seconds: None)
     found = Repository(root, capsys, images.host)
     found.configure()
     return found

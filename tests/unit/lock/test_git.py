@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.lock.conftest import DIGEST, Repository
+from tests.unit.oci.web import Reply, Web
 from tests.unit.pin.conftest import INDEX
 from tests.unit.pin.test_git import bare, commit, server, spec
 from tests.unit.publish.gitserver import Bare, GitServer
-from tests.unit.publish.web import Reply, Web
 
 __all__ = ["bare", "server"]
 

@@ -10,7 +10,7 @@ import pytest
 
 from runtimes.downloader.tests.hub import Hub, status
 from tests.unit.lock.conftest import CONFIG, DIGEST, WEIGHTS, Repository, model, model_files, safetensors
-from tests.unit.publish.web import Web
+from tests.unit.oci.web import Web
 
 
 def key(hub: Hub, revision: str = "main") -> str:

@@ -13,7 +13,10 @@ from click.testing import CliRunner, Result
 
 from kaigen.cli.main import cli
 from runtimes.downloader.tests.hub import Hub
-from tests.unit.publish.web import Reply, Web, webs
+from tests.unit.oci.conftest import make_web
+from tests.unit.oci.web import Reply, Web
+
+__all__ = ["make_web"]
 
 INDEX = b'{"schemaVersion": 2}'
 DIGEST = "sha256:" + sha256(INDEX).hexdigest()
@@ -61,13 +64,6 @@ def hub() -> Iterator[Hub]:
     """A Hub with `owner/name`."""
     with Hub() as running:
         yield running
-
-
-@pytest.fixture
-def make_web() -> Iterator[Callable[[], Web]]:
-    """Starts web servers whose answers the test chooses."""
-    with webs() as make:
-        yield make
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from click.exceptions import Exit
 
 from kaigen.diagnostics.errors import InputError
 from runtimes.downloader.tests.hub import COMMIT, Hub
+from tests.unit.oci.web import Web
 from tests.unit.pin.conftest import DIGEST, Repository
-from tests.unit.publish.web import Web
 
 MODEL = """\
 # The model of the team.

@@ -10,7 +10,6 @@ import pytest
 
 from tests.unit.publish.clones import Clone
 from tests.unit.publish.gitserver import Bare, GitServer, serving
-from tests.unit.publish.web import Web, webs
 
 
 @pytest.fixture(autouse=True)
@@ -52,10 +51,3 @@ def make_clone(tmp_path: Path, server: GitServer, bare: Bare) -> Callable[[str],
 def clone(make_clone: Callable[[str], Clone]) -> Clone:
     """A clone with one commit."""
     return make_clone("clone")
-
-
-@pytest.fixture
-def make_web() -> Iterator[Callable[[], Web]]:
-    """Starts web servers whose answers the test chooses."""
-    with webs() as make:
-        yield make

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from kaigen.config.block_settings import PublishSettings
 from kaigen.diagnostics.errors import InputError
 from kaigen.kubernetes.pod_images import images_of
+from kaigen.oci.reference import Reference, parse_reference
 from kaigen.publish.archive import gzip_stored, tgz
 from kaigen.publish.artifact import HELM_CONFIG
 from kaigen.publish.plan import Destination, Requested, destination, make_plan
-from kaigen.publish.reference import Reference, parse_reference
 from kaigen.publish.source import Source
 from kaigen.publish.statements import bill_of_images, provenance
 from tests.unit.publish.clones import Clone

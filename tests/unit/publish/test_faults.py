@@ -42,7 +42,7 @@ def broken() -> Iterator[str]:
 def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Host and port of a server that accepts connections and never answers."""
     monkeypatch.setattr("kaigen.git.remote.STALL_LIMIT_S", 1)
-    monkeypatch.setattr("kaigen.publish.http.TIMEOUT_S", 0.2)
+    monkeypatch.setattr("kaigen.oci.http.TIMEOUT_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"127.0.0.1:{server.getsockname()[1]}"
 

@@ -10,15 +10,15 @@ import pytest
 from msgspec import Struct
 
 from kaigen.cli.main import run
-from kaigen.publish.attachments import attach, descriptor
-from kaigen.publish.reference import Reference
-from kaigen.publish.registry import MANIFEST, Registry, digest_of
-from kaigen.publish.signature import PREDICATE, TAGS
+from kaigen.oci.attachments import attach, descriptor
+from kaigen.oci.reference import Reference
+from kaigen.oci.registry import MANIFEST, Registry, digest_of
+from kaigen.oci.signature import PREDICATE, TAGS
 from kaigen.signing.bundle import BUNDLE, signed
 from kaigen.signing.keys import read_private_key
 from tests.keys import write_keys
+from tests.unit.oci.server import Stored, oci_registry
 from tests.unit.publish.clones import Clone
-from tests.unit.publish.oci import Stored, oci_registry
 
 OLD, NEW = (
     json.dumps({"schemaVersion": 2, "mediaType": MANIFEST, "annotations": {"version": version}}).encode()

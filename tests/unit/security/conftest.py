@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.publish.conftest import make_web
+from tests.unit.oci.conftest import make_web
 from tests.unit.security.hostile import repository
 
 __all__ = ["make_web", "repository"]

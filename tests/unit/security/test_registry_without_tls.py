@@ -15,10 +15,10 @@ import pytest
 import trustme
 
 from kaigen.diagnostics.errors import SystemFailure
-from kaigen.publish.http import Opener
-from kaigen.publish.reference import parse_reference
-from kaigen.publish.registry import Registry
-from tests.unit.publish.web import Web
+from kaigen.oci.http import Opener
+from kaigen.oci.reference import parse_reference
+from kaigen.oci.registry import Registry
+from tests.unit.oci.web import Web
 
 
 class Downgrading:

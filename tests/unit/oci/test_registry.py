@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from kaigen.diagnostics.errors import SystemFailure
-from kaigen.publish import realms
-from kaigen.publish.credentials import Credentials, find_credentials
-from kaigen.publish.http import ATTEMPTS
-from kaigen.publish.reference import Reference
-from kaigen.publish.registry import Registry, digest_of
-from tests.unit.publish.web import Reply, Web
+from kaigen.oci import realms
+from kaigen.oci.credentials import Credentials, find_credentials
+from kaigen.oci.http import ATTEMPTS
+from kaigen.oci.reference import Reference
+from kaigen.oci.registry import Registry, digest_of
+from tests.unit.oci.web import Reply, Web
 
 ROOT = Path(__file__).parents[3]
 BASIC = "Basic " + base64.b64encode(b"ada:correct-horse").decode()

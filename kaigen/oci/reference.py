@@ -7,6 +7,7 @@ import re
 from msgspec import Struct
 
 from kaigen.diagnostics.errors import InputError
+from kaigen.kubernetes.image_names import DEFAULT_REGISTRY
 
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _REFERENCE = re.compile(
@@ -37,6 +38,17 @@ class Reference(Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"oci://{self.host}/{self.repository}" + (f":{self.tag}" if self.tag else "")
+
+
+def registry_url(host: str, *, plain_http: bool) -> str:
+    """Return the URL of a registry.
+
+    Args:
+        host: host and port, as in the names of images.
+        plain_http: whether it is asked without TLS.
+    """
+    server = "registry-1.docker.io" if host == DEFAULT_REGISTRY else host
+    return f"{'http' if plain_http else 'https'}://{server}"
 
 
 def parse_reference(text: str, *, tag: bool) -> Reference:

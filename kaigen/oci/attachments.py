@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kaigen.diagnostics.errors import SystemFailure
-from kaigen.publish.reference import Reference
-from kaigen.publish.registry import INDEX, MANIFEST, Registry, digest_of
+from kaigen.oci.reference import Reference
+from kaigen.oci.registry import INDEX, MANIFEST, Registry, digest_of
 from kaigen.signing.bundle import canonical_json
 
 EMPTY = "application/vnd.oci.empty.v1+json"

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from kaigen.diagnostics.errors import SystemFailure
-from kaigen.publish.attachments import attach, descriptor
-from kaigen.publish.reference import Reference
-from kaigen.publish.registry import MANIFEST, Registry, digest_of
+from kaigen.oci.attachments import attach, descriptor
+from kaigen.oci.reference import Reference
+from kaigen.oci.registry import MANIFEST, Registry, digest_of
 from kaigen.signing.bundle import BUNDLE, SignatureInvalid, signed, statement_of
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""A client for the part of the OCI distribution specification 1.1 that pushing an artifact needs.
+"""The client of registries: the part of the OCI distribution specification 1.1 that kaigen needs.
 
 It uses Python's HTTP client: the available libraries work on files on disk, cannot attach to an existing manifest,
 and bring a second HTTP stack. Credentials go only to the registry and a token service of its domain, never along
@@ -17,10 +17,11 @@ from typing import IO, Any
 
 from kaigen.diagnostics.errors import SystemFailure
 from kaigen.git.failures import mask
-from kaigen.publish.credentials import Credentials, find_credentials, listed_registries
-from kaigen.publish.http import ATTEMPTS, RETRY_STATUSES, Body, Opener, Response, user_agent
-from kaigen.publish.realms import is_own_realm
-from kaigen.publish.reference import Reference
+from kaigen.kubernetes.image_names import ImageName
+from kaigen.oci.credentials import Credentials, find_credentials, listed_registries
+from kaigen.oci.http import ATTEMPTS, RETRY_STATUSES, Body, Opener, Response, user_agent
+from kaigen.oci.realms import is_own_realm
+from kaigen.oci.reference import Reference, registry_url
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 INDEX = "application/vnd.oci.image.index.v1+json"
@@ -30,6 +31,8 @@ _IMAGES = (
     "application/vnd.docker.distribution.manifest.list.v2+json",
     "application/vnd.docker.distribution.manifest.v2+json",
 )
+LATEST = "latest"
+"""Tag of an image without tag and digest."""
 _RANGE = 4 << 20
 """Bytes of a request for a range: less than the largest body that is read."""
 _PARAMETER = re.compile(r'([a-zA-Z_]+)="([^"]*)"')
@@ -49,8 +52,8 @@ class Registry:
         self.reference = reference
         self._access = access
         self._is_plain = plain_http or reference.is_loopback
-        host = "registry-1.docker.io" if reference.host == "docker.io" else reference.host
-        self._base = f"{'http' if self._is_plain else 'https'}://{host}/v2/{reference.repository}"
+        url = registry_url(reference.host, plain_http=self._is_plain)
+        self._base = f"{url}/v2/{reference.repository}"
         self._opener = Opener(pause, "the registry")
         self._authorization = ""
         self._credentials: Credentials | None = None
@@ -309,6 +312,17 @@ class Registry:
         if not isinstance(token, str):
             raise SystemFailure(f"the token service of {self.reference.host} returned no token")
         return f"Bearer {token}"
+
+
+def registry_of(image: ImageName, *, plain_http: bool) -> Registry:
+    """Return a client that reads the repository of an image or an artifact.
+
+    Args:
+        image: the image.
+        plain_http: connect without TLS to a registry that is not on this machine.
+    """
+    reference = Reference(image.registry, image.repository, image.tag or LATEST)
+    return Registry(reference, plain_http=plain_http, access="pull")
 
 
 def digest_of(content: bytes) -> str:

@@ -1,0 +1,1 @@
+"""The client of OCI registries: references, credentials, manifests and blobs, attachments and signatures."""
