@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.errors import InputError
-from kaigen.pin.edit import Edit, edited
 from kaigen.scaffold.changes import FileChange, read_text
 from kaigen.yaml.document import Document, JsonValue, parse
+from kaigen.yaml.edit import Edit, edited
 from kaigen.yaml.sources import Source
 
 CODE = "KG0913"

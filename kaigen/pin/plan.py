@@ -11,12 +11,12 @@ from kaigen.config.settings import Config
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.errors import SystemFailure
-from kaigen.pin.edit import Edit, edited
 from kaigen.pin.names import Name, names_in
 from kaigen.pin.resolve import Resolver
 from kaigen.pipeline.app_names import check_names
 from kaigen.pipeline.sources import read_named
 from kaigen.scaffold.changes import FileChange
+from kaigen.yaml.edit import Edit, edited
 from kaigen.yaml.sources import Source
 
 _BOM = "\ufeff"
