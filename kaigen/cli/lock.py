@@ -13,11 +13,11 @@ from kaigen.config.lock_file import lock_text
 from kaigen.config.settings import LOCK_NAME, Config
 from kaigen.diff.formatting import plural
 from kaigen.diff.lock import lock_changes
-from kaigen.lock.artifacts import Artifacts
+from kaigen.hub.client import Hub
 from kaigen.lock.buckets import Buckets
-from kaigen.lock.hub import Hub
-from kaigen.lock.plan import LockPlan, Servers, differences, plan_lock, stale
-from kaigen.pin.resolve import Resolver
+from kaigen.lock.plan import LockPlan, differences, plan_lock, stale
+from kaigen.lock.registries import Registries
+from kaigen.lock.servers import Servers
 from kaigen.scaffold.changes import FileChange, read_text, write_changes
 
 
@@ -50,8 +50,8 @@ def command(
     and commit the file: every other command reads it, and asks no server.
 
     NAME is an app, a repository, a bucket, an artifact, an image, or the URL of a Git repository. The token of the Hub
-    is read from HF_TOKEN; credentials of buckets are those of the AWS CLI; those of registries are of `docker login`;
-    those of Git servers are of Git.
+    is HF_TOKEN or that of `hf auth login`; credentials of buckets are those of the AWS CLI; those of registries are of
+    `docker login`; those of Git servers are of Git.
     """
     if names and not upgrade:
         raise click.UsageError("NAME requires --upgrade")
@@ -62,12 +62,7 @@ def command(
     if check and not upgrade:
         _check(console, configs, output)
         return
-    servers = Servers(
-        Hub(_endpoint(configs)),
-        Buckets(),
-        Artifacts(plain_http=plain_http),
-        Resolver(plain_http=plain_http),
-    )
+    servers = Servers(Hub(_endpoint(configs)), Buckets(), Registries(plain_http=plain_http))
     found = plan_lock(configs, servers, names if upgrade else None, built=built)
     path = configs[0].root / LOCK_NAME
     old = read_text(path)

@@ -10,9 +10,9 @@ import click
 from kaigen.cli.console import Console, table
 from kaigen.cli.options import read_config, require_repository
 from kaigen.config.settings import Config
-from kaigen.pin.names import Name
-from kaigen.pin.plan import Pins, moving_names, plan_pins
-from kaigen.pin.resolve import Resolver
+from kaigen.hub.client import Hub
+from kaigen.lock.pins import Name, Pins, moving_names, plan_pins
+from kaigen.lock.registries import Registries
 from kaigen.scaffold.changes import write_changes
 
 
@@ -51,7 +51,7 @@ def command(
     if check:
         _check(console, [name for listed in names.values() for name in listed], output)
         return
-    pins = plan_pins(names, Resolver(_hub(config), plain_http=plain_http))
+    pins = plan_pins(names, Hub(_hub(config)), Registries(plain_http=plain_http))
     if not dry_run:
         write_changes(pins.changes)
     if output == "json":

@@ -62,6 +62,10 @@ class CheckFailed(KaigenError):
     exit_code = 1
 
 
+class NotFound(CheckFailed):
+    """A server does not have what a spec names, or does not show it."""
+
+
 class SystemFailure(KaigenError):
     """The environment failed: cluster, network, registry, disk, or a missing program. Exit code 3."""
 

@@ -11,10 +11,11 @@ from urllib.parse import urlsplit
 
 from kaigen import __version__
 from kaigen.doctor.model import Check
+from kaigen.hub.client import HUB
 from kaigen.kinds.bucket import Bucket
 from kaigen.kinds.job import Input
 from kaigen.kinds.repositories import blocks_in
-from kaigen.mirror.collect import CLOUDS, HUB, models_in
+from kaigen.mirror.collect import CLOUDS, models_in
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config

@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from kaigen.diagnostics.errors import CheckFailed
-
 _CONNECTIONS = 8
 _LARGEST_CONFIG = 8 << 20
 _LARGEST_HEADER = 100_000_000
@@ -24,10 +22,6 @@ Read = Callable[[str, int, int], bytes]
 
 S = TypeVar("S")
 T = TypeVar("T")
-
-
-class NotFound(CheckFailed):
-    """A server does not have what a spec names, or does not show it."""
 
 
 class Shapes(Struct, frozen=True):

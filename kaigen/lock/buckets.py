@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 from kaigen.compile.builders.buckets import GOOGLE
 from kaigen.config.lock_file import LockedBucket, LockedObject
-from kaigen.diagnostics.errors import SystemFailure
+from kaigen.diagnostics.errors import NotFound, SystemFailure
 from kaigen.kinds.sources import S3
-from kaigen.lock.answers import NotFound, all_at_once, read_facts
+from kaigen.lock.answers import all_at_once, read_facts
 
 _STATE = ".kaigen"
 """Folder in which the downloader keeps its state; it is not part of the files."""

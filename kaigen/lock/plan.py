@@ -6,33 +6,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from kaigen.config.lock_file import (
-    Lock,
-    LockedBucket,
-    LockedFile,
-    LockedModel,
-    LockedObject,
-    LockedWeights,
-    lock_of,
-    lock_with,
-    namespace_of,
-)
-from kaigen.config.locked_files import bucket_revision
+from kaigen.config.lock_file import Lock, LockedWeights, lock_of, lock_with
 from kaigen.config.settings import LOCK_NAME, Config
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.diagnostics.errors import CheckFailed, InputError, SystemFailure
 from kaigen.diagnostics.suggest import did_you_mean
-from kaigen.kinds.repositories import MovingSource
-from kaigen.kinds.sources import S3, Oci
 from kaigen.kubernetes.image_names import parse_image
-from kaigen.lock.answers import NotFound
-from kaigen.lock.artifacts import Artifacts
-from kaigen.lock.buckets import Buckets
-from kaigen.lock.hub import Hub
 from kaigen.lock.names import GitName, Image, SourceName, git_names, images, source_names
-from kaigen.lock.signed import check_signed
-from kaigen.pin.resolve import Resolver
+from kaigen.lock.servers import Servers, git_commit
 
 _CODE = "KG0751"
 
@@ -61,70 +43,6 @@ class Stale(Struct, frozen=True):
 
     missing: tuple[str, ...]
     unused: tuple[str, ...]
-
-
-class Servers(Struct, frozen=True):
-    """Clients of the servers that are asked.
-
-    Attributes:
-        hub: about repositories.
-        buckets: about files below prefixes.
-        artifacts: about artifacts.
-        registries: about images, and branches and tags of Git repositories.
-    """
-
-    hub: Hub
-    buckets: Buckets
-    artifacts: Artifacts
-    registries: Resolver
-
-    def entry(self, name: SourceName) -> LockedWeights:
-        """Return what a source contains.
-
-        Raises:
-            NotFound: there is no such source, or it is not shown, or its files are not those of its signature.
-            SystemFailure: the server cannot be reached, or gives no valid answer.
-        """
-        entry = self._entry(name)
-        for signed in name.signed:
-            check_signed(entry, signed, lambda path, file: self._content(entry, name.source, path, file))
-        return entry
-
-    def _content(
-        self, entry: LockedWeights, source: MovingSource, path: str, file: LockedFile | LockedObject
-    ) -> bytes:
-        """Return the content of a file of a source."""
-        if isinstance(source, S3):
-            assert isinstance(file, LockedObject)
-            return self.buckets.content(source, path, file)
-        if isinstance(source, Oci):
-            assert isinstance(file, LockedFile)
-            return self.artifacts.content(source, file)
-        assert isinstance(entry, LockedModel)
-        return self.hub.content(f"{namespace_of(source)}{source.repo}", entry.commit, path, source.endpoint)
-
-    def _entry(self, name: SourceName) -> LockedWeights:
-        source = name.source
-        if isinstance(source, S3):
-            found = self.buckets.bucket(source, data=name.is_data)
-            _check_revision(source, found)
-            return found
-        if isinstance(source, Oci):
-            return self.artifacts.artifact(source, data=name.is_data)
-        repo = f"{namespace_of(source)}{source.repo}"
-        return self.hub.model(repo, source.revision, source.endpoint)
-
-
-def _check_revision(s3: S3, bucket: LockedBucket) -> None:
-    """Check that a bucket has the files of the revision in a spec.
-
-    Raises:
-        NotFound: it has others.
-    """
-    revision = bucket_revision(bucket, s3)
-    if s3.revision not in (None, revision):
-        hint = f"review the change and set it to {revision}, or leave it to the lock"
-        raise NotFound(f"{s3.location} does not have the files of `revision`", hint=hint)
 
 
 class ServersFailed(InputError):
@@ -242,7 +160,7 @@ class _Answers:
     def commit(self, name: GitName) -> str:
         """Return the commit of a branch or a tag; nothing if there is a problem."""
         try:
-            return self._servers.registries.git_commit(name.git.url, name.git.commit)
+            return git_commit(name.git.url, name.git.commit)
         except SystemFailure as error:
             self._add(error, name.mark, name.field)
             return ""

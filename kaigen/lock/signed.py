@@ -14,10 +14,9 @@ from msgspec import Struct
 
 from kaigen.config.lock_file import LockedArtifact, LockedFile, LockedObject, LockedWeights
 from kaigen.config.locked_files import files_of
-from kaigen.diagnostics.errors import SystemFailure
+from kaigen.diagnostics.errors import NotFound, SystemFailure
 from kaigen.kinds.blocks import FileSource, HubRepository, ModelSignature
 from kaigen.kinds.sources import S3, Oci
-from kaigen.lock.answers import NotFound
 from kaigen.signing.bundle import SignatureInvalid, statement_of
 from kaigen.system.lazy_import import lazy_imports
 

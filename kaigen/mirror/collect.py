@@ -13,19 +13,20 @@ from kaigen.catalog.presets import find_preset
 from kaigen.config.lock_file import LockedFile, LockedModel, lock_of, namespace_of
 from kaigen.config.locked_files import bucket_revision, chosen_files, selected_files
 from kaigen.config.settings import Config
+from kaigen.hub.client import HUB
 from kaigen.kinds.blocks import HttpFile, HubRepository
 from kaigen.kinds.repositories import Repository, blocks_in
 from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.sources import S3, Oci
 from kaigen.kinds.topology import Topology
-from kaigen.kubernetes.image_names import DEFAULT_REGISTRY, parse_image
+from kaigen.kubernetes.image_names import parse_image
 from kaigen.kubernetes.pod_images import image_fields
 from kaigen.mirror.model import ChartItem, FileItem, ImageItem, ModelItem, TransferList
+from kaigen.oci.reference import registry_url
 from kaigen.pipeline.result import Compiled
 from kaigen.pipeline.run import Run
 from kaigen.sizing.facts import GIB
 
-HUB = "https://huggingface.co"
 CLOUDS = {"s3": "https://s3.amazonaws.com", "gs": "https://storage.googleapis.com"}
 """Servers of buckets without an `endpoint`."""
 _FIXED = re.compile("[0-9a-f]{40}|sha256:[0-9a-f]{64}|[0-9]+:[0-9]+:[0-9a-f]{64}")
@@ -167,9 +168,7 @@ def server_of(source: S3 | Oci) -> str:
     """Return the URL of the server that has a bucket or an artifact."""
     if isinstance(source, S3):
         return (source.endpoint or CLOUDS[source.scheme]).rstrip("/")
-    registry = parse_image(source.ref).registry
-    host = "registry-1.docker.io" if registry == DEFAULT_REGISTRY else registry
-    return f"{'http' if source.plain_http else 'https'}://{host}"
+    return registry_url(parse_image(source.ref).registry, plain_http=source.plain_http)
 
 
 def _chosen(locked: LockedModel, repository: Repository) -> Mapping[str, LockedFile]:

@@ -190,8 +190,9 @@ def test_a_server_that_is_busy_for_a_moment_is_asked_again(repository: Repositor
     assert repository.run("lock")[0] == 0
 
 
-def test_a_token_of_the_environment_opens_a_gated_repository(
-    repository: Repository, hub: Hub, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_a_token_of_the_user_opens_a_gated_repository(
+    repository: Repository, hub: Hub, monkeypatch: pytest.MonkeyPatch, is_stored: bool
 ) -> None:
     hub.token, hub.gated = "hf_" + "x" * 34, True
     repository.write(model(hub))
@@ -199,7 +200,11 @@ def test_a_token_of_the_environment_opens_a_gated_repository(
     assert code == 2
     assert "owner/name is gated" in printed
     assert "set HF_TOKEN" in printed
-    monkeypatch.setenv("HF_TOKEN", hub.token)
+    if is_stored:
+        repository.write(hub.token, "token")
+        monkeypatch.setenv("HF_TOKEN_PATH", str(repository.root / "token"))
+    else:
+        monkeypatch.setenv("HF_TOKEN", hub.token)
     code, printed = repository.run("lock")
     assert code == 0, printed
     text = (repository.root / "kaigen.lock").read_text()

@@ -173,7 +173,7 @@ def test_a_private_repository_is_read_with_the_token_of_the_user(
     hub.token = "hf_secret"
     repository.write(model(hub, "revision: main"))
     (message,) = refused(repository)
-    assert message.endswith("does not show owner/name, or it does not exist")
+    assert message.endswith("does not have owner/name, or does not show it")
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     assert repository.pin().exception is None
     assert COMMIT in repository.text()

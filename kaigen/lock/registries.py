@@ -1,4 +1,4 @@
-"""Ask registries which files an OCI artifact or an image has."""
+"""Ask registries for digests of images, and for the files of an OCI artifact or an image."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from kaigen.config.lock_file import LockedArtifact, LockedFile
-from kaigen.diagnostics.errors import SystemFailure
+from kaigen.diagnostics.errors import NotFound, SystemFailure
 from kaigen.kinds.sources import Oci
 from kaigen.kubernetes.image_names import ImageName, is_image, parse_image
-from kaigen.lock.answers import NotFound, read_facts
+from kaigen.lock.answers import read_facts
 from kaigen.oci.attachments import EMPTY
 from kaigen.oci.registry import LATEST, Registry, registry_of
 
@@ -27,7 +27,7 @@ _LICENCES = "org.opencontainers.image.licenses"
 _LONGEST_LICENCE = 200
 
 
-class Artifacts:
+class Registries:
     """A client of registries."""
 
     def __init__(self, *, plain_http: bool = False) -> None:
@@ -37,6 +37,26 @@ class Artifacts:
             plain_http: connect to remote registries without TLS.
         """
         self._plain_http = plain_http
+
+    def digest(self, image: ImageName) -> str:
+        """Return the digest of an image or index.
+
+        Raises:
+            SystemFailure: the registry cannot be reached, or does not have the image.
+        """
+        digest = self.find_digest(image)
+        if digest is None:
+            tag = image.tag or LATEST
+            raise SystemFailure(f"the registry {image.registry} has no {image.repository}:{tag}")
+        return digest
+
+    def find_digest(self, image: ImageName) -> str | None:
+        """Return the digest of an image or index; None if the registry does not have it.
+
+        Raises:
+            SystemFailure: the registry cannot be reached, or rejects the request.
+        """
+        return registry_of(image, plain_http=self._plain_http).digest(image.tag or LATEST)
 
     def artifact(self, oci: Oci, *, data: bool) -> LockedArtifact:
         """Return the layers of an artifact or an image.
