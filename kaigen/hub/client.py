@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from kaigen.diagnostics.errors import NotFound, SystemFailure
 from kaigen.hub.revision import Revision
+from kaigen.kinds.blocks import HubDataset
 from kaigen.kinds.build import COMMIT
 from kaigen.oci.http import Opener, user_agent
 
@@ -85,10 +86,10 @@ class Hub:
         self._is_ready = False
 
     def commit(self, repo: str, name: str, endpoint: str | None) -> str:
-        """Return the commit of a branch or a tag of a model's repository.
+        """Return the commit of a branch or a tag.
 
         Args:
-            repo: `OWNER/NAME`.
+            repo: `OWNER/NAME`, or `datasets/OWNER/NAME`.
             name: the branch or tag.
             endpoint: URL of the Hub; None or empty for that of the client.
 
@@ -97,7 +98,8 @@ class Hub:
             SystemFailure: the Hub cannot be reached, or gives no valid answer.
         """
         server = self.server(endpoint)
-        url = f"{server.url}/api/models/{quote(repo)}/revision/{quote(name, safe='')}"
+        place = repo if repo.startswith(HubDataset.namespace) else f"models/{repo}"
+        url = f"{server.url}/api/{quote(place)}/revision/{quote(name, safe='')}"
         body = self._get(server, url, repo, name)
         try:
             commit = json.loads(body)["sha"]

@@ -17,8 +17,10 @@ from kaigen.diagnostics.field_path import dotted
 from kaigen.dialects.registry import find_kind
 from kaigen.hub.client import Hub
 from kaigen.kinds.block import Block
+from kaigen.kinds.blocks import HubRepository
 from kaigen.kinds.build import COMMIT
 from kaigen.kinds.promotable import Found, promotable_values
+from kaigen.kinds.repositories import sources
 from kaigen.kinds.validate import validate_document
 from kaigen.kubernetes.image_names import ImageName, is_image, parse_image
 from kaigen.lock.registries import Registries
@@ -45,7 +47,7 @@ class Name(Struct, frozen=True):
         moving: what can change: a branch or tag, or the image without its digest; empty for a commit without a name.
         pinned: the commit or digest that is there; empty without one.
         image: the image; None for a revision.
-        repo: repository on the Hub; empty for an image.
+        repo: repository on the Hub, `OWNER/NAME` or `datasets/OWNER/NAME`; empty for an image.
         endpoint: URL of the Hub; empty for the default.
         git: URL of a Git repository; empty for others.
     """
@@ -118,8 +120,8 @@ def moving_names(
     Raises:
         InputError: a spec is invalid, or there is no such spec.
     """
-    sources, problems = read_named((), config)
-    found = {source: list(_names_in(source, problems)) for source in sources}
+    texts, problems = read_named((), config)
+    found = {text: list(_names_in(text, problems)) for text in texts}
     problems.raise_errors()
     every = {_key(name, config) for names in found.values() for name in names}
     check_names(apps, sorted(every))
@@ -161,6 +163,7 @@ def _names_in(source: Source, problems: Diagnostics) -> Iterator[Name]:
 
 
 def _names(document: Document, block: Block) -> Iterator[Name]:
+    namespaces = {path: each.namespace for path, each in sources(block) if isinstance(each, HubRepository)}
     for found in promotable_values(block):
         if found.marker.needs == "digest":
             if is_image(found.value) and document.span(found.path) is not None:
@@ -168,16 +171,17 @@ def _names(document: Document, block: Block) -> Iterator[Name]:
                 moving = found.value.partition("@")[0]
                 yield Name(document, found.path, found.value, moving, image.digest, image)
         elif found.marker.needs == "commit":
-            name = _revision(document, found)
+            name = _revision(document, found, namespaces.get(found.path[:-1], ""))
             if name is not None:
                 yield name
 
 
-def _revision(document: Document, found: Found) -> Name | None:
+def _revision(document: Document, found: Found, namespace: str) -> Name | None:
     siblings = _at(document.data, found.path[:-1])
     repo, endpoint, git = (_text(siblings, name) for name in ("repo", "endpoint", "url"))
     if not repo and not git:
         return None
+    repo = namespace + repo
     span = document.span(found.path)
     value = found.value if span is not None else ""
     pinned = value if COMMIT.fullmatch(value) else ""

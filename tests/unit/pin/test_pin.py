@@ -69,6 +69,16 @@ def test_a_missing_revision_is_added_after_the_repository(repository: Repository
     assert repository.text() == model(hub).replace("      repo: owner/name\n", added)
 
 
+@pytest.mark.parametrize("revision", ["", "revision: main"])
+def test_a_dataset_is_pinned_to_a_commit_of_its_own_repository(repository: Repository, revision: str) -> None:
+    with Hub(repo="datasets/owner/name") as hub:
+        repository.write(model(hub, revision).replace("kind: Model", "kind: Dataset"))
+        assert repository.pin().exception is None
+        pinned = f"revision: {hub.revisions['main']} # main"
+        assert pinned in repository.text()
+        assert [seen.path for seen in hub.seen] == ["/api/datasets/owner/name/revision/main"]
+
+
 def test_flow_mappings_line_ends_and_other_documents_stay(
     repository: Repository, hub: Hub, images: Web
 ) -> None:
