@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.errors import InputError
-from kaigen.scaffold.changes import FileChange, read_text
+from kaigen.scaffold.changes import FileChange, mark_of, read_text
 from kaigen.yaml.document import Document, JsonValue, parse
 from kaigen.yaml.edit import Edit, edited
 from kaigen.yaml.sources import Source
@@ -69,8 +69,8 @@ class SpecBuild(Struct, frozen=True):
         if new is None:
             mark = document.mark(_BUILD, key=True)
             raise InputError.of(CODE, f"`{_FIELD}` cannot be written into the spec", mark=mark, hint=hint)
-        mark_of_order = _BOM if self.path.read_bytes().startswith(_BOM.encode()) else ""
-        return FileChange(self.path, mark_of_order + document.source.text, mark_of_order + new)
+        order = mark_of(self.path)
+        return FileChange(self.path, order + document.source.text, order + new)
 
 
 def read_build(path: Path) -> SpecBuild:

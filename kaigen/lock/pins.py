@@ -27,12 +27,11 @@ from kaigen.lock.registries import Registries
 from kaigen.lock.servers import git_commit
 from kaigen.pipeline.app_names import check_names
 from kaigen.pipeline.sources import read_named
-from kaigen.scaffold.changes import FileChange
+from kaigen.scaffold.changes import FileChange, mark_of
 from kaigen.yaml.document import Document, parse
 from kaigen.yaml.edit import Edit, edited
 from kaigen.yaml.sources import Source
 
-_BOM = "\ufeff"
 _NOTE = re.compile(r"[ \t]+#[ \t]*(?P<name>[A-Za-z0-9][A-Za-z0-9._/-]*)(?=[ \t]*(?:;|\r?$))")
 """The comment after a commit with the name that it was resolved from, alone or before a `;`."""
 
@@ -228,7 +227,7 @@ def plan_pins(names: Mapping[Source, Iterable[Name]], hub: Hub, registries: Regi
             continue
         pins += own
         path = Path(source.path)
-        mark = _BOM if path.read_bytes().startswith(_BOM.encode()) else ""
+        mark = mark_of(path)
         changes.append(FileChange(path, mark + source.text, mark + new))
     problems.raise_errors()
     return Pins(tuple(pins), tuple(changes))

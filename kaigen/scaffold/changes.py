@@ -14,6 +14,7 @@ from kaigen.files.reading import read_regular
 from kaigen.system.limits import GENERATED_FILE_BYTES
 
 Action = Literal["add", "change", "keep"]
+_MARK = "\ufeff"
 
 
 class FileChange(Struct, frozen=True):
@@ -43,6 +44,12 @@ class FileChange(Struct, frozen=True):
         name = self.path.as_posix()
         old, new = (self.old or "").splitlines(), self.new.splitlines()
         return difflib.unified_diff(old, new, name, name, n=2, lineterm="")
+
+
+def mark_of(path: Path) -> str:
+    """Return the byte order mark that a file starts with; empty for none. Texts of specs are without it."""
+    with path.open("rb") as file:
+        return _MARK if file.read(len(_MARK.encode())) == _MARK.encode() else ""
 
 
 def read_text(path: Path) -> str | None:

@@ -16,11 +16,11 @@ from kaigen.diagnostics.errors import SystemFailure
 from kaigen.files.shown import shown_name
 from kaigen.pipeline.expiry import EXPIRES_AT, expiry_of, expiry_problem
 from kaigen.pipeline.sources import read_named
+from kaigen.scaffold.changes import mark_of
 from kaigen.yaml.document import Document, parse
 from kaigen.yaml.sources import Source
 
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
-_BOM = "\ufeff"
 
 
 class Expired(Struct, frozen=True):
@@ -115,7 +115,7 @@ def _pruned(
             )
         )
     path = Path(source.path)
-    mark = _BOM if path.read_bytes().startswith(_BOM.encode()) else ""
+    mark = mark_of(path)
     return Pruned(path, mark + source.text, None if new is None else mark + new, tuple(expired))
 
 
