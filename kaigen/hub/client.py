@@ -81,7 +81,8 @@ class Hub:
             endpoint: URL of the Hub for specs that name none; empty for the environment variable or the public Hub.
         """
         self._endpoint = endpoint or os.environ.get("HF_ENDPOINT") or HUB
-        self._token = user_token()
+        self._token = os.environ.get("HF_TOKEN", "").strip()
+        self._stored = "" if self._token else stored_token()
         self._opener = Opener(None, "the Hub", _LARGEST_FILE)
         self._is_ready = False
 
@@ -167,13 +168,17 @@ class Hub:
     def server(self, endpoint: str | None) -> Server:
         """Return a Hub. The token is for one with TLS, or on this machine.
 
+        A Hub that only a spec names gets HF_TOKEN and not the token that the user stored for another Hub.
+
         Args:
             endpoint: its URL; None or empty for that of the client.
         """
-        url = (endpoint or self._endpoint).rstrip("/")
+        own = self._endpoint.rstrip("/")
+        url = endpoint.rstrip("/") if endpoint else own
         parts = urlsplit(url)
         is_trusted = parts.scheme == "https" or parts.hostname in _LOOPBACK
-        return Server(url, self._token if is_trusted else "")
+        token = self._token or (self._stored if url == own else "")
+        return Server(url, token if is_trusted else "")
 
     def _get(self, server: Server, url: str, repo: str, revision: str) -> bytes:
         answer = self._opener.send("GET", url, server.headers)
@@ -182,15 +187,12 @@ class Hub:
         return answer.body
 
 
-def user_token() -> str:
-    """Return the token of the user, from HF_TOKEN or as `hf auth login` stores it; empty without one.
+def stored_token() -> str:
+    """Return the token that `hf auth login` stored; empty without one.
 
     The places are those of huggingface_hub (source: its utils/_auth.py and constants.py, 2.4), which `kaigen pin` does
     not need.
     """
-    own = os.environ.get("HF_TOKEN", "").strip()
-    if own:
-        return own
     home = os.environ.get("HF_HOME") or os.path.join(
         os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "huggingface"
     )

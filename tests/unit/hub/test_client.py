@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kaigen.diagnostics.errors import KaigenError, NotFound, SystemFailure
-from kaigen.hub.client import HUB, Hub, user_token
+from kaigen.hub.client import HUB, Hub
 from tests.unit.oci.web import Web
 
 COMMIT = "0123456789" * 4
@@ -45,7 +45,7 @@ def test_the_token_is_where_huggingface_hub_has_it(
     for path, content in files.items():
         (home / path).parent.mkdir(parents=True, exist_ok=True)
         (home / path).write_bytes(content.encode("utf-8", "surrogateescape"))
-    assert user_token() == token
+    assert Hub().server(None).token == token
 
 
 @pytest.mark.parametrize(
@@ -75,6 +75,26 @@ def test_a_token_needs_tls_or_this_machine(
     assert server.token == ("hf_secret" if sent else "")
     assert ("Authorization" in server.headers) == sent
     assert "hf_secret" not in repr(server)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "sent"),
+    [
+        (None, True),
+        (HUB, True),
+        ("https://hub.example/", True),
+        ("https://hub.example:8443", False),
+        ("https://other.example", False),
+        ("http://localhost:8080", False),
+    ],
+)
+def test_a_hub_that_only_a_spec_names_gets_no_stored_token(
+    home: Path, endpoint: str | None, sent: bool
+) -> None:
+    (home / DEFAULT).parent.mkdir(parents=True)
+    (home / DEFAULT).write_text("hf_secret")
+    hub = Hub("" if endpoint in (None, HUB) else "https://hub.example")
+    assert hub.server(endpoint).token == ("hf_secret" if sent else "")
 
 
 @pytest.mark.parametrize(
