@@ -14,11 +14,11 @@ from typing import Any
 
 import yaml
 
-from kaigen.compile.expressions import Json
 from kaigen.config.block_settings import Allowed, VolumeGrant
 from kaigen.config.load import load_config
 from kaigen.config.settings import Config
 from kaigen.config.value_layers import Overrides
+from kaigen.core.json_types import Json
 from kaigen.emit.chart import chart_files
 from kaigen.emit.values import effective_values
 from kaigen.pipeline.result import Compilation, Compiled

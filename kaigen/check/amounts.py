@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from kaigen.check import codes
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes.claim_lists import listed_claims
-from kaigen.kubernetes.manifest import Object, Path, entries, mapping, type_of
+from kaigen.kubernetes.manifest import Object, entries, mapping, type_of
 from kaigen.kubernetes.names import is_qualified
 from kaigen.kubernetes.pods import PodTemplate
 from kaigen.kubernetes.quantities import NANO, nano
@@ -41,13 +42,13 @@ def scratch_findings(template: PodTemplate) -> Iterator[Problem]:
         yield from _requested(claim, (*path, "ephemeral", "volumeClaimTemplate"))
 
 
-def _requested(claim: Object, path: Path) -> Iterator[Problem]:
+def _requested(claim: Object, path: FieldPath) -> Iterator[Problem]:
     size = mapping(mapping(mapping(claim.get("spec")).get("resources")).get("requests")).get("storage")
     if isinstance(size, (str, int)):
         yield from _problems("storage", size, (*path, "spec", "resources", "requests", "storage"))
 
 
-def _problems(name: str, value: str | float, path: Path) -> Iterator[Problem]:
+def _problems(name: str, value: str | float, path: FieldPath) -> Iterator[Problem]:
     for code, message, hint in amount_problems(name, value):
         if code == codes.AMOUNT_DOUBTFUL:
             yield Problem(code, message, path, hint)

@@ -11,12 +11,13 @@ from collections.abc import Container, Iterator, Sequence
 from msgspec import Struct, field
 
 from kaigen.check import codes
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kubernetes.claim_jobs import created_volume
 from kaigen.kubernetes.kind_table import KINDS
-from kaigen.kubernetes.manifest import Identity, Object, Path, entries, identity_of, mapping
+from kaigen.kubernetes.manifest import Identity, Object, entries, identity_of, mapping
 from kaigen.kubernetes.object_kind import ObjectKind
 from kaigen.kubernetes.references import Reference, references_of
 from kaigen.kubernetes.selectors import Pods, pods_of, selected, selector_of
@@ -155,7 +156,7 @@ def _selector_findings(app: _App, obj: Object) -> Iterator[Problem]:
         for number, port in entries(mapping(obj.get("spec")).get("ports")):
             target = port.get("targetPort")
             if isinstance(target, str) and not any(target in pod.ports for pod in pods):
-                path: Path = ("spec", "ports", number, "targetPort")
+                path: FieldPath = ("spec", "ports", number, "targetPort")
                 message = f"no selected pod has a port `{target}`"
                 yield Problem(codes.PORT_UNRESOLVED, message, path, _known_ports(pods))
 

@@ -21,8 +21,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kaigen.check import codes
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import Problem
-from kaigen.kubernetes.manifest import Object, Path, mapping
+from kaigen.kubernetes.manifest import Object, mapping
 from kaigen.kubernetes.metadata_keys import is_build_annotation, is_build_group
 
 _LISTS = ("List", "ResourceList")
@@ -62,7 +63,9 @@ def _encrypted_findings(obj: Object) -> Iterator[Problem]:
         message = "Flux decrypts the object before it applies it, so what is encrypted cannot be checked"
         yield Problem(codes.CHANGED_BY_BUILD, message, ("sops",), "encrypt values of Secrets only")
         return
-    pending: list[tuple[Path, object]] = [((key,), value) for key, value in obj.items() if key not in _DATA]
+    pending: list[tuple[FieldPath, object]] = [
+        ((key,), value) for key, value in obj.items() if key not in _DATA
+    ]
     while pending:
         path, value = pending.pop()
         if isinstance(value, dict):

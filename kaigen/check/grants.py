@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from kaigen.check import codes
 from kaigen.config.block_settings import Allowed, matches_glob
 from kaigen.config.grants import WantedVolume, ungranted, wanted_volume
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import Problem
-from kaigen.kubernetes.manifest import Object, Path, entries, mapping, text, type_of
+from kaigen.kubernetes.manifest import Object, entries, mapping, text, type_of
 from kaigen.kubernetes.pods import pod_templates
 from kaigen.kubernetes.system_namespaces import is_system_namespace
 
@@ -46,14 +47,14 @@ def grant_findings(obj: Object, namespace: str, allow: Allowed) -> Iterator[Prob
 def _volume_findings(spec: Object, namespace: str, allow: Allowed) -> Iterator[Problem]:
     claim = mapping(spec.get("claimRef")).get("namespace") or namespace
     if "hostPath" in spec or "local" in spec:
-        path: Path = ("spec", "hostPath" if "hostPath" in spec else "local")
+        path: FieldPath = ("spec", "hostPath" if "hostPath" in spec else "local")
         yield Problem(
             codes.VOLUME_NOT_ALLOWED, "a PersistentVolume must not be a folder of a node", path, "use a claim"
         )
     yield from _source_findings(wanted_volume(spec, str(claim)), ("spec", "csi"), allow)
 
 
-def _source_findings(wanted: WantedVolume, path: Path, allow: Allowed) -> Iterator[Problem]:
+def _source_findings(wanted: WantedVolume, path: FieldPath, allow: Allowed) -> Iterator[Problem]:
     if missing := ungranted(wanted, allow):
         message = f"kaigen.yaml does not allow {', '.join(map(str, missing))}"
         yield Problem(codes.VOLUME_NOT_ALLOWED, message, path, _DRIVER_HINT)

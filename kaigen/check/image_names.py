@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kaigen.check import codes
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes.image_names import is_image
-from kaigen.kubernetes.manifest import Object, Path, entries, mapping
+from kaigen.kubernetes.manifest import Object, entries, mapping
 from kaigen.kubernetes.pods import containers, pod_templates
 
 
@@ -24,7 +25,7 @@ def image_findings(obj: Object) -> Iterator[Problem]:
             )
 
 
-def _images(obj: Object) -> Iterator[tuple[Path, object]]:
+def _images(obj: Object) -> Iterator[tuple[FieldPath, object]]:
     for template in pod_templates(obj):
         for container in containers(template):
             yield (*container.path, "image"), container.body.get("image")

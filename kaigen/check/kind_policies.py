@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 
 from kaigen.check import codes
 from kaigen.check.names import label_findings, port_name_findings
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
-from kaigen.kubernetes.manifest import Object, Path, entries, mapping, type_of
+from kaigen.kubernetes.manifest import Object, entries, mapping, type_of
 from kaigen.kubernetes.names import LABEL_1123, LABEL_FORM
 
 DATA_KEY = r"[-._a-zA-Z0-9]{1,253}"
@@ -31,7 +32,7 @@ def service_findings(obj: Object) -> Iterator[Problem]:
     seen: set[object] = set()
     for number, port in ports:
         name = port.get("name")
-        path: Path = ("spec", "ports", number)
+        path: FieldPath = ("spec", "ports", number)
         if name is None and len(ports) > 1:
             message = "a Service with several ports needs a name for each"
             yield Problem(codes.PORT_NAME_INVALID, message, path)
@@ -93,7 +94,7 @@ def job_set_findings(obj: Object) -> Iterator[Problem]:
     if not isinstance(name, str):
         return
     for number, replicated in entries(mapping(obj.get("spec")).get("replicatedJobs")):
-        path: Path = ("spec", "replicatedJobs", number, "name")
+        path: FieldPath = ("spec", "replicatedJobs", number, "name")
         replicas = replicated.get("replicas", 1)
         job = f"{name}-{replicated.get('name')}-{max(replicas - 1, 0) if isinstance(replicas, int) else 0}"
         if len(job) > 63:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kaigen.check import codes
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import Problem
-from kaigen.kubernetes.manifest import Object, Path, entries, mapping
+from kaigen.kubernetes.manifest import Object, entries, mapping
 
 
 def _service(obj: Object) -> Iterator[Problem]:
@@ -40,7 +41,7 @@ def _autoscaler(obj: Object) -> Iterator[Problem]:
         if not isinstance(kind, str) or not kind:
             continue
         field = kind[0].lower() + kind[1:]
-        path: Path = ("spec", "metrics", number)
+        path: FieldPath = ("spec", "metrics", number)
         if metric.get(field) is None:
             yield Problem(codes.MISSING_FIELD, f"a metric of type {kind} needs the field `{field}`", path)
             continue
@@ -54,7 +55,7 @@ def _autoscaler(obj: Object) -> Iterator[Problem]:
 
 def _route(obj: Object) -> Iterator[Problem]:
     for number, rule in entries(mapping(obj.get("spec")).get("rules")):
-        path: Path = ("spec", "rules", number)
+        path: FieldPath = ("spec", "rules", number)
         for place, match in entries(rule.get("matches")):
             way = mapping(match.get("path"))
             value = way.get("value")

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from kaigen.check import codes
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes.kind_table import kind_of
-from kaigen.kubernetes.manifest import Object, Path, entries, mapping
+from kaigen.kubernetes.manifest import Object, entries, mapping
 from kaigen.kubernetes.names import (
     LABEL_1123,
     LABEL_FORM,
@@ -50,11 +51,11 @@ def object_name_findings(obj: Object) -> Iterator[Problem]:
         yield Problem(codes.NAME_MISSING, "the object has no name", ("metadata",) if metadata else ())
     namespace = metadata.get("namespace")
     if isinstance(namespace, str) and namespace:
-        path: Path = ("metadata", "namespace")
+        path: FieldPath = ("metadata", "namespace")
         yield from _name_findings(namespace, LABEL_NAME, path, "Namespace")
 
 
-def _name_findings(name: str, rule: NameRule, path: Path, kind: str) -> Iterator[Problem]:
+def _name_findings(name: str, rule: NameRule, path: FieldPath, kind: str) -> Iterator[Problem]:
     if len(name) > rule.max_length:
         reason = f": {rule.reason}" if rule.reason else ""
         message = f"the name has {len(name)} characters; the limit for a {kind} is {rule.max_length}{reason}"
@@ -70,7 +71,7 @@ def _valid_name_hint(name: str, rule: NameRule) -> str:
     return f"use `{better}`" if better and re.fullmatch(rule.pattern, better) else ""
 
 
-def label_findings(labels: object, path: Path) -> Iterator[Problem]:
+def label_findings(labels: object, path: FieldPath) -> Iterator[Problem]:
     """Check the keys and values of labels, or of a mapping that is matched with labels."""
     if not isinstance(labels, dict):
         return
@@ -111,7 +112,7 @@ def _is_port_name(name: str) -> bool:
     return len(name) <= 15 and re.fullmatch(PORT_NAME, name) is not None
 
 
-def metadata_findings(metadata: Object, path: Path) -> Iterator[Problem]:
+def metadata_findings(metadata: Object, path: FieldPath) -> Iterator[Problem]:
     """Check the labels and annotations of an object or a template."""
     yield from label_findings(metadata.get("labels"), (*path, "labels"))
     annotations = metadata.get("annotations")
@@ -148,7 +149,7 @@ def pod_name_findings(template: PodTemplate, listed: Sequence[Container]) -> Ite
         yield from _port_findings(container)
 
 
-def _label_findings(name: object, path: Path, what: str) -> Iterator[Problem]:
+def _label_findings(name: object, path: FieldPath, what: str) -> Iterator[Problem]:
     if not isinstance(name, str) or _is_label(name):
         return
     if len(name) > 63:
@@ -182,7 +183,7 @@ def _port_findings(container: Container) -> Iterator[Problem]:
         yield from port_name_findings(name, path)
 
 
-def port_name_findings(name: str, path: Path) -> Iterator[Problem]:
+def port_name_findings(name: str, path: FieldPath) -> Iterator[Problem]:
     """Check the name of a port of a container, or of one that a Service or a probe calls."""
     if _is_port_name(name):
         return

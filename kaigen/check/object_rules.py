@@ -6,12 +6,13 @@ from collections.abc import Collection, Iterator
 
 from kaigen.check import codes
 from kaigen.check.kind_rules import KIND_RULES
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.most import MOST
 from kaigen.diagnostics.problem import Problem
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kubernetes.claim_lists import listed_claims
 from kaigen.kubernetes.kind_table import kind_of
-from kaigen.kubernetes.manifest import Object, Path, entries, mapping, names_of
+from kaigen.kubernetes.manifest import Object, entries, mapping, names_of
 from kaigen.kubernetes.object_kind import ObjectKind
 from kaigen.kubernetes.pods import PROBES, Container, PodTemplate, containers, pod_templates
 
@@ -151,7 +152,7 @@ def _sleep(template: PodTemplate, container: Container) -> Iterator[Problem]:
 
 def _job(obj: Object, templates: list[PodTemplate]) -> Iterator[Problem]:
     """Check the fields of a Job against each other."""
-    path: Path = ("spec",)
+    path: FieldPath = ("spec",)
     spec = mapping(obj.get("spec"))
     if obj.get("kind") == "CronJob":
         path = ("spec", "jobTemplate", "spec")
@@ -168,7 +169,7 @@ def _job(obj: Object, templates: list[PodTemplate]) -> Iterator[Problem]:
             yield _unknown(f"no container `{name}` in the pod", place, name, known)
 
 
-def _unknown(message: str, path: Path, name: str, known: set[str]) -> Problem:
+def _unknown(message: str, path: FieldPath, name: str, known: set[str]) -> Problem:
     return _UnknownName(codes.UNKNOWN_NAME_IN_POD, message, path, name=name, known=known)
 
 

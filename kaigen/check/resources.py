@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from kaigen.check import codes
 from kaigen.check.amounts import STANDARD, amount_problems
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
-from kaigen.kubernetes.manifest import Object, Path, mapping
+from kaigen.kubernetes.manifest import Object, mapping
 from kaigen.kubernetes.pods import Container, PodTemplate
 from kaigen.kubernetes.quantities import nano
 
@@ -54,7 +55,7 @@ def _amounts(value: object) -> Object:
     return {k: v for k, v in mapping(value).items() if isinstance(k, str)}
 
 
-def _agreement(requests: Object, limits: Object, path: Path) -> Iterator[Problem]:
+def _agreement(requests: Object, limits: Object, path: FieldPath) -> Iterator[Problem]:
     """Check that requests do not exceed limits, and that both are equal for devices."""
     for name, value in requests.items():
         if name not in STANDARD and name not in limits:

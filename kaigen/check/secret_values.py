@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from kaigen.check import codes
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
-from kaigen.kubernetes.manifest import Object, Path, entries, group_of, mapping
+from kaigen.kubernetes.manifest import Object, entries, group_of, mapping
 from kaigen.kubernetes.pods import Container
 from kaigen.secret_scan.detect import SHORTEST, looks_like_secret, may_contain_secret
 
@@ -78,7 +79,7 @@ def _collect(value: dict[str, object] | list[object], texts: list[str]) -> None:
                 _collect(child, texts)
 
 
-def _long_strings(value: object, path: Path) -> Iterator[Problem]:
+def _long_strings(value: object, path: FieldPath) -> Iterator[Problem]:
     if isinstance(value, dict):
         name = value.get("name")
         for key, child in value.items():
@@ -95,7 +96,7 @@ def _long_strings(value: object, path: Path) -> Iterator[Problem]:
                 yield from _long_strings(child, (*path, number))
 
 
-def _credential(name: str, value: str, path: Path) -> Iterator[Problem]:
+def _credential(name: str, value: str, path: FieldPath) -> Iterator[Problem]:
     if len(value) < SHORTEST:
         return
     found = looks_like_secret(value) or looks_like_secret(f"{name}={value}")

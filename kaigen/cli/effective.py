@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from kaigen.explain.effective import Effective, Path, leaves
+from kaigen.core.json_types import FieldPath
+from kaigen.explain.effective import Effective, leaves
 from kaigen.yaml.dump import dump, scalar
 
 WIDEST = 60
@@ -50,7 +51,7 @@ def effective_data(effective: Effective, form: str) -> str:
     return dump(effective.as_data())
 
 
-def _pairs(values: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
+def _pairs(values: Mapping[str, Any]) -> Iterator[tuple[FieldPath, Any]]:
     return leaves(dict(values))
 
 
@@ -66,7 +67,7 @@ def _aligned(lines: list[Line], color: bool) -> list[str]:
     return aligned
 
 
-def _lines(node: Any, path: Path, origins: Mapping[Path, str], indent: str) -> Iterator[Line]:
+def _lines(node: Any, path: FieldPath, origins: Mapping[FieldPath, str], indent: str) -> Iterator[Line]:
     """The lines of a mapping or list that holds something."""
     items = node.items() if isinstance(node, dict) else enumerate(node)
     for key, value in items:

@@ -17,7 +17,7 @@ from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
     from kaigen.catalog.presets import Preset
-    from kaigen.sizing.format import Json
+    from kaigen.core.json_types import Json
 
 with lazy_imports():
     from kaigen.cli import preset_file

@@ -20,12 +20,11 @@ from kaigen.cluster.kubeconfig import log_in
 from kaigen.cluster.resources import Resources
 from kaigen.diagnostics.errors import SystemFailure
 from kaigen.kubernetes.api_paths import api_path
+from kaigen.kubernetes.manifest import Manifest
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-Object = dict[str, Any]
-"""A Kubernetes object, or a mapping inside one."""
 Query = Sequence[tuple[str, str]]
 
 CONNECT_S = 10
@@ -83,11 +82,11 @@ class Cluster:
         method: str,
         path: str,
         query: Query = (),
-        body: Object | None = None,
+        body: Manifest | None = None,
         *,
         content_type: str = _JSON,
         accept: str = _JSON,
-    ) -> Object:
+    ) -> Manifest:
         """Return the answer to a request.
 
         Raises:
@@ -142,7 +141,7 @@ class Cluster:
         method: str,
         path: str,
         query: Query,
-        body: Object | None,
+        body: Manifest | None,
         sent: dict[str, str],
         timeout: tuple[float, float | None],
     ) -> Iterator[Any]:
@@ -165,7 +164,7 @@ class Cluster:
         finally:
             response.close()
 
-    def read(self, path: str, query: Query = (), *, accept: str = _JSON) -> Object | None:
+    def read(self, path: str, query: Query = (), *, accept: str = _JSON) -> Manifest | None:
         """Return the answer for a path; None when the server has nothing there."""
         try:
             return self.request("GET", path, query, accept=accept)
@@ -174,7 +173,7 @@ class Cluster:
                 return None
             raise
 
-    def get(self, kind: str, name: str, namespace: str) -> Object:
+    def get(self, kind: str, name: str, namespace: str) -> Manifest:
         """Return an object.
 
         Raises:
@@ -182,11 +181,11 @@ class Cluster:
         """
         return self.request("GET", api_path(kind, namespace, name))
 
-    def find(self, kind: str, name: str, namespace: str) -> Object | None:
+    def find(self, kind: str, name: str, namespace: str) -> Manifest | None:
         """Return an object; None when there is none."""
         return self.read(api_path(kind, namespace, name))
 
-    def objects(self, kind: str, namespace: str = "", labels: str = "", fields: str = "") -> list[Object]:
+    def objects(self, kind: str, namespace: str = "", labels: str = "", fields: str = "") -> list[Manifest]:
         """Return the objects of a kind that every cluster has, read in pages.
 
         Args:
@@ -198,7 +197,7 @@ class Cluster:
         selectors = [("labelSelector", labels), ("fieldSelector", fields)]
         return _items(self._pages(api_path(kind, namespace), selectors))
 
-    def objects_of_type(self, type_: str, namespace: str = "", labels: str = "") -> list[Object]:
+    def objects_of_type(self, type_: str, namespace: str = "", labels: str = "") -> list[Manifest]:
         """Return the objects of a type in the version that the server prefers; none when it does not have the type.
 
         Args:
@@ -232,11 +231,11 @@ class Cluster:
         query = [("includeObject", "None")]
         return path is not None and self.read(path, query, accept=_TABLE) is not None
 
-    def _pages(self, path: str, selection: Query, *, accept: str = _JSON) -> list[Object]:
+    def _pages(self, path: str, selection: Query, *, accept: str = _JSON) -> list[Manifest]:
         """Return the answers to the requests for a list."""
         # An empty parameter is not the same as none.
         query = [pair for pair in selection if pair[1]]
-        pages: list[Object] = []
+        pages: list[Manifest] = []
         token = ""
         while True:
             position = [("limit", _PAGE), *([("continue", token)] if token else [])]
@@ -252,16 +251,16 @@ class Cluster:
             if not token:
                 return pages
 
-    def create(self, obj: Object, namespace: str = "") -> Object:
+    def create(self, obj: Manifest, namespace: str = "") -> Manifest:
         """Create an object; the server refuses unknown fields."""
         kind = f"{obj['apiVersion']}/{obj['kind']}"
         return self.request("POST", api_path(kind, namespace), [("fieldValidation", "Strict")], obj)
 
-    def patch(self, kind: str, name: str, namespace: str, change: Object) -> Object:
+    def patch(self, kind: str, name: str, namespace: str, change: Manifest) -> Manifest:
         """Apply a JSON merge patch to an object."""
         return self.request("PATCH", api_path(kind, namespace, name), (), change, content_type=_MERGE_PATCH)
 
-    def apply(self, obj: Object, namespace: str) -> Object:
+    def apply(self, obj: Manifest, namespace: str) -> Manifest:
         """Create or change an object by a server-side apply that takes over fields of others."""
         kind, name = f"{obj['apiVersion']}/{obj['kind']}", obj["metadata"]["name"]
         query = [("fieldManager", "kaigen"), ("force", "true"), ("fieldValidation", "Strict")]
@@ -282,7 +281,7 @@ class Cluster:
         Returns:
             Whether there was one.
         """
-        options: Object = {
+        options: Manifest = {
             "propagationPolicy": "Background",
             **({"preconditions": {"uid": uid}} if uid else {}),
             **({"gracePeriodSeconds": grace} if grace is not None else {}),
@@ -297,7 +296,7 @@ class Cluster:
 
     def watch(
         self, kind: str, namespace: str, name: str, version: str, seconds: int
-    ) -> Iterator[tuple[str, Object]]:
+    ) -> Iterator[tuple[str, Manifest]]:
         """Yield the changes of one object until the connection ends: the type of the event, and the object.
 
         Args:
@@ -319,9 +318,9 @@ class Cluster:
                 yield str(event["type"]), event["object"]
 
 
-def _items(pages: Sequence[Object]) -> list[Object]:
+def _items(pages: Sequence[Manifest]) -> list[Manifest]:
     """Return the objects of lists, with the kind that a list leaves out of its items."""
-    found: list[Object] = []
+    found: list[Manifest] = []
     for page in pages:
         kind = str(page.get("kind", ""))
         common = {"apiVersion": page.get("apiVersion"), "kind": kind.removesuffix("List")}
@@ -330,7 +329,7 @@ def _items(pages: Sequence[Object]) -> list[Object]:
     return found
 
 
-def _names(page: Object) -> list[str]:
+def _names(page: Manifest) -> list[str]:
     """Return the names of the objects of a table, or of a list of a server without tables."""
     if "rows" not in page:
         return [str(item["metadata"]["name"]) for item in page.get("items") or []]

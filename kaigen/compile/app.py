@@ -10,22 +10,21 @@ from msgspec import Struct, field
 from kaigen.compile.expressions import (
     DIGEST_LENGTH,
     NAME_MAX,
-    Json,
     Release,
     Scope,
     Setting,
-    SpecPath,
     Tree,
     find_settings,
     resolve,
 )
 from kaigen.compile.field_expressions import ContentName, HashedName
 from kaigen.compile.name_expressions import full_name
+from kaigen.core.json_types import FieldPath, Json
 from kaigen.diagnostics.diagnostic import Mark
 from kaigen.kubernetes.derived_names import longest_name
 from kaigen.kubernetes.pod_security import LEVELS
 
-Place = Callable[[SpecPath], Mark | None]
+Place = Callable[[FieldPath], Mark | None]
 """Returns where a field of an object was written; None where kaigen made it."""
 
 
@@ -88,7 +87,7 @@ class Note(Struct, frozen=True):
     """Something a reader of the app should know; shown by `render -v`, NOTES.txt and the chart's README."""
 
     text: str
-    path: SpecPath = ()
+    path: FieldPath = ()
 
 
 class App(Struct, frozen=True):

@@ -19,16 +19,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from msgspec import Struct, field
 
 from kaigen.compile.go_json import go_json, sha256_hex
+from kaigen.core.json_types import FieldPath, Json
 
 if TYPE_CHECKING:
-    Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
     Tree: TypeAlias = "bool | int | float | str | Expr | Sequence[Tree] | Mapping[str, Tree] | None"
 else:
-    Json = Tree = Any  # `help` resolves annotations of records, and these refer to themselves
+    Tree = Any  # `help` resolves annotations of records, and this refers to itself
 """An object or a subtree of it: JSON with expressions in it; mappings are dicts, sequences are lists or tuples."""
 
-
-SpecPath = tuple[str | int, ...]
 
 CHART = "\0"
 """The name of the chart in a pipeline; `kaigen.emit.helm_template.dump_template` replaces it. No YAML contains it."""
@@ -153,7 +151,7 @@ class Setting(Expr, frozen=True):
     doc: str
     schema: Mapping[str, Any]
     optional: bool = False
-    origin: SpecPath = ()
+    origin: FieldPath = ()
     helper: str = ""
 
     @property

@@ -12,7 +12,6 @@ from kaigen.compile.expressions import (
     CHART,
     DIGEST_LENGTH,
     Expr,
-    Json,
     Scope,
     Setting,
     Tree,
@@ -22,6 +21,7 @@ from kaigen.compile.expressions import (
 from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.compile.name_expressions import full_name
 from kaigen.compile.setting_expressions import Merged
+from kaigen.core.json_types import Json
 from kaigen.kinds.base import matches
 from kaigen.kubernetes.metadata_keys import RESERVED_LABELS
 

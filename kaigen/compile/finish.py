@@ -10,10 +10,11 @@ from kaigen.compile.app import App, Object
 from kaigen.compile.builders.access import account_of
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import Setting, SpecPath, Tree
+from kaigen.compile.expressions import Setting, Tree
 from kaigen.compile.helm_values import report_unsupported_values
 from kaigen.compile.problems import Problems
 from kaigen.compile.roles import RESERVED
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.base import Metadata, matches
 from kaigen.kinds.pod import PodFields
 from kaigen.kubernetes.metadata_keys import RESERVED_LABELS, labels_for_identity, without_object_keys
@@ -64,7 +65,7 @@ def frame_of(
 
 def check_labels(metadata: Metadata, spec: PodFields | None, problems: Problems) -> None:
     """Report labels that kaigen or a controller sets itself: selectors depend on them."""
-    blocks: list[tuple[SpecPath, Mapping[str, str]]] = [(("metadata", "labels"), metadata.labels)]
+    blocks: list[tuple[FieldPath, Mapping[str, str]]] = [(("metadata", "labels"), metadata.labels)]
     if spec is not None and spec.pod_labels:
         blocks.append((("spec", "podLabels"), spec.pod_labels))
     for path, labels in blocks:

@@ -13,9 +13,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from kaigen.compile.expressions import Setting, SpecPath
+from kaigen.compile.expressions import Setting
 from kaigen.compile.go_json import EXACT_MAX
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import FieldPath
 
 # Go writes all of these raw. It reads U+0085 back as a space, treats U+2028 and U+2029 as line ends that it then
 # fails to indent, and rejects the others. Half of a surrogate pair is invalid in every encoding.
@@ -32,13 +33,13 @@ class UnsupportedValue(Struct, frozen=True):
         hint: how to fix it.
     """
 
-    path: SpecPath
+    path: FieldPath
     code: str
     message: str
     hint: str
 
 
-def unsupported_values(node: Any, path: SpecPath = ()) -> Iterator[UnsupportedValue]:
+def unsupported_values(node: Any, path: FieldPath = ()) -> Iterator[UnsupportedValue]:
     """Yield everything in a value that Helm changes or rejects, except nulls."""
     if isinstance(node, str):
         match = _UNSUPPORTED.search(node)

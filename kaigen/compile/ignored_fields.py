@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from kaigen.compile.expressions import SpecPath
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.block import Block, document_name, set_fields
 
 
-def report_ignored_field(problems: Problems, field: str, path: SpecPath, where: str, hint: str) -> None:
+def report_ignored_field(problems: Problems, field: str, path: FieldPath, where: str, hint: str) -> None:
     """Add the error that a field has no effect.
 
     Args:
@@ -32,8 +32,8 @@ def is_understood(field: str, understood: Collection[str]) -> bool:
 
 
 def ignored_fields(
-    block: Block, understood: Collection[str], path: SpecPath = ("spec",), prefix: str = ""
-) -> Iterator[tuple[str, SpecPath]]:
+    block: Block, understood: Collection[str], path: FieldPath = ("spec",), prefix: str = ""
+) -> Iterator[tuple[str, FieldPath]]:
     """Yield the name and the path of each field that a document sets and a list of fields does not have.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from kaigen.catalog.presets import Preset, find_preset
-from kaigen.compile.expressions import SpecPath
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.facts import Facts
 from kaigen.kubernetes.quantities import units
@@ -49,7 +49,7 @@ def model_of_repository(repo: str) -> KnownModel | None:
     return model_of_preset(preset) if preset is not None else None
 
 
-def model_of_facts(facts: Facts, name: str, preset: Preset | None, path: SpecPath) -> KnownModel:
+def model_of_facts(facts: Facts, name: str, preset: Preset | None, path: FieldPath) -> KnownModel:
     """Return the model that a block `facts` describes.
 
     Args:

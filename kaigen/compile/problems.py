@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from kaigen.compile.expressions import SpecPath
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.problem import Problem, ProblemError
 
@@ -25,11 +25,11 @@ class Problems:
         self.diagnostics: list[Diagnostic] = []
         self._stopped = False
 
-    def error(self, code: str, message: str, path: SpecPath, hint: str = "") -> None:
+    def error(self, code: str, message: str, path: FieldPath, hint: str = "") -> None:
         """Add an error; the caller goes on, so that one run reports all errors."""
         self.items.append(Problem(code, message, path, hint))
 
-    def warning(self, code: str, message: str, path: SpecPath, hint: str = "") -> None:
+    def warning(self, code: str, message: str, path: FieldPath, hint: str = "") -> None:
         """Add a warning about something that works but may surprise."""
         self.items.append(Problem(code, message, path, hint, Severity.WARNING))
 

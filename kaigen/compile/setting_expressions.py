@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from kaigen.compile.expressions import Expr, Json, Scope, Setting
+from kaigen.compile.expressions import Expr, Scope, Setting
+from kaigen.core.json_types import Json
 
 
 class Fallback(Expr, frozen=True):

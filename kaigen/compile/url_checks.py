@@ -13,11 +13,11 @@ from msgspec import Meta, Struct
 from msgspec.structs import fields
 
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import SpecPath
 from kaigen.compile.problems import Problems
 from kaigen.config.block_settings import NetworkSettings
 from kaigen.config.globs import is_granted
 from kaigen.config.tenant_settings import Tenant, tenant_of_file, tenant_of_namespace
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import Problem
 from kaigen.kinds.sources import Oci
 from kaigen.kubernetes.image_names import parse_image
@@ -40,7 +40,7 @@ def check_urls(block: Any, source: str, namespace: str, context: Context, proble
 
 
 def url_problems(
-    urls: Iterable[tuple[str, SpecPath]], source: str, namespace: str, context: Context
+    urls: Iterable[tuple[str, FieldPath]], source: str, namespace: str, context: Context
 ) -> Iterator[Problem]:
     """Return errors for URLs that a spec may not name.
 
@@ -100,7 +100,7 @@ def _short_namespace(host: str, context: Context) -> str:
     return last if known else ""
 
 
-def _urls(value: object, path: SpecPath) -> Iterator[tuple[str, SpecPath]]:
+def _urls(value: object, path: FieldPath) -> Iterator[tuple[str, FieldPath]]:
     """Yield the texts of the fields of a spec that must be URLs, and the references of its artifacts."""
     if isinstance(value, Oci):
         yield value.ref, (*path, "ref")

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from kaigen.config.globs import is_granted
-from kaigen.config.json_types import FieldPath, Json
+from kaigen.core.json_types import FieldPath, Json
 
 
 class VolumeGrant(Struct, frozen=True):

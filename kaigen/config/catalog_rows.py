@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kaigen.catalog.own_rows import OwnRows, using
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.system.lazy_import import lazy_imports
@@ -89,7 +90,7 @@ def _data(each: Document) -> Mapping[str, Any]:
     return each.data
 
 
-def _problem(each: Document, path: tuple[str | int, ...], message: str, hint: str) -> Diagnostic:
+def _problem(each: Document, path: FieldPath, message: str, hint: str) -> Diagnostic:
     return Diagnostic("KG0740", message, each.mark(path), hint)
 
 
@@ -103,7 +104,7 @@ def _check_names(table: str, documents: Sequence[Document], problems: Diagnostic
     shipped = {name.lower() for name in module[table]()}
     seen: dict[str, Mark] = {}
     for index, each, row in _rows(documents, table):
-        named: list[tuple[str, tuple[str | int, ...]]] = [(row["name"], ("name",))]
+        named: list[tuple[str, FieldPath]] = [(row["name"], ("name",))]
         named += [(name, ("aliases", place)) for place, name in enumerate(row.get("aliases", ()))]
         named += [(row["repo"], ("repo",))] if "repo" in row else []
         for name, path in named:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from kaigen.config.json_types import FieldPath, Json
+from kaigen.core.json_types import FieldPath, Json
 from kaigen.kinds.base import DNS_LABEL, LOCATION, ObjectName, check_text, listable_text, text
 from kaigen.kinds.block import Block
 from kaigen.kinds.bucket import Bucket

@@ -22,8 +22,9 @@ from kaigen.config.registry import RegistryBlock, RegistryText, check_registry
 from kaigen.config.secrets import Secrets
 from kaigen.config.settings import FILE_NAME, Format
 from kaigen.config.tenants import TenantBlock
+from kaigen.core.json_types import Json
 from kaigen.diagnostics.collector import Diagnostics
-from kaigen.kinds.base import RELATIVE_PATH, Annotations, AppName, JsonValue, LabelName, Labels, text
+from kaigen.kinds.base import RELATIVE_PATH, Annotations, AppName, LabelName, Labels, text
 from kaigen.kinds.block import Block
 from kaigen.kinds.entry import API_VERSION, KindEntry, NullPath
 from kaigen.yaml.document import Document
@@ -57,7 +58,7 @@ class SharedFields(Block):
         None
     )
     values: Annotated[
-        dict[str, dict[str, JsonValue]],
+        dict[str, dict[str, Json]],
         Meta(
             description="Overridden settings by app (`NAME` or `NAMESPACE/NAME`), as in the chart's `values.yaml`."
         ),

@@ -13,10 +13,11 @@ from msgspec import Meta, field
 
 from kaigen.config.lock_content import RESTORE, read_lock
 from kaigen.config.settings import LOCK_NAME, LockRef
+from kaigen.core.json_types import JsonObject
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.errors import InputError
-from kaigen.kinds.base import NO_BLANKS, SHA256, Object, text
+from kaigen.kinds.base import NO_BLANKS, SHA256, text
 from kaigen.kinds.block import Block
 from kaigen.kinds.blocks import HubRepository
 from kaigen.kinds.build import COMMIT, GitContext
@@ -47,7 +48,7 @@ Parameters = Annotated[
 Weights = Annotated[
     Bytes, Meta(description="Size in bytes of the tensors that an engine loads; 0 if unknown.")
 ]
-ConfigJson = Annotated[Object, Meta(description="Content of config.json; empty if there is none.")]
+ConfigJson = Annotated[JsonObject, Meta(description="Content of config.json; empty if there is none.")]
 
 
 class LockedFile(Block):

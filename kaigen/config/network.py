@@ -7,8 +7,8 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from kaigen.config.block_settings import DownloadEgress, NetworkSettings
-from kaigen.config.json_types import Json
-from kaigen.kinds.base import ADDRESS, Object, ObjectName, text
+from kaigen.core.json_types import Json, JsonObject
+from kaigen.kinds.base import ADDRESS, ObjectName, text
 from kaigen.kinds.block import Block
 from kaigen.kinds.exposure import Port
 
@@ -61,14 +61,14 @@ class Peer(Block):
 
     ip_block: Annotated[AddressBlock | None, Meta(description="Addresses outside the cluster.")] = None
     namespace_selector: Annotated[
-        Object | None,
+        JsonObject | None,
         Meta(
             description="Namespaces of the cluster, by a label selector.",
             examples=[{"matchLabels": {"kubernetes.io/metadata.name": "minio"}}],
         ),
     ] = None
     pod_selector: Annotated[
-        Object | None,
+        JsonObject | None,
         Meta(description="Pods in these namespaces, or in that of the app, by a label selector."),
     ] = None
 

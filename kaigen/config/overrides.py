@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Meta, field
 
 from kaigen.config.settings import Override
+from kaigen.core.json_types import FieldPath, Json
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.dialects.registry import KINDS
-from kaigen.kinds.base import NO_BLANKS, JsonValue, LabelKey, Labels, check_text, listable_text, text
+from kaigen.kinds.base import NO_BLANKS, LabelKey, Labels, check_text, listable_text, text
 from kaigen.kinds.block import Block
 from kaigen.yaml.document import Document
 
 APP_GLOB = r"^([-a-z0-9*?]+/)?[-a-z0-9*?]+$"
 AppGlob = Annotated[str, text(APP_GLOB, max_length=117)]
 KindName = Annotated[str, text(NO_BLANKS, min_length=1, max_length=100)]
-Patch = dict[str, JsonValue]
+Patch = dict[str, Json]
 PATCHABLE = tuple(dict.fromkeys(["spec", *(name for entry in KINDS for name in entry.patchable)]))
 """Top-level fields besides `metadata` that an override may patch."""
 
@@ -55,11 +56,11 @@ class MetadataPatch(Block):
     """Labels and annotations to add, change, or remove with null."""
 
     labels: Annotated[
-        dict[LabelKey, JsonValue],
+        dict[LabelKey, Json],
         Meta(description="Labels; null removes a label."),
     ] = field(default_factory=dict)
     annotations: Annotated[
-        dict[LabelKey, JsonValue],
+        dict[LabelKey, Json],
         Meta(description="Annotations; null removes an annotation."),
     ] = field(default_factory=dict)
 
@@ -117,7 +118,7 @@ def merged_overrides(
     every = []
     for entries, place in layers:
         for index, entry in enumerate(entries):
-            at: tuple[str | int, ...] = (*place, "overrides", index)
+            at: FieldPath = (*place, "overrides", index)
             metadata = {
                 name: values
                 for name, values in (

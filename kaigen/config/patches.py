@@ -6,7 +6,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from kaigen.config.block_settings import ObjectPatch
-from kaigen.kinds.base import NO_BLANKS, RELATIVE_PATH, JsonValue, check_text, listable_text, text
+from kaigen.core.json_types import Json
+from kaigen.kinds.base import NO_BLANKS, RELATIVE_PATH, check_text, listable_text, text
 from kaigen.kinds.block import Block
 
 
@@ -43,8 +44,8 @@ class PatchEntry(Block):
         Annotated[
             str, listable_text(RELATIVE_PATH, min_length=1, description="A file that contains the patch.")
         ]
-        | Annotated[list[dict[str, JsonValue]], Meta(min_length=1, description="Operations (RFC 6902).")]
-        | Annotated[dict[str, JsonValue], Meta(description="A merge patch.")],
+        | Annotated[list[dict[str, Json]], Meta(min_length=1, description="Operations (RFC 6902).")]
+        | Annotated[dict[str, Json], Meta(description="A merge patch.")],
         Meta(
             description="A JSON patch (RFC 6902), which is a list of operations; a merge patch, which is a mapping, "
             "and merges containers, environment variables, volumes and ports by their names as kustomize does; or a "

@@ -20,9 +20,9 @@ from kaigen.config.block_settings import (
     PublishSettings,
 )
 from kaigen.config.gitops_settings import GitOpsSettings
-from kaigen.config.json_types import FieldPath, Json
 from kaigen.config.reserved import SyncerSecrets
 from kaigen.config.tenant_settings import Tenant
+from kaigen.core.json_types import FieldPath, Json
 
 FILE_NAME = "kaigen.yaml"
 PINS_FOLDER = "pins"

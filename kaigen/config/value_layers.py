@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from kaigen.config.settings import FILE_NAME, Config
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Mark
-from kaigen.diagnostics.field_path import FieldPath
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():

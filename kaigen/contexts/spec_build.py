@@ -7,10 +7,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from kaigen.core.json_types import Json
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.errors import InputError
 from kaigen.scaffold.changes import FileChange, mark_of, read_text
-from kaigen.yaml.document import Document, JsonValue, parse
+from kaigen.yaml.document import Document, parse
 from kaigen.yaml.edit import Edit, edited
 from kaigen.yaml.sources import Source
 
@@ -98,8 +99,8 @@ def read_build(path: Path) -> SpecBuild:
     return SpecBuild(path, found[0])
 
 
-def _build_of(document: Document) -> Mapping[str, JsonValue]:
-    data: JsonValue = document.data
+def _build_of(document: Document) -> Mapping[str, Json]:
+    data: Json = document.data
     for step in _BUILD:
         data = data.get(step) if isinstance(data, dict) else None
     return data if isinstance(data, dict) else {}

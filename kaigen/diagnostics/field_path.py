@@ -6,9 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-FieldPath = tuple[str | int, ...]
-"""Keys and indices from the root of a document or object."""
-
 _SIMPLE = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
 
 

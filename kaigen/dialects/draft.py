@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import ValidationError
 
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.field_path import dotted
 from kaigen.kinds.block import Block, read_block
 from kaigen.kinds.lowering import Lowered
 from kaigen.kinds.positioned import Unplaced
 from kaigen.kinds.source_field import SourceField, find_source
-from kaigen.kinds.spec import Path
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():
@@ -30,16 +30,16 @@ B = TypeVar("B", bound=Block)
 class Draft:
     """Collects the fields of a spec; `finish` validates them like a written spec."""
 
-    def __init__(self, default_origin: Path = ()) -> None:
+    def __init__(self, default_origin: FieldPath = ()) -> None:
         """Start a spec.
 
         Args:
             default_origin: field of the foreign document for fields without an origin.
         """
         self.data: dict[str, Any] = {}
-        self.origins: dict[Path, Path] = {("spec",): default_origin} if default_origin else {}
+        self.origins: dict[FieldPath, FieldPath] = {("spec",): default_origin} if default_origin else {}
         self.hints: dict[str, str] = {}
-        self.sources: dict[Path, SourceField] = {}
+        self.sources: dict[FieldPath, SourceField] = {}
 
     def lowered(self, block: AppBlock, naming: Naming | ServingNaming | None = None) -> Lowered:
         """Return the finished spec with the origins of its fields.
@@ -51,7 +51,7 @@ class Draft:
         return Lowered(block, self.origins, naming, self.hints, self.sources)
 
     def put(
-        self, path: Path, value: Any, origin: Path | None = None, source: SourceField | None = None
+        self, path: FieldPath, value: Any, origin: FieldPath | None = None, source: SourceField | None = None
     ) -> None:
         """Set a field, creating the mappings that contain it.
 
@@ -71,7 +71,7 @@ class Draft:
         if source is not None:
             self.sources[path] = source
 
-    def add(self, path: Path, values: list[Any], origin: Path | None = None) -> None:
+    def add(self, path: FieldPath, values: list[Any], origin: FieldPath | None = None) -> None:
         """Append entries to a list, which is created if it does not exist."""
         here = self.get(path)
         start = len(here) if here else 0
@@ -80,7 +80,7 @@ class Draft:
             for index in range(len(values)):
                 self.origins[(*path, start + index)] = origin
 
-    def get(self, path: Path) -> Any:
+    def get(self, path: FieldPath) -> Any:
         """Return the value of a field; None when it is not set."""
         here: Any = self.data
         for key in path:
@@ -107,7 +107,7 @@ class Draft:
                     lowering.error("KG0413", message, self._origin(path))
             return None
 
-    def _origin(self, path: Path) -> Path:
+    def _origin(self, path: FieldPath) -> FieldPath:
         for length in range(len(path), 0, -1):
             if path[:length] in self.origins:
                 return self.origins[path[:length]]

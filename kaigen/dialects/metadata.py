@@ -5,8 +5,9 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
+from kaigen.core.json_types import Json
 from kaigen.dialects.draft import Draft
-from kaigen.kinds.base import APP_NAME_MAX, Annotations, AppName, JsonValue, LabelName, Labels, matches
+from kaigen.kinds.base import APP_NAME_MAX, Annotations, AppName, LabelName, Labels, matches
 from kaigen.kinds.block import Block
 from kaigen.kinds.lowering import PREFIX, Lowering
 from kaigen.kubernetes.metadata_keys import RESERVED_LABELS
@@ -42,12 +43,12 @@ class ForeignMetadata(Block):
     finalizers: Annotated[list[str], Meta(description="Written by the operator; ignored.")] = field(
         default_factory=list
     )
-    owner_references: Annotated[
-        list[dict[str, JsonValue]], Meta(description="Written by a cluster; ignored.")
-    ] = field(default_factory=list)
-    managed_fields: Annotated[
-        list[dict[str, JsonValue]], Meta(description="Written by a cluster; ignored.")
-    ] = field(default_factory=list)
+    owner_references: Annotated[list[dict[str, Json]], Meta(description="Written by a cluster; ignored.")] = (
+        field(default_factory=list)
+    )
+    managed_fields: Annotated[list[dict[str, Json]], Meta(description="Written by a cluster; ignored.")] = (
+        field(default_factory=list)
+    )
 
 
 def own_labels(labels: Mapping[str, str]) -> dict[str, str]:

@@ -6,6 +6,7 @@ All are pure: `kaigen.git.repository` reads a tree from Git.
 
 from __future__ import annotations
 
+from kaigen.core.json_types import Json
 from kaigen.diff.compare import compare
 from kaigen.diff.markdown import render_markdown
 from kaigen.diff.model import (
@@ -16,7 +17,6 @@ from kaigen.diff.model import (
     Change,
     Effect,
     FieldChange,
-    Json,
     Level,
     ObjectChange,
     ObjectStatus,

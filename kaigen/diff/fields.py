@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from kaigen.core.json_types import Json
 from kaigen.diagnostics.field_path import At
-from kaigen.diff.model import ABSENT, FieldChange, Json
+from kaigen.diff.model import ABSENT, FieldChange
 
 _KEYS: dict[str, tuple[tuple[str, ...], ...]] = {
     # The merge keys of Kubernetes; `name` alone does not identify a volume mount.

@@ -7,7 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from kaigen.diff.model import Absent, Json
+from kaigen.core.json_types import Json
+from kaigen.diff.model import Absent
 
 _AMBIGUOUS = re.compile(
     r"|~|null|true|false|yes|no|on|off"

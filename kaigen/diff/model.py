@@ -8,9 +8,9 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
+from kaigen.core.json_types import Json
 from kaigen.diagnostics.field_path import dotted
 
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 Level: TypeAlias = Literal["info", "notice", "danger"]
 ObjectStatus: TypeAlias = Literal["added", "removed", "changed", "replaced"]
 AppStatus: TypeAlias = Literal["added", "removed", "changed", "moved"]

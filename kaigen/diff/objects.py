@@ -9,7 +9,8 @@ from typing import Any, cast
 import yaml
 from msgspec import Struct
 
-from kaigen.diff.model import ABSENT, Absent, Json
+from kaigen.core.json_types import Json, JsonObject
+from kaigen.diff.model import ABSENT, Absent
 
 MAX_NODES = 200_000
 """The most values in one file with its aliases expanded; a large CRD has 20,000."""
@@ -25,8 +26,6 @@ _DASHES = re.compile(rb"(?:[-?][ \t]++){10}")
 PROVENANCE = ("kaigen.dev/source", "kaigen.dev/generated", "kaigen.dev/rendered", "kaigen.dev/version")
 """Prefixes of annotations that record where an object came from and have no effect in the cluster."""
 
-JsonMap = dict[str, Json]
-
 
 def get(item: Json | Absent, *keys: str) -> Json | Absent:
     """Return the value at these keys; `ABSENT` when any of them is missing or null."""
@@ -37,7 +36,7 @@ def get(item: Json | Absent, *keys: str) -> Json | Absent:
     return ABSENT if item is None else item
 
 
-def get_map(item: Json | Absent, *keys: str) -> JsonMap:
+def get_map(item: Json | Absent, *keys: str) -> JsonObject:
     """Return the map at these keys; empty when there is none."""
     found = get(item, *keys)
     return found if isinstance(found, dict) else {}
@@ -63,7 +62,7 @@ class Obj(Struct, frozen=True, dict=True):
         path: the file that it is in.
     """
 
-    data: JsonMap
+    data: JsonObject
     path: str
 
     @cached_property
@@ -93,12 +92,12 @@ class Obj(Struct, frozen=True, dict=True):
         return get_text(self.data, "metadata", "namespace")
 
     @cached_property
-    def annotations(self) -> JsonMap:
+    def annotations(self) -> JsonObject:
         """Its annotations."""
         return get_map(self.data, "metadata", "annotations")
 
     @cached_property
-    def labels(self) -> JsonMap:
+    def labels(self) -> JsonObject:
         """Its labels."""
         return get_map(self.data, "metadata", "labels")
 
@@ -217,8 +216,8 @@ def _fits(documents: list[object]) -> bool:
     return size <= MAX_NODES and depth <= MAX_DEPTH + 1
 
 
-def _without_provenance(item: dict[str, object]) -> JsonMap:
-    data = cast(JsonMap, item)
+def _without_provenance(item: dict[str, object]) -> JsonObject:
+    data = cast(JsonObject, item)
     metadata = data.get("metadata")
     if not isinstance(metadata, dict):
         return data

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, cast
 
-from kaigen.diff.objects import JsonMap, Obj, get, get_map, get_text
+from kaigen.core.json_types import JsonObject
+from kaigen.diff.objects import Obj, get, get_map, get_text
 from kaigen.kubernetes import pods
 from kaigen.kubernetes.manifest import Object
 
@@ -19,19 +20,19 @@ class PodTemplate(NamedTuple):
     """
 
     role: str
-    data: JsonMap
+    data: JsonObject
 
     @property
-    def spec(self) -> JsonMap:
+    def spec(self) -> JsonObject:
         """The pod's spec."""
         return get_map(self.data, "spec")
 
     @property
-    def annotations(self) -> JsonMap:
+    def annotations(self) -> JsonObject:
         """The pod's annotations."""
         return get_map(self.data, "metadata", "annotations")
 
-    def containers(self) -> Iterator[tuple[str, JsonMap]]:
+    def containers(self) -> Iterator[tuple[str, JsonObject]]:
         """Every container with its name, init containers first."""
         for field in ("initContainers", "containers"):
             items = get(self.spec, field)
@@ -46,7 +47,7 @@ def pod_templates(obj: Obj | None) -> dict[str, PodTemplate]:
         return {}
     return {
         template.role: PodTemplate(
-            template.role, cast("JsonMap", {"metadata": template.metadata, "spec": template.spec})
+            template.role, cast("JsonObject", {"metadata": template.metadata, "spec": template.spec})
         )
         for template in pods.pod_templates(cast("Object", obj.data))
     }

@@ -11,10 +11,11 @@ from kaigen.catalog.profiles import profile_names
 from kaigen.config.settings import Config
 from kaigen.config.tenant_settings import Tenant, tenant_of_namespace
 from kaigen.config.tenants import profile_classes
+from kaigen.core.json_types import FieldPath, Json
 from kaigen.diff.formatting import value
-from kaigen.diff.model import Absent, Json
+from kaigen.diff.model import Absent
 from kaigen.diff.objects import Obj, get
-from kaigen.kubernetes.manifest import Object, Path
+from kaigen.kubernetes.manifest import Object
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():
@@ -68,7 +69,7 @@ def reached(obj: Obj, namespace: str, config: Config) -> Iterator[str]:
         yield f"{what}{_value(obj, problem.path)}"
 
 
-def _value(obj: Obj, path: Path) -> str:
+def _value(obj: Obj, path: FieldPath) -> str:
     """Return the value of a label or an annotation."""
     if len(path) < 2 or path[-2] not in ("labels", "annotations"):
         return ""

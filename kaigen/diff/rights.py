@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import cast
 
+from kaigen.core.json_types import Json
 from kaigen.diagnostics.field_path import At
-from kaigen.diff.model import ABSENT, Absent, FieldChange, Json
+from kaigen.diff.model import ABSENT, Absent, FieldChange
 from kaigen.diff.objects import Obj, get_list
 
 ROLES = frozenset({"Role.rbac.authorization.k8s.io", "ClusterRole.rbac.authorization.k8s.io"})

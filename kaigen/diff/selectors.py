@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 
-from kaigen.diff.model import Json
+from kaigen.core.json_types import Json
 from kaigen.diff.objects import get_map
 
 

@@ -32,7 +32,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from kaigen.diff.model import AppChange, Change, Effect, FieldChange, Json, ObjectChange
+from kaigen.core.json_types import Json
+from kaigen.diff.model import AppChange, Change, Effect, FieldChange, ObjectChange
 
 VERSION = 1
 """Version of the shape; it increases when a field changes its meaning or is removed."""

@@ -9,7 +9,8 @@ from hashlib import sha256
 from typing import Any
 
 from kaigen.compile.app import App, Object
-from kaigen.compile.expressions import CHART, Json, Setting
+from kaigen.compile.expressions import CHART, Setting
+from kaigen.core.json_types import Json
 from kaigen.emit.chart_helpers import hashed_template, helpers
 from kaigen.emit.chart_values import SCHEMAS, VALUES
 from kaigen.emit.files import app_folder, header

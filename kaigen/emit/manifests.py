@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kaigen.compile.app import App, Rendered
-from kaigen.compile.expressions import Json
+from kaigen.core.json_types import Json
 from kaigen.emit.files import app_folder, header
 from kaigen.yaml.dump import dump
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 
 from kaigen.compile.app import App
-from kaigen.compile.expressions import Json
+from kaigen.core.json_types import Json
 from kaigen.emit.chart_values import ROWS
 from kaigen.emit.files import shown_source
 from kaigen.kubernetes.kind_table import KINDS

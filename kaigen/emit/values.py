@@ -15,12 +15,12 @@ from jsonschema import Draft7Validator, ValidationError
 from jsonschema.validators import extend
 
 from kaigen.compile.app import App
-from kaigen.compile.expressions import Json
 from kaigen.compile.helm_values import unsupported_values
 from kaigen.config.assignments import merge_overrides
 from kaigen.config.value_layers import Layer, Overrides
+from kaigen.core.json_types import FieldPath, Json
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
-from kaigen.diagnostics.field_path import FieldPath, dotted
+from kaigen.diagnostics.field_path import dotted
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.emit.chart import values_schema
 from kaigen.emit.chart_values import SCHEMAS

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Mark
 from kaigen.diagnostics.field_path import dotted
@@ -25,22 +26,22 @@ class FileEntry(Struct, frozen=True):
     """
 
     file: Path
-    at: tuple[str | int, ...]
+    at: FieldPath
     flat: bool = False
 
-    def mark(self, path: tuple[str | int, ...] = (), *, key: bool = False) -> Mark:
+    def mark(self, path: FieldPath = (), *, key: bool = False) -> Mark:
         """Return the place of a path in the entry, or of the key at its end; only the file if it has changed."""
         document = document_of(self.file)
         if document is None:
             return Mark(str(self.file))
         return document.mark(self._path(document, path), key=key)
 
-    def raw(self, path: tuple[str | int, ...]) -> str | None:
+    def raw(self, path: FieldPath) -> str | None:
         """Return a scalar as it was written."""
         document = document_of(self.file)
         return document.raw(self._path(document, path)) if document else None
 
-    def _path(self, document: Document, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    def _path(self, document: Document, path: FieldPath) -> FieldPath:
         if not self.flat:
             return (*self.at, *path)
         entry: Any = document.data

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from kaigen.config.settings import FILE_NAME, Config, Override, pins_path
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
-from kaigen.diagnostics.field_path import FieldPath, dotted
+from kaigen.diagnostics.field_path import dotted
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.dialects.registry import KINDS
 from kaigen.environments.file_entry import FileEntry
@@ -84,7 +85,7 @@ def pin_name(document: Document, entry: KindEntry) -> str:
     return f"{namespace}/{name}" if isinstance(namespace, str) else name
 
 
-def parse_dotted(name: str) -> tuple[str | int, ...]:
+def parse_dotted(name: str) -> FieldPath:
     """Return the path of a dotted name such as `spec.image.ref` or `spec.roles[0].image`."""
     return tuple(int(index) if index else key for key, index in _STEP.findall(name))
 
@@ -137,7 +138,7 @@ def _pins_patch(
     return patch
 
 
-def _put(patch: dict[Any, Any], path: tuple[str | int, ...], value: str) -> None:
+def _put(patch: dict[Any, Any], path: FieldPath, value: str) -> None:
     for step, following in pairwise(path):
         patch = patch.setdefault(step, Entries() if isinstance(following, int) else {})
     patch[path[-1]] = value

@@ -8,11 +8,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Mark
 from kaigen.environments.file_entry import FileEntry
 from kaigen.yaml.document import Document
-
-Path = tuple[str | int, ...]
 
 
 class Entries(dict[int, Any]):
@@ -107,7 +106,7 @@ class PatchedDocument:
         layer = self.layer(path)
         return layer.place.raw(tuple(path)) if layer else self.base.raw(path)
 
-    def removed(self) -> Iterator[Path]:
+    def removed(self) -> Iterator[FieldPath]:
         """Yield the paths that a patch removes and no later patch restores."""
         for layer in self.layers:
             for path in _nulls(layer.patch, ()):
@@ -126,7 +125,7 @@ def reach(node: Any, path: Sequence[str | int]) -> tuple[Any, int]:
     return node, len(path)
 
 
-def _nulls(node: Any, path: Path) -> Iterator[Path]:
+def _nulls(node: Any, path: FieldPath) -> Iterator[FieldPath]:
     if isinstance(node, dict):
         for key, value in node.items():
             if value is None:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from kaigen.config.settings import FILE_NAME, LOCK_NAME, Config, LockRef
 from kaigen.config.value_layers import Layer
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Mark, Severity
 from kaigen.diagnostics.errors import InputError
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from kaigen.kinds.spec import Spec
     from kaigen.pipeline.result import Compiled
     from kaigen.pipeline.unit import Unit
-
-Path = tuple[str | int, ...]
 
 
 class Effective(Struct, frozen=True):
@@ -53,7 +52,7 @@ class Effective(Struct, frozen=True):
     source: str
     kind: str
     document: Mapping[str, Any]
-    origins: Mapping[Path, str]
+    origins: Mapping[FieldPath, str]
     profile: str
     profile_origin: str
     filled_in: Mapping[str, Any]
@@ -143,7 +142,7 @@ def _without_lock(app: str, config: Config, overrides: Sequence[Overrides]) -> S
     return unit.loaded.specs[position]
 
 
-def leaves(node: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+def leaves(node: Any, path: FieldPath = ()) -> Iterator[tuple[FieldPath, Any]]:
     """Return every value that contains no other, by its path."""
     if isinstance(node, dict) and node:
         for key, value in node.items():
@@ -196,7 +195,7 @@ def _without_none(node: Any) -> Any:
     return [_without_none(item) for item in node] if isinstance(node, list) else node
 
 
-def _origin(spec: Spec, path: Path, config: Config) -> str:
+def _origin(spec: Spec, path: FieldPath, config: Config) -> str:
     if path == ("metadata", "namespace") and spec.block.metadata.namespace is None:
         return _config_origin(config, "namespace")
     if spec.origins is None:
@@ -218,7 +217,7 @@ def _origin(spec: Spec, path: Path, config: Config) -> str:
     return decided
 
 
-def _place(spec: Spec, path: Path, config: Config) -> str:
+def _place(spec: Spec, path: FieldPath, config: Config) -> str:
     """Return the place where a field of the document is written; empty when it is not."""
     document = spec.document
     if reach(document.data, path)[1] < len(path):
@@ -236,7 +235,7 @@ def _shown(mark: Mark) -> str:
     return f"{mark.file}:{mark.line}" if mark.line else mark.file
 
 
-def _is_set(block: Any, path: Path) -> bool:
+def _is_set(block: Any, path: FieldPath) -> bool:
     """Return whether a field is given, and not a default of its block."""
     for step in path:
         if isinstance(block, Block):

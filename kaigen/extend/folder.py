@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from kaigen.compile.app import App
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import Expr, Namespace, Release, Setting, SpecPath
+from kaigen.compile.expressions import Expr, Namespace, Release, Setting
 from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.compile.name_expressions import AppName, ReleaseName
 from kaigen.compile.problems import Problems
 from kaigen.compile.roles import Roles
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.diagnostics.field_path import dotted
@@ -169,7 +170,7 @@ class _Compiler:
     def _part(self, role: str, document: Document, lines: LineMap) -> Part | None:
         """Return one object, or None after reporting why it is not one."""
 
-        def mark(path: SpecPath) -> Mark:
+        def mark(path: FieldPath) -> Mark:
             here: Any = document.data
             for step in path:
                 here = here.get(step) if isinstance(here, dict) else None

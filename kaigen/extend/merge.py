@@ -11,7 +11,8 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kaigen.compile.expressions import Expr, Scope, SpecPath, resolve
+from kaigen.compile.expressions import Expr, Scope, resolve
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.errors import InputError, KaigenError
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.extend.pointer import is_omitted, opened
@@ -30,7 +31,7 @@ class MergeFailed(KaigenError):
 
     exit_code = InputError.exit_code
 
-    def __init__(self, message: str, path: SpecPath, hint: str = "") -> None:
+    def __init__(self, message: str, path: FieldPath, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.path = path
 
@@ -44,11 +45,11 @@ class Merge:
     """
 
     def __init__(self, scope: Scope) -> None:
-        self.written: list[tuple[SpecPath, SpecPath]] = []
-        self.absent: list[tuple[SpecPath, SpecPath]] = []
+        self.written: list[tuple[FieldPath, FieldPath]] = []
+        self.absent: list[tuple[FieldPath, FieldPath]] = []
         self._scope = scope
 
-    def apply(self, node: Any, patch: Any, path: SpecPath = (), origin: SpecPath = ()) -> Any:
+    def apply(self, node: Any, patch: Any, path: FieldPath = (), origin: FieldPath = ()) -> Any:
         """Return a tree with a patch applied.
 
         Args:
@@ -75,7 +76,7 @@ class Merge:
             self.written.append((path, origin))
         return node
 
-    def _field(self, node: dict[str, Any], key: str, value: Any, path: SpecPath, origin: SpecPath) -> None:
+    def _field(self, node: dict[str, Any], key: str, value: Any, path: FieldPath, origin: FieldPath) -> None:
         if key == DIRECTIVE:
             return
         if value is None or (isinstance(value, Mapping) and value.get(DIRECTIVE) == "delete"):
@@ -86,11 +87,11 @@ class Merge:
         else:
             node[key] = self.apply(node.get(key), value, path, origin)
 
-    def _is_merged(self, patch: Sequence[Any], path: SpecPath) -> bool:
+    def _is_merged(self, patch: Sequence[Any], path: FieldPath) -> bool:
         return bool(path) and path[-1] in MERGE_KEYS and all(isinstance(entry, Mapping) for entry in patch)
 
     def _entries(
-        self, node: list[Any], patch: Sequence[Mapping[str, Any]], path: SpecPath, origin: SpecPath
+        self, node: list[Any], patch: Sequence[Mapping[str, Any]], path: FieldPath, origin: FieldPath
     ) -> list[Any]:
         if any(entry == {DIRECTIVE: "replace"} for entry in patch):
             self.written.append((path, origin))
@@ -115,7 +116,7 @@ class Merge:
         return node
 
     def _position(
-        self, node: Sequence[Any], entry: Mapping[str, Any], path: SpecPath, origin: SpecPath
+        self, node: Sequence[Any], entry: Mapping[str, Any], path: FieldPath, origin: FieldPath
     ) -> int | None:
         """Return the index of the entry that a patch changes; None for a new one."""
         field = str(path[-1])

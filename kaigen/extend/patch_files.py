@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from kaigen.config.settings import FILE_NAME, Config
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
-from kaigen.diagnostics.field_path import FieldPath
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.extend.merge import DIRECTIVE, DIRECTIVES
 from kaigen.extend.patch_target import Patch, PatchMarks

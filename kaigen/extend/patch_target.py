@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from kaigen.compile.app import Object
 from kaigen.config.block_settings import ObjectPatch
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Mark
-from kaigen.diagnostics.field_path import FieldPath
 
 if TYPE_CHECKING:
     from kaigen.yaml.document import Document

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.msgpack import Ext
 
 from kaigen.compile.expressions import Expr, Scope, Setting, Tree, resolve
+from kaigen.core.json_types import FieldPath
 from kaigen.extend.held import Changed, Held, HeldOptional
 from kaigen.extend.pointer import OpenList, OpenMap, opened
 from kaigen.extend.wire import encode, plain
@@ -20,9 +21,6 @@ from kaigen.extend.wire import encode, plain
 _HELD, _REFERENCE, _CHANGED = 11, 12, 13
 _DEEPEST = 200
 """Most levels of a patched object. YAML files have at most 100."""
-
-
-_Path = tuple[str | int, ...]
 
 
 class PatchRequest(Struct, frozen=True):
@@ -48,7 +46,7 @@ class PatchFailure(Struct, frozen=True):
 
     message: str
     hint: str
-    origin: _Path
+    origin: FieldPath
 
 
 class Patched(Struct, frozen=True):
@@ -62,8 +60,8 @@ class Patched(Struct, frozen=True):
     """
 
     body: Any = None
-    written: tuple[tuple[_Path, _Path], ...] = ()
-    absent: tuple[tuple[_Path, _Path], ...] = ()
+    written: tuple[tuple[FieldPath, FieldPath], ...] = ()
+    absent: tuple[tuple[FieldPath, FieldPath], ...] = ()
     failure: PatchFailure | None = None
 
 

@@ -9,9 +9,10 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from kaigen.compile.app import App, Object, Place
-from kaigen.compile.expressions import Scope, SpecPath, find_settings, resolve
+from kaigen.compile.expressions import Scope, find_settings, resolve
 from kaigen.compile.pod_edits import follow_runs
 from kaigen.config.settings import FILE_NAME
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.diagnostics.suggest import did_you_mean
@@ -21,7 +22,7 @@ from kaigen.extend.patch_wire import Patched, PatchRequest, Sender
 from kaigen.extend.pointer import brief, same, thaw
 from kaigen.extend.wire import LIMIT, encode
 
-_IDENTITY: tuple[SpecPath, ...] = (
+_IDENTITY: tuple[FieldPath, ...] = (
     ("apiVersion",),
     ("kind",),
     ("metadata", "name"),
@@ -161,7 +162,7 @@ def _patched_object(
     return replace(item, body=body, place=_with_marks(marks, item.place))
 
 
-def _removed(path: SpecPath, origin: SpecPath, patch: Patch) -> str:
+def _removed(path: FieldPath, origin: FieldPath, patch: Patch) -> str:
     """Return what a merge patch removes, as messages show it."""
     if not path or not isinstance(path[-1], int):
         return f"`{'.'.join(map(str, path))}`"
@@ -172,7 +173,7 @@ def _removed(path: SpecPath, origin: SpecPath, patch: Patch) -> str:
     return f"`{key}: {entry[key]}` in `{'.'.join(map(str, path[:-1]))}`"
 
 
-def _identity(body: Any, scope: Scope) -> dict[SpecPath, Any]:
+def _identity(body: Any, scope: Scope) -> dict[FieldPath, Any]:
     """Return the values of the fields by which other objects refer to an object."""
     values = {}
     for path in _IDENTITY:
@@ -183,10 +184,10 @@ def _identity(body: Any, scope: Scope) -> dict[SpecPath, Any]:
     return values
 
 
-def _with_marks(marks: tuple[tuple[SpecPath, Mark], ...], before: Place | None) -> Place:
+def _with_marks(marks: tuple[tuple[FieldPath, Mark], ...], before: Place | None) -> Place:
     """Return a lookup of marks in which those of a patch come before the object's own."""
 
-    def place(path: SpecPath) -> Mark | None:
+    def place(path: FieldPath) -> Mark | None:
         for changed, mark in reversed(marks):
             if path[: len(changed)] == changed:
                 return mark

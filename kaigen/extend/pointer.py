@@ -12,8 +12,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kaigen.compile.expressions import Expr, Scope, Setting, SpecPath, Tree, resolve
+from kaigen.compile.expressions import Expr, Scope, Setting, Tree, resolve
 from kaigen.compile.field_expressions import Entries, Items, Labels
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.errors import InputError, KaigenError
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.extend.held import Changed, Held
@@ -60,7 +61,7 @@ def parse_pointer(pointer: str) -> tuple[str, ...]:
     return tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer[1:].split("/"))
 
 
-def apply(body: Any, operation: Mapping[str, Any], scope: Scope) -> tuple[Any, SpecPath]:
+def apply(body: Any, operation: Mapping[str, Any], scope: Scope) -> tuple[Any, FieldPath]:
     """Apply one operation of a JSON patch.
 
     Args:
@@ -213,7 +214,7 @@ def is_omitted(node: Any, scope: Scope) -> bool:
     return bool(may_be) and not node.value(scope)
 
 
-def _as_path(body: Any, path: Sequence[str]) -> SpecPath:
+def _as_path(body: Any, path: Sequence[str]) -> FieldPath:
     """Return the steps of a pointer as keys and indexes of a tree."""
     result: list[str | int] = []
     for part in path:
@@ -288,7 +289,7 @@ def _entries(node: Sequence[Any], scope: Scope) -> str:
     return ", ".join(entries) or "it is empty"
 
 
-def _put(body: Any, path: Sequence[str], value: Any, scope: Scope, *, new: bool) -> tuple[Any, SpecPath]:
+def _put(body: Any, path: Sequence[str], value: Any, scope: Scope, *, new: bool) -> tuple[Any, FieldPath]:
     if not path:
         return value, ()
     if not new:

@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kaigen.compile.expressions import Expr, Joined, Setting, SpecPath, Text, Tree
+from kaigen.compile.expressions import Expr, Joined, Setting, Text, Tree
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.field_path import dotted
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.extend.build import RUN, joined
@@ -43,7 +44,7 @@ class TokenTree:
         except RecursionError:
             raise ProblemError(OUTPUT_ERROR, "the object is nested too deep") from None
 
-    def _tree(self, node: object, document: Document, path: SpecPath) -> Tree:
+    def _tree(self, node: object, document: Document, path: FieldPath) -> Tree:
         if isinstance(node, dict):
             result: dict[str, Tree] = {}
             for key, value in node.items():
@@ -65,13 +66,13 @@ class TokenTree:
             )
         return node  # type: ignore[return-value]
 
-    def _key(self, key: str, path: SpecPath) -> str:
+    def _key(self, key: str, path: FieldPath) -> str:
         name = self._joined(key, path)
         if isinstance(name, Expr):
             raise ProblemError(OUTPUT_ERROR, "a key must be known at render time", path)
         return name
 
-    def _string(self, text: str, document: Document, path: SpecPath) -> Tree:
+    def _string(self, text: str, document: Document, path: FieldPath) -> Tree:
         if self._run.nonce not in text.lower():
             return text
         whole = self._token.fullmatch(text)
@@ -88,7 +89,7 @@ class TokenTree:
             raise _misplaced_run(path)
         return tree
 
-    def _value(self, value: Any, path: SpecPath) -> Tree:
+    def _value(self, value: Any, path: FieldPath) -> Tree:
         """Return the value of an expression in a template as part of an object."""
         self._step(path)
         if isinstance(value, Placeholder):
@@ -111,21 +112,21 @@ class TokenTree:
             path,
         )
 
-    def _step(self, path: SpecPath, size: int = 0) -> None:
+    def _step(self, path: FieldPath, size: int = 0) -> None:
         """Count a value: tokens may refer to values with tokens, and so stand for far more than was sent."""
         self._steps += 1 + size // 64
         if self._steps > MAX_STEPS:
             message = f"the object has more than {MAX_STEPS:,} values or blocks of 64 characters"
             raise ProblemError(OUTPUT_ERROR, message, path, "make it smaller")
 
-    def _stored(self, token: re.Match[str], path: SpecPath) -> Any:
+    def _stored(self, token: re.Match[str], path: FieldPath) -> Any:
         """Return the value that a token replaces."""
         number = int(token[1])
         if number >= len(self._run.values):
             raise ProblemError(OUTPUT_ERROR, "the expression has no value", path)
         return self._run.values[number]
 
-    def _joined(self, text: str, path: SpecPath) -> str | Expr:
+    def _joined(self, text: str, path: FieldPath) -> str | Expr:
         """Return a string with its tokens replaced by their values."""
         parts: list[str | Expr] = []
         last = 0
@@ -143,7 +144,7 @@ class TokenTree:
             )
         return joined(parts)
 
-    def _piece(self, value: Tree, path: SpecPath) -> str | Expr:
+    def _piece(self, value: Tree, path: FieldPath) -> str | Expr:
         """Return a value as part of a string."""
         if value == RUN:
             raise _misplaced_run(path)
@@ -164,11 +165,11 @@ def _size(value: object) -> int:
     return sum(len(part) for part in parts if isinstance(part, str))
 
 
-def _misplaced_run(path: SpecPath) -> ProblemError:
+def _misplaced_run(path: FieldPath) -> ProblemError:
     return ProblemError(OUTPUT_ERROR, "`run` can only be the whole name of an object", path)
 
 
-def _json(value: object, path: SpecPath) -> str:
+def _json(value: object, path: FieldPath) -> str:
     try:
         return json.dumps(value, ensure_ascii=False)
     except TypeError:

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.msgpack import Ext
 
+from kaigen.core.json_types import FieldPath
 from kaigen.extend.template_errors import MisusedValue
 from kaigen.extend.tokens import Placeholder
 
@@ -176,7 +177,7 @@ class SettingCall(Struct, frozen=True):
     schema: dict[str, Any] | None
     template: str
     line: int
-    origin: tuple[str | int, ...]
+    origin: FieldPath
 
 
 class Output(Struct, frozen=True):

@@ -6,16 +6,15 @@ Source of fields: `source.toolkit.fluxcd.io/v1`, `kustomize.toolkit.fluxcd.io/v1
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from kaigen.gitops.delivery import Delivery
 from kaigen.gitops.facts import AppFacts
 from kaigen.gitops.health import Health, health_of
 from kaigen.gitops.tenancy import TENANT_FOLDER, Tenant
+from kaigen.kubernetes.manifest import Manifest
 from kaigen.kubernetes.object_kind import HealthConditions
 
-Object = dict[str, Any]
-Files = dict[str, tuple[Object, Sequence[str]]]
+Files = dict[str, tuple[Manifest, Sequence[str]]]
 
 FOLDER = "_flux"
 """Folder of the tree; no namespace can have this name."""
@@ -94,7 +93,7 @@ def _home(delivery: Delivery, namespace: str) -> str:
     return namespace if delivery.service_account else delivery.flux.namespace
 
 
-def _needs(delivery: Delivery, app: AppFacts) -> list[Object]:
+def _needs(delivery: Delivery, app: AppFacts) -> list[Manifest]:
     found = []
     for key in delivery.needs(app):
         home = _home(delivery, key[0])
@@ -103,18 +102,18 @@ def _needs(delivery: Delivery, app: AppFacts) -> list[Object]:
     return found
 
 
-def _metadata(delivery: Delivery, name: str, namespace: str = "") -> Object:
+def _metadata(delivery: Delivery, name: str, namespace: str = "") -> Manifest:
     home = namespace or delivery.flux.namespace
     return {"name": name, "namespace": home, "labels": dict(delivery.labels)}
 
 
-def _source(delivery: Delivery, home: str = "") -> Object:
+def _source(delivery: Delivery, home: str = "") -> Manifest:
     """Return the source in a namespace, by default that of Flux.
 
     Each tenant has its own: with `--no-cross-namespace-refs`, Flux reads no source of another namespace.
     """
     flux = delivery.flux
-    spec: Object = {"interval": flux.interval}
+    spec: Manifest = {"interval": flux.interval}
     if flux.oci:
         kind = "OCIRepository"
         url = flux.oci.replace("{env}", delivery.environment)
@@ -132,13 +131,13 @@ def _source(delivery: Delivery, home: str = "") -> Object:
     }
 
 
-def _verify(delivery: Delivery) -> Object:
+def _verify(delivery: Delivery) -> Manifest:
     """Return the field that makes Flux verify the signature of an artifact."""
     secret = delivery.flux.verify_secret
     return {"verify": {"provider": "cosign", "secretRef": {"name": secret}}} if secret else {}
 
 
-def _source_ref(delivery: Delivery) -> Object:
+def _source_ref(delivery: Delivery) -> Manifest:
     return {"kind": "OCIRepository" if delivery.flux.oci else "GitRepository", "name": delivery.project}
 
 
@@ -148,9 +147,11 @@ def _folder(delivery: Delivery, *parts: str) -> str:
     return f"./{folder}"
 
 
-def _kustomization(delivery: Delivery, name: str, path: str, *, home: str = "", wait: bool = True) -> Object:
+def _kustomization(
+    delivery: Delivery, name: str, path: str, *, home: str = "", wait: bool = True
+) -> Manifest:
     flux = delivery.flux
-    spec: Object = {
+    spec: Manifest = {
         "interval": flux.interval,
         "retryInterval": "2m",
         "sourceRef": _source_ref(delivery),
@@ -186,13 +187,13 @@ def _release_timeout(delivery: Delivery, app: AppFacts) -> str:
     return _timeout(delivery, app)
 
 
-def _account(delivery: Delivery) -> Object:
+def _account(delivery: Delivery) -> Manifest:
     """Return the field with the account that syncs an app; none for the account of the controller."""
     account = delivery.service_account or delivery.flux.service_account
     return {"serviceAccountName": account} if account else {}
 
 
-def _health_checks(app: AppFacts) -> Object:
+def _health_checks(app: AppFacts) -> Manifest:
     """Return the field with the health checks of kinds that Flux does not know."""
     checks = health_of(app.kinds)
     if app.queued and (_JOB.api_version, _JOB.kind) in app.kinds:
@@ -200,7 +201,7 @@ def _health_checks(app: AppFacts) -> Object:
     return {"healthCheckExprs": [check.cel(queued=app.queued) for check in checks]} if checks else {}
 
 
-def _app(delivery: Delivery, app: AppFacts) -> Object:
+def _app(delivery: Delivery, app: AppFacts) -> Manifest:
     home = _home(delivery, app.namespace)
     path = _folder(delivery, *app.key, "manifests")
     body = _kustomization(delivery, delivery.name(*app.key), path, home=home)
@@ -230,11 +231,11 @@ def _remarks(app: AppFacts) -> list[str]:
     )
 
 
-def _chart_source(delivery: Delivery, app: AppFacts) -> Object:
+def _chart_source(delivery: Delivery, app: AppFacts) -> Manifest:
     assert delivery.settings.charts is not None
     charts = delivery.settings.charts.replace("{env}", delivery.environment)
     flux = delivery.flux
-    spec: Object = {
+    spec: Manifest = {
         "interval": flux.interval,
         "url": f"{charts}/{app.name}",
         "ref": {"tag": app.version.replace("+", "_")},
@@ -254,9 +255,9 @@ def _chart_source(delivery: Delivery, app: AppFacts) -> Object:
     }
 
 
-def _helm_release(delivery: Delivery, app: AppFacts) -> Object:
+def _helm_release(delivery: Delivery, app: AppFacts) -> Manifest:
     flux = delivery.flux
-    spec: Object = {
+    spec: Manifest = {
         "interval": flux.interval,
         "timeout": _release_timeout(delivery, app),
         "releaseName": app.name,

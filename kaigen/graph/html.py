@@ -6,18 +6,16 @@ import base64
 import json
 from hashlib import sha256
 from pathlib import Path
-from typing import TypeAlias
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from kaigen import __version__
+from kaigen.core.json_types import Json
 from kaigen.graph.layout import lay_out
 from kaigen.graph.model import Graph, Location, ObjectNode
 from kaigen.graph.style import FAMILIES, absence, app_relations, family, one_line
 from kaigen.graph.svg import drawing
-
-Json: TypeAlias = "int | str | list[Json] | dict[str, Json]"
 
 _FOLDER = Path(__file__).parent / "page"
 _MARGIN = 16

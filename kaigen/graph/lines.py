@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kaigen.compile.app import Rendered
-from kaigen.compile.expressions import Expr, Json, Namespace, Release
+from kaigen.compile.expressions import Expr, Namespace, Release
 from kaigen.compile.field_expressions import HashedName, Labels
+from kaigen.core.json_types import FieldPath, Json
 from kaigen.graph.model import Location
 from kaigen.pipeline.origins import field_below
 from kaigen.yaml.dump import entry_lines
@@ -18,17 +19,15 @@ if TYPE_CHECKING:
     from kaigen.pipeline.result import Compiled
     from kaigen.yaml.document import Document
 
-Path = tuple[str | int, ...]
 
-
-def line_paths(body: Json) -> list[Path]:
+def line_paths(body: Json) -> list[FieldPath]:
     """Return, for each line that `kaigen.yaml.dump` writes of an object, the path of the value that begins there."""
-    found: list[Path] = []
+    found: list[FieldPath] = []
     _lay(body, (), found)
     return found
 
 
-def _lay(value: Json, path: Path, found: list[Path]) -> None:
+def _lay(value: Json, path: FieldPath, found: list[FieldPath]) -> None:
     """Add a path for each line of a block mapping or sequence, whose first line may be that of its parent."""
     if isinstance(value, dict):
         for key, item in value.items():
@@ -78,12 +77,12 @@ class _Origins:
         self._body = item.body
         self._values = compiled.values
         self._spec = spec
-        self._known: dict[Path, Location | None] = {}
+        self._known: dict[FieldPath, Location | None] = {}
         # The prefix that marks have and paths relative to the repository do not.
         file = spec.document.mark(()).file
         self._root = file.removesuffix(spec.source) if spec.source else ""
 
-    def source(self, path: Path) -> Location | None:
+    def source(self, path: FieldPath) -> Location | None:
         written = self._object.place(path) if self._object.place else None
         if written is not None:
             return self._relative(written)
@@ -99,7 +98,7 @@ class _Origins:
     def _relative(self, mark: Mark) -> Location:
         return Location(mark.file.removeprefix(self._root), mark.line)
 
-    def _origin(self, path: Path) -> Path:
+    def _origin(self, path: FieldPath) -> FieldPath:
         """Return the field of the document that a path in the object came from; empty when kaigen made it."""
         node: object = self._object.body
         value: object = self._body
@@ -136,7 +135,7 @@ def _within(values: Mapping[str, Json], path: str) -> object:
     return here
 
 
-def _reaches(data: object, path: Path) -> bool:
+def _reaches(data: object, path: FieldPath) -> bool:
     here = data
     try:
         for key in path:

@@ -13,11 +13,6 @@ from msgspec import Meta, field
 from kaigen.kinds.block import Block
 from kaigen.kubernetes import bucket_uris
 
-if TYPE_CHECKING:
-    from kaigen.yaml.construct import JsonValue as JsonValue
-else:
-    JsonValue = Any
-
 QUANTITY = r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?[0-9]+)?$"
 SIZE = f"^auto$|{QUANTITY}"
 DURATION = r"^([0-9]+(s|m|h|d))+$"
@@ -144,8 +139,6 @@ MountPath = Annotated[str, text(ABSOLUTE_PATH, max_length=1024)]
 LabelKey = Annotated[str, text(LABEL_KEY, max_length=317)]
 Labels = dict[LabelKey, Annotated[str, text(LABEL_VALUE, max_length=63)]]
 Annotations = dict[LabelKey, str]
-Object = dict[str, JsonValue]
-"""A Kubernetes fragment that is used unchanged; its fields are checked in the object that contains it."""
 
 
 class KeyRef(Block):

@@ -4,6 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
+from kaigen.core.json_types import Json, JsonObject
 from kaigen.kinds.base import (
     ABSOLUTE_FILE,
     ADDRESS,
@@ -13,11 +14,9 @@ from kaigen.kinds.base import (
     PARAM_NAME,
     RELATIVE_PATH,
     SHA256,
-    JsonValue,
     KeyRef,
     LabelName,
     Labels,
-    Object,
     ObjectName,
     Quantity,
     TokenSecret,
@@ -102,12 +101,12 @@ class Placement(Block):
     node_selector: Annotated[Labels, Meta(description="Labels that a node must have.")] = field(
         default_factory=dict
     )
-    tolerations: Annotated[list[Object], Meta(description="Tolerations, as in a pod.")] = field(
+    tolerations: Annotated[list[JsonObject], Meta(description="Tolerations, as in a pod.")] = field(
         default_factory=list
     )
-    affinity: Annotated[Object | None, Meta(description="Affinity, as in a pod.")] = None
+    affinity: Annotated[JsonObject | None, Meta(description="Affinity, as in a pod.")] = None
     topology_spread: Annotated[
-        list[Object],
+        list[JsonObject],
         Meta(
             description="Topology spread constraints, as in a pod. Default `labelSelector`: the pods of the app."
         ),
@@ -166,7 +165,7 @@ class EnvSource(Choice):
 
 EnvValue = str | int | bool | EnvSource
 Env = dict[Annotated[str, text(ENV_NAME, max_length=128)], EnvValue]
-Params = dict[Annotated[str, text(PARAM_NAME, max_length=120)], JsonValue]
+Params = dict[Annotated[str, text(PARAM_NAME, max_length=120)], Json]
 """Parameters of a container by name, which become variables and a file."""
 
 ParamsFile = Annotated[

@@ -4,7 +4,8 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta, field
 
-from kaigen.kinds.base import ENV_NAME, LabelName, MountPath, Object, ObjectName, Quantity, text
+from kaigen.core.json_types import JsonObject
+from kaigen.kinds.base import ENV_NAME, LabelName, MountPath, ObjectName, Quantity, text
 from kaigen.kinds.block import Block, Choice
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.pod_volumes import SubPath
@@ -82,7 +83,7 @@ class Sidecar(ExtraContainer):
         Meta(description="Ports by name.", examples=[{"metrics": 9090}]),
     ] = field(default_factory=dict)
     startup_probe: Annotated[
-        Object | None, Meta(description="As in a pod; the next container starts when it succeeds.")
+        JsonObject | None, Meta(description="As in a pod; the next container starts when it succeeds.")
     ] = None
-    readiness_probe: Annotated[Object | None, Meta(description="As in a pod.")] = None
-    liveness_probe: Annotated[Object | None, Meta(description="As in a pod.")] = None
+    readiness_probe: Annotated[JsonObject | None, Meta(description="As in a pod.")] = None
+    liveness_probe: Annotated[JsonObject | None, Meta(description="As in a pod.")] = None

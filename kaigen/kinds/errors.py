@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from jsonschema.exceptions import relevance
 from msgspec import Struct
 
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Diagnostic
-from kaigen.diagnostics.field_path import FieldPath
 from kaigen.diagnostics.most import MOST, more_problems
 from kaigen.diagnostics.problem import Problem
 from kaigen.diagnostics.suggest import did_you_mean

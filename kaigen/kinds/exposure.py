@@ -4,7 +4,8 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
-from kaigen.kinds.base import Annotations, Duration, LabelName, Object, ObjectName, text
+from kaigen.core.json_types import JsonObject
+from kaigen.kinds.base import Annotations, Duration, LabelName, ObjectName, text
 from kaigen.kinds.block import Block, Choice
 
 HOST = r"^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
@@ -36,7 +37,7 @@ class Service(Block):
         ),
     ] = field(default_factory=list)
     allow_from: Annotated[
-        list[Object],
+        list[JsonObject],
         Meta(
             description="Peers of a NetworkPolicy that may connect from inside the cluster. Default: all.",
             examples=[[{"namespaceSelector": {"matchLabels": {"team": "apps"}}}]],

@@ -4,7 +4,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from kaigen.kinds.base import Object, Quantity
+from kaigen.core.json_types import JsonObject
+from kaigen.kinds.base import Quantity
 from kaigen.kinds.block import Block
 
 
@@ -12,7 +13,7 @@ class Facts(Block):
     """Shape and size of a model, from which kaigen plans its GPUs."""
 
     config: Annotated[
-        Annotated[str, Meta(min_length=1, max_length=1024)] | Object,
+        Annotated[str, Meta(min_length=1, max_length=1024)] | JsonObject,
         Meta(
             description="The model's `config.json`: a path relative to the spec, or its content.",
             examples=["qwen/config.json"],

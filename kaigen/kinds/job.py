@@ -4,6 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
+from kaigen.core.json_types import JsonObject
 from kaigen.kinds.base import (
     ADDRESS,
     FILE_PATH,
@@ -14,7 +15,6 @@ from kaigen.kinds.base import (
     KeyRef,
     Metadata,
     MountPath,
-    Object,
     text,
 )
 from kaigen.kinds.block import Block, Choice
@@ -200,7 +200,7 @@ class JobSpec(Choice, PodFields):
         ),
     ] = None
     template: Annotated[
-        Object | None,
+        JsonObject | None,
         Meta(
             description="A pod template that is used unchanged, in place of an image; `metadata` and `spec` as "
             "in a Job. Of the other fields, `retries`, `deadline`, `ttl`, `placement.queue` and "

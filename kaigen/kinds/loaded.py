@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.base import APP_NAME_MAX, AUTO, Metadata
 from kaigen.kinds.block import derived, set_fields
 from kaigen.kinds.blocks import Security
 from kaigen.kinds.job import Input, Inputs, Job, JobSpec, ModelUse, Output, OutputVolume
 from kaigen.kinds.loader import ARTIFACTS, CONTENT, DATA, MODEL, PARAMS, Loader
-from kaigen.kinds.lowering import Lowered, Lowering, Path
+from kaigen.kinds.lowering import Lowered, Lowering
 from kaigen.kinds.model import Downloaded, DownloadSpec, FilesOfLoader
 
 M = TypeVar("M", bound=Downloaded)
 
-LOADER: Path = ("spec", "source", "loader")
+LOADER: FieldPath = ("spec", "source", "loader")
 """The field of the container."""
 
 SUFFIX = "-load"
 """What follows the name of the Model in that of its Job."""
 
-_STORE: Path = ("spec", "store", "volume")
+_STORE: FieldPath = ("spec", "store", "volume")
 _OWN = frozenset({"model", "dataset", "volume", "placement", "security", "image_pull_secrets"})
 """Fields that a Job has in another way."""
 
@@ -105,17 +106,17 @@ def _job_spec(spec: DownloadSpec, loader: Loader, volume: OutputVolume) -> JobSp
     )
 
 
-def _origins(loader: Loader, data: Any) -> dict[Path, Path]:
+def _origins(loader: Loader, data: Any) -> dict[FieldPath, FieldPath]:
     """Return where the fields of the Job are written in a document with this data."""
     written = _value(data, LOADER)
-    origins: dict[Path, Path] = {
+    origins: dict[FieldPath, FieldPath] = {
         **_below(data["metadata"], ("metadata",), ("metadata",)),
         ("spec",): LOADER,
         **_below(written, ("spec",), LOADER),
         ("spec", "model", "name"): (*LOADER, "model"),
         ("spec", "inputs"): (*LOADER, "dataset"),
     }
-    volume: Path = ("spec", "output", "volume")
+    volume: FieldPath = ("spec", "output", "volume")
     if loader.volume is not None:
         origins |= _below(written["volume"], volume, (*LOADER, "volume"))
     else:
@@ -126,13 +127,13 @@ def _origins(loader: Loader, data: Any) -> dict[Path, Path]:
     return origins
 
 
-def _value(data: Any, path: Path) -> Any:
+def _value(data: Any, path: FieldPath) -> Any:
     for key in path:
         data = data.get(key, {})
     return data
 
 
-def _below(data: Any, path: Path, origin: Path) -> dict[Path, Path]:
+def _below(data: Any, path: FieldPath, origin: FieldPath) -> dict[FieldPath, FieldPath]:
     """Return the origin of a field, and of every field in it that is written."""
     found = {path: origin}
     items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()

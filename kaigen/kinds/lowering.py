@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.field_path import dotted
 from kaigen.diagnostics.suggest import nearest
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 PREFIX = "kaigen.dev/"
 """Prefix of annotations that direct kaigen."""
-
-Path = tuple[str | int, ...]
 
 
 class LoweringContext(Struct, frozen=True):
@@ -57,10 +56,10 @@ class Lowered(Struct, frozen=True):
     """
 
     block: AppBlock
-    origins: Mapping[Path, Path] | None = None
+    origins: Mapping[FieldPath, FieldPath] | None = None
     naming: Naming | ServingNaming | None = None
     hints: Mapping[str, str] = field(default_factory=dict)
-    sources: Mapping[Path, SourceField] = field(default_factory=dict)
+    sources: Mapping[FieldPath, SourceField] = field(default_factory=dict)
 
 
 class LoweringResult(Struct, frozen=True):
@@ -80,7 +79,7 @@ class LoweringResult(Struct, frozen=True):
     consumed: tuple[Document, ...] = ()
     joined: bool = False
     looked_up: tuple[ObjectName, ...] = ()
-    urls: tuple[tuple[str, Path], ...] = ()
+    urls: tuple[tuple[str, FieldPath], ...] = ()
 
 
 class Lowering:
@@ -92,7 +91,7 @@ class Lowering:
         self.diagnostics: list[Diagnostic] = []
         self._consumed: list[Document] = []
         self._looked_up: list[ObjectName] = []
-        self._urls: list[tuple[str, Path]] = []
+        self._urls: list[tuple[str, FieldPath]] = []
 
     def result(self, *specs: Lowered, joined: bool = False) -> LoweringResult:
         """Return the result with these specs.
@@ -110,7 +109,7 @@ class Lowering:
             tuple(self._urls),
         )
 
-    def names_server(self, text: str, path: Path) -> None:
+    def names_server(self, text: str, path: FieldPath) -> None:
         """Have a server checked that a container gets as text: no field of the specs has it.
 
         Args:
@@ -206,7 +205,7 @@ class Lowering:
         """Report problems that have positions of their own, such as in another document."""
         self.diagnostics.extend(diagnostics)
 
-    def ignored(self, fields: Iterable[str], path: Path, reason: str) -> None:
+    def ignored(self, fields: Iterable[str], path: FieldPath, reason: str) -> None:
         """Warn about each field that is present and has no effect."""
         block: Any = self.document.data
         for key in path:

@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from kaigen.kinds.base import AppName, Duration, Metadata, MountPath, Object, Quantity, TokenSecret
+from kaigen.core.json_types import JsonObject
+from kaigen.kinds.base import AppName, Duration, Metadata, MountPath, Quantity, TokenSecret
 from kaigen.kinds.block import Block
 from kaigen.kinds.blocks import Image, Params, ParamsFile, Placement, Resources, Security, Volume
 from kaigen.kinds.entry import API_VERSION
@@ -52,7 +53,7 @@ class NotebookService(Block):
 
     port: Annotated[Port, Meta(description="Port of the Service.")] = 8888
     allow_from: Annotated[
-        list[Object],
+        list[JsonObject],
         Meta(
             description="Peers of a NetworkPolicy that may connect from inside the cluster. Default: none; a "
             "port-forward needs none.",

@@ -4,7 +4,8 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
-from kaigen.kinds.base import Annotations, LabelName, Labels, Object, ObjectName
+from kaigen.core.json_types import JsonObject
+from kaigen.kinds.base import Annotations, LabelName, Labels, ObjectName
 from kaigen.kinds.block import Block, Choice
 from kaigen.kinds.containers import EnvFrom, InitContainer, Sidecar
 from kaigen.kinds.pod_volumes import PodVolume
@@ -92,9 +93,9 @@ class PodFields(Block):
         Meta(description="How the pods look up names. Default: in the cluster first."),
     ] = None
     dns_config: Annotated[
-        Object | None,
+        JsonObject | None,
         Meta(description="Name servers, search domains and options, as in a pod."),
     ] = None
-    host_aliases: Annotated[list[Object], Meta(description="Entries of `/etc/hosts`, as in a pod.")] = field(
-        default_factory=list
+    host_aliases: Annotated[list[JsonObject], Meta(description="Entries of `/etc/hosts`, as in a pod.")] = (
+        field(default_factory=list)
     )

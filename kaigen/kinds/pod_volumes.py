@@ -4,7 +4,8 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
-from kaigen.kinds.base import NO_BLANKS, RELATIVE_PATH, MountPath, Object, ObjectName, Quantity, text
+from kaigen.core.json_types import JsonObject
+from kaigen.kinds.base import NO_BLANKS, RELATIVE_PATH, MountPath, ObjectName, Quantity, text
 from kaigen.kinds.block import Block, Choice
 from kaigen.kinds.blocks import Volume
 from kaigen.kinds.promotable import IMAGE
@@ -66,7 +67,7 @@ class PodVolume(Choice):
     ephemeral: Annotated[
         Volume | None, Meta(description="A volume that Kubernetes creates and deletes with each pod.")
     ] = None
-    csi: Annotated[Object | None, Meta(description="A volume of a CSI driver, as in a pod.")] = None
+    csi: Annotated[JsonObject | None, Meta(description="A volume of a CSI driver, as in a pod.")] = None
     image: Annotated[
         Annotated[str, IMAGE, text(NO_BLANKS, min_length=1, max_length=512)] | None,
         Meta(
@@ -75,7 +76,7 @@ class PodVolume(Choice):
         ),
     ] = None
     projected: Annotated[
-        Object | None,
+        JsonObject | None,
         Meta(description="Several sources in one folder, such as a token with an audience, as in a pod."),
     ] = None
     mount_path: Annotated[

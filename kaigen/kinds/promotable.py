@@ -12,10 +12,10 @@ from typing import Any, Literal, get_args, get_type_hints
 
 from msgspec import Struct
 
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.field_path import dotted
 from kaigen.kinds.block import Block, document_name
 
-Path = tuple[str | int, ...]
 Need = Literal["commit", "digest", ""]
 
 SHORT = "ref"
@@ -46,7 +46,7 @@ class Found(Struct, frozen=True):
         marker: its marker.
     """
 
-    path: Path
+    path: FieldPath
     value: str
     marker: Promotable
 
@@ -61,7 +61,7 @@ def promotable_values(block: Block) -> list[Found]:
     return [*_values(block, ())]
 
 
-def _values(node: Any, path: Path) -> Iterator[Found]:
+def _values(node: Any, path: FieldPath) -> Iterator[Found]:
     if isinstance(node, Block):
         for name, alias, marker in _fields(type(node)):
             value = getattr(node, name)

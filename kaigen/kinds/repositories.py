@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias, TypeVar
 
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.block import Block, derived, document_name
 from kaigen.kinds.blocks import HubRepository
 from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.sources import S3, Oci
 
-Path = tuple[str | int, ...]
 Repository: TypeAlias = HubRepository | PulledModel
 MovingSource: TypeAlias = HubRepository | PulledModel | S3 | Oci
 """What the lock has an entry for."""
 T = TypeVar("T")
 
 
-def blocks_in(node: Any, path: Path = ()) -> Iterator[tuple[Path, Block]]:
+def blocks_in(node: Any, path: FieldPath = ()) -> Iterator[tuple[FieldPath, Block]]:
     """Yield a block and all blocks in it, each with its path."""
     if isinstance(node, Block):
         yield path, node
@@ -31,7 +31,7 @@ def blocks_in(node: Any, path: Path = ()) -> Iterator[tuple[Path, Block]]:
             yield from blocks_in(value, (*path, index))
 
 
-def sources(block: Any) -> Iterator[tuple[Path, MovingSource]]:
+def sources(block: Any) -> Iterator[tuple[FieldPath, MovingSource]]:
     """Yield the sources of a spec whose content can change, each with the path of its block."""
     for path, each in blocks_in(block):
         if isinstance(each, HubRepository | PulledModel | S3 | Oci):

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Mark
-from kaigen.diagnostics.field_path import FieldPath
 
 
 class SourceField(Struct, frozen=True):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.diagnostics.field_path import dotted
 from kaigen.kinds.compat import Naming, ServingNaming
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from kaigen.kinds.base import AppBlock
     from kaigen.kinds.kind import CompiledKind, Kind
     from kaigen.kinds.positioned import Positioned
-
-Path = tuple[str | int, ...]
 
 
 class Spec(Struct, frozen=True):
@@ -45,19 +44,19 @@ class Spec(Struct, frozen=True):
     target: CompiledKind
     document: Positioned
     source: str
-    origins: Mapping[Path, Path] | None = None
+    origins: Mapping[FieldPath, FieldPath] | None = None
     naming: Naming | ServingNaming | None = None
     matched: tuple[int | str, ...] = ()
     hints: Mapping[str, str] = field(default_factory=dict)
-    sources: Mapping[Path, SourceField] = field(default_factory=dict)
-    urls: tuple[tuple[str, Path], ...] = ()
+    sources: Mapping[FieldPath, SourceField] = field(default_factory=dict)
+    urls: tuple[tuple[str, FieldPath], ...] = ()
 
     @property
     def lowered(self) -> bool:
         """Whether the document is of a dialect."""
         return self.origins is not None and self.entry.system != OWN_SYSTEM
 
-    def document_path(self, path: Sequence[str | int]) -> Path:
+    def document_path(self, path: Sequence[str | int]) -> FieldPath:
         """Return the field of the document that a field of the spec came from."""
         field_path = tuple(path)
         if self.origins is None:
@@ -90,7 +89,7 @@ class Spec(Struct, frozen=True):
         self,
         code: str,
         message: str,
-        origin: Path,
+        origin: FieldPath,
         hint: str = "",
         severity: Severity = Severity.ERROR,
         *,

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import Meta, field
 
 from kaigen.catalog.engines import engine_choices, engine_names
-from kaigen.kinds.base import Duration, JsonValue, Metadata, Object, TokenSecret, text
+from kaigen.core.json_types import Json, JsonObject
+from kaigen.kinds.base import Duration, Metadata, TokenSecret, text
 from kaigen.kinds.block import Block
 from kaigen.kinds.blocks import Image, Params, ParamsFile, Placement, Resources, Security, Transfer
 from kaigen.kinds.build import Build
@@ -26,9 +27,7 @@ else:
 FLAG = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 
 
-EngineArgs = (
-    dict[Annotated[str, text(FLAG, max_length=120)], JsonValue] | list[Annotated[str, Meta(min_length=1)]]
-)
+EngineArgs = dict[Annotated[str, text(FLAG, max_length=120)], Json] | list[Annotated[str, Meta(min_length=1)]]
 
 
 class TopologySpec(PodFields):
@@ -50,7 +49,7 @@ class TopologySpec(PodFields):
         Meta(description="Secret with a Hub token, for a `preset` whose repository is gated."),
     ] = None
     template: Annotated[
-        Object | None,
+        JsonObject | None,
         Meta(
             description="A pod template that is used unchanged, in place of an engine; `metadata` and `spec` as "
             "in a Deployment."

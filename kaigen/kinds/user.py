@@ -4,7 +4,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from kaigen.kinds.base import JsonValue, Metadata
+from kaigen.core.json_types import Json
+from kaigen.kinds.base import Metadata
 from kaigen.kinds.block import Block
 
 
@@ -14,4 +15,4 @@ class UserDocument(Block):
     api_version: Annotated[str, Meta(description="Version of the kind.")]
     kind: Annotated[str, Meta(description="Kind of the document.")]
     metadata: Annotated[Metadata, Meta(description="Name, namespace, labels and annotations of the app.")]
-    spec: Annotated[dict[str, JsonValue], Meta(description="Fields of the kind, by its own schema.")]
+    spec: Annotated[dict[str, Json], Meta(description="Fields of the kind, by its own schema.")]

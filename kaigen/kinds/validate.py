@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import ValidationError
 
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.field_path import dotted
 from kaigen.kinds.block import Block, read_block
@@ -81,9 +82,7 @@ def _holds_null(node: Any) -> bool:
     return any(map(_holds_null, node)) if isinstance(node, list) else node is None
 
 
-def _nulls(
-    node: Any, path: tuple[str | int, ...], nullable: Sequence[NullPath]
-) -> Iterator[tuple[str | int, ...]]:
+def _nulls(node: Any, path: FieldPath, nullable: Sequence[NullPath]) -> Iterator[FieldPath]:
     if any(_matches(path, allowed) for allowed in nullable):
         return
     if node is None:
@@ -96,7 +95,7 @@ def _nulls(
             yield from _nulls(value, (*path, index), nullable)
 
 
-def _matches(path: tuple[str | int, ...], allowed: NullPath) -> bool:
+def _matches(path: FieldPath, allowed: NullPath) -> bool:
     return len(path) == len(allowed) and all(
         step in {"*", part} for part, step in zip(path, allowed, strict=True)
     )

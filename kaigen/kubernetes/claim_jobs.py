@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from kaigen.kubernetes.manifest import Object, Path, mapping
+from kaigen.core.json_types import FieldPath
+from kaigen.kubernetes.manifest import Object, mapping
 from kaigen.kubernetes.pods import containers, pod_templates
 
 _COMMAND = "claim"
@@ -21,7 +22,7 @@ class CreatedVolume(NamedTuple):
     """
 
     body: Object
-    path: Path
+    path: FieldPath
 
 
 def created_volume(obj: Object) -> CreatedVolume | None:

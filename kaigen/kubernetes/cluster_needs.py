@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
 
+from kaigen.core.json_types import FieldPath
 from kaigen.kubernetes.claim_jobs import created_volume
-from kaigen.kubernetes.manifest import Object, Path, entries, group_of, mapping, text, type_of
+from kaigen.kubernetes.manifest import Object, entries, group_of, mapping, text, type_of
 from kaigen.kubernetes.pods import containers, pod_templates
 from kaigen.kubernetes.queues import QUEUE_LABEL, queue_of
 from kaigen.kubernetes.schemas import may_be_custom
@@ -114,7 +115,7 @@ class ClusterNeed(NamedTuple):
 
     kind: NeedKind
     name: str
-    path: Path
+    path: FieldPath
     text: str
     supplier: str = ""
 
@@ -137,7 +138,7 @@ class NamedObject(NamedTuple):
     type: str
     namespace: str
     name: str
-    path: Path
+    path: FieldPath
 
 
 def cluster_needs(obj: Object) -> Iterator[ClusterNeed]:
@@ -199,7 +200,7 @@ def named_objects(obj: Object, namespace: str) -> Iterator[NamedObject]:
             yield NamedObject(type_, "", name, ("spec", "template", "spec", "nodeClassRef", "name"))
 
 
-def api_need(api_version: str, kind: str, path: Path = ("kind",)) -> ClusterNeed:
+def api_need(api_version: str, kind: str, path: FieldPath = ("kind",)) -> ClusterNeed:
     """Return the need for the API of a kind; for any version of it when only the group is given."""
     group = api_version.partition("/")[0]
     name = f"{api_version} {kind}".rstrip()
@@ -221,7 +222,7 @@ def _apis(obj: Object) -> Iterator[ClusterNeed]:
                 yield api_need(api, "", ("spec", "metrics", number, "type"))
 
 
-def _claim(spec: Object, path: Path) -> Iterator[ClusterNeed]:
+def _claim(spec: Object, path: FieldPath) -> Iterator[ClusterNeed]:
     if "storageClassName" in spec:
         yield from _class("StorageClass", spec, "storageClassName", path)
     elif not spec.get("volumeName"):
@@ -233,7 +234,7 @@ def _claim_templates(obj: Object) -> Iterator[ClusterNeed]:
         yield from _claim(spec, path)
 
 
-def claim_templates(obj: Object) -> Iterator[tuple[Path, Object]]:
+def claim_templates(obj: Object) -> Iterator[tuple[FieldPath, Object]]:
     """Yield the spec of each claim that an object makes for each of its pods, with its path."""
     spec = mapping(obj.get("spec"))
     for number, claim in entries(spec.get("volumeClaimTemplates")):
@@ -246,19 +247,19 @@ def claim_templates(obj: Object) -> Iterator[tuple[Path, Object]]:
                 yield path, mapping(claim.get("spec"))
 
 
-def _class(kind: NeedKind, holder: Object, field: str, path: Path) -> Iterator[ClusterNeed]:
+def _class(kind: NeedKind, holder: Object, field: str, path: FieldPath) -> Iterator[ClusterNeed]:
     name = holder.get(field)
     if isinstance(name, str) and name != _NO_PROVISIONER:
         yield ClusterNeed(kind, name, (*path, field), name, CLASS_SUPPLIERS.get(f"{kind} {name}", ""))
 
 
-def _driver(source: Object, path: Path) -> Iterator[ClusterNeed]:
+def _driver(source: Object, path: FieldPath) -> Iterator[ClusterNeed]:
     name = text(source.get("driver"))
     if name:
         yield ClusterNeed("CSIDriver", name, (*path, "driver"), name, DRIVER_SUPPLIERS.get(name, ""))
 
 
-def _devices(spec: Object, path: Path) -> Iterator[ClusterNeed]:
+def _devices(spec: Object, path: FieldPath) -> Iterator[ClusterNeed]:
     for number, request in entries(mapping(spec.get("devices")).get("requests")):
         place = (*path, "devices", "requests", number)
         yield from _class("DeviceClass", request, "deviceClassName", place)
@@ -268,7 +269,7 @@ def _devices(spec: Object, path: Path) -> Iterator[ClusterNeed]:
             yield from _class("DeviceClass", one, "deviceClassName", (*place, "firstAvailable", index))
 
 
-def _pod(spec: Object, path: Path) -> Iterator[ClusterNeed]:
+def _pod(spec: Object, path: FieldPath) -> Iterator[ClusterNeed]:
     if spec.get("priorityClassName") not in _BUILT_IN_PRIORITIES:
         yield from _class("PriorityClass", spec, "priorityClassName", path)
     yield from _class("RuntimeClass", spec, "runtimeClassName", path)
@@ -276,7 +277,7 @@ def _pod(spec: Object, path: Path) -> Iterator[ClusterNeed]:
         yield from _driver(mapping(volume.get("csi")), (*path, "volumes", number, "csi"))
 
 
-def _resources(container: Object, path: Path) -> Iterator[ClusterNeed]:
+def _resources(container: Object, path: FieldPath) -> Iterator[ClusterNeed]:
     resources = mapping(container.get("resources"))
     for field in ("limits", "requests"):
         for name in mapping(resources.get(field)):

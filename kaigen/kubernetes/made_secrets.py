@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from kaigen.kubernetes.manifest import Object, Path, entries, mapping, text, type_of
+from kaigen.core.json_types import FieldPath
+from kaigen.kubernetes.manifest import Object, entries, mapping, text, type_of
 
 SECRET = "Secret"
 EXTERNAL_SECRET = "ExternalSecret.external-secrets.io"
@@ -24,7 +25,7 @@ class MadeSecret(Struct, frozen=True):
     name: str
     keys: frozenset[str] | None
     source: str
-    path: Path
+    path: FieldPath
 
 
 def made_secret(obj: Object) -> MadeSecret | None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from kaigen.diagnostics.field_path import FieldPath
+from typing import Any, NamedTuple
 
 Object = dict[str, object]
-"""A Kubernetes object, or a mapping inside one."""
+"""A Kubernetes object, or a mapping inside one, that is read: it may contain anything."""
 
-Path = FieldPath
-"""Keys and list indices from the root of an object."""
+Manifest = dict[str, Any]
+"""A Kubernetes object, or a mapping inside one, as kaigen writes it or the API server sends it."""
 
 
 class Identity(NamedTuple):

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from enum import Enum, auto
 from typing import NamedTuple
 
-from kaigen.kubernetes.manifest import Object, Path, entries, mapping
+from kaigen.core.json_types import FieldPath
+from kaigen.kubernetes.manifest import Object, entries, mapping
 from kaigen.kubernetes.pods import PROBES, Container, PodTemplate, containers
 
 LEVELS = ("privileged", "baseline", "restricted")
@@ -99,7 +100,7 @@ class Violation(NamedTuple):
     """
 
     control: Control
-    path: Path
+    path: FieldPath
     problem: str
     container: str = ""
     hint: str = ""
@@ -132,7 +133,7 @@ class _Pod:
     def __init__(self, template: PodTemplate, level: str) -> None:
         self.template = template
         self.spec = template.spec
-        self.path: Path = template.spec_path
+        self.path: FieldPath = template.spec_path
         self.context = mapping(self.spec.get("securityContext"))
         self.restricted = level == "restricted"
         self.windows = mapping(self.spec.get("os")).get("name") == "windows"
@@ -166,7 +167,7 @@ class _Pod:
             if self.restricted and not self.own_users and self.context.get("runAsNonRoot") is False:
                 yield _root_allowed((*path, "runAsNonRoot"), "")
 
-    def _volume(self, volume: Object, path: Path) -> Iterator[Violation]:
+    def _volume(self, volume: Object, path: FieldPath) -> Iterator[Violation]:
         host_path = volume.get("hostPath")
         if host_path is not None:
             problem = f"mounts {mapping(host_path).get('path', 'a folder')} of the node (hostPath)"
@@ -178,7 +179,7 @@ class _Pod:
                     problem = f"mounts a volume of type {source}"
                     yield Violation(Control.VOLUME_TYPE, (*path, source), problem, hint=hint)
 
-    def context_violations(self, context: Object, path: Path, container: str) -> Iterator[Violation]:
+    def context_violations(self, context: Object, path: FieldPath, container: str) -> Iterator[Violation]:
         """Yield the violations in a security context of the pod or of a container."""
         for field, value in context.items():
             check = _CONTEXT_FIELDS.get(field)
@@ -214,19 +215,19 @@ class _Pod:
             yield Violation(Control.SECCOMP, path, "does not set a seccomp profile", name, hint)
 
 
-def _root_allowed(path: Path, container: str) -> Violation:
+def _root_allowed(path: FieldPath, container: str) -> Violation:
     problem = "may run as root (runAsNonRoot is not true)"
     return Violation(
         Control.RUN_AS_NON_ROOT, path, problem, container, "set securityContext.runAsNonRoot: true"
     )
 
 
-def _privileged(pod: _Pod, value: object, path: Path, container: str) -> Iterator[Violation]:
+def _privileged(pod: _Pod, value: object, path: FieldPath, container: str) -> Iterator[Violation]:
     if value:
         yield Violation(Control.PRIVILEGED, path, "is privileged", container)
 
 
-def _capabilities(pod: _Pod, value: object, path: Path, container: str) -> Iterator[Violation]:
+def _capabilities(pod: _Pod, value: object, path: FieldPath, container: str) -> Iterator[Violation]:
     added = mapping(value).get("add")
     exempt = pod.restricted and pod.windows
     allowed = RESTRICTED_CAPABILITIES if pod.restricted else BASELINE_CAPABILITIES
@@ -236,22 +237,24 @@ def _capabilities(pod: _Pod, value: object, path: Path, container: str) -> Itera
             yield Violation(Control.CAPABILITIES, (*path, "add", number), problem, container)
 
 
-def _seccomp(pod: _Pod, value: object, path: Path, container: str) -> Iterator[Violation]:
+def _seccomp(pod: _Pod, value: object, path: FieldPath, container: str) -> Iterator[Violation]:
     if not (pod.restricted and pod.windows):
         yield from _profile(Control.SECCOMP, "seccomp", value, path, container)
 
 
-def _apparmor(pod: _Pod, value: object, path: Path, container: str) -> Iterator[Violation]:
+def _apparmor(pod: _Pod, value: object, path: FieldPath, container: str) -> Iterator[Violation]:
     yield from _profile(Control.APPARMOR, "AppArmor", value, path, container)
 
 
-def _profile(control: Control, what: str, value: object, path: Path, container: str) -> Iterator[Violation]:
+def _profile(
+    control: Control, what: str, value: object, path: FieldPath, container: str
+) -> Iterator[Violation]:
     if isinstance(value, dict) and value.get("type") not in PROFILES:
         problem = f"uses the {what} profile {value.get('type')}"
         yield Violation(control, path, problem, container, f"set {path[-1]}.type: {PROFILES[0]}")
 
 
-def _selinux(pod: _Pod, value: object, path: Path, container: str) -> Iterator[Violation]:
+def _selinux(pod: _Pod, value: object, path: FieldPath, container: str) -> Iterator[Violation]:
     options = mapping(value)
     if str(options.get("type") or "") not in SELINUX_TYPES:
         problem = f"sets the SELinux type {options['type']}"
@@ -262,18 +265,18 @@ def _selinux(pod: _Pod, value: object, path: Path, container: str) -> Iterator[V
             yield Violation(Control.SELINUX, (*path, field), problem, container)
 
 
-def _windows(pod: _Pod, value: object, path: Path, container: str) -> Iterator[Violation]:
+def _windows(pod: _Pod, value: object, path: FieldPath, container: str) -> Iterator[Violation]:
     if mapping(value).get("hostProcess"):
         problem = "runs as a Windows HostProcess"
         yield Violation(Control.WINDOWS_HOST_PROCESS, (*path, "hostProcess"), problem, container)
 
 
-def _proc_mount(pod: _Pod, value: object, path: Path, container: str) -> Iterator[Violation]:
+def _proc_mount(pod: _Pod, value: object, path: FieldPath, container: str) -> Iterator[Violation]:
     if value not in (None, "Default") and not pod.may_unmask:
         yield Violation(Control.PROC_MOUNT, path, f"unmasks /proc (procMount: {value})", container)
 
 
-def _user(pod: _Pod, value: object, path: Path, container: str) -> Iterator[Violation]:
+def _user(pod: _Pod, value: object, path: FieldPath, container: str) -> Iterator[Violation]:
     if value == 0 and value is not False and not pod.may_be_root:
         hint = "set another user, such as 65532"
         yield Violation(Control.RUN_AS_ROOT_USER, path, "runs as root (runAsUser: 0)", container, hint)
@@ -304,7 +307,7 @@ def _host_violations(container: Container) -> Iterator[Violation]:
             yield Violation(
                 Control.HOST_PORT, place, f"opens port {port['hostPort']} of the node (hostPort)", name
             )
-    handlers: list[tuple[Path, object]] = [((probe,), body[probe]) for probe in PROBES if probe in body]
+    handlers: list[tuple[FieldPath, object]] = [((probe,), body[probe]) for probe in PROBES if probe in body]
     if "lifecycle" in body:
         handlers += [
             (("lifecycle", str(hook)), handler) for hook, handler in mapping(body["lifecycle"]).items()

@@ -18,8 +18,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from kaigen.core.json_types import FieldPath
 from kaigen.kubernetes.kind_table import kind_of
-from kaigen.kubernetes.manifest import Object, Path, mapping
+from kaigen.kubernetes.manifest import Object, mapping
 from kaigen.kubernetes.schemas import is_cluster_scoped
 
 CONTAINER_FIELDS = ("initContainers", "containers", "ephemeralContainers")
@@ -43,20 +44,20 @@ class PodTemplate(NamedTuple):
         by_form: the table of object kinds does not have its place.
     """
 
-    path: Path
+    path: FieldPath
     metadata: Object
     spec: Object
     role: str = ""
-    steps: Path = ("spec",)
+    steps: FieldPath = ("spec",)
     single: bool = False
     by_form: bool = False
 
     @property
-    def spec_path(self) -> Path:
+    def spec_path(self) -> FieldPath:
         """The place of its spec in its object; that of the container for a single one."""
         return (*self.path, *self.steps)
 
-    def place(self, path: Path) -> Path:
+    def place(self, path: FieldPath) -> FieldPath:
         """Return the place in the object of a path in the spec."""
         if self.single and path[:1] == ("containers",):
             path = path[2:]
@@ -73,7 +74,7 @@ class Container(NamedTuple):
         body: the container.
     """
 
-    path: Path
+    path: FieldPath
     field: str
     name: str
     body: Object
@@ -99,7 +100,9 @@ def is_searched(obj: Object) -> bool:
     return is_cluster_scoped(str(obj.get("apiVersion")), str(obj.get("kind"))) is None
 
 
-def _single(path: Path, container: Object, role: str, pod: object, *, by_form: bool = False) -> PodTemplate:
+def _single(
+    path: FieldPath, container: Object, role: str, pod: object, *, by_form: bool = False
+) -> PodTemplate:
     """Return the template of a single container, with the security context of the pod that it joins."""
     context = mapping(pod).get("securityContext")
     spec: Object = {"containers": [container]}
@@ -115,7 +118,7 @@ def _spec_at(obj: Object, dotted: str) -> object:
     return value
 
 
-def _by_form(value: object, path: Path, holder: Object | None) -> Iterator[PodTemplate]:
+def _by_form(value: object, path: FieldPath, holder: Object | None) -> Iterator[PodTemplate]:
     """Yield the pods below a value by their form.
 
     Args:
@@ -164,7 +167,7 @@ def _steps(path: str) -> tuple[str, ...]:
     return tuple(path.replace("[]", ".[]").split(".")) if path else ()
 
 
-def _find(value: object, steps: tuple[str, ...], role: str) -> Iterator[tuple[Path, Object, str]]:
+def _find(value: object, steps: tuple[str, ...], role: str) -> Iterator[tuple[FieldPath, Object, str]]:
     """Yield every mapping at the end of the steps, with its path and role."""
     for depth, step in enumerate(steps):
         if step == "[]":

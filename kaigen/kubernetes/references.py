@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
+from kaigen.core.json_types import FieldPath
 from kaigen.kubernetes.kind_table import KINDS, kind_of
-from kaigen.kubernetes.manifest import Identity, Object, Path, group_of, mapping, text
+from kaigen.kubernetes.manifest import Identity, Object, group_of, mapping, text
 from kaigen.kubernetes.object_kind import SCALABLE, ObjectKind, ReferenceField, Use
 from kaigen.kubernetes.pod_references import POD_REFERENCES
 from kaigen.kubernetes.schemas import is_cluster_type
@@ -42,14 +43,14 @@ class Reference(NamedTuple):
     """
 
     target: Identity
-    path: Path
+    path: FieldPath
     use: Use
-    keys: tuple[tuple[str, Path], ...] = ()
+    keys: tuple[tuple[str, FieldPath], ...] = ()
     optional: bool = False
     secret_type: str = "Opaque"
     as_files: bool = False
     port: object = None
-    port_path: Path = ()
+    port_path: FieldPath = ()
 
 
 class _Step:
@@ -127,7 +128,7 @@ def _pod_steps() -> _Step:
     return root
 
 
-def _walk(step: _Step, value: object, path: Path, namespace: str, found: list[Reference]) -> None:
+def _walk(step: _Step, value: object, path: FieldPath, namespace: str, found: list[Reference]) -> None:
     """Add the references below a value; paths are built only where the tree of steps leads on."""
     if isinstance(value, list):
         below = step.items or _NOTHING
@@ -155,7 +156,7 @@ def _reference(
     targets: dict[str, str],
     holder: Object,
     name_field: str,
-    path: Path,
+    path: FieldPath,
     namespace: str,
 ) -> Reference | None:
     """Return the reference of a field; None when it names an object of another kind."""
@@ -206,7 +207,7 @@ def _targets(field: ReferenceField) -> dict[str, str]:
     return {target.partition(".")[0]: target for target in named}
 
 
-def _keys(field: ReferenceField, holder: Object, path: Path) -> tuple[tuple[str, Path], ...]:
+def _keys(field: ReferenceField, holder: Object, path: FieldPath) -> tuple[tuple[str, FieldPath], ...]:
     key, items = holder.get("key"), holder.get("items")
     if isinstance(key, str):
         return ((key, (*path, "key")),)
@@ -216,7 +217,7 @@ def _keys(field: ReferenceField, holder: Object, path: Path) -> tuple[tuple[str,
     return tuple((key, ()) for key in field.keys)
 
 
-def _port(field: ReferenceField, holder: Object, path: Path) -> tuple[object, Path]:
+def _port(field: ReferenceField, holder: Object, path: FieldPath) -> tuple[object, FieldPath]:
     for place in field.port:
         value: object = holder
         steps = place.split(".")
@@ -227,7 +228,7 @@ def _port(field: ReferenceField, holder: Object, path: Path) -> tuple[object, Pa
     return None, ()
 
 
-def _search(node: object, path: Path, group: str, namespace: str) -> Iterator[Reference]:
+def _search(node: object, path: FieldPath, group: str, namespace: str) -> Iterator[Reference]:
     """Yield the references of pods, and of fields that are named as references to Secrets usually are."""
     if isinstance(node, list):
         for number, item in enumerate(node):
@@ -247,7 +248,9 @@ def _search(node: object, path: Path, group: str, namespace: str) -> Iterator[Re
                 yield from _search(value, (*path, str(key)), group, namespace)
 
 
-def _secret_field(name: str, value: Object, path: Path, group: str, namespace: str) -> Iterator[Reference]:
+def _secret_field(
+    name: str, value: Object, path: FieldPath, group: str, namespace: str
+) -> Iterator[Reference]:
     key = value.get("key")
     monitoring = group == "monitoring.coreos.com" and name in _MONITORING_FIELDS
     usual = name.lower().endswith("secretref" if key is None else "secretkeyref")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kaigen.kubernetes.manifest import Path, mapping
+from kaigen.core.json_types import FieldPath
+from kaigen.kubernetes.manifest import mapping
 
 ALL = "[]"
 """A step of a path: every item of a list."""
@@ -21,8 +22,8 @@ def steps_of(path: str) -> Step:
 
 
 def values_at(
-    node: object, steps: Sequence[str], default: str | None = None, at: Path = ()
-) -> Iterator[tuple[Path, object]]:
+    node: object, steps: Sequence[str], default: str | None = None, at: FieldPath = ()
+) -> Iterator[tuple[FieldPath, object]]:
     """Yield the values at the end of a path with their places, or the default where there is none.
 
     Args:

@@ -9,8 +9,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaigen.catalog.images import default_images
-from kaigen.cluster.client import Object
 from kaigen.config.settings import Config
+from kaigen.kubernetes.manifest import Manifest
 from kaigen.kubernetes.metadata_keys import EXPIRES, RUN, TTL
 from kaigen.pipeline.run import Run as Rendering
 
@@ -72,9 +72,9 @@ class Objects(Struct, frozen=True):
         others: what the Job needs, which is deleted with it.
     """
 
-    claim: Object
-    job: Object
-    others: Sequence[Object]
+    claim: Manifest
+    job: Manifest
+    others: Sequence[Manifest]
 
 
 def run_objects(run: Run, config: Config) -> Objects:
@@ -100,8 +100,8 @@ def run_objects(run: Run, config: Config) -> Objects:
         "spec": {**run.spec, "output": {"volume": volume}},
     }
     (app,) = Rendering.load([document], _settings_of(config), use_cache=False).apps()
-    claim: Object = {}
-    job: Object = {}
+    claim: Manifest = {}
+    job: Manifest = {}
     others = []
     for rendered in app.objects:
         body = _live(rendered.body)
@@ -122,14 +122,14 @@ def _settings_of(config: Config) -> Config:
     return replace(config, specs=(), values=(), overrides=(), pins={}, patches=(), gitops=None)
 
 
-def _live(body: Mapping[str, Any]) -> Object:
+def _live(body: Mapping[str, Any]) -> Manifest:
     """Return a copy of an object without what only Argo CD reads."""
     metadata = dict(body["metadata"])
     annotations = {key: value for key, value in metadata.pop("annotations", {}).items() if key != _WAVE}
     return {**body, "metadata": {**metadata, **({"annotations": annotations} if annotations else {})}}
 
 
-def _rename_claim(claim: Object, job: Object, run: Run) -> None:
+def _rename_claim(claim: Manifest, job: Manifest, run: Run) -> None:
     old = claim["metadata"]["name"]
     annotations = claim["metadata"].setdefault("annotations", {})
     claim["metadata"]["name"] = run.claim.name
@@ -148,7 +148,7 @@ def _rename_claim(claim: Object, job: Object, run: Run) -> None:
     job["spec"] = {**job["spec"], "template": template}
 
 
-def _name_job(job: Object, run: Run) -> None:
+def _name_job(job: Manifest, run: Run) -> None:
     template = job["spec"]["template"]
     labels = {**template["metadata"]["labels"], **run.labels}
     template["metadata"] = {**template["metadata"], "labels": labels}
@@ -170,7 +170,7 @@ def helper_pod(
     image: str = "",
     seconds: int,
     node: str = "",
-) -> Object:
+) -> Manifest:
     """Return a pod that mounts a volume and waits for commands.
 
     Args:
@@ -205,7 +205,7 @@ def helper_pod(
     }
 
 
-def mounts_of(job: Object) -> dict[str, str]:
+def mounts_of(job: Manifest) -> dict[str, str]:
     """Return where the main container of a Job mounts its volume claims, by the name of the claim."""
     pod = job["spec"]["template"]["spec"]
     folders = {

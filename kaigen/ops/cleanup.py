@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
-from kaigen.cluster.client import Cluster, Object
+from kaigen.cluster.client import Cluster
 from kaigen.cluster.pods import ENDED
 from kaigen.kubernetes.lifetimes import expiry, tracked_by
+from kaigen.kubernetes.manifest import Manifest
 from kaigen.kubernetes.metadata_keys import EXPIRES, RUN
 from kaigen.ops.helper import CLAIM, POD, claims_of
 from kaigen.ops.jobs import JOB
@@ -54,11 +55,11 @@ def decisions(cluster: Cluster, namespace: str) -> Iterator[Decision]:
         yield Decision(name, space, claim["metadata"]["uid"], why)
 
 
-def _key(obj: Object) -> tuple[str, str]:
+def _key(obj: Manifest) -> tuple[str, str]:
     return obj["metadata"]["namespace"], obj["metadata"]["name"]
 
 
-def _kept_because(claim: Object, job: Object | None, now: datetime, *, in_use: bool) -> str:
+def _kept_because(claim: Manifest, job: Manifest | None, now: datetime, *, in_use: bool) -> str:
     if syncer := tracked_by(claim):
         return f"it is managed by {syncer}"
     moment = expiry(claim, job)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from kaigen.cluster.client import Cluster, Object
+from kaigen.cluster.client import Cluster
 from kaigen.cluster.errors import ApiError
 from kaigen.config.settings import Config
 from kaigen.diagnostics.errors import CheckFailed
+from kaigen.kubernetes.manifest import Manifest
 from kaigen.ops.archive import Entry, entries_of
 from kaigen.ops.build import Objects, Run, run_objects
 from kaigen.ops.helper import CLAIM, ensure_claim, existing_claim, interruptible, mounted, uninterrupted
@@ -30,7 +31,7 @@ def create_run(
     detail: Say,
     progress: Progress | None = None,
     create_claim: bool = True,
-) -> Object:
+) -> Manifest:
     """Create the volume of a run, upload its project, and create its Job. The Job starts when all files are there.
 
     If something fails, or the user interrupts, what was created is deleted.
@@ -103,7 +104,7 @@ def _upload(
         upload(mount, entries, folder, progress)
 
 
-def _make_job(cluster: Cluster, run: Run, objects: Objects, made: list[tuple[str, str]]) -> Object:
+def _make_job(cluster: Cluster, run: Run, objects: Objects, made: list[tuple[str, str]]) -> Manifest:
     """Create the Job and what it needs, which it then owns."""
     others = []
     for body in objects.others:

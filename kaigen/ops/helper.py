@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
-from kaigen.cluster.client import Cluster, Object
+from kaigen.cluster.client import Cluster
 from kaigen.cluster.errors import ApiError
 from kaigen.cluster.pods import ENDED, waiting
 from kaigen.config.settings import Config
 from kaigen.diagnostics.errors import CheckFailed, SystemFailure
+from kaigen.kubernetes.manifest import Manifest
 from kaigen.kubernetes.metadata_keys import RUN
 from kaigen.ops.build import Claim, helper_pod
 from kaigen.ops.transfer import Mount
@@ -118,7 +119,7 @@ def remove(cluster: Cluster, namespace: str, name: str) -> None:
         time.sleep(_POLL_S)
 
 
-def existing_claim(cluster: Cluster, namespace: str, name: str) -> Object:
+def existing_claim(cluster: Cluster, namespace: str, name: str) -> Manifest:
     """Return a volume claim.
 
     Raises:
@@ -131,7 +132,7 @@ def existing_claim(cluster: Cluster, namespace: str, name: str) -> Object:
     return found
 
 
-def ensure_claim(cluster: Cluster, namespace: str, body: Object) -> bool:
+def ensure_claim(cluster: Cluster, namespace: str, body: Manifest) -> bool:
     """Create a volume claim unless it exists, and return whether it was created.
 
     Raises:
@@ -149,7 +150,7 @@ def ensure_claim(cluster: Cluster, namespace: str, body: Object) -> bool:
     return False
 
 
-def users_of(cluster: Cluster, namespace: str, claim: str) -> list[Object]:
+def users_of(cluster: Cluster, namespace: str, claim: str) -> list[Manifest]:
     """Return the pods that have not ended and mount a volume."""
     return [
         pod
@@ -158,7 +159,7 @@ def users_of(cluster: Cluster, namespace: str, claim: str) -> list[Object]:
     ]
 
 
-def claims_of(pod: Object) -> set[str]:
+def claims_of(pod: Manifest) -> set[str]:
     """Return the names of the volume claims that a pod, or its template, mounts."""
     volumes = (pod.get("spec") or {}).get("volumes") or []
     return {

@@ -8,12 +8,13 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from kaigen.cluster.client import Cluster, Object
+from kaigen.cluster.client import Cluster
 from kaigen.cluster.errors import ApiError
 from kaigen.cluster.pods import ENDED
 from kaigen.cluster.runs import RunState, run_state
 from kaigen.diagnostics.errors import CheckFailed
 from kaigen.kubernetes.lifetimes import ended, time_of
+from kaigen.kubernetes.manifest import Manifest
 from kaigen.ops.build import ARTIFACT, MODEL
 from kaigen.ops.helper import POD, claims_of
 
@@ -25,7 +26,7 @@ _WATCH_S = 300
 _POLL_S = 1.0
 
 
-def find_job(cluster: Cluster, namespace: str, name: str, job: str) -> Object:
+def find_job(cluster: Cluster, namespace: str, name: str, job: str) -> Manifest:
     """Return a Job by the name of its app or its own, the newest of several runs.
 
     Args:
@@ -47,7 +48,7 @@ def find_job(cluster: Cluster, namespace: str, name: str, job: str) -> Object:
     return max(runs, key=lambda item: str(item["metadata"]["creationTimestamp"]))
 
 
-def pods_of(cluster: Cluster, job: Object) -> list[Object]:
+def pods_of(cluster: Cluster, job: Manifest) -> list[Manifest]:
     """Return the pods of a Job, oldest first."""
     metadata = job["metadata"]
     found = cluster.objects(POD, metadata["namespace"], f"{_OF_JOB}={metadata['name']}")
@@ -86,7 +87,7 @@ class JobRow(Struct, frozen=True):
     finished: datetime | None
 
 
-def row_of(job: Object, pods: Sequence[Object] = ()) -> JobRow:
+def row_of(job: Manifest, pods: Sequence[Manifest] = ()) -> JobRow:
     """Return a Job as a row of a table."""
     metadata, template = job["metadata"], job["spec"]["template"]
     container = (template["spec"].get("containers") or [{}])[0]
@@ -108,7 +109,7 @@ def row_of(job: Object, pods: Sequence[Object] = ()) -> JobRow:
     )
 
 
-def artifact_of(job: Object) -> str:
+def artifact_of(job: Manifest) -> str:
     """Return the path of the result in the container: of its annotation, or of its argument `--output`; else empty."""
     annotations = job["metadata"].get("annotations") or {}
     if ARTIFACT in annotations:
@@ -128,7 +129,7 @@ def _gpus(container: Mapping[str, object]) -> str:
     return next((str(value) for key, value in (limits or {}).items() if key.endswith("/gpu")), "0")
 
 
-def changes(cluster: Cluster, job: Object, seconds: float | None) -> Iterator[RunState]:
+def changes(cluster: Cluster, job: Manifest, seconds: float | None) -> Iterator[RunState]:
     """Yield each new state of a Job until it ends, is deleted, or the time is over.
 
     Args:
@@ -157,7 +158,7 @@ def changes(cluster: Cluster, job: Object, seconds: float | None) -> Iterator[Ru
         job = found
 
 
-def _await_change(cluster: Cluster, job: Object, left: float | None) -> None:
+def _await_change(cluster: Cluster, job: Manifest, left: float | None) -> None:
     """Wait for a change of a Job, or a while: what its pods wait for is not a change of the Job."""
     metadata = job["metadata"]
     seconds = 1 if not (job.get("status") or {}).get("ready") else _WATCH_S
@@ -174,13 +175,13 @@ def _await_change(cluster: Cluster, job: Object, left: float | None) -> None:
         time.sleep(_POLL_S)
 
 
-def events(cluster: Cluster, job: Object) -> list[Object]:
+def events(cluster: Cluster, job: Manifest) -> list[Manifest]:
     """Return the events of a Job, its pods and its volumes, oldest first."""
     metadata = job["metadata"]
     name, claims = metadata["name"], claims_of(job["spec"]["template"])
     pods = {pod["metadata"]["name"] for pod in pods_of(cluster, job)}
 
-    def is_ours(event: Object) -> bool:
+    def is_ours(event: Manifest) -> bool:
         about = event.get("involvedObject") or {}
         named = about.get("name", "")
         match about.get("kind"):
@@ -196,7 +197,7 @@ def events(cluster: Cluster, job: Object) -> list[Object]:
     return sorted(found, key=event_time)
 
 
-def event_time(event: Object) -> str:
+def event_time(event: Manifest) -> str:
     """Return when an event was last seen, as a timestamp."""
     series = event.get("series") or {}
     times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))

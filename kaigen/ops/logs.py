@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 
-from kaigen.cluster.client import Cluster, Object
+from kaigen.cluster.client import Cluster
 from kaigen.cluster.errors import ApiError, StreamBroken
 from kaigen.cluster.pods import ENDED
 from kaigen.diagnostics.errors import CheckFailed, SystemFailure
 from kaigen.kubernetes.api_paths import api_path
 from kaigen.kubernetes.lifetimes import ended
+from kaigen.kubernetes.manifest import Manifest
 from kaigen.ops.helper import POD
 from kaigen.ops.jobs import JOB, pods_of
 
@@ -28,7 +29,7 @@ _STAMP = re.compile(rb"([0-9-]{10}T[0-9:]{8})(?:\.[0-9]+)?(Z|[+-][0-9:]{5})")
 
 
 def logs(
-    cluster: Cluster, job: Object, *, follow: bool, container: str = "", tail: int | None = None
+    cluster: Cluster, job: Manifest, *, follow: bool, container: str = "", tail: int | None = None
 ) -> Iterator[bytes]:
     """Yield the lines that the newest pod of a Job prints.
 
@@ -53,7 +54,7 @@ def logs(
         yield from cluster.stream(api_path(POD, metadata["namespace"], metadata["name"], "log"), query)
 
 
-def _pod(cluster: Cluster, job: Object, *, wait: bool) -> Object:
+def _pod(cluster: Cluster, job: Manifest, *, wait: bool) -> Manifest:
     """Return the newest pod of a Job."""
     metadata = job["metadata"]
     while True:
@@ -72,7 +73,7 @@ class _Follower:
     little, so each connection begins a second early, and lines that were seen are skipped.
     """
 
-    def __init__(self, cluster: Cluster, pod: Object, container: str, tail: int | None) -> None:
+    def __init__(self, cluster: Cluster, pod: Manifest, container: str, tail: int | None) -> None:
         self._cluster = cluster
         self._namespace, self._name = pod["metadata"]["namespace"], pod["metadata"]["name"]
         self._uid = pod["metadata"]["uid"]
@@ -159,7 +160,7 @@ def _second(stamp: bytes) -> datetime | None:
     return datetime.fromisoformat((found[1] + found[2]).decode()).astimezone(UTC) if found else None
 
 
-def _has_ended(pod: Object, container: str) -> bool:
+def _has_ended(pod: Manifest, container: str) -> bool:
     """Return whether a container prints no more."""
     status = pod.get("status") or {}
     if status.get("phase") in ENDED:

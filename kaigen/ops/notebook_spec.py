@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from kaigen.cluster.client import Object
 from kaigen.config.settings import Config
 from kaigen.diagnostics.errors import CheckFailed
 from kaigen.kinds.notebook import Notebook
+from kaigen.kubernetes.manifest import Manifest
 from kaigen.pipeline.run import Run
 
 
@@ -22,7 +22,7 @@ class RenderedNotebook(Struct, frozen=True):
 
     name: str
     namespace: str
-    objects: list[Object]
+    objects: list[Manifest]
 
 
 def render_notebook(path: str, config: Config) -> RenderedNotebook:
@@ -37,5 +37,5 @@ def render_notebook(path: str, config: Config) -> RenderedNotebook:
     if len(apps) != 1:
         raise CheckFailed(f"{path} has {len(apps)} Notebooks", hint="name a file with one Notebook")
     (found,) = apps
-    objects: list[Object] = [dict(item.body) for item in found.objects if not item.object.test]
+    objects: list[Manifest] = [dict(item.body) for item in found.objects if not item.object.test]
     return RenderedNotebook(found.app.name, found.app.namespace, objects)

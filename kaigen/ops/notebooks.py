@@ -10,12 +10,13 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from kaigen.cluster.client import Cluster, Object
+from kaigen.cluster.client import Cluster
 from kaigen.cluster.errors import ApiError
 from kaigen.cluster.pods import waiting
 from kaigen.compile.notebook.pod import HOME, TOKEN_VOLUME
 from kaigen.diagnostics.errors import CheckFailed, SystemFailure
 from kaigen.kubernetes.lifetimes import time_of, tracked_by
+from kaigen.kubernetes.manifest import Manifest
 from kaigen.ops.helper import CLAIM, POD
 
 STATEFUL_SET = "apps/v1/StatefulSet"
@@ -57,13 +58,13 @@ class Row(Struct, frozen=True):
     created: datetime | None
 
 
-def notebooks(cluster: Cluster, namespace: str) -> list[Object]:
+def notebooks(cluster: Cluster, namespace: str) -> list[Manifest]:
     """Return the StatefulSets of all Notebooks, by namespace and name; an empty namespace is all of them."""
     found = cluster.objects(STATEFUL_SET, namespace, _OURS)
     return sorted(found, key=lambda item: (item["metadata"]["namespace"], item["metadata"]["name"]))
 
 
-def find_notebook(cluster: Cluster, namespace: str, name: str) -> Object:
+def find_notebook(cluster: Cluster, namespace: str, name: str) -> Manifest:
     """Return the StatefulSet of a Notebook.
 
     Raises:
@@ -78,7 +79,7 @@ def find_notebook(cluster: Cluster, namespace: str, name: str) -> Object:
     return found
 
 
-def row_of(notebook: Object) -> Row:
+def row_of(notebook: Manifest) -> Row:
     """Return a Notebook as a row of a table."""
     metadata, spec = notebook["metadata"], notebook["spec"]
     status = notebook.get("status") or {}
@@ -98,7 +99,7 @@ def row_of(notebook: Object) -> Row:
     )
 
 
-def scale(cluster: Cluster, notebook: Object, *, suspend: bool) -> bool:
+def scale(cluster: Cluster, notebook: Manifest, *, suspend: bool) -> bool:
     """Suspend or resume a Notebook, and return whether it changed.
 
     Raises:
@@ -113,12 +114,12 @@ def scale(cluster: Cluster, notebook: Object, *, suspend: bool) -> bool:
             f"Notebook {metadata['name']} is managed by {syncer}, which would undo the change",
             hint=f"set `suspend: {value}` in its spec, render and commit",
         )
-    change: Object = {"spec": {"replicas": replicas}}
+    change: Manifest = {"spec": {"replicas": replicas}}
     cluster.patch(STATEFUL_SET, metadata["name"], metadata["namespace"], change)
     return True
 
 
-def apply_notebook(cluster: Cluster, objects: list[Object], namespace: str, name: str) -> None:
+def apply_notebook(cluster: Cluster, objects: list[Manifest], namespace: str, name: str) -> None:
     """Create or change the objects of a Notebook, with its pod.
 
     Raises:
@@ -136,7 +137,7 @@ def apply_notebook(cluster: Cluster, objects: list[Object], namespace: str, name
         cluster.apply(body, namespace)
 
 
-def volume_of(cluster: Cluster, notebook: Object) -> Object:
+def volume_of(cluster: Cluster, notebook: Manifest) -> Manifest:
     """Return the claim with the files of a Notebook.
 
     Raises:
@@ -149,7 +150,7 @@ def volume_of(cluster: Cluster, notebook: Object) -> Object:
     return found
 
 
-def token_of(cluster: Cluster, notebook: Object, say: Say = lambda text: None) -> str:
+def token_of(cluster: Cluster, notebook: Manifest, say: Say = lambda text: None) -> str:
     """Return the token of a Notebook; create its Secret if there is none and no syncer manages the Notebook.
 
     Raises:
@@ -171,7 +172,7 @@ def token_of(cluster: Cluster, notebook: Object, say: Say = lambda text: None) -
     return token
 
 
-def _new_secret(name: str, key: str, metadata: Object) -> Object:
+def _new_secret(name: str, key: str, metadata: Manifest) -> Manifest:
     labels = {_APP: metadata["name"], "app.kubernetes.io/managed-by": "kaigen"}
     return {
         "apiVersion": "v1",
@@ -181,12 +182,12 @@ def _new_secret(name: str, key: str, metadata: Object) -> Object:
     }
 
 
-def pod_name(notebook: Object) -> str:
+def pod_name(notebook: Manifest) -> str:
     """Return the name of the pod of a Notebook."""
     return f"{notebook['metadata']['name']}-0"
 
 
-def wait_ready(cluster: Cluster, notebook: Object, seconds: float, say: Say) -> None:
+def wait_ready(cluster: Cluster, notebook: Manifest, seconds: float, say: Say) -> None:
     """Wait until the server of a Notebook answers, and report what it waits for.
 
     Raises:
@@ -212,13 +213,13 @@ def wait_ready(cluster: Cluster, notebook: Object, seconds: float, say: Say) -> 
         time.sleep(_POLL_S)
 
 
-def _is_ready(pod: Object) -> bool:
+def _is_ready(pod: Manifest) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or []
     ready = any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
     return ready and "deletionTimestamp" not in pod["metadata"]
 
 
-def _is_current(cluster: Cluster, notebook: Object) -> bool:
+def _is_current(cluster: Cluster, notebook: Manifest) -> bool:
     """Return whether the pod is of the newest template."""
     metadata = notebook["metadata"]
     found = cluster.get(STATEFUL_SET, metadata["name"], metadata["namespace"])
@@ -243,7 +244,7 @@ def _warnings(cluster: Cluster, namespace: str, names: set[str]) -> Iterator[str
             yield f"{event.get('reason', '')}: {' '.join(str(event.get('message', '')).split())}"
 
 
-def delete_notebook(cluster: Cluster, notebook: Object, *, volume: bool) -> Iterator[str]:
+def delete_notebook(cluster: Cluster, notebook: Manifest, *, volume: bool) -> Iterator[str]:
     """Delete the objects of a Notebook, and yield the name of each.
 
     Args:
@@ -270,7 +271,7 @@ def delete_notebook(cluster: Cluster, notebook: Object, *, volume: bool) -> Iter
         yield f"persistentvolumeclaim/{home}"
 
 
-def _volume(notebook: Object, name: str) -> Object:
+def _volume(notebook: Manifest, name: str) -> Manifest:
     volumes = notebook["spec"]["template"]["spec"].get("volumes") or []
     for volume in volumes:
         if volume["name"] == name:

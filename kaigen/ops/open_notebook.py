@@ -11,9 +11,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kaigen.cluster.client import Cluster, Object
+from kaigen.cluster.client import Cluster
 from kaigen.cluster.port_forward import PortForward
 from kaigen.compile.notebook.pod import PORT
+from kaigen.kubernetes.manifest import Manifest
 from kaigen.ops.contents import Contents
 from kaigen.ops.folder_sync import Direction, synchronize
 from kaigen.ops.local_folder import LocalFolder, Record
@@ -40,7 +41,7 @@ class Opened(Struct, frozen=True):
 
 
 @contextmanager
-def opened(cluster: Cluster, notebook: Object, seconds: float, say: Say, port: int = 0) -> Iterator[Opened]:
+def opened(cluster: Cluster, notebook: Manifest, seconds: float, say: Say, port: int = 0) -> Iterator[Opened]:
     """Wait for the server of a Notebook, and forward a local port to it until the end of the block.
 
     Args:
@@ -67,7 +68,7 @@ class FolderSync:
     def __init__(
         self,
         cluster: Cluster,
-        notebook: Object,
+        notebook: Manifest,
         found: Opened,
         folder: Path,
         say: Say,

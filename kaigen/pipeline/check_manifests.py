@@ -22,6 +22,7 @@ from kaigen.diagnostics.most import first_problems
 from kaigen.diagnostics.problem import Problem
 from kaigen.dialects.registry import find_kind
 from kaigen.files.folders import walk
+from kaigen.kubernetes.manifest import Object
 from kaigen.system.limits import GENERATED_FILE_BYTES
 from kaigen.yaml.document import parse
 from kaigen.yaml.sources import STDIN, Limits, read_sources
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from kaigen.yaml.document import Document
 
 Step = str | int
-Object = dict[str, object]
 
 NO_MANIFESTS = ("kustomize.config.k8s.io/",)
 """API groups of files next to manifests that tools read, not the API server."""

@@ -23,6 +23,7 @@ from kaigen.compile.pod_images import with_images
 from kaigen.compile.problems import Problems
 from kaigen.compile.url_checks import check_urls, url_problems
 from kaigen.config.lock_file import lock_of
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
@@ -44,10 +45,10 @@ from kaigen.yaml.document_secrets import find_secrets
 if TYPE_CHECKING:
     from kaigen.compile.app import App, Rendered
     from kaigen.compile.context import ObjectsOf, SpecIndex
-    from kaigen.compile.expressions import Json
     from kaigen.config.block_settings import ExternalObject
     from kaigen.config.settings import Config
     from kaigen.config.value_layers import Overrides
+    from kaigen.core.json_types import Json
     from kaigen.diagnostics.problem import Problem
     from kaigen.extend.patches import Patches
     from kaigen.kinds.input_documents import Key
@@ -246,7 +247,7 @@ def _check(
     return missing
 
 
-def _spec_problem(item: Rendered, problem: Problem, spec: Spec, path: tuple[str | int, ...]) -> Diagnostic:
+def _spec_problem(item: Rendered, problem: Problem, spec: Spec, path: FieldPath) -> Diagnostic:
     """Return a problem at the spec's field that it comes from, or at the spec's name with the object's field."""
     name = ""
     if not path:
@@ -262,7 +263,7 @@ def _spec_problem(item: Rendered, problem: Problem, spec: Spec, path: tuple[str 
 
 
 def _extension_problem(
-    item: Rendered, problem: Problem, written: Mark, spec: Spec, path: tuple[str | int, ...]
+    item: Rendered, problem: Problem, written: Mark, spec: Spec, path: FieldPath
 ) -> Diagnostic:
     """Return a problem at the line of the user's template or patch, with the spec's place in the hint."""
     name = item.body["metadata"]["name"]

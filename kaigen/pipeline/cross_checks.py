@@ -11,8 +11,8 @@ from kaigen.pipeline.summary import FOLDER, AppSummary, Missing, ObjectKey
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
-    from kaigen.compile.expressions import SpecPath
     from kaigen.config.settings import Config
+    from kaigen.core.json_types import FieldPath
     from kaigen.pipeline.compiler import Compiler
     from kaigen.pipeline.unit import Unit
 
@@ -154,7 +154,7 @@ def _same_name(unit: Unit | None, app: AppSummary, first_unit: Unit | None, firs
     return Diagnostic("KG0302", message, mark, "rename one of the files")
 
 
-def _bucket_field(folder: str, unit: Unit | None, app: AppSummary) -> SpecPath:
+def _bucket_field(folder: str, unit: Unit | None, app: AppSummary) -> FieldPath:
     """Return the field of a spec with a folder of a bucket: of a Job's output, or a Model's files."""
     block = unit.loaded.specs[app.position].block if unit is not None and app.position >= 0 else None
     if isinstance(block, kinds_job.Job):
@@ -168,7 +168,7 @@ def _bucket_field(folder: str, unit: Unit | None, app: AppSummary) -> SpecPath:
 
 def _same_object(key: ObjectKey, unit: Unit | None, app: AppSummary, owner: AppSummary) -> Diagnostic:
     """Return the error for an app that creates, or fills, what another one does."""
-    field: SpecPath = ("metadata", "name")
+    field: FieldPath = ("metadata", "name")
     code, message = "KG0302", f"{key.kind} `{key.name}` belongs to app `{owner.name}` too"
     hint = "rename one of the two apps"
     if key.kind == FOLDER:

@@ -10,11 +10,12 @@ from kaigen.catalog.presets import find_preset
 from kaigen.compile.context import Context
 from kaigen.config.lock_file import Lock, namespace_of
 from kaigen.config.settings import FILE_NAME
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.kinds.block import Block
 from kaigen.kinds.blocks import Http, HubRepository
 from kaigen.kinds.pod_volumes import PodVolume
-from kaigen.kinds.repositories import Path, blocks_in
+from kaigen.kinds.repositories import blocks_in
 from kaigen.kinds.serving import ImageVolume, PulledModel
 from kaigen.kinds.sources import S3, Oci
 from kaigen.kinds.spec import Spec
@@ -35,7 +36,7 @@ class _Source(Struct, frozen=True):
 
     name: str
     licence: str | None
-    path: Path
+    path: FieldPath
 
 
 def check_licenses(spec: Spec, context: Context) -> Iterator[Diagnostic]:
@@ -77,7 +78,7 @@ def _sources(spec: Spec, context: Context) -> Iterator[_Source]:
             yield _Source(preset.repo, found, ("spec", "preset"))
 
 
-def _of_block(block: Block, path: Path, lock: Lock | None) -> Iterator[_Source]:
+def _of_block(block: Block, path: FieldPath, lock: Lock | None) -> Iterator[_Source]:
     """Yield the sources that a block names itself."""
     if isinstance(block, HubRepository | PulledModel):
         repo = f"{namespace_of(block)}{block.repo}"

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from kaigen.compile.expressions import Expr, Tree
 from kaigen.compile.field_expressions import Entries, HashedName, Items, Labels
+from kaigen.core.json_types import FieldPath
 
 if TYPE_CHECKING:
     from kaigen.compile.app import Rendered
 
-Path = tuple[str | int, ...]
 
-
-def spec_path(item: Rendered, path: Sequence[str | int], document: Any) -> Path:
+def spec_path(item: Rendered, path: Sequence[str | int], document: Any) -> FieldPath:
     """Return the spec's field that a place in an object comes from; empty when kaigen chose the value.
 
     Args:
@@ -42,7 +41,7 @@ def spec_path(item: Rendered, path: Sequence[str | int], document: Any) -> Path:
     return ()
 
 
-def _item(items: Items, rest: Sequence[str | int]) -> tuple[Tree, Path]:
+def _item(items: Items, rest: Sequence[str | int]) -> tuple[Tree, FieldPath]:
     """Return the item of a list that kaigen made, or None with the spec's field that the item comes from."""
     index = rest[0] if rest else 0
     if not isinstance(index, int):
@@ -55,7 +54,7 @@ def _item(items: Items, rest: Sequence[str | int]) -> tuple[Tree, Path]:
     return None, setting.origin if setting is not None else ()
 
 
-def _entry(entries: Any, rest: Sequence[str | int], document: Any) -> Path:
+def _entry(entries: Any, rest: Sequence[str | int], document: Any) -> FieldPath:
     """Return the spec's entry with the key and value of one of the entries of a map; empty when there is none.
 
     Such a map has entries of several fields, which may have been added before the map was made.
@@ -67,9 +66,9 @@ def _entry(entries: Any, rest: Sequence[str | int], document: Any) -> Path:
     return min(found, key=lambda path: (len(path), str(path)), default=())
 
 
-def _below(document: Any, start: Path = ()) -> Iterator[tuple[Path, Any]]:
+def _below(document: Any, start: FieldPath = ()) -> Iterator[tuple[FieldPath, Any]]:
     """Yield a value of a document and everything below it, with their paths."""
-    waiting: list[tuple[Path, Any]] = [(start, document)]
+    waiting: list[tuple[FieldPath, Any]] = [(start, document)]
     while waiting:
         path, node = waiting.pop()
         yield path, node
@@ -77,7 +76,7 @@ def _below(document: Any, start: Path = ()) -> Iterator[tuple[Path, Any]]:
         waiting += [((*path, key), value) for key, value in below]
 
 
-def field_below(document: Any, origin: Path, value: Any, rest: Sequence[str | int]) -> Path:
+def field_below(document: Any, origin: FieldPath, value: Any, rest: Sequence[str | int]) -> FieldPath:
     """Return the field below `origin` that corresponds to the rest of a path, as far as the values are equal.
 
     A list in an object may begin with entries that kaigen adds, so an entry is found by its value.
@@ -104,7 +103,7 @@ def field_below(document: Any, origin: Path, value: Any, rest: Sequence[str | in
     return tuple(path)
 
 
-def find_text(text: str, document: Any, start: Path, sibling: str) -> Path:
+def find_text(text: str, document: Any, start: FieldPath, sibling: str) -> FieldPath:
     """Return the field at or below `start` whose value is a text; empty when there is none.
 
     Of several fields, the one with the text `sibling` in the same mapping comes first, then one whose path names
@@ -116,8 +115,8 @@ def find_text(text: str, document: Any, start: Path, sibling: str) -> Path:
             node = node[step]
         except (KeyError, IndexError, TypeError):
             return ()
-    found: list[tuple[bool, bool, str, Path]] = []
-    waiting: list[tuple[Path, Any, Any]] = [(start, node, None)]
+    found: list[tuple[bool, bool, str, FieldPath]] = []
+    waiting: list[tuple[FieldPath, Any, Any]] = [(start, node, None)]
     while waiting:
         path, node, parent = waiting.pop()
         if node == text and path[:1] != ("metadata",):

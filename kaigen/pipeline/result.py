@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.emit.manifests import manifest_files, manifest_stream
 from kaigen.pipeline.origins import find_text, spec_path
@@ -14,8 +15,8 @@ from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
     from kaigen.compile.app import App, Rendered
-    from kaigen.compile.expressions import Json
     from kaigen.config.settings import Format
+    from kaigen.core.json_types import Json
     from kaigen.kinds.spec import Spec
     from kaigen.yaml.document import Document
 
@@ -60,7 +61,7 @@ class Compiled(Struct, frozen=True):
 
     def written_at(
         self, index: int, path: Sequence[str | int], text: str, sibling: str = ""
-    ) -> tuple[Mark | None, tuple[str | int, ...]]:
+    ) -> tuple[Mark | None, FieldPath]:
         """Return the place where a text in an object was written, and the field of the spec there.
 
         Args:

@@ -11,8 +11,9 @@ import msgspec
 from msgspec import Struct
 
 from kaigen.config.settings import Config
+from kaigen.core.json_types import Json
 from kaigen.diff.formatting import clip, value
-from kaigen.diff.model import ABSENT, Absent, Json
+from kaigen.diff.model import ABSENT, Absent
 from kaigen.pipeline.setting_decisions import DECISIONS, UNKNOWN, Value
 from kaigen.secret_scan.redact import redact
 

@@ -20,8 +20,8 @@ from kaigen.pipeline.summary import AppSummary, Detail, Missing, SourceSummary, 
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
-    from kaigen.compile.expressions import SpecPath
     from kaigen.config.settings import Format
+    from kaigen.core.json_types import FieldPath
     from kaigen.pipeline.compiler import Compiler
     from kaigen.pipeline.load import LoadedSource, ParsedSource
     from kaigen.pipeline.result import Compiled
@@ -244,7 +244,7 @@ class Unit(ABC):
         return {path: LazyFile(known, partial(read, path)) for path, known in self.summary.files.items()}
 
     def diagnostic(
-        self, app: AppSummary, code: str, message: str, field: SpecPath, hint: str = ""
+        self, app: AppSummary, code: str, message: str, field: FieldPath, hint: str = ""
     ) -> Diagnostic:
         """Return an error at a field of the spec that an app was compiled from."""
         if app.position >= 0:

@@ -10,10 +10,10 @@ from kaigen.sizing.facts import GIB
 from kaigen.sizing.plan import gib_text, layout_text
 
 if TYPE_CHECKING:
+    from kaigen.core.json_types import Json
     from kaigen.dialects.dialect import Dialect, Estimate
     from kaigen.plan.specs import RingOfSpec, SpecPlan
     from kaigen.sizing.answer import Answer
-    from kaigen.sizing.format import Json
 
 Rows = Sequence[Sequence[str]]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kaigen.kubernetes.manifest import Object, Path, mapping
+from kaigen.core.json_types import FieldPath
+from kaigen.kubernetes.manifest import Object, mapping
 from kaigen.kubernetes.pods import CONTAINER_FIELDS
 from kaigen.kubernetes.references import Reference
 from kaigen.kubernetes.secret_types import DOCKER_CONFIG, TLS
@@ -27,7 +28,7 @@ def purpose_of(obj: Object, reference: Reference) -> str:
     return ".".join(step for step in path[:-1] if isinstance(step, str) and step != "spec") or "reference"
 
 
-def _of_container(obj: Object, path: Path, depth: int, container: Object) -> str:
+def _of_container(obj: Object, path: FieldPath, depth: int, container: Object) -> str:
     name = container.get("name")
     suffix = f" of {name}" if isinstance(name, str) else ""
     if path[depth + 2] == "env":
@@ -36,7 +37,7 @@ def _of_container(obj: Object, path: Path, depth: int, container: Object) -> str
     return f"variables{suffix}"
 
 
-def _value_at(obj: Object, path: Path) -> Object:
+def _value_at(obj: Object, path: FieldPath) -> Object:
     value: object = obj
     for step in path:
         value = value[step]  # type: ignore[index]

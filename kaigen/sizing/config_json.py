@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from math import ceil
-from typing import TypeAlias
 
+from kaigen.core.json_types import Json
 from kaigen.diagnostics.errors import InputError
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.config_files import parse_config, read_file
 from kaigen.sizing.facts import ModelFacts
 from kaigen.sizing.problem import Field, PlanError
-
-Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 
 _INNER = ("text_config", "language_config", "llm_config")
 """Keys of the decoder's configuration in multimodal models."""

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from kaigen.sizing.config_json import MOST, Json, wrong_number
+from kaigen.core.json_types import Json
+from kaigen.sizing.config_json import MOST, wrong_number
 from kaigen.sizing.problem import Field, PlanError
 
 BYTES: Mapping[str, float] = {"q40": 18 / 32, "f32": 4.0}

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from kaigen.core.json_types import Json
 from kaigen.sizing.constants import constant
 
 if TYPE_CHECKING:
     from kaigen.sizing.ranking import Ranking
     from kaigen.sizing.result import Plan
-
-Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
 
 class Row(Struct, frozen=True):

@@ -11,7 +11,7 @@ from kaigen.catalog.profiles import get_profile, profile_names
 if TYPE_CHECKING:
     from kaigen.catalog.gpus import Gpu
     from kaigen.catalog.instances import Instance
-    from kaigen.sizing.format import Json
+    from kaigen.core.json_types import Json
 
 _OF_CLOUD = {"azure": "aks", "azure-arc": "generic", "aws": "eks", "gcp": "gke", ON_PREMISES: "generic"}
 """The profile of a cloud's own clusters."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 from kaigen.config.tenant_settings import Tenant
-from kaigen.kubernetes.manifest import Path
+from kaigen.core.json_types import FieldPath
 
 
 class Refusal(NamedTuple):
@@ -21,7 +21,7 @@ class Refusal(NamedTuple):
     """
 
     shown: str
-    path: Path = ()
+    path: FieldPath = ()
     what: str = ""
     can_be_granted: bool = True
     hint: str = ""

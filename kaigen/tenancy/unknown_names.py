@@ -9,8 +9,9 @@ from collections.abc import Collection, Iterator
 
 from kaigen.check import codes
 from kaigen.config.tenant_settings import Tenant
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import Problem
-from kaigen.kubernetes.manifest import Object, Path, type_of
+from kaigen.kubernetes.manifest import Object, type_of
 from kaigen.kubernetes.secret_fields import known_types
 from kaigen.tenancy.cel import OBJECT, TYPE, exists_below, texts
 
@@ -26,11 +27,11 @@ _SKIPPED = ("apiVersion", "kind", "metadata", "status")
 _KINDS = ("Secret", "ServiceAccount")
 
 
-def places(obj: Object, names: Collection[str]) -> Iterator[tuple[Path, str]]:
+def places(obj: Object, names: Collection[str]) -> Iterator[tuple[FieldPath, str]]:
     """Yield where an object has one of some names, with the name; nothing for a kind with fields that are known."""
     if not names or type_of(obj) in known_types():
         return
-    stack: list[tuple[Path, object]] = [
+    stack: list[tuple[FieldPath, object]] = [
         ((key,), value) for key, value in reversed(obj.items()) if key not in _SKIPPED
     ]
     while stack:

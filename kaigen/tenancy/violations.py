@@ -10,11 +10,12 @@ from kaigen.check import codes
 from kaigen.config.globs import is_granted
 from kaigen.config.reserved import Reserved, SyncerSecrets
 from kaigen.config.tenant_settings import Tenant, tenant_of_file, tenant_of_namespace
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes import pod_security
 from kaigen.kubernetes.claim_jobs import created_volume
 from kaigen.kubernetes.made_secrets import SECRET
-from kaigen.kubernetes.manifest import Object, Path, mapping, text, type_of
+from kaigen.kubernetes.manifest import Object, mapping, text, type_of
 from kaigen.kubernetes.pod_security import LEVELS
 from kaigen.kubernetes.pods import pod_templates
 from kaigen.kubernetes.references import references_of
@@ -93,7 +94,7 @@ def violations(obj: Object, namespace: str, tenant: Tenant) -> Iterator[Problem]
     if not is_granted(kind, tenant.granted("kinds")):
         yield _problem(tenant, f"the kind {kind}", ("kind",), "kinds")
     if place not in tenant.namespaces and (place or kind == "Namespace"):
-        path: Path = ("metadata", "name" if kind == "Namespace" else "namespace")
+        path: FieldPath = ("metadata", "name" if kind == "Namespace" else "namespace")
         yield _problem(tenant, f"the namespace {place}", path, "namespaces")
     for reach, refusal, at in _refusals(REACHES, obj, tenant):
         what = f"{refusal.what or reach.what} {refusal.shown}".strip()
@@ -129,7 +130,7 @@ def syncer_secret_findings(
     if not reserved or (tenant is None and not place):
         return
     reader = Tenant("", (), (), {}, reserved=Reserved(secrets=reserved))
-    seen: set[Path] = set()
+    seen: set[FieldPath] = set()
     for reach, refusal, path in _refusals(RESERVED_SECRET_REACHES, obj, reader):
         seen.add(path)
         name = refusal.shown.strip("`")
@@ -149,7 +150,7 @@ def syncer_secret_findings(
             yield replace(problem, path=created.path)
 
 
-def _syncer_secret(what: str, place: str, path: Path) -> Problem:
+def _syncer_secret(what: str, place: str, path: FieldPath) -> Problem:
     return Problem(
         codes.SYNCER_SECRET,
         f"{what} is what Flux reads by `{place}` of kaigen.yaml, and no spec may use it",
@@ -209,7 +210,7 @@ def _place(obj: Object, namespace: str) -> str:
     return text(metadata.get("namespace")) or namespace
 
 
-def _values(reach: Reach, obj: Object, kind: str) -> Iterator[tuple[Path, object]]:
+def _values(reach: Reach, obj: Object, kind: str) -> Iterator[tuple[FieldPath, object]]:
     if reach.types == (PODS,):
         for template in pod_templates(obj):
             for steps in reach.paths:
@@ -218,7 +219,7 @@ def _values(reach: Reach, obj: Object, kind: str) -> Iterator[tuple[Path, object
         return
     if reach.types == (TEMPLATES,):
         paths = TEMPLATE_PATHS.get(kind, ())
-        starts: list[tuple[object, Path]] = [
+        starts: list[tuple[object, FieldPath]] = [
             (found, path) for steps in paths for path, found in values_at(obj, steps)
         ]
     else:
@@ -228,7 +229,9 @@ def _values(reach: Reach, obj: Object, kind: str) -> Iterator[tuple[Path, object
             yield from values_at(start, steps, reach.default, at)
 
 
-def _refusals(reaches: Iterable[Reach], obj: Object, tenant: Tenant) -> Iterator[tuple[Reach, Refusal, Path]]:
+def _refusals(
+    reaches: Iterable[Reach], obj: Object, tenant: Tenant
+) -> Iterator[tuple[Reach, Refusal, FieldPath]]:
     """Yield what rows of the table refuse of an object, each with its place."""
     kind = type_of(obj)
     for reach in reaches:
@@ -237,7 +240,7 @@ def _refusals(reaches: Iterable[Reach], obj: Object, tenant: Tenant) -> Iterator
                 yield reach, refusal, (*path, *refusal.path)
 
 
-def _problem(tenant: Tenant, what: str, path: Path, grant: str, hint: str = "") -> Problem:
+def _problem(tenant: Tenant, what: str, path: FieldPath, grant: str, hint: str = "") -> Problem:
     hint = hint or (
         f"remove it, or add it to `tenants.{tenant.name}.{grant}` in kaigen.yaml"
         if grant

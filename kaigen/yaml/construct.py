@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from kaigen.core.json_types import Json
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.yaml.compose import MAX_DEPTH, PLAIN, TEXT, Unreadable, too_deep
 from kaigen.yaml.scalars import plain_value
-
-JsonValue: TypeAlias = "dict[str, JsonValue] | list[JsonValue] | str | int | float | bool | None"
-"""A JSON value: everything that Kubernetes can store."""
 
 MAX_COPIED = 100_000
 """Nodes that the aliases of one text may add by copying."""
@@ -63,7 +61,7 @@ class Constructor:
         self._reported = 0
         self.problems: list[NodeProblem] = []
 
-    def construct(self, root: Node) -> JsonValue:
+    def construct(self, root: Node) -> Json:
         """Return the data of a document.
 
         Raises:
@@ -79,7 +77,7 @@ class Constructor:
         if self._reported <= MAX_PROBLEMS:
             self.problems.append(NodeProblem(code, message, hint, node, first))
 
-    def _build(self, node: Node) -> JsonValue:
+    def _build(self, node: Node) -> Json:
         kind = node.__class__
         if kind is ScalarNode:
             return self._scalar(node)
@@ -89,9 +87,9 @@ class Constructor:
             return [self._build(item) for item in node.value]
         return self._mapping(node)
 
-    def _mapping(self, node: Node) -> dict[str, JsonValue]:
-        data: dict[str, JsonValue] = {}
-        merged: list[dict[str, JsonValue]] | None = None
+    def _mapping(self, node: Node) -> dict[str, Json]:
+        data: dict[str, Json] = {}
+        merged: list[dict[str, Json]] | None = None
         for key_node, value_node in node.value:
             if key_node.__class__ is not ScalarNode:
                 self._refuse_key(node, key_node)
@@ -124,7 +122,7 @@ class Constructor:
                     continue
             data[key] = self._build(value_node)
         if merged:
-            whole: dict[str, JsonValue] = {}
+            whole: dict[str, Json] = {}
             for part in merged:
                 for key, value in part.items():
                     whole.setdefault(key, value)
@@ -227,7 +225,7 @@ class Constructor:
             hint = "merge several with a list: `<<: [*one, *two]`"
         self._problem("KG0130", f"duplicate key `{_short(key.value)}`", hint, key, first)
 
-    def _merged(self, node: Node) -> list[dict[str, JsonValue]]:
+    def _merged(self, node: Node) -> list[dict[str, Json]]:
         parts = node.value if isinstance(node, SequenceNode) else [node]
         if not all(isinstance(part, MappingNode) for part in parts):
             self._problem(

@@ -9,19 +9,20 @@ from msgspec.structs import replace
 from yaml.error import YAMLError
 from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
 
+from kaigen.core.json_types import Json
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.diagnostics.field_path import dotted
 from kaigen.system.lazy_import import lazy_imports
 from kaigen.yaml.compose import PLAIN, Unreadable, compose, compose_parts
-from kaigen.yaml.construct import Constructor, JsonValue, NodeProblem
+from kaigen.yaml.construct import Constructor, NodeProblem
 from kaigen.yaml.sources import Source
 
 with lazy_imports():
     from kaigen.yaml import json_text, syntax
 
 
-__all__ = ["Document", "JsonValue", "parse"]
+__all__ = ["Document", "parse"]
 
 Step = str | int
 Members = dict[str, tuple[Node, Node]]
@@ -41,7 +42,7 @@ class Document(Struct, frozen=True, eq=False):
 
     source: Source
     index: int
-    data: JsonValue
+    data: Json
     node: Node
     members: dict[MappingNode, Members] = field(default_factory=dict)
 
@@ -64,7 +65,7 @@ class Document(Struct, frozen=True, eq=False):
         return self._text("metadata", "name")
 
     def _text(self, *path: str) -> str | None:
-        value: JsonValue = self.data
+        value: Json = self.data
         for step in path:
             if not isinstance(value, dict):
                 return None

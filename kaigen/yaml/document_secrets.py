@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.diagnostics.field_path import dotted
 from kaigen.secret_scan.detect import looks_like_secret, may_contain_secret
@@ -21,8 +22,6 @@ _ENCRYPTED = re.compile(
 )
 _ONLY_VALUES = "encrypt the values only: `sops encrypt --encrypted-regex '^(data|stringData)$' FILE`"
 _ALTERNATIVES = "refer to a Secret by name, created with External Secrets, Sealed Secrets or SOPS"
-
-_Path = tuple[str | int, ...]
 
 
 def find_secrets(document: Document) -> list[Diagnostic]:
@@ -144,7 +143,7 @@ def _redacted_mark(mark: Mark) -> Mark:
     return replace(mark, text=text)
 
 
-def _credentials(root: Node) -> Iterator[tuple[_Path, Node, str]]:
+def _credentials(root: Node) -> Iterator[tuple[FieldPath, Node, str]]:
     for path, node in _nodes(root):
         if isinstance(node, MappingNode):
             for key, value in node.value:
@@ -224,7 +223,7 @@ def _has_checksum(block: Node) -> bool:
     )
 
 
-def _unencrypted_values(document: Document, path: _Path, values: MappingNode) -> Iterator[Diagnostic]:
+def _unencrypted_values(document: Document, path: FieldPath, values: MappingNode) -> Iterator[Diagnostic]:
     """Yield the values that SOPS did not encrypt, each at its key."""
     for key, value in values.value:
         # SOPS does not encrypt empty strings.
@@ -246,17 +245,17 @@ def _encrypted(node: Node) -> bool:
     return isinstance(node, ScalarNode) and _ENCRYPTED.fullmatch(node.value) is not None
 
 
-def _nodes(root: Node) -> Iterator[tuple[_Path, Node]]:
+def _nodes(root: Node) -> Iterator[tuple[FieldPath, Node]]:
     """Yield every node with the first path that leads to it."""
     seen: set[int] = set()
-    pending: list[tuple[_Path, Node]] = [((), root)]
+    pending: list[tuple[FieldPath, Node]] = [((), root)]
     while pending:
         path, node = pending.pop()
         if id(node) in seen:
             continue
         seen.add(id(node))
         yield path, node
-        below: Sequence[tuple[_Path, Node]] = ()
+        below: Sequence[tuple[FieldPath, Node]] = ()
         if isinstance(node, MappingNode):
             below = [((*path, key.value), value) for key, value in node.value if isinstance(key, ScalarNode)]
         elif isinstance(node, SequenceNode):

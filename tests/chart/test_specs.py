@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from kaigen.compile.expressions import find_settings
+from kaigen.core.json_types import Json
 from kaigen.dialects.registry import KINDS
 from kaigen.kinds.entry import KindEntry
 from kaigen.kinds.schema import branches, deref, json_schema, walk
-from kaigen.yaml.document import JsonValue
 from tests.cases import SPECS, AppCase, app_cases
 
 NOT_WRITTEN = {
@@ -56,7 +56,7 @@ def fields(root: dict[str, Any], node: dict[str, Any], path: str = "") -> Iterat
                 yield from fields(root, deref(root, inner), f"{path}.*")
 
 
-def used(root: dict[str, Any], node: JsonValue, path: tuple[str | int, ...] = ()) -> Iterator[str]:
+def used(root: dict[str, Any], node: Json, path: tuple[str | int, ...] = ()) -> Iterator[str]:
     """Return every field of a document, in the notation of `fields`."""
     if isinstance(node, dict):
         for key, value in node.items():

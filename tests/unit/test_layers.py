@@ -16,6 +16,7 @@ ROOT = Path(__file__).parent.parent.parent
 PACKAGE = ROOT / "kaigen"
 
 LAYERS: tuple[str, ...] = (
+    "kaigen.core",
     "kaigen.system",
     "kaigen.regex",
     "kaigen.secret_scan",

@@ -13,7 +13,7 @@ from kaigen.diagnostics.errors import CheckFailed, SystemFailure
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
-    from kaigen.cluster.client import Object
+    from kaigen.kubernetes.manifest import Manifest
 
 with lazy_imports():
     from kaigen.kubernetes import lifetimes, metadata_keys
@@ -61,7 +61,7 @@ def _delete(flavor: Flavor) -> click.Command:
     return click.command("delete", help=about)(function)
 
 
-def _delete_volumes(session: Session, name: str, job: Object, pvc_name: str) -> None:
+def _delete_volumes(session: Session, name: str, job: Manifest, pvc_name: str) -> None:
     """Delete the volume that was named, or those that were created for the Job."""
     for claim in [pvc_name] if pvc_name else sorted(ops_helper.claims_of(job["spec"]["template"])):
         found = session.cluster.find(ops_helper.CLAIM, claim, session.namespace)

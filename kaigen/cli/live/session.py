@@ -19,8 +19,9 @@ from kaigen.diagnostics.errors import CheckFailed
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
-    from kaigen.cluster.client import Cluster, Object
+    from kaigen.cluster.client import Cluster
     from kaigen.config.settings import Config
+    from kaigen.kubernetes.manifest import Manifest
     from kaigen.ops.build import Claim
 
 with lazy_imports():
@@ -84,7 +85,7 @@ class Session:
         """The namespace of a list; empty for all."""
         return "" if self._everywhere else self.namespace
 
-    def job(self, name: str) -> Object:
+    def job(self, name: str) -> Manifest:
         """Return a Job by the name that the user typed."""
         return ops_jobs.find_job(self.cluster, self.namespace, name, self.flavor.job(name))
 
@@ -112,7 +113,7 @@ class Session:
         claim = pvc_name or (own if own in mounts else next(iter(mounts)))
         return ops_build.Claim(claim, mount or mounts.get(claim, _MOUNT))
 
-    def print_objects(self, objects: Sequence[Object], output: str, *, single: bool = False) -> None:
+    def print_objects(self, objects: Sequence[Manifest], output: str, *, single: bool = False) -> None:
         """Print objects as JSON, YAML or names."""
         if output == "name":
             for item in objects:

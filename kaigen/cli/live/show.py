@@ -16,7 +16,7 @@ from kaigen.system.lazy_import import lazy_imports
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kaigen.cluster.client import Object
+    from kaigen.kubernetes.manifest import Manifest
     from kaigen.ops.jobs import JobRow
 
 with lazy_imports():
@@ -63,7 +63,7 @@ def _list(flavor: Flavor) -> click.Command:
     return command
 
 
-def _table(session: Session, found: Sequence[Object], *, wide: bool) -> list[list[str]]:
+def _table(session: Session, found: Sequence[Manifest], *, wide: bool) -> list[list[str]]:
     scope = not session.namespaces
     header = [*(["NAMESPACE"] if scope else []), "NAME", "PHASE", "GPU", "MODEL", "AGE"]
     rows = [[*header, *(["JOB", "VOLUME", "IMAGE", "MESSAGE"] if wide else [])]]
@@ -95,7 +95,7 @@ def _get(flavor: Flavor) -> click.Command:
     return command
 
 
-def _described(row: JobRow, pods: Sequence[Object]) -> list[str]:
+def _described(row: JobRow, pods: Sequence[Manifest]) -> list[str]:
     """Return the lines that describe a Job."""
     took = f" ({age(row.started, row.finished)})" if row.started and row.finished else ""
     fields = {
@@ -148,7 +148,7 @@ def _watch(flavor: Flavor) -> click.Command:
     return command
 
 
-def follow(session: Session, job: Object, seconds: float | None) -> None:
+def follow(session: Session, job: Manifest, seconds: float | None) -> None:
     """Print the states of a Job until it ends.
 
     Raises:

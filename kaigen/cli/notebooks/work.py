@@ -17,7 +17,7 @@ from kaigen.diagnostics.errors import CheckFailed, SystemFailure
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
-    from kaigen.cluster.client import Object
+    from kaigen.kubernetes.manifest import Manifest
     from kaigen.ops.open_notebook import FolderSync
 
 with lazy_imports():
@@ -108,7 +108,7 @@ def open_notebook(
 def _work(
     console: Console,
     session: Session,
-    notebook: Object,
+    notebook: Manifest,
     folder: Path | None,
     seconds: float,
     port: int,

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
-from kaigen.compile.expressions import Namespace, Release, Setting, SpecPath, Tree
+from kaigen.compile.expressions import Namespace, Release, Setting, Tree
 from kaigen.compile.setting_expressions import Fallback
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.pod import PodFields, ServiceAccount
 
-_ORIGIN: SpecPath = ("spec", "serviceAccount")
+_ORIGIN: FieldPath = ("spec", "serviceAccount")
 _DOWNLOAD = "download"
 _TOKEN = "gate-token"
 """Name of the volume. Jobs are named by a hash of their pods, so another name would run finished Jobs again."""

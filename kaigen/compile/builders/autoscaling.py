@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from kaigen.compile.builders.jobs import seconds
-from kaigen.compile.expressions import SpecPath
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.block import set_fields
 from kaigen.kinds.operation import Autoscale
 
-ORIGIN: SpecPath = ("spec", "autoscale")
+ORIGIN: FieldPath = ("spec", "autoscale")
 LONGEST_WINDOW = 3600
 """Longest stabilization window of a HorizontalPodAutoscaler, in seconds (source: autoscaling/v2)."""
 

@@ -14,11 +14,12 @@ from msgspec.structs import replace
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import LOCATION, READS, Frame
-from kaigen.compile.expressions import DIGEST_LENGTH, Expr, Joined, Namespace, Release, SpecPath, Tree
+from kaigen.compile.expressions import DIGEST_LENGTH, Expr, Joined, Namespace, Release, Tree
 from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.compile.problems import Problems
 from kaigen.config.block_settings import Allowed
 from kaigen.config.grants import ungranted, wanted_volume
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.bucket import Bucket, BucketPlace, FilledBucket, SecretPlace
 from kaigen.kubernetes.bucket_drivers import S3_OPTIONS
 
@@ -85,7 +86,7 @@ def _server(bucket: BucketPlace) -> list[str]:
     return [bucket.endpoint.rstrip("/").partition("://")[2]] if bucket.endpoint else []
 
 
-def check_bucket(bucket: Bucket, origin: SpecPath, problems: Problems) -> None:
+def check_bucket(bucket: Bucket, origin: FieldPath, problems: Problems) -> None:
     """Report a mount that cannot work, and a bucket that the downloader cannot write to.
 
     Args:
@@ -115,7 +116,7 @@ def check_bucket(bucket: Bucket, origin: SpecPath, problems: Problems) -> None:
     check_access(bucket, origin, problems)
 
 
-def check_access(bucket: Bucket | FilledBucket, origin: SpecPath, problems: Problems) -> None:
+def check_access(bucket: Bucket | FilledBucket, origin: FieldPath, problems: Problems) -> None:
     """Report a bucket that the downloader cannot write to.
 
     Args:
@@ -150,10 +151,10 @@ def check_grant(
     bucket: Bucket,
     namespace: str,
     allow: Allowed,
-    origin: SpecPath,
+    origin: FieldPath,
     problems: Problems,
     *,
-    mount: SpecPath = (),
+    mount: FieldPath = (),
 ) -> None:
     """Report what the spec asks of a bucket and its driver, and kaigen.yaml does not allow.
 
@@ -169,7 +170,7 @@ def check_grant(
     wanted = wanted_volume({**_source(bucket, _mount(bucket).before)}, namespace)
     if not wanted.uri:  # The table of drivers does not have this one.
         wanted = replace(wanted, uri=f"{bucket.scheme}://{_path(bucket)}", servers=tuple(_server(bucket)))
-    missing: dict[SpecPath, list[str]] = {}
+    missing: dict[FieldPath, list[str]] = {}
     for item in ungranted(wanted, allow):
         place = origin
         if mount and item.field == "driver":
@@ -294,7 +295,7 @@ def _path(bucket: BucketPlace) -> str:
 
 
 def transfer_arguments(
-    bucket: Bucket | FilledBucket, origin: SpecPath, prefix: str = "download"
+    bucket: Bucket | FilledBucket, origin: FieldPath, prefix: str = "download"
 ) -> tuple[list[str], list[Tree]]:
     """Return the downloader's arguments about the bucket, and variables with its keys.
 
@@ -312,7 +313,7 @@ def transfer_arguments(
     secret = bucket.credentials.secret if bucket.credentials else None
     if secret is None:
         return arguments, []
-    at: SpecPath = (*origin, "credentials", "secret")
+    at: FieldPath = (*origin, "credentials", "secret")
     name = settings.text(
         f"{prefix}.credentials.name", secret.name, "Secret with the bucket's keys.", origin=(*at, "name")
     )

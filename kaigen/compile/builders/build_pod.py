@@ -8,14 +8,15 @@ from kaigen.compile.builders import settings
 from kaigen.compile.builders.pods import container_security, image_fields, pull_secrets
 from kaigen.compile.builders.weights import SMALL_RESOURCES, downloader_image
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import Setting, SpecPath, Tree
+from kaigen.compile.expressions import Setting, Tree
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import Image, Transfer
 from kaigen.kinds.build import Build
 from kaigen.kinds.pod import PodFields
 from kaigen.kubernetes.image_names import parse_image
 from kaigen.kubernetes.secret_types import DOCKER_CONFIG_KEY
 
-AT: SpecPath = ("spec", "build")
+AT: FieldPath = ("spec", "build")
 
 FINDER = "find-image"
 """Name of the init container that asks the registry whether it has the image."""

@@ -14,9 +14,10 @@ from kaigen.compile.builders.pods import container_security, image_fields, pod_s
 from kaigen.compile.builders.storage import claim_spec
 from kaigen.compile.builders.weights import SMALL_RESOURCES
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import Expr, Joined, Release, Setting, SpecPath, Tree
+from kaigen.compile.expressions import Expr, Joined, Release, Setting, Tree
 from kaigen.compile.field_expressions import Entries
 from kaigen.compile.json_expressions import ObjectText
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import Security, Volume
 from kaigen.kinds.lifetimes import Ttl, VolumeTtl
 from kaigen.kubernetes.metadata_keys import FAILED_POD_TTL, FAILED_TTL, POD_TTL, RUN, TTL
@@ -37,7 +38,7 @@ def claim_job(
     run: Tree,
     what: str,
     name: Release,
-    origin: SpecPath,
+    origin: FieldPath,
     pull: Tree,
 ) -> list[Object]:
     """Return the Job that creates a volume that expires, and its access to the API server.
@@ -98,7 +99,7 @@ def claim_job(
     return [*_access(frame, account, name, run), made]
 
 
-def _annotations(ttl: Ttl | VolumeTtl, what: str, origin: SpecPath) -> dict[str, Tree]:
+def _annotations(ttl: Ttl | VolumeTtl, what: str, origin: FieldPath) -> dict[str, Tree]:
     block = ttl if isinstance(ttl, VolumeTtl) else VolumeTtl(completed=ttl)
     completed = (*origin, "completed") if block is ttl else origin
     failed = (*origin, "failed") if block.failed is not None else completed

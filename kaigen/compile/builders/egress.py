@@ -13,10 +13,11 @@ from kaigen.compile.builders.buckets import GOOGLE
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.network import network_switch
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import SpecPath, Tree
+from kaigen.compile.expressions import Tree
 from kaigen.compile.field_expressions import Items
 from kaigen.compile.problems import Problems
 from kaigen.config.block_settings import DownloadEgress, NetworkSettings
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import FileSource
 from kaigen.kinds.bucket import Bucket, FilledBucket
 from kaigen.kinds.job import Input
@@ -59,11 +60,11 @@ class Server(NamedTuple):
     """
 
     url: str
-    origin: SpecPath
+    origin: FieldPath
     identity: bool = False
 
 
-def source_servers(source: FileSource, origin: SpecPath, context: Context) -> Iterator[Server]:
+def source_servers(source: FileSource, origin: FieldPath, context: Context) -> Iterator[Server]:
     """Yield the servers that the files of a source are on.
 
     Args:
@@ -84,7 +85,7 @@ def source_servers(source: FileSource, origin: SpecPath, context: Context) -> It
         yield Server(f"{scheme}://{parse_image(oci.ref).registry}", (*origin, "oci", "ref"))
 
 
-def bucket_server(bucket: Bucket | FilledBucket | S3, origin: SpecPath) -> Server:
+def bucket_server(bucket: Bucket | FilledBucket | S3, origin: FieldPath) -> Server:
     """Return the server of a bucket."""
     url = bucket.endpoint or (GOOGLE if bucket.scheme == "gs" else _AMAZON)
     secret = bucket.credentials.secret if bucket.credentials else None
@@ -92,7 +93,7 @@ def bucket_server(bucket: Bucket | FilledBucket | S3, origin: SpecPath) -> Serve
     return Server(url, at, identity=secret is None)
 
 
-def input_servers(files: Iterable[Input], origin: SpecPath) -> Iterator[Server]:
+def input_servers(files: Iterable[Input], origin: FieldPath) -> Iterator[Server]:
     """Yield the servers that the files of a run are on."""
     for number, file in enumerate(files):
         if file.url:

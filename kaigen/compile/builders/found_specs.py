@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import SpecPath
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.job import Job
 from kaigen.kinds.model import Dataset, Model
@@ -19,7 +19,7 @@ def find_spec(
     context: Context,
     namespace: str,
     name: str,
-    origin: SpecPath,
+    origin: FieldPath,
     *,
     elsewhere: Callable[[str], str] = lambda _: "",
 ) -> _Spec:

@@ -19,8 +19,9 @@ from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.pods import container_security
 from kaigen.compile.builders.weights import SMALL_RESOURCES, WAIT_TIMEOUT, downloader_image
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import Expr, Joined, Release, SpecPath, Tree
+from kaigen.compile.expressions import Expr, Joined, Release, Tree
 from kaigen.compile.setting_expressions import Fallback
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import Transfer
 from kaigen.kinds.pod import PodFields
 
@@ -49,7 +50,7 @@ def job_gate(
     name: str,
     transfer: Transfer | None,
     prefix: str = "download",
-    origin: SpecPath = ("spec", "transfer"),
+    origin: FieldPath = ("spec", "transfer"),
 ) -> dict[str, Tree]:
     """Return the init container that waits until a Job has completed. Its pod needs `token_volume`.
 

@@ -14,8 +14,9 @@ from kaigen.compile.builders.mounts import Mounted, MountPoint, Readers, mount_c
 from kaigen.compile.builders.references import other_name
 from kaigen.compile.builders.storage import SHARED
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import DIGEST_LENGTH, NAME_MAX, Expr, SpecPath
+from kaigen.compile.expressions import DIGEST_LENGTH, NAME_MAX, Expr
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.blocks import Volume
 from kaigen.kinds.job import Job, OutputBucket
@@ -56,7 +57,7 @@ class Output(Struct, frozen=True):
     result: str = ""
 
 
-def _check_result(output: Output, use: JobOutput, *, adapter: bool, origin: SpecPath) -> None:
+def _check_result(output: Output, use: JobOutput, *, adapter: bool, origin: FieldPath) -> None:
     """Check that a folder of an output is what kaigen's trainer stores there.
 
     Raises:
@@ -88,7 +89,7 @@ def job_output(
     context: Context,
     namespace: str,
     name: str,
-    origin: SpecPath,
+    origin: FieldPath,
     prefix: str,
     *,
     is_mounted: bool = True,
@@ -188,7 +189,7 @@ def mount_output(
     use: JobOutput,
     point: MountPoint,
     readers: Readers,
-    at: SpecPath,
+    at: FieldPath,
     problems: Problems,
     *,
     adapter: bool,

@@ -13,8 +13,9 @@ from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.pods import DEFAULT_USER, container_security
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import Joined, Namespace, Release, Setting, SpecPath, Tree
+from kaigen.compile.expressions import Joined, Namespace, Release, Setting, Tree
 from kaigen.compile.field_expressions import HashedName
+from kaigen.core.json_types import FieldPath
 
 TEST_HOOK = {"helm.sh/hook": "test", "helm.sh/hook-delete-policy": "before-hook-creation,hook-succeeded"}
 """Annotations of the objects of `helm test`."""
@@ -85,7 +86,7 @@ class Run(Struct, frozen=True):
     pod: Mapping[str, Tree]
     retries: int
     deadline: str | None
-    origin: SpecPath
+    origin: FieldPath
     prefix: str = ""
     permanent: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     nodes: int = 1

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from kaigen.compile.builders.jobs import seconds
-from kaigen.compile.expressions import Setting, SpecPath, Text, Tree
+from kaigen.compile.expressions import Setting, Text, Tree
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.lifetimes import PodTtl, Ttl
 from kaigen.kubernetes.metadata_keys import EXPIRES, FAILED_POD_TTL, POD_TTL
 
@@ -26,7 +27,7 @@ def ttl_seconds(ttl: Ttl) -> int | str:
     return ttl if isinstance(ttl, int) or ttl == NEVER else seconds(ttl)
 
 
-def ttl_annotations(ttl: Ttl | PodTtl, origin: SpecPath) -> dict[str, Tree]:
+def ttl_annotations(ttl: Ttl | PodTtl, origin: FieldPath) -> dict[str, Tree]:
     """Return the annotations of a Job whose pods expire.
 
     They belong to the Job and not to its pod template, so that a change of them does not start a new run.
@@ -55,7 +56,7 @@ def ttl_annotations(ttl: Ttl | PodTtl, origin: SpecPath) -> dict[str, Tree]:
     }
 
 
-def ttl_setting(path: str, ttl: Ttl, what: str, origin: SpecPath) -> Text:
+def ttl_setting(path: str, ttl: Ttl, what: str, origin: FieldPath) -> Text:
     """Return a setting with a time after the end of a run, as the text of an annotation.
 
     Args:

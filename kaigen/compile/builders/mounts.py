@@ -14,8 +14,9 @@ from kaigen.compile.app import Object
 from kaigen.compile.builders.job_gate import AwaitedRun
 from kaigen.compile.builders.volumes import check_image_volumes, image_volume, read_only_mount
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import SpecPath, Tree
+from kaigen.compile.expressions import Tree
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import Transfer
 from kaigen.kinds.serving import ImageVolume
 
@@ -128,7 +129,7 @@ def mount_image(
     image: ImageVolume,
     point: MountPoint,
     readers: Readers,
-    origin: SpecPath,
+    origin: FieldPath,
     problems: Problems,
     setting: str = "",
 ) -> Mounted:
@@ -152,7 +153,7 @@ def mount_image(
 
 
 def check_mounts(
-    mounts: Iterable[Mapping[str, Tree]], origin: Callable[[tuple[Tree, Tree]], SpecPath], problems: Problems
+    mounts: Iterable[Mapping[str, Tree]], origin: Callable[[tuple[Tree, Tree]], FieldPath], problems: Problems
 ) -> None:
     """Report two volumes that are mounted at one folder.
 

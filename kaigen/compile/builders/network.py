@@ -8,7 +8,8 @@ from typing import Any
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
-from kaigen.compile.expressions import Setting, SpecPath, Tree
+from kaigen.compile.expressions import Setting, Tree
+from kaigen.core.json_types import FieldPath
 
 
 def network_switch() -> Setting:
@@ -24,7 +25,7 @@ def network_policy(
     among_themselves: bool = False,
     port: Tree = None,
     allow_from: Sequence[Mapping[str, Any]] = (),
-    origin: SpecPath = (),
+    origin: FieldPath = (),
     name: Tree = None,
 ) -> Object:
     """Return the policy that denies connections to the app's pods, except those named here.

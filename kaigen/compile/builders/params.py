@@ -10,9 +10,10 @@ from msgspec import Struct
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
-from kaigen.compile.expressions import Expr, Item, JsonText, Setting, SpecPath, Text, Tree
+from kaigen.compile.expressions import Expr, Item, JsonText, Setting, Text, Tree
 from kaigen.compile.field_expressions import ContentName
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import Env, Params
 
 FOLDER = "/etc/kaigen"
@@ -37,7 +38,7 @@ class ParamsOf(Struct, frozen=True):
     params: Params
     doc: str
     file: str | None = None
-    origin: SpecPath = ("spec", "params")
+    origin: FieldPath = ("spec", "params")
     exported: bool = True
 
     @property

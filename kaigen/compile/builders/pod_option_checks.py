@@ -9,9 +9,10 @@ from pathlib import PurePosixPath
 from kaigen.compile.builders.pod_options import Pod, adds_to_pods
 from kaigen.compile.builders.volumes import check_image_volumes
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import SpecPath, Tree
+from kaigen.compile.expressions import Tree
 from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kinds.containers import ExtraContainer
 from kaigen.kinds.pod import PodFields
@@ -62,7 +63,7 @@ def _check_containers(pod: Pod, spec: PodFields, name: str, problems: Problems) 
     own = {each["name"] if isinstance(each["name"], str) else name for each in containers}
     for field, given in (("sidecars", spec.sidecars), ("initContainers", spec.init_containers)):
         for each in given:
-            path: SpecPath = ("spec", field, each)
+            path: FieldPath = ("spec", field, each)
             if each in own:
                 _taken(problems, "container", each, path)
             elif field == "initContainers" and each in spec.sidecars:
@@ -70,13 +71,13 @@ def _check_containers(pod: Pod, spec: PodFields, name: str, problems: Problems) 
                 problems.error("KG0325", message, path, "choose another name")
 
 
-def _taken(problems: Problems, what: str, name: str, path: SpecPath) -> None:
+def _taken(problems: Problems, what: str, name: str, path: FieldPath) -> None:
     problems.error(
         "KG0325", f"kaigen has a {what} `{name}` of its own in this pod", path, "choose another name"
     )
 
 
-def _check_mounts_of(block: ExtraContainer, known: list[str], path: SpecPath, problems: Problems) -> None:
+def _check_mounts_of(block: ExtraContainer, known: list[str], path: FieldPath, problems: Problems) -> None:
     """Report mounts of volumes that the pod does not have, and two volumes in one folder."""
     folders: dict[str, str] = {}
     for volume, mount in block.mounts.items():
@@ -89,7 +90,7 @@ def _check_mounts_of(block: ExtraContainer, known: list[str], path: SpecPath, pr
             _same_folder(problems, folder, volume, first, (*path, volume))
 
 
-def _same_folder(problems: Problems, folder: str, name: str, first: str, path: SpecPath) -> None:
+def _same_folder(problems: Problems, folder: str, name: str, first: str, path: FieldPath) -> None:
     message = f"two volumes are mounted at `{folder or '/'}`: {name} and {first}"
     problems.error("KG0314", message, path, "set another folder")
 
@@ -101,7 +102,7 @@ def _check_folders(mounts: Iterable[Mapping[str, Tree]], spec: PodFields, proble
     for name, volume in spec.volumes.items():
         if volume.mount_path is None:
             continue
-        path: SpecPath = ("spec", "volumes", name, "mountPath")
+        path: FieldPath = ("spec", "volumes", name, "mountPath")
         folder = PurePosixPath(volume.mount_path)
         first = folders.setdefault(folder, name)
         if first != name:

@@ -12,10 +12,11 @@ from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.node_affinity import Term, gpu_node_terms, label_term, with_node_terms
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import Setting, SpecPath, Tree
+from kaigen.compile.expressions import Setting, Tree
 from kaigen.compile.field_expressions import Spread
 from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.blocks import GpuShare, Image, ImageBlock, Placement, PodUser, Resources, Security
 from kaigen.kinds.pod import PodFields
@@ -26,10 +27,10 @@ DEFAULT_USER = 65532
 
 SCRATCH = "scratch"
 
-BUILT: SpecPath = ("spec", "build", "repository")
+BUILT: FieldPath = ("spec", "build", "repository")
 """The spec's field of an image that the app builds."""
 
-_CAPABILITIES: SpecPath = ("spec", "security", "capabilities")
+_CAPABILITIES: FieldPath = ("spec", "security", "capabilities")
 
 
 def image_ref(image: Image) -> str:
@@ -37,7 +38,7 @@ def image_ref(image: Image) -> str:
     return image.ref if isinstance(image, ImageBlock) else image
 
 
-def image_fields(image: Image, prefix: str, origin: SpecPath) -> dict[str, Tree]:
+def image_fields(image: Image, prefix: str, origin: FieldPath) -> dict[str, Tree]:
     """Return `image` and `imagePullPolicy` of a container, as settings under `prefix`."""
     block = image if isinstance(image, ImageBlock) else None
     return {
@@ -168,7 +169,7 @@ def resolve_resources(
     *,
     cpu: str,
     memory: str,
-    origin: SpecPath = ("spec", "resources"),
+    origin: FieldPath = ("spec", "resources"),
     resource: str = "",
 ) -> ResolvedResources:
     """Return a `resources` block in the terms of Kubernetes.
@@ -260,7 +261,7 @@ def placement_fields(
     placement: Placement,
     context: Context,
     resources: ResolvedResources | None,
-    origin: SpecPath = ("spec", "placement"),
+    origin: FieldPath = ("spec", "placement"),
 ) -> dict[str, Tree]:
     """Return a pod's scheduling fields, as settings.
 

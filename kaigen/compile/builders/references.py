@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from kaigen.compile.builders import settings
-from kaigen.compile.expressions import NAME_MAX, Setting, SpecPath
+from kaigen.compile.expressions import NAME_MAX, Setting
 from kaigen.compile.name_expressions import OtherApp
 from kaigen.compile.setting_expressions import Fallback
+from kaigen.core.json_types import FieldPath
 
 
 def other_name(
-    path: str, what: str, app: str, name: str, *, origin: SpecPath, hashed: bool = False, most: int = NAME_MAX
+    path: str,
+    what: str,
+    app: str,
+    name: str,
+    *,
+    origin: FieldPath,
+    hashed: bool = False,
+    most: int = NAME_MAX,
 ) -> Setting | Fallback:
     """Return the name of an object of another app: a setting, with the name in that app as its default.
 

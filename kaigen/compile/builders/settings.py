@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kaigen.compile.expressions import Setting, SpecPath
+from kaigen.compile.expressions import Setting
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.base import QUANTITY
 from kaigen.kubernetes.metadata_keys import RESERVED_LABELS
 
@@ -38,12 +39,12 @@ def key(name: str) -> str:
     return "_" * name[0].isdigit() + name.replace("-", "_")
 
 
-def text(path: str, default: str, doc: str, *, optional: bool = False, origin: SpecPath = ()) -> Setting:
+def text(path: str, default: str, doc: str, *, optional: bool = False, origin: FieldPath = ()) -> Setting:
     """Return a setting: a string."""
     return Setting(path, default, doc, STRING if optional else TEXT, optional, origin)
 
 
-def count(path: str, default: int, doc: str, *, optional: bool = False, origin: SpecPath = ()) -> Setting:
+def count(path: str, default: int, doc: str, *, optional: bool = False, origin: FieldPath = ()) -> Setting:
     """Return a setting: an integer, 0 or more."""
     return Setting(path, default, doc, COUNT, optional, origin)
 
@@ -53,39 +54,39 @@ def flag(path: str, default: bool, doc: str) -> Setting:
     return Setting(path, default, doc, FLAG)
 
 
-def quantity(path: str, default: str, doc: str, *, origin: SpecPath = ()) -> Setting:
+def quantity(path: str, default: str, doc: str, *, origin: FieldPath = ()) -> Setting:
     """Return a setting: a Kubernetes quantity."""
     return Setting(path, default, doc, QUANTITY_SCHEMA, False, origin)
 
 
 def strings(
-    path: str, default: Sequence[str], doc: str, *, optional: bool = False, origin: SpecPath = ()
+    path: str, default: Sequence[str], doc: str, *, optional: bool = False, origin: FieldPath = ()
 ) -> Setting:
     """Return a setting: a list of strings."""
     return Setting(path, list(default), doc, STRINGS, optional, origin)
 
 
 def string_map(
-    path: str, default: Mapping[str, str], doc: str, *, origin: SpecPath = (), helper: str = ""
+    path: str, default: Mapping[str, str], doc: str, *, origin: FieldPath = (), helper: str = ""
 ) -> Setting:
     """Return a setting: a map of strings, left out when empty."""
     return Setting(path, dict(default), doc, STRING_MAP, True, origin, helper)
 
 
 def objects(
-    path: str, default: Sequence[Mapping[str, Any]], doc: str, *, origin: SpecPath = (), helper: str = ""
+    path: str, default: Sequence[Mapping[str, Any]], doc: str, *, origin: FieldPath = (), helper: str = ""
 ) -> Setting:
     """Return a setting: a list of Kubernetes fragments, left out when empty."""
     return Setting(path, [dict(item) for item in default], doc, OBJECTS, True, origin, helper)
 
 
 def pull_secrets(
-    path: str, default: Sequence[Mapping[str, Any]], doc: str, *, origin: SpecPath = ()
+    path: str, default: Sequence[Mapping[str, Any]], doc: str, *, origin: FieldPath = ()
 ) -> Setting:
     """Return a setting: `imagePullSecrets` of pods, to which a parent chart may add."""
     return objects(path, default, doc, origin=origin, helper="imagePullSecrets")
 
 
-def image(path: str, default: str, doc: str, *, origin: SpecPath = ()) -> Setting:
+def image(path: str, default: str, doc: str, *, origin: FieldPath = ()) -> Setting:
     """Return a setting: an image, whose registry a parent chart may replace."""
     return Setting(path, default, doc, TEXT, False, origin, "image")

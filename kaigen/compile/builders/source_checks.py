@@ -7,8 +7,8 @@ from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
 from kaigen.compile.builders.buckets import GOOGLE
-from kaigen.compile.expressions import SpecPath
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.bucket import Bucket
 from kaigen.kinds.sources import S3, Oci
 from kaigen.kubernetes.image_names import is_image
@@ -17,7 +17,7 @@ _AMAZON = ".amazonaws.com"
 _WILDCARD = re.compile(r"[*?\[]")
 
 
-def check_read_access(s3: S3, origin: SpecPath, problems: Problems) -> None:
+def check_read_access(s3: S3, origin: FieldPath, problems: Problems) -> None:
     """Report a bucket that the downloader cannot read."""
     if s3.credentials is None and s3.scheme == "gs":
         problems.error(
@@ -42,7 +42,7 @@ def check_read_access(s3: S3, origin: SpecPath, problems: Problems) -> None:
         )
 
 
-def check_store_outside(s3: S3, store: Bucket, origin: SpecPath, problems: Problems) -> None:
+def check_store_outside(s3: S3, store: Bucket, origin: FieldPath, problems: Problems) -> None:
     """Report a store inside of the folder that its files are copied from: the copies would be copied as well.
 
     Args:
@@ -94,7 +94,7 @@ def _may_copy(s3: S3, folder: str) -> bool:
     return not any(map(is_skipped, s3.exclude)) and (not s3.include or any(map(is_selected, s3.include)))
 
 
-def check_reference(oci: Oci, origin: SpecPath, problems: Problems) -> None:
+def check_reference(oci: Oci, origin: FieldPath, problems: Problems) -> None:
     """Report a reference that is not one of an artifact."""
     if not is_image(oci.ref):
         problems.error(

@@ -9,8 +9,9 @@ from urllib.parse import urlsplit
 
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.buckets import GOOGLE
-from kaigen.compile.expressions import SpecPath, Tree
+from kaigen.compile.expressions import Tree
 from kaigen.compile.go_json import go_json, sha256_hex
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.base import FILE_PATH
 from kaigen.kinds.blocks import FileSource, HttpFile, HubRepository, HuggingFace, ModelSignature
 from kaigen.kinds.model import DatasetSource, FilesOfRun, JobFiles, ModelSource
@@ -191,7 +192,7 @@ def url_variable(number: int) -> str:
     return f"ADDRESS_{number}"
 
 
-def source_variables(source: FileSource, origin: SpecPath, *, own: bool) -> list[Tree]:
+def source_variables(source: FileSource, origin: FieldPath, *, own: bool) -> list[Tree]:
     """Return the variables with the credentials of a source.
 
     Args:
@@ -232,7 +233,7 @@ def source_variables(source: FileSource, origin: SpecPath, *, own: bool) -> list
 def _settings(
     prefix: str,
     texts: Mapping[str, tuple[str, str]],
-    origin: SpecPath,
+    origin: FieldPath,
     *,
     own: bool,
     names: Mapping[str, str] | None = None,

@@ -6,9 +6,10 @@ from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import KEEP, Frame
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import Release, Setting, SpecPath, Tree
+from kaigen.compile.expressions import Release, Setting, Tree
 from kaigen.compile.known_model import KnownModel
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import Volume
 from kaigen.kubernetes.quantities import units
 from kaigen.sizing.facts import GIB
@@ -24,7 +25,7 @@ _MODES = {
 }
 
 
-def check_access_modes(volume: Volume, context: Context, origin: SpecPath, problems: Problems) -> None:
+def check_access_modes(volume: Volume, context: Context, origin: FieldPath, problems: Problems) -> None:
     """Report access modes that the storage class of a volume cannot have: its claim would stay Pending.
 
     Args:
@@ -49,7 +50,7 @@ def check_access_modes(volume: Volume, context: Context, origin: SpecPath, probl
             return
 
 
-def check_room(size: str, model: KnownModel, path: SpecPath, problems: Problems) -> None:
+def check_room(size: str, model: KnownModel, path: FieldPath, problems: Problems) -> None:
     """Report a volume that is smaller than the weights of a model.
 
     Args:
@@ -78,7 +79,7 @@ def claim(
     what: str,
     name: Release,
     retain: bool,
-    origin: SpecPath,
+    origin: FieldPath,
     role: str,
     wave: int,
 ) -> Object:
@@ -110,7 +111,7 @@ def claim(
     )
 
 
-def claim_spec(context: Context, volume: Volume, what: str, origin: SpecPath) -> dict[str, Tree]:
+def claim_spec(context: Context, volume: Volume, what: str, origin: FieldPath) -> dict[str, Tree]:
     """Return the spec of a PersistentVolumeClaim.
 
     Args:

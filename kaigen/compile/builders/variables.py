@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kaigen.compile.builders import settings
-from kaigen.compile.expressions import Setting, SpecPath, Text, Tree
+from kaigen.compile.expressions import Setting, Text, Tree
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import Env, EnvSource
 
 
@@ -28,7 +29,7 @@ def _source(source: EnvSource) -> dict[str, Any]:
     return {"valueFrom": {field: {"name": reference.name, "key": reference.key}}}
 
 
-def _source_settings(name: str, source: EnvSource, origin: SpecPath) -> dict[str, Tree]:
+def _source_settings(name: str, source: EnvSource, origin: FieldPath) -> dict[str, Tree]:
     """Return the source of a variable, with its name and key as settings."""
     reference = source.secret or source.config
     assert reference is not None
@@ -47,7 +48,7 @@ def _source_settings(name: str, source: EnvSource, origin: SpecPath) -> dict[str
     return {"valueFrom": {field: found}}
 
 
-def variables_of(env: Env, origin: SpecPath = ("spec", "env")) -> list[Tree]:
+def variables_of(env: Env, origin: FieldPath = ("spec", "env")) -> list[Tree]:
     """Return the variables of a spec in its order, each value a setting.
 
     Args:

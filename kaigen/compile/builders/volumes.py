@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from kaigen.compile.builders import settings
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import SpecPath, Tree
+from kaigen.compile.expressions import Tree
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.serving import ImageVolume
 
 IMAGE_VOLUMES_SINCE = (1, 35)
 """Kubernetes version from which on image volumes are there by default (source: its documentation of image volumes)."""
 
 
-def image_volume(name: str, image: ImageVolume, setting: str, origin: SpecPath) -> dict[str, Tree]:
+def image_volume(name: str, image: ImageVolume, setting: str, origin: FieldPath) -> dict[str, Tree]:
     """Return a volume of an image's files.
 
     Args:
@@ -37,7 +38,7 @@ def read_only_mount(name: str, folder: str, path: str | None) -> dict[str, Tree]
     return {"name": name, "mountPath": folder, "readOnly": True, **sub}
 
 
-def check_image_volumes(context: Context, problems: Problems, origin: SpecPath) -> None:
+def check_image_volumes(context: Context, problems: Problems, origin: FieldPath) -> None:
     """Warn when the target version has image volumes only behind a feature gate."""
     if tuple(map(int, context.target.split("."))) < IMAGE_VOLUMES_SINCE:
         problems.warning(

@@ -21,9 +21,10 @@ from kaigen.compile.builders.sources import (
     web_arguments,
 )
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import Expr, Joined, Setting, SpecPath, Tree
+from kaigen.compile.expressions import Expr, Joined, Setting, Tree
 from kaigen.compile.problems import Problems
 from kaigen.config.locked_files import chosen_files, files_digest
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.base import KeyRef
 from kaigen.kinds.blocks import FileSource, HttpFile, Transfer
 from kaigen.kinds.bucket import Bucket, BucketPlace
@@ -50,7 +51,7 @@ SMALL_RESOURCES: Mapping[str, Any] = {
 """Resources of a container that only waits."""
 
 
-def check_paths(files: Sequence[HttpFile | Input], origin: SpecPath, problems: Problems) -> None:
+def check_paths(files: Sequence[HttpFile | Input], origin: FieldPath, problems: Problems) -> None:
     """Report files without a name, and files that would overwrite each other."""
     taken: dict[str, int] = {}
     for number, file in enumerate(files):
@@ -73,7 +74,7 @@ def _overlap(one: str, other: str) -> bool:
 
 
 def downloader_image(
-    context: Context, transfer: Transfer, origin: SpecPath, prefix: str = "download"
+    context: Context, transfer: Transfer, origin: FieldPath, prefix: str = "download"
 ) -> dict[str, Tree]:
     """Return the image fields of kaigen's downloader, or of the image that the spec names."""
     image = transfer.image if transfer.image is not None else context.images["downloader"]
@@ -93,10 +94,10 @@ class Fetch(Struct, frozen=True):
     """
 
     source: FileSource
-    origin: SpecPath
+    origin: FieldPath
     destination: str
     transfer: Transfer
-    transfer_origin: SpecPath = ("spec", "transfer")
+    transfer_origin: FieldPath = ("spec", "transfer")
     own_token: bool = True
 
 
@@ -204,7 +205,7 @@ def upload_container(
     name: str,
     env: Sequence[Tree],
     mounts: list[Tree],
-    origin: SpecPath = ("spec", "transfer"),
+    origin: FieldPath = ("spec", "transfer"),
 ) -> dict[str, Tree]:
     """Return the container that stores the files of a folder in a bucket, and the marker last.
 
@@ -251,7 +252,7 @@ def inputs_container(
     name: str,
     destination: str,
     mounts: list[Tree],
-    origin: SpecPath,
+    origin: FieldPath,
 ) -> dict[str, Tree]:
     """Return the container that downloads the files of a run into `destination`.
 
@@ -288,7 +289,7 @@ def _downloader(
     context: Context,
     name: str,
     mounts: list[Tree],
-    origin: SpecPath,
+    origin: FieldPath,
     prefix: str,
     memory: str,
 ) -> dict[str, Tree]:
@@ -344,7 +345,7 @@ def marker_container(
         arguments: further arguments of the command.
         transfer: settings of the downloader, where this app downloads the weights with an image of its own.
     """
-    origin: SpecPath = ("spec", "transfer") if transfer else ()
+    origin: FieldPath = ("spec", "transfer") if transfer else ()
     return {
         "name": name,
         **downloader_image(context, transfer or Transfer(), origin),

@@ -12,9 +12,10 @@ from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.engines.drain import SETTLE_SECONDS, SHUTDOWN_SECONDS, wait_for_requests
 from kaigen.compile.engines.group import wait_for_leader
 from kaigen.compile.engines.launch import Launch, Member, Parallelism
-from kaigen.compile.expressions import Json, Tree
+from kaigen.compile.expressions import Tree
 from kaigen.compile.ignored_fields import is_understood
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import Json
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.topology import TopologySpec

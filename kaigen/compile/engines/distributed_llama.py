@@ -20,9 +20,10 @@ from kaigen.compile.engines.drain import SETTLE_SECONDS, SHUTDOWN_SECONDS
 from kaigen.compile.engines.launch import Launch, Member
 from kaigen.compile.engines.probe_port import http_probe, probe_flags, probe_port
 from kaigen.compile.engines.understood import SERVER
-from kaigen.compile.expressions import Joined, Release, SpecPath, Tree
+from kaigen.compile.expressions import Joined, Release, Tree
 from kaigen.compile.field_expressions import ListFlags
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import GpuShare, Image
 from kaigen.kinds.topology import TopologySpec
 from kaigen.kubernetes.quantities import NANO, nano
@@ -128,7 +129,7 @@ class DistributedLlama(Engine):
 
     def check_flags(self, spec: TopologySpec, image: Image, problems: Problems) -> None:
         """Report flags that the program does not know, which would end it, and values that it would misread."""
-        turbo: tuple[Any, SpecPath] = (None, ())
+        turbo: tuple[Any, FieldPath] = (None, ())
         for written, value, path in _given(spec.engine_args):
             name = written.lstrip("-").replace("_", "-")
             if name in self.managed_flags:
@@ -289,9 +290,9 @@ class DistributedLlama(Engine):
         return {"exec": {"command": ["sh", "-c", WAIT, "wait", str(longest), sockets]}}
 
 
-def _given(arguments: Mapping[str, Any] | Sequence[str]) -> Iterator[tuple[str, Any, SpecPath]]:
+def _given(arguments: Mapping[str, Any] | Sequence[str]) -> Iterator[tuple[str, Any, FieldPath]]:
     """Yield the flags that a spec sets: as they are written, value (None for none), and place of the value."""
-    at: SpecPath = ("spec", "engineArgs")
+    at: FieldPath = ("spec", "engineArgs")
     if isinstance(arguments, Mapping):
         for name, value in arguments.items():
             yield name, value, (*at, name)

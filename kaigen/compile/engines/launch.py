@@ -9,7 +9,8 @@ from msgspec import Struct, field
 
 from kaigen.catalog.engines import Version
 from kaigen.compile.builders.mounts import Mounted
-from kaigen.compile.expressions import Expr, Json, Tree
+from kaigen.compile.expressions import Expr, Tree
+from kaigen.core.json_types import Json
 from kaigen.kinds.compat import Folders
 from kaigen.kinds.topology import TopologySpec
 from kaigen.sizing.ring import RingPlan

@@ -18,9 +18,10 @@ from kaigen.compile.engines.launch import Launch, Member, Parallelism
 from kaigen.compile.engines.understood import HUB_SERVER
 from kaigen.compile.engines.vllm_flags import check_flags, list_flags
 from kaigen.compile.engines.vllm_parallelism import vllm_parallelism, vllm_version
-from kaigen.compile.expressions import Expr, Joined, Json, Tree
+from kaigen.compile.expressions import Expr, Joined, Tree
 from kaigen.compile.field_expressions import flags
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import Json
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.topology import TopologySpec

@@ -21,14 +21,14 @@ from kaigen.catalog.vllm_flags import (
     version_text,
     versions_with,
 )
-from kaigen.compile.expressions import Json, SpecPath
 from kaigen.compile.field_expressions import ListFlags
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import FieldPath, Json
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem, ProblemError
 from kaigen.kinds.topology import TopologySpec
 
-_ARGS: SpecPath = ("spec", "engineArgs")
+_ARGS: FieldPath = ("spec", "engineArgs")
 PLUGINS = {"tool-parser-plugin", "reasoning-parser-plugin"}
 """Flags that load code, which may register more names."""
 
@@ -44,7 +44,7 @@ class Given(Struct, frozen=True):
 
     name: str
     value: Json
-    path: SpecPath
+    path: FieldPath
 
 
 def check_flags(spec: TopologySpec, version: Version | None, problems: Problems) -> None:

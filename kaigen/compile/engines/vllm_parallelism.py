@@ -7,15 +7,15 @@ from msgspec.structs import replace
 from kaigen.catalog.engines import EngineFacts, NodeSupport, Version, parse_version, tag_version
 from kaigen.compile.builders.pods import image_ref
 from kaigen.compile.engines.launch import Parallelism, plural
-from kaigen.compile.expressions import SpecPath
 from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import GpuShare, Image, Resources
 from kaigen.kinds.serving import Shape
 from kaigen.kinds.topology import TopologySpec
 from kaigen.sizing.result import Plan
 
-_AT: SpecPath = ("spec", "shape")
+_AT: FieldPath = ("spec", "shape")
 
 
 def vllm_parallelism(

@@ -9,7 +9,7 @@ from kaigen.compile.builders.mounts import check_mounts
 from kaigen.compile.builders.pod_option_checks import check_pod_options
 from kaigen.compile.builders.pods import check_capabilities
 from kaigen.compile.builders.storage import check_access_modes
-from kaigen.compile.expressions import SpecPath, Tree
+from kaigen.compile.expressions import Tree
 from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.job.classify import check_classify
 from kaigen.compile.job.egress import check_job_egress
@@ -22,6 +22,7 @@ from kaigen.compile.job.understood import check_fields
 from kaigen.compile.job.upload import check_upload
 from kaigen.compile.pod_template import check_pod_template
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.block import set_fields
 
 
@@ -67,7 +68,7 @@ def check_job(resolution: JobResolution, problems: Problems) -> None:
 
 def _check_lifetimes(resolution: JobResolution, problems: Problems) -> None:
     spec, output = resolution.spec, resolution.output
-    volume: SpecPath = ("spec", "output", "volume")
+    volume: FieldPath = ("spec", "output", "volume")
     if output and output.ttl is not None and output.retain and "retain" in set_fields(output):
         problems.error(
             "KG0369", "a volume that expires is not retained", (*volume, "retain"), "keep `ttl` or `retain`"
@@ -106,7 +107,7 @@ def _check_shards(resolution: JobResolution, problems: Problems) -> None:
         problems.error("KG0313", message, ("spec", "env", SHARDS), "leave it out")
 
 
-def _mount_origin(volumes: tuple[Tree, Tree]) -> SpecPath:
+def _mount_origin(volumes: tuple[Tree, Tree]) -> FieldPath:
     field = next((field for field in ("inputs", "model") if field in volumes), "output")
     return ("spec", field)
 

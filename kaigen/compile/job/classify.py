@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kaigen.compile.builders.pods import gpu_count
-from kaigen.compile.expressions import SpecPath
 from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.block import document_name, set_fields
 from kaigen.kinds.classify import Classify
@@ -14,7 +14,7 @@ from kaigen.kinds.job import Inputs, JobSpec, ModelUse, OutputVolume
 PERMANENT_EXIT_CODES = (2, 10, 11, 12, 13)
 """Exit codes of kaigen-classify after which a retry cannot succeed (source: its README)."""
 
-_AT: SpecPath = ("spec", "classify")
+_AT: FieldPath = ("spec", "classify")
 _WEIGHTS_FILE = "model.safetensors"
 _RESULT_FILE = "output.json"
 
@@ -121,7 +121,7 @@ def check_classify(spec: JobSpec, problems: Problems) -> None:
     weights = settings.weights
     if weights.path is not None:
         for name in set_fields(weights) & {"file"}:
-            path: SpecPath = (*_AT, "weights", document_name(weights, name))
+            path: FieldPath = (*_AT, "weights", document_name(weights, name))
             report_ignored_field(problems, name, path, "next to `path`", "keep one of the two")
     if (settings.model, weights.version) == ("mobilenet_v3_small", "IMAGENET1K_V2"):
         problems.error(

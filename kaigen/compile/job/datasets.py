@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.mounts import Mounted, MountPoint, Readers, together
-from kaigen.compile.expressions import SpecPath
 from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.model.volume import find_dataset, mount_model
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.block import derived
 from kaigen.kinds.job import Input, Inputs, JobSpec
 
@@ -22,7 +22,7 @@ def with_folders(inputs: Inputs) -> Inputs:
     return derived(inputs, files=files)
 
 
-def input_origin(spec: JobSpec) -> SpecPath:
+def input_origin(spec: JobSpec) -> FieldPath:
     """Return the spec's field with the list of inputs."""
     return ("spec", "inputs", "files") if isinstance(spec.inputs, Inputs) else ("spec", "inputs")
 
@@ -49,7 +49,7 @@ def job_datasets(spec: JobSpec, inputs: Inputs | None, readers: Readers, problem
     names: set[str] = set()
     for number, file, name in _datasets(inputs):
         assert inputs is not None
-        origin: SpecPath = (*input_origin(spec), number, "dataset")
+        origin: FieldPath = (*input_origin(spec), number, "dataset")
         dataset = find_dataset(readers.context, readers.namespace, name, origin)
         point = MountPoint(
             volume=f"dataset-{name}",
@@ -67,7 +67,7 @@ def job_datasets(spec: JobSpec, inputs: Inputs | None, readers: Readers, problem
 def check_datasets(spec: JobSpec, inputs: Inputs, problems: Problems) -> None:
     """Report Datasets in the output volume, and checksums that nothing compares."""
     for number, file, _ in _datasets(inputs):
-        origin: SpecPath = (*input_origin(spec), number)
+        origin: FieldPath = (*input_origin(spec), number)
         if inputs.into is not None:
             problems.error(
                 "KG0371",

@@ -12,11 +12,12 @@ from kaigen.compile.builders.weights import (
     downloader_image,
     inputs_container,
 )
-from kaigen.compile.expressions import SpecPath, Tree
+from kaigen.compile.expressions import Tree
 from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.job.datasets import check_datasets, input_origin
 from kaigen.compile.job.resolution import JobResolution
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.block import set_fields
 from kaigen.kinds.job import Input, Inputs
 
@@ -47,7 +48,7 @@ def input_containers(resolution: JobResolution) -> list[dict[str, Tree]]:
     volume = own_volume(resolution) or resolution.naming.volume
     mount: dict[str, Tree] = {"name": volume, "mountPath": inputs.mount_path}
     long = isinstance(resolution.spec.inputs, Inputs)
-    origin: SpecPath = ("spec", "inputs", "transfer") if long else ()
+    origin: FieldPath = ("spec", "inputs", "transfer") if long else ()
     files = _files(inputs)
     fetched = [file for file in files if file.wait is None]
     made: list[dict[str, Tree]] = []
@@ -68,7 +69,7 @@ def input_containers(resolution: JobResolution) -> list[dict[str, Tree]]:
 
 
 def _upload_gate(
-    resolution: JobResolution, inputs: Inputs, mount: dict[str, Tree], origin: SpecPath
+    resolution: JobResolution, inputs: Inputs, mount: dict[str, Tree], origin: FieldPath
 ) -> dict[str, Tree]:
     """Return the container that waits for uploads, for the longest time that one of the files has."""
     files = [file for file in inputs.files if file.wait is not None]

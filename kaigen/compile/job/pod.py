@@ -20,10 +20,11 @@ from kaigen.compile.builders.pods import (
     shared_memory_volume,
 )
 from kaigen.compile.builders.variables import variables_of
-from kaigen.compile.expressions import Release, Setting, SpecPath, Tree
+from kaigen.compile.expressions import Release, Setting, Tree
 from kaigen.compile.job.inputs import input_containers, own_volume
 from kaigen.compile.job.nodes import node_defaults, node_variables, subdomain
 from kaigen.compile.job.resolution import JobResolution
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.job import Inputs, ModelUse
 
@@ -119,7 +120,7 @@ def _volumes(resolution: JobResolution) -> list[Tree]:
     return volumes
 
 
-def _image(resolution: JobResolution) -> tuple[Image, SpecPath]:
+def _image(resolution: JobResolution) -> tuple[Image, FieldPath]:
     # Without an image there is a template, and no container of kaigen's.
     assert resolution.image is not None
     return resolution.image

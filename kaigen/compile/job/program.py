@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from kaigen.compile.builders.params import ParamsOf
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import SpecPath
 from kaigen.compile.job import classify, tune
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.job import Inputs, JobSpec, OutputVolume
 
@@ -27,7 +27,7 @@ class Program(Struct, frozen=True):
     """
 
     image: Image
-    image_origin: SpecPath
+    image_origin: FieldPath
     arguments: Sequence[str]
     permanent: tuple[int, ...]
     params: ParamsOf | None = None

@@ -19,13 +19,14 @@ from kaigen.compile.builders.pods import (
 )
 from kaigen.compile.builders.work_resources import work_resources
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import Release, SpecPath, Tree
+from kaigen.compile.expressions import Release, Tree
 from kaigen.compile.finish import frame_of
 from kaigen.compile.job.datasets import job_datasets, with_folders
 from kaigen.compile.job.program import Program, own_program
 from kaigen.compile.job.tune import tune_memory
 from kaigen.compile.job.weights import job_weights
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.base import Metadata
 from kaigen.kinds.block import replaced
 from kaigen.kinds.blocks import Image
@@ -78,7 +79,7 @@ class JobResolution(Struct, frozen=True):
     output: OutputVolume | None
     weights: Mounted
     datasets: Mounted
-    image: tuple[Image, SpecPath] | None
+    image: tuple[Image, FieldPath] | None
     build: ImageBuild | None
     program: Program | None
     scratch_folder: str
@@ -167,7 +168,7 @@ def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) 
     )
 
 
-def _image(spec: JobSpec, program: Program | None) -> tuple[Image, SpecPath] | None:
+def _image(spec: JobSpec, program: Program | None) -> tuple[Image, FieldPath] | None:
     if program is not None:
         return program.image, program.image_origin
     return None if spec.image is None else (spec.image, ("spec", "image"))

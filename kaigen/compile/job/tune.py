@@ -7,12 +7,11 @@ from kaigen.catalog.instances import find_instance
 from kaigen.compile.builders.params import FOLDER, KEY, ParamsOf
 from kaigen.compile.builders.pods import gpu_count
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import SpecPath
 from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.known_model import KnownModel, model_of_facts, model_of_repository
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import FieldPath, Json
 from kaigen.diagnostics.problem import ProblemError
-from kaigen.kinds.base import JsonValue
 from kaigen.kinds.block import document_name, set_fields
 from kaigen.kinds.blocks import GpuShare
 from kaigen.kinds.job import Inputs, JobSpec, ModelUse, OutputVolume
@@ -23,7 +22,7 @@ from kaigen.sizing.training import Training, least_gpu_memory, node_memory, para
 PERMANENT_EXIT_CODES = (2, 13)
 """Exit codes of kaigen-train after which a retry cannot succeed (source: its README)."""
 
-_AT: SpecPath = ("spec", "tune")
+_AT: FieldPath = ("spec", "tune")
 _ADAPTER_DEFAULTS = {"rank": 16, "alpha": 32.0, "dropout": 0.0}
 _ADAPTER_FIELDS = (*_ADAPTER_DEFAULTS, "target_modules", "merge")
 _LEARNING_RATES = {"lora": 2e-4, "qlora": 2e-4, "full": 1e-5}
@@ -32,7 +31,7 @@ _NOT_SETTINGS = ("image", "dataset", "output")
 
 def tune_params(tune: Tune) -> ParamsOf:
     """Return the settings of the program as a file, each with its default."""
-    found: dict[str, JsonValue] = {}
+    found: dict[str, Json] = {}
     for name in type(tune).__struct_fields__:
         adapter = name in _ADAPTER_FIELDS
         if name in _NOT_SETTINGS or (adapter and tune.method == "full"):

@@ -20,18 +20,19 @@ from kaigen.compile.builders.pods import pull_secrets
 from kaigen.compile.builders.sources import globs
 from kaigen.compile.builders.volumes import read_only_mount
 from kaigen.compile.builders.weights import PERMANENT_EXIT_CODES, upload_container
-from kaigen.compile.expressions import Expr, Release, SpecPath, Tree
+from kaigen.compile.expressions import Expr, Release, Tree
 from kaigen.compile.job.resolution import JobResolution
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.job import OutputBucket
 
-AT: SpecPath = ("spec", "output", "bucket")
+AT: FieldPath = ("spec", "output", "bucket")
 
 _GATE = "wait-for-run"
 _OUTPUT = "/output"
 _RETRIES = 6
 _SUFFIX = f"-{UPLOAD}"
-_TRANSFER: SpecPath = (*AT, "transfer")
+_TRANSFER: FieldPath = (*AT, "transfer")
 
 
 class Upload(Struct, frozen=True):

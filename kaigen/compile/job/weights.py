@@ -7,9 +7,10 @@ from kaigen.compile.builders.pods import container_security, image_fields
 from kaigen.compile.builders.sources import source_account
 from kaigen.compile.builders.weights import PERMANENT_EXIT_CODES, Fetch, fetch_container
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import SpecPath, Tree
+from kaigen.compile.expressions import Tree
 from kaigen.compile.model.volume import find_model, mount_model
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.block import set_fields
 from kaigen.kinds.compat import Naming
@@ -34,7 +35,7 @@ def job_weights(spec: JobSpec, readers: Readers, naming: Naming, problems: Probl
     if isinstance(use, ModelUse) and use.name is None:
         return _own_weights(spec, use, readers.context, naming)
     name, folder = (use, "/model") if isinstance(use, str) else (str(use.name), use.mount_path)
-    origin: SpecPath = ("spec", "model") if isinstance(use, str) else ("spec", "model", "name")
+    origin: FieldPath = ("spec", "model") if isinstance(use, str) else ("spec", "model", "name")
     model = find_model(readers.context, readers.namespace, name, origin)
     point = MountPoint(volume="model", folder=folder, gate="wait-for-model", settings="model.")
     return mount_model(model, point, readers, origin, problems)

@@ -21,7 +21,7 @@ from kaigen.compile.builders.source_checks import check_store_outside
 from kaigen.compile.builders.sources import identity
 from kaigen.compile.builders.storage import check_access_modes, claim
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import Release, Setting, SpecPath, Tree
+from kaigen.compile.expressions import Release, Setting, Tree
 from kaigen.compile.model.mounted import (
     CONVERTED,
     CONVERTED_SUFFIX,
@@ -33,6 +33,7 @@ from kaigen.compile.model.mounted import (
 from kaigen.compile.model.scratch import scratch_of, scratch_volumes
 from kaigen.compile.model.store import FOLDER, Store
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.base import AUTO
 from kaigen.kinds.bucket import Bucket
 from kaigen.kinds.convert import DistributedLlama
@@ -57,7 +58,7 @@ CONVERT = "convert"
 PERMANENT_EXIT_CODES = (2, 10, 11)
 """Exit codes of kaigen-convert after which a retry cannot succeed (source: its README)."""
 
-AT: SpecPath = ("spec", "convert", "distributedLlama")
+AT: FieldPath = ("spec", "convert", "distributedLlama")
 _OWN_FOLDER = "/converted"
 
 
@@ -257,7 +258,7 @@ def _check_own_volume(
     spec: DownloadSpec, model: ConvertedModel, volume: ModelVolume, context: Context, problems: Problems
 ) -> None:
     """Report a volume for converted weights that is too small, or has no size."""
-    origin: SpecPath = (*AT, "store", "volume")
+    origin: FieldPath = (*AT, "store", "volume")
     check_access_modes(volume, context, origin, problems)
     needed, copies = converted_bytes(spec), spec.store.keep_revisions + 1
     if volume.size == AUTO and model.is_rejected:

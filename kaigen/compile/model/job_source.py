@@ -12,8 +12,9 @@ from kaigen.compile.builders.job_output import BrokenJobError, Output, job_outpu
 from kaigen.compile.builders.sources import JOB_OUTPUT, globs, job_files, job_folder
 from kaigen.compile.builders.volumes import read_only_mount
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import Expr, Joined, SpecPath, Tree
+from kaigen.compile.expressions import Expr, Joined, Tree
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.block import derived
 from kaigen.kinds.blocks import FileSource
@@ -23,8 +24,8 @@ from kaigen.kinds.model import Dataset, Downloaded, DownloadSpec, FilesOfLoader,
 M = TypeVar("M", bound=Downloaded)
 _Node = tuple[type[Model] | type[Dataset] | type[Job], str]
 
-_JOB: SpecPath = ("spec", "source", "job", "name")
-_LOADER: SpecPath = ("spec", "source", "loader")
+_JOB: FieldPath = ("spec", "source", "job", "name")
+_LOADER: FieldPath = ("spec", "source", "loader")
 WAVE = 3
 """Sync wave of such a Model: that of Jobs, since one of a later wave would wait for the Jobs that read the Model."""
 MOST_JOBS = 8
@@ -155,7 +156,7 @@ def bucket_account(output: Output | None) -> Mapping[str, str]:
     return account.annotations if account is not None else {}
 
 
-def _check_chain(model: Downloaded, namespace: str, context: Context, origin: SpecPath) -> None:
+def _check_chain(model: Downloaded, namespace: str, context: Context, origin: FieldPath) -> None:
     """Report specs that wait for each other, and chains of very many.
 
     Raises:

@@ -7,12 +7,12 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct
 
-from kaigen.compile.expressions import SpecPath
 from kaigen.compile.model.conversion import AT
 from kaigen.compile.model.mounted import conversion
 from kaigen.compile.problems import Problems
 from kaigen.config.lock_file import Lock
 from kaigen.config.locked_files import known_files, locked_files, selected_files
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.suggest import nearest
 from kaigen.kinds.blocks import FileSource
 from kaigen.kinds.model import DownloadSpec
@@ -118,7 +118,7 @@ def _check_converter(
             problems.error(_CODE, f"{message}, and `include` does not select it", (*block, "include"), hint)
 
 
-def _globs(source: FileSource) -> tuple[Sequence[str], SpecPath]:
+def _globs(source: FileSource) -> tuple[Sequence[str], FieldPath]:
     """Return `include` of a source that the lock can have, and the path of its block in the spec."""
     blocks = {"huggingFace": source.hugging_face, "s3": source.s3, "oci": source.oci}
     name, block = next((name, block) for name, block in blocks.items() if block is not None)

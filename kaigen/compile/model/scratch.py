@@ -7,9 +7,10 @@ from msgspec import Struct
 from kaigen.catalog.presets import find_preset
 from kaigen.compile.builders import settings
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import SpecPath, Tree
+from kaigen.compile.expressions import Tree
 from kaigen.compile.known_model import model_of_preset
 from kaigen.config.locked_files import chosen_files
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.model import DownloadSpec, ModelSpec
 from kaigen.kubernetes.quantities import units
 from kaigen.sizing.conversion import converted_bytes
@@ -46,7 +47,7 @@ def scratch_of(spec: DownloadSpec, context: Context) -> Scratch:
     return Scratch(size, exact, converted if size else 0)
 
 
-def scratch_volumes(spec: DownloadSpec, scratch: Scratch, origin: SpecPath) -> list[Tree]:
+def scratch_volumes(spec: DownloadSpec, scratch: Scratch, origin: FieldPath) -> list[Tree]:
     """Return the volumes on the disk.
 
     A volume that takes more than its limit ends the pod. So the source has a limit only where every file is known: the
@@ -60,7 +61,7 @@ def scratch_volumes(spec: DownloadSpec, scratch: Scratch, origin: SpecPath) -> l
     return volumes
 
 
-def _volume(name: str, size: int, path: str, what: str, origin: SpecPath) -> Tree:
+def _volume(name: str, size: int, path: str, what: str, origin: FieldPath) -> Tree:
     if not size:
         return {"name": name, "emptyDir": {}}
     doc = f"Most that the {what} files may take of the node's disk."

@@ -11,14 +11,15 @@ from kaigen.compile.builders.buckets import bucket_volume, destination, transfer
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.storage import claim
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import Release, SpecPath, Tree
+from kaigen.compile.expressions import Release, Tree
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.bucket import Bucket
 from kaigen.kinds.store import ModelVolume
 from kaigen.kinds.store import Store as StoreBlock
 
 FOLDER = "/model"
 """Mount path of the store, in the pods of the downloader."""
-STORE: SpecPath = ("spec", "store")
+STORE: FieldPath = ("spec", "store")
 WAVE = 1
 
 

@@ -15,7 +15,7 @@ from kaigen.compile.builders.storage import SHARED
 from kaigen.compile.builders.volumes import read_only_mount
 from kaigen.compile.builders.weights import WAIT_TIMEOUT, marker_container
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import Expr, SpecPath, Tree
+from kaigen.compile.expressions import Expr, Tree
 from kaigen.compile.model.job_source import as_used
 from kaigen.compile.model.mounted import (
     CONVERTED_SUFFIX,
@@ -27,6 +27,7 @@ from kaigen.compile.model.mounted import (
     mounted_volume,
 )
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.block import set_fields
 from kaigen.kinds.model import Dataset, Downloaded, Model
 from kaigen.kubernetes.quantities import units
@@ -36,7 +37,7 @@ def find_model(
     context: Context,
     namespace: str,
     name: str,
-    origin: SpecPath,
+    origin: FieldPath,
     *,
     elsewhere: Callable[[str], str] = lambda _: "",
 ) -> Model:
@@ -56,7 +57,7 @@ def find_model(
     return as_used(found, namespace, context)
 
 
-def find_dataset(context: Context, namespace: str, name: str, origin: SpecPath) -> Dataset:
+def find_dataset(context: Context, namespace: str, name: str, origin: FieldPath) -> Dataset:
     """Return the Dataset of a name; like `find_model`.
 
     Raises:
@@ -79,7 +80,7 @@ def claim_name(model: Downloaded) -> str:
     return existing.claim_name if existing else model.metadata.name + claim_suffix(model)
 
 
-def _claim(path: str, model: Downloaded, origin: SpecPath) -> Expr:
+def _claim(path: str, model: Downloaded, origin: FieldPath) -> Expr:
     """Return the name of the claim that stores a Model, for another app.
 
     Args:
@@ -105,7 +106,7 @@ def is_shared(model: Downloaded) -> bool:
     return volume is None or bool(SHARED & set(volume.access_modes))
 
 
-def _check_sharing(model: Downloaded, readers: Readers, origin: SpecPath, problems: Problems) -> None:
+def _check_sharing(model: Downloaded, readers: Readers, origin: FieldPath, problems: Problems) -> None:
     """Report that pods on several nodes cannot share a Model's volume."""
     volume = mounted_volume(model.spec)
     if readers.pods > 1 and volume and not is_shared(model):
@@ -120,7 +121,9 @@ def _check_sharing(model: Downloaded, readers: Readers, origin: SpecPath, proble
             problems.warning("KG0309", message, origin, hint)
 
 
-def _warn_of_pinned_volume(model: Downloaded, readers: Readers, origin: SpecPath, problems: Problems) -> None:
+def _warn_of_pinned_volume(
+    model: Downloaded, readers: Readers, origin: FieldPath, problems: Problems
+) -> None:
     """Warn that a volume of one node may bind on a node without the GPU of the pods.
 
     Such a volume binds on the node of the downloader, and every pod that mounts it must run there.
@@ -136,7 +139,7 @@ def _warn_of_pinned_volume(model: Downloaded, readers: Readers, origin: SpecPath
 
 
 def mount_model(
-    model: Downloaded, point: MountPoint, readers: Readers, origin: SpecPath, problems: Problems
+    model: Downloaded, point: MountPoint, readers: Readers, origin: FieldPath, problems: Problems
 ) -> Mounted:
     """Return the mount of a Model's or Dataset's files: the folder of its revision, or its folder, in the volume.
 

@@ -9,19 +9,20 @@ from kaigen.compile.builders.mounts import check_mounts
 from kaigen.compile.builders.pod_option_checks import check_pod_options
 from kaigen.compile.builders.pods import check_capabilities
 from kaigen.compile.builders.storage import check_access_modes
-from kaigen.compile.expressions import SpecPath, Tree
+from kaigen.compile.expressions import Tree
 from kaigen.compile.notebook.pod import container_mounts, own_pod, params_of, required_environment
 from kaigen.compile.notebook.resolution import NotebookResolution
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import FieldPath
 
-_STORAGE: SpecPath = ("spec", "storage")
+_STORAGE: FieldPath = ("spec", "storage")
 
 
 def check_notebook(resolution: NotebookResolution, problems: Problems) -> None:
     """Report every problem of a Notebook that its resolution did not."""
     spec = resolution.spec
 
-    def origin(volumes: tuple[Tree, Tree]) -> SpecPath:
+    def origin(volumes: tuple[Tree, Tree]) -> FieldPath:
         """Return the field of the Model or Dataset that is mounted, or of the home folder."""
         named = [
             field

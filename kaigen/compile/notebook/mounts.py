@@ -9,9 +9,9 @@ from msgspec import Struct
 from kaigen.compile.builders.mounts import Mounted, MountPoint, Readers
 from kaigen.compile.builders.settings import key
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import SpecPath
 from kaigen.compile.model.volume import find_dataset, find_model, mount_model
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds import notebook
 from kaigen.kinds.model import Dataset, Model
@@ -29,10 +29,10 @@ class _Source(Struct, frozen=True):
 
     field: str
     word: str
-    find: Callable[[Context, str, str, SpecPath], Model | Dataset]
+    find: Callable[[Context, str, str, FieldPath], Model | Dataset]
 
 
-def notebook_mounts(spec: NotebookSpec, readers: Readers, problems: Problems) -> Mapping[SpecPath, Mounted]:
+def notebook_mounts(spec: NotebookSpec, readers: Readers, problems: Problems) -> Mapping[FieldPath, Mounted]:
     """Return how the files of Models and Datasets reach the container, by the spec's field of each.
 
     Args:
@@ -40,7 +40,7 @@ def notebook_mounts(spec: NotebookSpec, readers: Readers, problems: Problems) ->
         readers: the pod.
         problems: collects what is wrong.
     """
-    found: dict[SpecPath, Mounted] = {}
+    found: dict[FieldPath, Mounted] = {}
     sources = (
         (_Source("models", "model", find_model), spec.models),
         (_Source("datasets", "dataset", find_dataset), spec.datasets),
@@ -49,7 +49,7 @@ def notebook_mounts(spec: NotebookSpec, readers: Readers, problems: Problems) ->
         names: set[str] = set()
         for index, given in enumerate(uses):
             use = notebook.Mounted(name=given) if isinstance(given, str) else given
-            at: SpecPath = ("spec", source.field, index)
+            at: FieldPath = ("spec", source.field, index)
             if use.name in names:
                 message = f"`{source.field}` names `{use.name}` twice"
                 problems.error("KG0314", message, at, "leave one of them out")

@@ -18,10 +18,11 @@ from kaigen.compile.builders.pods import (
 )
 from kaigen.compile.builders.work_resources import work_resources
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import SpecPath, Tree
+from kaigen.compile.expressions import Tree
 from kaigen.compile.finish import frame_of
 from kaigen.compile.notebook.mounts import notebook_mounts
 from kaigen.compile.problems import Problems
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.base import Metadata, TokenSecret
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.notebook import Notebook, NotebookSpec
@@ -48,11 +49,11 @@ class NotebookResolution(Struct, frozen=True):
     spec: NotebookSpec
     context: Context
     frame: Frame
-    image: tuple[Image, SpecPath]
+    image: tuple[Image, FieldPath]
     build: ImageBuild | None
     token: TokenSecret
     resources: ResolvedResources
-    sources: Mapping[SpecPath, Mounted]
+    sources: Mapping[FieldPath, Mounted]
     scheduling: Mapping[str, Tree]
     security: Mapping[str, Tree]
 
@@ -98,7 +99,7 @@ def resolve_notebook(
     )
 
 
-def _image(spec: NotebookSpec, build: ImageBuild | None, context: Context) -> tuple[Image, SpecPath]:
+def _image(spec: NotebookSpec, build: ImageBuild | None, context: Context) -> tuple[Image, FieldPath]:
     if build is not None:
         return build.reference, BUILT
     return (context.images["notebook"], ()) if spec.image is None else (spec.image, ("spec", "image"))

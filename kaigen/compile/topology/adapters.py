@@ -10,11 +10,11 @@ from kaigen.compile.builders.mounts import Mounted, MountPoint, mount_claim, mou
 from kaigen.compile.builders.settings import key
 from kaigen.compile.builders.volumes import read_only_mount
 from kaigen.compile.builders.weights import Fetch, fetch_container
-from kaigen.compile.expressions import SpecPath
 from kaigen.compile.model.volume import find_model, mount_model
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.consumer import Consumer
 from kaigen.compile.topology.hub import check_commit
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import FileSource, HubRepository
 from kaigen.kinds.serving import Adapter
 
@@ -24,7 +24,7 @@ def adapter_mounts(adapters: Sequence[Adapter], consumer: Consumer, problems: Pr
     taken: dict[str, int] = {}
     found = []
     for index, adapter in enumerate(adapters):
-        at: SpecPath = ("spec", "adapters", index)
+        at: FieldPath = ("spec", "adapters", index)
         if taken.setdefault(adapter.name, index) != index:
             problems.error(
                 "KG0342", f"two adapters have the name `{adapter.name}`", (*at, "name"), "rename one of them"
@@ -34,7 +34,7 @@ def adapter_mounts(adapters: Sequence[Adapter], consumer: Consumer, problems: Pr
     return found
 
 
-def _mounted(adapter: Adapter, at: SpecPath, consumer: Consumer, problems: Problems) -> Mounted:
+def _mounted(adapter: Adapter, at: FieldPath, consumer: Consumer, problems: Problems) -> Mounted:
     point = MountPoint(
         volume=f"adapter-{adapter.name}",
         folder=f"{consumer.folders.adapters}/{adapter.name}",
@@ -58,7 +58,7 @@ def _mounted(adapter: Adapter, at: SpecPath, consumer: Consumer, problems: Probl
 
 
 def _fetched(
-    adapter: Adapter, hub: HubRepository, point: MountPoint, at: SpecPath, consumer: Consumer
+    adapter: Adapter, hub: HubRepository, point: MountPoint, at: FieldPath, consumer: Consumer
 ) -> Mounted:
     """Return the mount of a repository that the downloader fetches into a folder of the pod."""
     fetch = Fetch(

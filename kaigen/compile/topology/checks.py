@@ -13,17 +13,17 @@ from kaigen.compile.builders.pods import check_capabilities
 from kaigen.compile.builders.storage import check_room
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.registry import hint_of
-from kaigen.compile.expressions import SpecPath
 from kaigen.compile.ignored_fields import ignored_fields, report_ignored_field
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.pod import engine_mounts, members, own_pod, params_of, required_environment
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
 from kaigen.compile.topology.resources import hub_model
 from kaigen.compile.topology.surprises import warn_of_surprises
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.block import document_name, set_fields
 from kaigen.kinds.topology import TopologySpec
 
-_SPEC: SpecPath = ("spec",)
+_SPEC: FieldPath = ("spec",)
 _DEGREES = {
     "shape.nodes": "nodes",
     "shape.tensorParallel": "tensor_parallel",
@@ -138,7 +138,7 @@ def _check_time_limit(resolution: TopologyResolution, problems: Problems) -> Non
     route = resolution.spec.route
     if route is None:
         return
-    path: SpecPath = (*_SPEC, "route", "ingress", "className")
+    path: FieldPath = (*_SPEC, "route", "ingress", "className")
     found: GatewayLimit | IngressLimit | None = None
     if route.ingress is not None:
         found = ingress_limit(route.ingress.class_name)
@@ -161,10 +161,10 @@ def _check_engine_args(spec: TopologySpec, engine: Engine, problems: Problems) -
             problems.error("KG0347", message, path, hint)
 
 
-def _engine_args(spec: TopologySpec) -> Iterator[tuple[str, SpecPath]]:
+def _engine_args(spec: TopologySpec) -> Iterator[tuple[str, FieldPath]]:
     """Yield the spec's flags as written, with their paths."""
     given = spec.engine_args
-    path: SpecPath = (*_SPEC, "engineArgs")
+    path: FieldPath = (*_SPEC, "engineArgs")
     if isinstance(given, dict):
         yield from ((name, (*path, name)) for name in given)
         return
@@ -248,7 +248,7 @@ def _check_queue(resolution: TopologyResolution, problems: Problems) -> None:
 def _check_rollout(resolution: TopologyResolution, problems: Problems) -> None:
     """Report a rollout that the workload cannot do."""
     rollout, workload = resolution.spec.rollout, resolution.workload
-    path: SpecPath = (*_SPEC, "rollout")
+    path: FieldPath = (*_SPEC, "rollout")
     if workload in {Workload.STATEFUL_SET, Workload.STATEFUL_SET_GROUPS}:
         several = workload is Workload.STATEFUL_SET_GROUPS
         where = "on groups of StatefulSets" if several else "on pods that own a volume"

@@ -9,10 +9,11 @@ from kaigen.compile.builders import settings
 from kaigen.compile.builders.mounts import Mounted
 from kaigen.compile.builders.weights import Fetch, fetch_container
 from kaigen.compile.engines.launch import Weights
-from kaigen.compile.expressions import SpecPath, Tree
+from kaigen.compile.expressions import Tree
 from kaigen.compile.known_model import model_of_repository
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.consumer import Consumer
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.base import TokenSecret
 from kaigen.kinds.block import set_fields
 from kaigen.kinds.blocks import HubRepository, HuggingFace, Source
@@ -69,7 +70,7 @@ def preset_weights(spec: TopologySpec, preset: Preset, consumer: Consumer, probl
 
 def hub_weights(
     hub: PulledModel,
-    origin: SpecPath,
+    origin: FieldPath,
     consumer: Consumer,
     problems: Problems,
     *,
@@ -93,7 +94,7 @@ def hub_weights(
         return Weights()
     if not consumer.engine.pulls_weights:
         return _fetched(hub, origin, consumer, commit, size, chosen=chosen)
-    token_at: SpecPath = (*origin, "tokenSecret") if chosen else ("spec", "tokenSecret")
+    token_at: FieldPath = (*origin, "tokenSecret") if chosen else ("spec", "tokenSecret")
     env: list[Tree] = [_token(hub.token_secret, token_at)] if hub.token_secret else []
     if hub.endpoint:
         env.append({"name": "HF_ENDPOINT", "value": hub.endpoint})
@@ -108,7 +109,7 @@ def hub_weights(
     )
 
 
-def check_commit(hub: PulledModel | HubRepository, origin: SpecPath, hint: str, problems: Problems) -> None:
+def check_commit(hub: PulledModel | HubRepository, origin: FieldPath, hint: str, problems: Problems) -> None:
     """Warn of a revision that is not a commit.
 
     Args:
@@ -126,7 +127,7 @@ def check_commit(hub: PulledModel | HubRepository, origin: SpecPath, hint: str, 
         )
 
 
-def _token(secret: TokenSecret, origin: SpecPath) -> Tree:
+def _token(secret: TokenSecret, origin: FieldPath) -> Tree:
     return {
         "name": "HF_TOKEN",
         "valueFrom": {
@@ -149,7 +150,7 @@ def _token(secret: TokenSecret, origin: SpecPath) -> Tree:
 
 
 def _fetched(
-    hub: PulledModel, origin: SpecPath, consumer: Consumer, commit: str, size: int | None, *, chosen: bool
+    hub: PulledModel, origin: FieldPath, consumer: Consumer, commit: str, size: int | None, *, chosen: bool
 ) -> Weights:
     """Return weights that kaigen's downloader fetches into a folder before the engine starts."""
     source = Source(

@@ -20,7 +20,7 @@ from kaigen.compile.context import Context
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.launch import Parallelism, Weights
 from kaigen.compile.engines.registry import engine_of
-from kaigen.compile.expressions import Release, SpecPath, Tree
+from kaigen.compile.expressions import Release, Tree
 from kaigen.compile.finish import frame_of
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.adapters import adapter_mounts
@@ -29,6 +29,7 @@ from kaigen.compile.topology.nodes import karpenter_of, resolve_node_pool, sched
 from kaigen.compile.topology.resources import pod_gpus, pod_resources
 from kaigen.compile.topology.sizing import Sizing, size
 from kaigen.compile.topology.weights import topology_weights
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.base import Metadata
 from kaigen.kinds.blocks import Image
@@ -84,7 +85,7 @@ class TopologyResolution(Struct, frozen=True):
     namespace: str
     engine: Engine
     image: Image
-    image_path: SpecPath
+    image_path: FieldPath
     build: ImageBuild | None
     sizing: Sizing
     parallelism: Parallelism
@@ -141,7 +142,7 @@ def resolve_topology(
     sizing = size(spec, engine, namespace, context, problems)
     build = image_build(spec.build if engine.builds_pods else None, frame, context)
     image: Image
-    image_path: SpecPath
+    image_path: FieldPath
     image, image_path = (
         (build.reference, BUILT) if build is not None else _image(spec, engine, sizing, context, problems)
     )
@@ -220,7 +221,7 @@ def resolve_topology(
 
 def _image(
     spec: TopologySpec, engine: Engine, sizing: Sizing, context: Context, problems: Problems
-) -> tuple[Image, SpecPath]:
+) -> tuple[Image, FieldPath]:
     """Return the engine's image and its field of the spec; an empty path when kaigen chose the image."""
     if spec.image is not None:
         return spec.image, ("spec", "image")

@@ -7,10 +7,10 @@ from typing import Any
 
 from kaigen.catalog.presets import find_preset
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import SpecPath
 from kaigen.compile.model.mounted import conversion
 from kaigen.compile.problems import Problems
 from kaigen.config.locked_files import locked_source
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.model import Model
 from kaigen.kinds.serving import ServedModel
@@ -29,8 +29,8 @@ from kaigen.sizing.ring import (
     why_not,
 )
 
-_MODEL: SpecPath = ("spec", "model")
-_NODES: SpecPath = ("spec", "shape", "nodes")
+_MODEL: FieldPath = ("spec", "model")
+_NODES: FieldPath = ("spec", "shape", "nodes")
 
 
 def resolve_ring(spec: TopologySpec, model: Model | None, context: Context, problems: Problems) -> RingPlan:

@@ -12,10 +12,10 @@ from kaigen.catalog.instances import Instance, find_instance
 from kaigen.catalog.presets import Preset, find_preset, nearest_presets
 from kaigen.compile.context import Context, SpecIndex
 from kaigen.compile.engines.base import Engine
-from kaigen.compile.expressions import Json, SpecPath
 from kaigen.compile.known_model import KnownModel, model_of_facts, model_of_preset
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.ring import resolve_ring
+from kaigen.core.json_types import FieldPath, Json
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem, ProblemError
 from kaigen.kinds.block import set_fields
@@ -209,7 +209,7 @@ def why_unknown(spec: TopologySpec, namespace: str, specs: SpecIndex) -> str:
     return f"{what}; {way}"
 
 
-def model_path(spec: TopologySpec) -> SpecPath:
+def model_path(spec: TopologySpec) -> FieldPath:
     """Return the spec's field that names the model."""
     return ("spec", "preset") if spec.preset is not None else ("spec", "model")
 
@@ -316,7 +316,7 @@ def _number(value: Json) -> float | None:
         return None
 
 
-_FIELD_PATHS: Mapping[Field, SpecPath] = {
+_FIELD_PATHS: Mapping[Field, FieldPath] = {
     Field.MIG: ("spec", "resources", "gpus"),
     Field.CONTEXT_LENGTH: ("spec", "contextLength"),
     Field.CONCURRENCY: ("spec", "concurrency"),
@@ -332,7 +332,7 @@ _FIELD_PATHS: Mapping[Field, SpecPath] = {
 }
 
 
-def field_path(what: Field, spec: TopologySpec) -> SpecPath:
+def field_path(what: Field, spec: TopologySpec) -> FieldPath:
     """Return the spec's field that a planning error is about."""
     if what is Field.HARDWARE:
         for name in ("instanceType", "gpuType", "gpus"):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from kaigen.compile.expressions import SpecPath
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
 from kaigen.compile.topology.sizing import model_path
+from kaigen.core.json_types import FieldPath
 
 ETHERNET = ", and its pipeline stages talk over Ethernet"
-_SPEC: SpecPath = ("spec",)
+_SPEC: FieldPath = ("spec",)
 
 
 def warn_of_surprises(resolution: TopologyResolution, problems: Problems) -> None:

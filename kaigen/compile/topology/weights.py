@@ -9,7 +9,7 @@ from kaigen.compile.builders.buckets import bucket_volume, check_grant, volume_s
 from kaigen.compile.builders.job_output import mount_output
 from kaigen.compile.builders.mounts import MountPoint, mount_claim, mount_image
 from kaigen.compile.engines.launch import Weights
-from kaigen.compile.expressions import Release, SpecPath
+from kaigen.compile.expressions import Release
 from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.known_model import KnownModel
 from kaigen.compile.model.mounted import conversion, mounted_bucket
@@ -17,6 +17,7 @@ from kaigen.compile.model.volume import find_model, mount_model
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.consumer import Consumer
 from kaigen.compile.topology.hub import COMMIT, hub_weights, preset_bytes, preset_weights
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.model import Model
 from kaigen.kinds.serving import ServedModel, WeightsVolume
@@ -64,7 +65,7 @@ def _model_weights(use: str | ServedModel, consumer: Consumer, problems: Problem
     Raises:
         ProblemError: the engine cannot load them.
     """
-    at: SpecPath = ("spec", "model")
+    at: FieldPath = ("spec", "model")
     if isinstance(use, str):
         model = _same_namespace(use, at, consumer)
         return _from_model(model, _point(consumer.folders.model, consumer), at, consumer, problems)
@@ -108,7 +109,7 @@ def _point(folder: str, consumer: Consumer) -> MountPoint:
     return MountPoint("model", folder, "wait-for-model", "model.", consumer.own_downloader)
 
 
-def _same_namespace(name: str, origin: SpecPath, consumer: Consumer) -> Model:
+def _same_namespace(name: str, origin: FieldPath, consumer: Consumer) -> Model:
     """Return a Model of the app's namespace.
 
     Raises:
@@ -124,7 +125,7 @@ def _same_namespace(name: str, origin: SpecPath, consumer: Consumer) -> Model:
 
 
 def _from_bucket(
-    model: Model, namespace: str, point: MountPoint, at: SpecPath, consumer: Consumer, problems: Problems
+    model: Model, namespace: str, point: MountPoint, at: FieldPath, consumer: Consumer, problems: Problems
 ) -> Weights:
     """Return the weights of a Model of another namespace, whose bucket this app mounts with a volume of its own.
 
@@ -148,7 +149,7 @@ def _from_bucket(
 
 
 def _from_model(
-    model: Model, point: MountPoint, origin: SpecPath, consumer: Consumer, problems: Problems
+    model: Model, point: MountPoint, origin: FieldPath, consumer: Consumer, problems: Problems
 ) -> Weights:
     name = model.metadata.name
     # A user's own container may read any files.
@@ -172,7 +173,7 @@ def _from_model(
     )
 
 
-def _from_volume(use: WeightsVolume, point: MountPoint, at: SpecPath) -> Weights:
+def _from_volume(use: WeightsVolume, point: MountPoint, at: FieldPath) -> Weights:
     """Return weights that are in an existing volume.
 
     It may be a volume of one node, so a rollout stops the old pod before the new one needs the volume elsewhere.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from typing import Any
 from urllib.parse import quote
 
 from kaigen import __version__
+from kaigen.core.json_types import JsonObject
 from kaigen.diagnostics.codes import codes
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.diagnostics.links import code_url
@@ -16,7 +16,7 @@ from kaigen.diagnostics.reporters.summary import LONGEST_LINE, fingerprints
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
-_Object = dict[str, Any]
+
 _PROBLEMS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "recommendation"}
 _GROUPS = {"KG01": "syntax", "KG02": "fields", "KG03": "references", "KG04": "dialects", "KG05": "kubernetes"}
 
@@ -25,13 +25,13 @@ def render(diagnostics: Sequence[Diagnostic], *, color: bool = False, files: Seq
     """The report; its rules are the codes that occur."""
     codes = sorted({item.code for item in diagnostics})
     rules = {code: place for place, code in enumerate(codes)}
-    driver: _Object = {
+    driver: JsonObject = {
         "name": "kaigen",
         "semanticVersion": __version__,
         "rules": [_rule(code, diagnostics) for code in codes],
     }
     marks = fingerprints(diagnostics)
-    run: _Object = {
+    run: JsonObject = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "artifacts": [{"location": {"uri": uri(file)}} for file in dict.fromkeys(files)],
@@ -42,7 +42,7 @@ def render(diagnostics: Sequence[Diagnostic], *, color: bool = False, files: Seq
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def _rule(code: str, diagnostics: Sequence[Diagnostic]) -> _Object:
+def _rule(code: str, diagnostics: Sequence[Diagnostic]) -> JsonObject:
     """The rule of a code; code scanning sorts rules by their worst severity."""
     known = codes().get(code)
     if known is None:
@@ -60,9 +60,9 @@ def _rule(code: str, diagnostics: Sequence[Diagnostic]) -> _Object:
     }
 
 
-def _result(item: Diagnostic, rule: int, fingerprint: str) -> _Object:
+def _result(item: Diagnostic, rule: int, fingerprint: str) -> JsonObject:
     text = item.message + (f"; {item.hint}" if item.hint else "")
-    result: _Object = {
+    result: JsonObject = {
         "ruleId": item.code,
         "ruleIndex": rule,
         "level": item.severity.label,
@@ -71,17 +71,17 @@ def _result(item: Diagnostic, rule: int, fingerprint: str) -> _Object:
         "partialFingerprints": {"primaryLocationLineHash": fingerprint},
     }
     if item.mark:
-        location: _Object = {"physicalLocation": _physical(item.mark)}
+        location: JsonObject = {"physicalLocation": _physical(item.mark)}
         if item.path:
             location["logicalLocations"] = [{"fullyQualifiedName": item.path, "kind": "member"}]
         result["locations"] = [location]
     return result
 
 
-def _physical(mark: Mark) -> _Object:
-    place: _Object = {"artifactLocation": {"uri": uri(mark.file)}}
+def _physical(mark: Mark) -> JsonObject:
+    place: JsonObject = {"artifactLocation": {"uri": uri(mark.file)}}
     if mark.line:
-        region: _Object = {"startLine": mark.line}
+        region: JsonObject = {"startLine": mark.line}
         if mark.column:
             region |= {"startColumn": mark.column, "endColumn": mark.column + max(mark.length, 1)}
         if 0 < len(mark.text) <= LONGEST_LINE:

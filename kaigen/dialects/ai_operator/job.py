@@ -14,9 +14,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
+from kaigen.core.json_types import FieldPath, Json
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.metadata import ForeignMetadata, put_metadata, read_directives
-from kaigen.kinds.base import NO_BLANKS, AppName, JsonValue, text
+from kaigen.kinds.base import NO_BLANKS, AppName, text
 from kaigen.kinds.block import Block, set_fields
 from kaigen.kinds.blocks import AccessMode, RepoName
 from kaigen.kinds.compat import Naming
@@ -24,7 +25,6 @@ from kaigen.kinds.job import Job
 from kaigen.kinds.lowering import PREFIX, Lowering, LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.promotable import IMAGE
-from kaigen.kinds.spec import Path
 from kaigen.secret_scan.detect import looks_like_secret
 
 DEFAULT_IMAGE = "silentehrec/torchtune:latest"
@@ -47,7 +47,7 @@ FOLDER = "/tmp"
 RETRIES = 6
 """The default `backoffLimit` of a Job, which the operator uses."""
 
-_ANNOTATIONS: Path = ("metadata", "annotations")
+_ANNOTATIONS: FieldPath = ("metadata", "annotations")
 
 DIRECTIVES = ("compat", "gpus", "retain-output", "version")
 
@@ -100,9 +100,7 @@ class AiOperatorJob(Block):
         ForeignMetadata, Meta(description="Name, namespace, labels and annotations of the resource.")
     ]
     spec: Annotated[AiOperatorSpec, Meta(description="Desired state.")]
-    status: Annotated[dict[str, JsonValue] | None, Meta(description="Written by the operator; ignored.")] = (
-        None
-    )
+    status: Annotated[dict[str, Json] | None, Meta(description="Written by the operator; ignored.")] = None
 
 
 def _secret_name(job: AiOperatorJob, lowering: Lowering) -> str | None:
@@ -173,7 +171,7 @@ def lower(job: AiOperatorJob, document: Positioned, context: LoweringContext) ->
     put_metadata(draft, metadata, directives)
     draft.put(("spec", "image"), spec.image, ("spec", "image"))
     draft.put(("spec", "command"), list(spec.command) or list(DEFAULT_COMMAND), ("spec", "command"))
-    weights: Path = ("spec", "model", "source", "huggingFace")
+    weights: FieldPath = ("spec", "model", "source", "huggingFace")
     draft.put((*weights, "repo"), spec.model)
     draft.origins["spec", "model"] = ("spec", "model")
     secret = _secret_name(job, lowering)
@@ -181,7 +179,7 @@ def lower(job: AiOperatorJob, document: Positioned, context: LoweringContext) ->
         token = {"name": secret, "key": TOKEN_KEY}
         draft.put((*weights, "tokenSecret"), token, ("spec", "huggingFaceSecret"))
     draft.put(("spec", "model", "mountPath"), f"{FOLDER}/{spec.model.split('/')[-1]}")
-    volume: Path = ("spec", "output", "volume")
+    volume: FieldPath = ("spec", "output", "volume")
     draft.put((*volume, "size"), f"{disk_size}Gi")
     draft.origins[volume] = ("spec", "diskSize")
     storage_class = ("spec", "storageClassName")

@@ -16,6 +16,7 @@ import re
 from collections.abc import Mapping
 
 from kaigen.catalog.classifiers import classifier_weights
+from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.ephemeral_gpu.model import (
     DEFAULT_IMAGE,
@@ -31,7 +32,6 @@ from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import Job
 from kaigen.kinds.lowering import PREFIX, Lowering, LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
-from kaigen.kinds.spec import Path
 
 _GROUP = "gpu.yourdomain.io"
 _COMMAND = ("python", "-m", "job_image_infer.run_infer")
@@ -99,7 +99,7 @@ def lower(
 def _check_paths(spec: EphemeralAccelerationJobSpec, lowering: Lowering) -> None:
     """Report paths that are not below the volume, or not in their shortest form."""
     for name, path in (("input", spec.input.path), ("output", spec.output.path)):
-        field: Path = ("spec", name, "path")
+        field: FieldPath = ("spec", name, "path")
         shortest = posixpath.normpath(path)
         if shortest.startswith("//"):
             shortest = shortest[1:]
@@ -147,7 +147,7 @@ def _put_classification(
     draft.put(("spec", "classify", "model"), spec.model, ("spec", "model"))
     draft.put(("spec", "classify", "input"), spec.input.path, ("spec", "input", "path"))
     draft.put(("spec", "classify", "output"), spec.output.path, ("spec", "output", "path"))
-    gpu: Path = ("spec", "resources", "gpu")
+    gpu: FieldPath = ("spec", "resources", "gpu")
     if spec.resources.gpu > 1:
         message = f"the classification uses one of {spec.resources.gpu} GPUs, so the pod requests one"
         lowering.warning("KG0414", message, gpu, "write `gpu: 1`")
@@ -198,7 +198,7 @@ def _put_own_image(
     """Put the user's image with the command and arguments of the operator."""
     for name in ("model", "weights"):
         if name in directives:
-            path: Path = ("metadata", "annotations", f"{PREFIX}{name}")
+            path: FieldPath = ("metadata", "annotations", f"{PREFIX}{name}")
             message = f"`{PREFIX}{name}` has no effect: `{spec.image}` has weights of its own"
             lowering.warning("KG0405", message, path, "delete it", key=True)
     draft.put(("spec", "resources", "gpus"), spec.resources.gpu, ("spec", "resources", "gpu"))
@@ -209,7 +209,7 @@ def _put_own_image(
 
 
 def _put_volume(draft: Draft, spec: EphemeralAccelerationJobSpec) -> None:
-    volume: Path = ("spec", "output", "volume")
+    volume: FieldPath = ("spec", "output", "volume")
     draft.put((*volume, "size"), spec.pvc_size, ("spec", "pvcSize"))
     draft.put((*volume, "storageClassName"), spec.storage_class, ("spec", "storageClass"))
     draft.put((*volume, "mountPath"), FOLDER)
@@ -220,7 +220,7 @@ def _put_input(
 ) -> None:
     """Let the run wait until its input is in the volume, which exists only with the run."""
     wait = directives.get("input-wait", _INPUT_WAIT)
-    at: Path = ("metadata", "annotations", f"{PREFIX}input-wait")
+    at: FieldPath = ("metadata", "annotations", f"{PREFIX}input-wait")
     if not matches(DURATION, wait):
         message = f"`{PREFIX}input-wait` must be a duration such as `1h`"
         lowering.error("KG0406", message, at)
@@ -233,11 +233,11 @@ def _put_input(
 def _put_lifetimes(
     draft: Draft, spec: EphemeralAccelerationJobSpec, directives: Mapping[str, str], lowering: Lowering
 ) -> None:
-    origin: Path = ("spec", "ttlSecondsAfterFinished")
+    origin: FieldPath = ("spec", "ttlSecondsAfterFinished")
     draft.put(("spec", "ttl", "pods"), spec.ttl_seconds_after_finished, origin)
     failed = directives.get("failed-pod-ttl")
     if failed is not None:
-        path: Path = ("metadata", "annotations", f"{PREFIX}failed-pod-ttl")
+        path: FieldPath = ("metadata", "annotations", f"{PREFIX}failed-pod-ttl")
         if not matches(LIFETIME, failed) and not re.fullmatch("[0-9]{1,9}", failed):
             message = f"`{PREFIX}failed-pod-ttl` must be a duration such as `1h`, seconds, or `never`"
             lowering.error("KG0406", message, path)
@@ -245,7 +245,7 @@ def _put_lifetimes(
         draft.put(("spec", "ttl", "failedPods"), int(failed) if failed.isdecimal() else failed, path)
     seconds = spec.pvc_ttl_seconds_after_finished
     origin = ("spec", "pvcTTLSecondsAfterFinished")
-    volume: Path = ("spec", "output", "volume")
+    volume: FieldPath = ("spec", "output", "volume")
     if seconds < 0:
         # Never, as in the operator; the volume goes with its resource.
         draft.put((*volume, "retain"), False, origin)

@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
+from kaigen.core.json_types import Json
 from kaigen.dialects.metadata import ForeignMetadata
-from kaigen.kinds.base import NO_BLANKS, JsonValue, Quantity, text
+from kaigen.kinds.base import NO_BLANKS, Quantity, text
 from kaigen.kinds.block import Block
 from kaigen.kinds.promotable import IMAGE
 
@@ -113,9 +114,7 @@ class EphemeralAccelerationJob(Block):
         ForeignMetadata, Meta(description="Name, namespace, labels and annotations of the resource.")
     ]
     spec: Annotated[EphemeralAccelerationJobSpec, Meta(description="Desired state.")]
-    status: Annotated[dict[str, JsonValue] | None, Meta(description="Written by the operator; ignored.")] = (
-        None
-    )
+    status: Annotated[dict[str, Json] | None, Meta(description="Written by the operator; ignored.")] = None
 
 
 class EphemeralAccelerationJobRedtails(Block):
@@ -129,6 +128,4 @@ class EphemeralAccelerationJobRedtails(Block):
         ForeignMetadata, Meta(description="Name, namespace, labels and annotations of the resource.")
     ]
     spec: Annotated[EphemeralAccelerationJobSpec, Meta(description="Desired state.")]
-    status: Annotated[dict[str, JsonValue] | None, Meta(description="Written by the operator; ignored.")] = (
-        None
-    )
+    status: Annotated[dict[str, Json] | None, Meta(description="Written by the operator; ignored.")] = None

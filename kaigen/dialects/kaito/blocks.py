@@ -4,15 +4,16 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
+from kaigen.core.json_types import Json, JsonObject
 from kaigen.dialects.metadata import ForeignMetadata
-from kaigen.kinds.base import JsonValue, Labels, Object, ObjectName, text
+from kaigen.kinds.base import Labels, ObjectName, text
 from kaigen.kinds.block import Block, Choice
 from kaigen.kinds.promotable import IMAGE, NAME
 
 Text = Annotated[str, Meta(min_length=1, max_length=512)]
 ImageText = Annotated[str, Meta(min_length=1, max_length=512), IMAGE]
 Count = Annotated[int, Meta(ge=1, le=1000)]
-Status = dict[str, JsonValue]
+Status = dict[str, Json]
 
 
 class Requirement(Block):
@@ -140,7 +141,7 @@ class DataSource(Choice):
     image_pull_secrets: Annotated[list[ObjectName], Meta(description="Secrets to pull the image.")] = field(
         default_factory=list
     )
-    volume_source: Annotated[Object | None, Meta(description="A volume, as in a pod.")] = None
+    volume_source: Annotated[JsonObject | None, Meta(description="A volume, as in a pod.")] = None
 
 
 class DataDestination(Choice):
@@ -150,7 +151,7 @@ class DataDestination(Choice):
 
     image: Annotated[ImageText | None, Meta(description="Image to push with the results.")] = None
     image_push_secret: Annotated[ObjectName | None, Meta(description="Secret to push the image.")] = None
-    volume_source: Annotated[Object | None, Meta(description="A volume, as in a pod.")] = None
+    volume_source: Annotated[JsonObject | None, Meta(description="A volume, as in a pod.")] = None
 
 
 class AdapterV1(Block):
@@ -169,7 +170,7 @@ class InferenceV1Alpha1(Choice):
     exactly_one: ClassVar[tuple[str, ...]] = ("preset", "template")
 
     preset: Annotated[PresetV1Alpha1 | None, Meta(description="A model, by name.")] = None
-    template: Annotated[Object | None, Meta(description="A pod template.")] = None
+    template: Annotated[JsonObject | None, Meta(description="A pod template.")] = None
     config: Annotated[
         ObjectName | None,
         Meta(description="ConfigMap with the engine's flags under the key `inference_config.yaml`."),

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from kaigen.core.json_types import FieldPath, Json
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.field_path import dotted
-from kaigen.kinds.lowering import Lowering, Path
+from kaigen.kinds.lowering import Lowering
 from kaigen.kinds.source_field import SourceField
-from kaigen.yaml.document import JsonValue
 from kaigen.yaml.embedded import parse_embedded
 
 if TYPE_CHECKING:
@@ -27,30 +27,30 @@ class ConfigFile(Struct, frozen=True):
         lowering: collects its problems.
     """
 
-    mapping: Mapping[str, JsonValue]
+    mapping: Mapping[str, Json]
     lowering: Lowering
     _document: Document
     _field: tuple[str, str]
 
-    def error(self, code: str, message: str, path: Path = (), hint: str = "") -> None:
+    def error(self, code: str, message: str, path: FieldPath = (), hint: str = "") -> None:
         """Report an error at a key of the file."""
         self._report(Severity.ERROR, code, message, path, hint)
 
-    def warning(self, code: str, message: str, path: Path = (), hint: str = "") -> None:
+    def warning(self, code: str, message: str, path: FieldPath = (), hint: str = "") -> None:
         """Report a warning at a key of the file."""
         self._report(Severity.WARNING, code, message, path, hint)
 
-    def source(self, path: Path) -> SourceField:
+    def source(self, path: FieldPath) -> SourceField:
         """Return the place of a value of the file."""
         return SourceField(self._document.mark(path), dotted((*self._field, *path)))
 
-    def _report(self, severity: Severity, code: str, message: str, path: Path, hint: str) -> None:
+    def _report(self, severity: Severity, code: str, message: str, path: FieldPath, hint: str) -> None:
         mark = self._document.mark(path, key=True)
         self.lowering.report([Diagnostic(code, message, mark, hint, severity, dotted((*self._field, *path)))])
 
 
 def read_config_file(
-    document: Document, key: str, name: str, at: Path, lowering: Lowering
+    document: Document, key: str, name: str, at: FieldPath, lowering: Lowering
 ) -> ConfigFile | None:
     """Return the file under a key of a ConfigMap, which becomes part of the resource that names it.
 

@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from kaigen.catalog import vllm_flags
+from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.config_file import ConfigFile, read_config_file
 from kaigen.dialects.kaito.nodes import Nodes
 from kaigen.dialects.kaito.resource import ResourceLowering
 from kaigen.dialects.kaito.runtimes import Runtime
-from kaigen.kinds.spec import Path
 
 SECTION = "vllm"
 """Key of vLLM's flags in the file."""
 
 KEY = "inference_config.yaml"
 
-_FIELDS: Mapping[str, tuple[Path, type]] = {
+_FIELDS: Mapping[str, tuple[FieldPath, type]] = {
     "max-model-len": (("contextLength",), int),
     "max-num-seqs": (("concurrency",), int),
     "quantization": (("quantization",), str),
@@ -56,7 +56,7 @@ _NO_EFFECT: Mapping[str, str] = {
 
 
 def put_config(
-    draft: Draft, name: str, at: Path, runtime: Runtime, nodes: Nodes, lowering: ResourceLowering
+    draft: Draft, name: str, at: FieldPath, runtime: Runtime, nodes: Nodes, lowering: ResourceLowering
 ) -> None:
     """Put the flags of a ConfigMap into a Topology.
 
@@ -95,7 +95,9 @@ def put_config(
                 _put_flag(draft, flag, flag_value, config, at, nodes)
 
 
-def _put_flag(draft: Draft, written: str, value: Any, config: ConfigFile, at: Path, nodes: Nodes) -> None:
+def _put_flag(
+    draft: Draft, written: str, value: Any, config: ConfigFile, at: FieldPath, nodes: Nodes
+) -> None:
     here = (SECTION, written)
     flag = written.strip("-").replace("_", "-")
     if isinstance(value, str) and value in {"True", "true", "False", "false"}:
@@ -120,7 +122,7 @@ def _put_flag(draft: Draft, written: str, value: Any, config: ConfigFile, at: Pa
 
 
 def _put_field(
-    draft: Draft, flag: str, value: Any, config: ConfigFile, here: Path, at: Path, nodes: Nodes
+    draft: Draft, flag: str, value: Any, config: ConfigFile, here: FieldPath, at: FieldPath, nodes: Nodes
 ) -> None:
     field, kind = _FIELDS[flag]
     if kind is int and isinstance(value, str) and value.isascii() and value.isdigit():

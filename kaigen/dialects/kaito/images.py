@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.blocks import PresetV1Alpha1
 from kaigen.dialects.kaito.catalog import kaito_preset
 from kaigen.dialects.kaito.nodes import Nodes
 from kaigen.dialects.kaito.resource import ResourceLowering
 from kaigen.dialects.kaito.runtimes import Runtime
-from kaigen.kinds.spec import Path
 
 if TYPE_CHECKING:
     from kaigen.dialects.kaito.presets import NamedModel
@@ -31,12 +31,12 @@ _FALCON = (
 
 def put_private(
     draft: Draft,
-    at: Path,
+    at: FieldPath,
     preset: PresetV1Alpha1,
     model: NamedModel,
     runtime: Runtime,
     nodes: Nodes,
-    count_at: Path,
+    count_at: FieldPath,
     lowering: ResourceLowering,
 ) -> bool:
     """Put the user's image into a Topology.

@@ -6,17 +6,17 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field
 
+from kaigen.core.json_types import FieldPath, JsonObject
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.blocks import Foreign, Inference, LabelSelector, Partition, Text
 from kaigen.dialects.kaito.compat import SET, serving_names
 from kaigen.dialects.kaito.nodes import NodeRequest
 from kaigen.dialects.kaito.resource import DIRECTIVES, Options, ResourceLowering
 from kaigen.dialects.kaito.serving import Serving, put_inference
-from kaigen.kinds.base import ADDRESS, Object
+from kaigen.kinds.base import ADDRESS
 from kaigen.kinds.block import Block
 from kaigen.kinds.lowering import LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
-from kaigen.kinds.spec import Path
 from kaigen.kinds.topology import Topology
 
 SCALING = "scaledobject.kaito.sh/"
@@ -46,7 +46,7 @@ class MemberResource(MemberResourceV1Alpha1):
 class MemberV1Alpha1(Block):
     """Template of each replica."""
 
-    metadata: Annotated[Object, Meta(description="Labels and annotations of each replica.")] = field(
+    metadata: Annotated[JsonObject, Meta(description="Labels and annotations of each replica.")] = field(
         default_factory=dict
     )
     resource: Annotated[MemberResourceV1Alpha1, Meta(description="Nodes of each replica.")] = field(
@@ -92,7 +92,7 @@ class InferenceSetSpecV1Alpha1(Block):
     ] = None
     label_selector: Annotated[LabelSelector, Meta(description="Labels of the nodes.")]
     template: Annotated[MemberV1Alpha1, Meta(description="Template of each replica.")]
-    update_strategy: Annotated[Object, Meta(description="How a change is rolled out.")] = field(
+    update_strategy: Annotated[JsonObject, Meta(description="How a change is rolled out.")] = field(
         default_factory=dict
     )
     auto_upgrade: Annotated[
@@ -134,7 +134,7 @@ def lower(
     """
     lowering = ResourceLowering(resource.metadata, document, context, *DIRECTIVES, "prometheus")
     spec = resource.spec
-    at: Path = ("spec", "template")
+    at: FieldPath = ("spec", "template")
     lowering.read_template_metadata(spec.template.metadata, (*at, "metadata"))
     options = lowering.options()
     own = spec.template.resource
@@ -217,7 +217,7 @@ def _autoscale(draft: Draft, spec: InferenceSetSpecV1Alpha1, lowering: ResourceL
     return True
 
 
-def _scaler(block: dict[str, Any], at: Path, lowering: ResourceLowering) -> None:
+def _scaler(block: dict[str, Any], at: FieldPath, lowering: ResourceLowering) -> None:
     address = lowering.annotations.get(PROMETHEUS)
     if address:
         if not re.match(ADDRESS, address):
@@ -247,7 +247,7 @@ def _number(text: str, key: str, lowering: ResourceLowering) -> int | None:
 
 
 def _update(draft: Draft, spec: InferenceSetSpecV1Alpha1, lowering: ResourceLowering) -> None:
-    at: Path = ("spec", "updateStrategy")
+    at: FieldPath = ("spec", "updateStrategy")
     strategy = spec.update_strategy
     kind = strategy.get("type", "RollingUpdate")
     if kind != "RollingUpdate":
@@ -274,7 +274,7 @@ def _limit(
     limit = spec.node_count_limit
     if limit is None:
         return
-    at: Path = ("spec", "nodeCountLimit")
+    at: FieldPath = ("spec", "nodeCountLimit")
     pool = draft.get(("spec", "provisioning"))
     if pool is not None and pool != "none":
         if pool == "karpenter":

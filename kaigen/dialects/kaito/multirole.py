@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from kaigen.core.json_types import FieldPath
 from kaigen.dialects.kaito.blocks import Foreign, Inference, LabelSelector, Text
 from kaigen.dialects.kaito.nodes import NodeRequest
 from kaigen.dialects.kaito.resource import DIRECTIVES, Options, ResourceLowering
@@ -13,7 +14,6 @@ from kaigen.kinds.block import Block, read_block
 from kaigen.kinds.lowering import Lowered, LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.promotable import NAME
-from kaigen.kinds.spec import Path
 from kaigen.kinds.topology import Topology
 
 ROLES = "kaigen.dev/roles"
@@ -121,7 +121,7 @@ def lower(resource: MultiRoleInference, document: Positioned, context: LoweringC
 def _merged(spec: MultiRoleSpec, place: int, options: Options, lowering: ResourceLowering) -> list[Lowered]:
     """Return the Topology with the flags of one role, given by its index."""
     decode = spec.roles[place]
-    here: Path = ("spec", "roles", place)
+    here: FieldPath = ("spec", "roles", place)
     draft = lowering.draft("Topology")
     draft.origins["spec",] = ("spec",)
     preset_options = (

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from kaigen.catalog.instances import find_instance, nearest_instances
+from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.blocks import LabelSelector, Partition, Resource, ResourceV1Alpha1
 from kaigen.dialects.kaito.resource import Options, ResourceLowering
-from kaigen.kinds.spec import Path
 
 if TYPE_CHECKING:
     from kaigen.catalog.instances import Instance
@@ -52,7 +52,7 @@ class Nodes(Struct, frozen=True):
     mig: bool = False
     named: bool = False
     profile: str = ""
-    at: Path = ()
+    at: FieldPath = ()
 
 
 class NodeRequest(Struct, frozen=True):
@@ -70,10 +70,10 @@ class NodeRequest(Struct, frozen=True):
         by_default: the instance type is the default.
     """
 
-    at: Path
+    at: FieldPath
     instance_type: str
     selector: LabelSelector
-    selector_at: Path
+    selector_at: FieldPath
     partition: Partition | None = None
     count: int | None = None
     preferred: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ class NodeRequest(Struct, frozen=True):
 
 
 def node_request(
-    resource: ResourceV1Alpha1, at: Path, *, default: bool, gpus_needed: bool = True
+    resource: ResourceV1Alpha1, at: FieldPath, *, default: bool, gpus_needed: bool = True
 ) -> NodeRequest:
     """Return the nodes that a `resource` block requests.
 
@@ -170,7 +170,7 @@ def _instance(draft: Draft, request: NodeRequest, lowering: ResourceLowering) ->
 
 
 def _partition(
-    partition: Partition, instance: Instance | None, at: Path, lowering: ResourceLowering
+    partition: Partition, instance: Instance | None, at: FieldPath, lowering: ResourceLowering
 ) -> tuple[Any, int | None, bool]:
     """Return the value of `resources.gpus`, the number of GPUs, and whether it is a MIG slice."""
     if partition.mode == "accelerator":
@@ -271,7 +271,7 @@ def _prefer(draft: Draft, request: NodeRequest) -> None:
             "matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": names}]
         },
     }
-    path: Path = (
+    path: FieldPath = (
         "spec",
         "placement",
         "affinity",
@@ -292,7 +292,7 @@ def _provision(draft: Draft, request: NodeRequest, options: Options, lowering: R
                 "use profile aks or eks in kaigen.yaml",
             )
         return
-    at: Path = (*request.at, "instanceType")
+    at: FieldPath = (*request.at, "instanceType")
     if options.node_class:
         draft.put(("spec", "provisioning", "karpenter", "nodeClass", "name"), options.node_class)
         draft.origins["spec", "provisioning"] = lowering.annotation_at("kaito.sh/node-class-name")

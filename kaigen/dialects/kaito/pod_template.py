@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.nodes import TAINT, Nodes
 from kaigen.dialects.kaito.resource import ResourceLowering
-from kaigen.kinds.spec import Path
 
 
 def with_placement(
-    template: dict[str, Any], draft: Draft, nodes: Nodes, at: Path, lowering: ResourceLowering
+    template: dict[str, Any], draft: Draft, nodes: Nodes, at: FieldPath, lowering: ResourceLowering
 ) -> dict[str, Any]:
     """Return a pod template with the nodes of a resource, which are removed from the Topology.
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from kaigen.catalog.presets import find_preset, nearest_presets
+from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.blocks import PresetOptions, PresetV1Alpha1
 from kaigen.dialects.kaito.catalog import kaito_preset
 from kaigen.dialects.kaito.resource import Options, ResourceLowering
 from kaigen.dialects.kaito.runtimes import Runtime
-from kaigen.kinds.spec import Path
 
 if TYPE_CHECKING:
     from kaigen.catalog.presets import Preset
@@ -54,7 +54,7 @@ class NamedModel(Struct, frozen=True):
     preset: Preset | None
 
 
-def find_model(preset: PresetV1Alpha1, at: Path, lowering: ResourceLowering) -> NamedModel | None:
+def find_model(preset: PresetV1Alpha1, at: FieldPath, lowering: ResourceLowering) -> NamedModel | None:
     """Return the model of a preset; None after an error.
 
     Args:
@@ -65,7 +65,7 @@ def find_model(preset: PresetV1Alpha1, at: Path, lowering: ResourceLowering) -> 
     return find_named_model(preset.name, (*at, "name"), lowering)
 
 
-def find_named_model(name: str, at: Path, lowering: ResourceLowering) -> NamedModel | None:
+def find_named_model(name: str, at: FieldPath, lowering: ResourceLowering) -> NamedModel | None:
     """Return the model that a name refers to; None after an error."""
     if lowering.is_placeholder(name, at, "the name of a model"):
         return None
@@ -100,7 +100,7 @@ def served_names(model: NamedModel, own: str = "") -> list[str]:
     return list(dict.fromkeys(name for name in (own, current, model.name) if name))
 
 
-def warn_of_removed(model: NamedModel, at: Path, lowering: ResourceLowering) -> None:
+def warn_of_removed(model: NamedModel, at: FieldPath, lowering: ResourceLowering) -> None:
     """Warn about a preset that KAITO removed, and name its successor."""
     preset = model.preset
     if preset is None:
@@ -144,7 +144,12 @@ def fits_one_gpu(preset: Preset, nodes: Nodes) -> bool:
 
 
 def put_preset(
-    draft: Draft, model: NamedModel, runtime: Runtime, options: Options, at: Path, lowering: ResourceLowering
+    draft: Draft,
+    model: NamedModel,
+    runtime: Runtime,
+    options: Options,
+    at: FieldPath,
+    lowering: ResourceLowering,
 ) -> None:
     """Put the preset into a Topology, which sizes the model and sets flags of the engine.
 
@@ -181,7 +186,7 @@ def put_preset(
 
 
 def put_weights(
-    draft: Draft, model: NamedModel, preset: PresetV1Alpha1, at: Path, lowering: ResourceLowering
+    draft: Draft, model: NamedModel, preset: PresetV1Alpha1, at: FieldPath, lowering: ResourceLowering
 ) -> None:
     """Put the model and the source of its weights into a Topology.
 
@@ -201,8 +206,8 @@ def put_model(
     draft: Draft,
     model: NamedModel,
     secret: str | None,
-    secret_at: Path,
-    name_at: Path,
+    secret_at: FieldPath,
+    name_at: FieldPath,
     lowering: ResourceLowering,
 ) -> None:
     """Put the model and the source of its weights into a Topology, with the name of the token's Secret."""
@@ -218,7 +223,7 @@ def put_model(
         warn_of_gate(known, name_at, lowering)
 
 
-def warn_of_gate(preset: Preset, at: Path, lowering: ResourceLowering) -> None:
+def warn_of_gate(preset: Preset, at: FieldPath, lowering: ResourceLowering) -> None:
     """Warn that a gated model has no token."""
     lowering.warning(
         "KG0411",

@@ -4,6 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, field
 
+from kaigen.core.json_types import FieldPath
 from kaigen.dialects.kaito.blocks import Foreign, ImageText, Resource, ResourceV1Alpha1, Text
 from kaigen.dialects.kaito.compat import RAG, serving_names
 from kaigen.dialects.kaito.nodes import Nodes, node_request, put_placement
@@ -14,7 +15,6 @@ from kaigen.kinds.base import MountPath, ObjectName
 from kaigen.kinds.block import Block, Choice
 from kaigen.kinds.lowering import LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
-from kaigen.kinds.spec import Path
 from kaigen.kinds.topology import Topology
 
 IMAGE = "mcr.microsoft.com/aks/kaito/kaito-rag-service:0.12.0"
@@ -235,7 +235,7 @@ class _Server:
         """Set an environment variable."""
         self.env.append({"name": name, "value": value})
 
-    def set_url(self, name: str, url: str, at: Path) -> None:
+    def set_url(self, name: str, url: str, at: FieldPath) -> None:
         """Set an environment variable to the URL of a server, which is checked."""
         self.lowering.names_server(url, at)
         self.set(name, url)
@@ -260,7 +260,7 @@ class _Server:
             self._guardrails(spec.guardrails)
         return {"spec": self._pod()}
 
-    def _embedding(self, embedding: Embedding, at: Path) -> None:
+    def _embedding(self, embedding: Embedding, at: FieldPath) -> None:
         """Set the variables that the server reads; KAITO sets others, which have no effect."""
         if embedding.remote is not None:
             self.set("EMBEDDING_SOURCE_TYPE", "remote")
@@ -304,7 +304,7 @@ class _Server:
         self.persistent = True
 
     def _guardrails(self, guardrails: Guardrails) -> None:
-        at: Path = ("spec", "guardrails")
+        at: FieldPath = ("spec", "guardrails")
         if not guardrails.enabled:
             if guardrails.config_map_ref is not None:
                 self.lowering.unused((*at, "configMapRef"), "`enabled` is not true")

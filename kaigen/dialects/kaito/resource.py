@@ -8,19 +8,19 @@ from typing import Any
 
 from msgspec import Struct
 
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.runtimes import RUNTIME_NAMES
 from kaigen.dialects.metadata import ForeignMetadata, own_labels, report_cluster_fields
 from kaigen.kinds.lowering import PREFIX, Lowering, LoweringContext
 from kaigen.kinds.positioned import Positioned
-from kaigen.kinds.spec import Path
 
 DIRECTIVES = ("api-key-secret", "compat", "model", "provisioning", "version")
 """Annotations, without `kaigen.dev/`, of resources that serve."""
 
-_METADATA: Path = ("metadata",)
-_ANNOTATIONS: Path = ("metadata", "annotations")
+_METADATA: FieldPath = ("metadata",)
+_ANNOTATIONS: FieldPath = ("metadata", "annotations")
 _KAITO_KEY = re.compile(
     r"^([a-z]+\.)?kaito\.(sh|io)/|^[a-z]+\.kaito\.io/|^kubectl\.kubernetes\.io/last-applied"
 )
@@ -93,9 +93,9 @@ class ResourceLowering(Lowering):
         self._directives = known or DIRECTIVES
         self.annotations = dict(metadata.annotations)
         self.labels = dict(metadata.labels)
-        self._template: Path = ()
+        self._template: FieldPath = ()
 
-    def read_template_metadata(self, metadata: Mapping[str, Any], at: Path) -> None:
+    def read_template_metadata(self, metadata: Mapping[str, Any], at: FieldPath) -> None:
         """Also read labels and annotations of a template.
 
         Args:
@@ -113,7 +113,7 @@ class ResourceLowering(Lowering):
             if field not in {"labels", "annotations", "creationTimestamp"}:
                 self.unused((*at, field), "names and labels come from the resource")
 
-    def annotation_at(self, key: str) -> Path:
+    def annotation_at(self, key: str) -> FieldPath:
         """Return the path of an annotation."""
         own = key in self.metadata.annotations or not self._template
         return (*_ANNOTATIONS, key) if own else (*self._template, "annotations", key)
@@ -209,13 +209,13 @@ class ResourceLowering(Lowering):
         }
         return draft
 
-    def is_placeholder(self, value: str, path: Path, what: str) -> bool:
+    def is_placeholder(self, value: str, path: FieldPath, what: str) -> bool:
         """Whether a text is a placeholder of an example, which is an error."""
         if not _PLACEHOLDER.search(value):
             return False
         self.error("KG0410", f"`{value}` is a placeholder for {what}", path, f"write {what}")
         return True
 
-    def unused(self, path: Path, reason: str, hint: str = "delete it") -> None:
+    def unused(self, path: FieldPath, reason: str, hint: str = "delete it") -> None:
         """Warn about a field that is present and has no effect."""
         self.warning("KG0405", f"`{path[-1]}` has no effect: {reason}", path, hint, key=True)

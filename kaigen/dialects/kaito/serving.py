@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito import presets
 from kaigen.dialects.kaito.blocks import InferenceV1Alpha1, PresetV1Alpha1
@@ -17,7 +18,6 @@ from kaigen.dialects.kaito.nodes import NodeRequest, Nodes, put_placement
 from kaigen.dialects.kaito.pod_template import first_port, runs_as_non_root, with_placement
 from kaigen.dialects.kaito.resource import Options, ResourceLowering
 from kaigen.dialects.kaito.runtimes import Runtime
-from kaigen.kinds.spec import Path
 from kaigen.sizing.problem import PlanError
 
 if TYPE_CHECKING:
@@ -46,13 +46,13 @@ class Serving(Struct, frozen=True):
     """
 
     inference: InferenceV1Alpha1
-    at: Path
+    at: FieldPath
     nodes: NodeRequest
     served_name: str = ""
     replicas: int | None = None
-    replicas_at: Path = ()
-    preset_at: Path = ()
-    config_at: Path = ()
+    replicas_at: FieldPath = ()
+    preset_at: FieldPath = ()
+    config_at: FieldPath = ()
 
 
 def put_inference(draft: Draft, serving: Serving, options: Options, lowering: ResourceLowering) -> None:
@@ -181,7 +181,7 @@ def _count(
 
 
 def _warn_of_idle_nodes(
-    draft: Draft, preset: Preset, nodes: Nodes, at: Path, lowering: ResourceLowering
+    draft: Draft, preset: Preset, nodes: Nodes, at: FieldPath, lowering: ResourceLowering
 ) -> None:
     """Warn that KAITO would use fewer nodes: it replaces `count` by its own estimate, and kaigen uses `count`."""
     if (nodes.count or 1) == 1 or nodes.instance is None or nodes.mig:
@@ -246,7 +246,7 @@ def _dtype(
 
 
 def _adapters(draft: Draft, serving: Serving, runtime: Runtime, lowering: ResourceLowering) -> None:
-    at: Path = (*serving.at, "adapters")
+    at: FieldPath = (*serving.at, "adapters")
     for index, adapter in enumerate(serving.inference.adapters):
         here = (*at, index)
         source = adapter.source
@@ -285,7 +285,7 @@ def _adapters(draft: Draft, serving: Serving, runtime: Runtime, lowering: Resour
         draft.origins["spec", "adapters", count, "strength"] = (*here, "strength")
 
 
-def claim_name(volume: dict[str, Any], at: Path, lowering: ResourceLowering) -> str | None:
+def claim_name(volume: dict[str, Any], at: FieldPath, lowering: ResourceLowering) -> str | None:
     """Return the name of the PersistentVolumeClaim of a volume; None after an error for other volumes."""
     claim = volume.get("persistentVolumeClaim")
     name = claim.get("claimName") if isinstance(claim, dict) else None

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from msgspec import Struct
 
+from kaigen.core.json_types import FieldPath, Json
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.dialects.kaito.blocks import TuningV1Alpha1
 from kaigen.dialects.kaito.config_file import ConfigFile, read_config_file
 from kaigen.dialects.kaito.resource import ResourceLowering
-from kaigen.kinds.spec import Path
-from kaigen.yaml.document import JsonValue
 
 if TYPE_CHECKING:
     from kaigen.yaml.document import Document
@@ -79,11 +78,11 @@ class Config(Struct, frozen=True):
 
     method: str
     output: str
-    sections: Mapping[str, Mapping[str, JsonValue]] = {}
+    sections: Mapping[str, Mapping[str, Json]] = {}
     file: ConfigFile | None = None
 
 
-def read_training(tuning: TuningV1Alpha1, at: Path, lowering: ResourceLowering) -> Training | None:
+def read_training(tuning: TuningV1Alpha1, at: FieldPath, lowering: ResourceLowering) -> Training | None:
     """Return the settings of a run of KAITO's script; None after an error.
 
     Args:
@@ -113,7 +112,7 @@ def read_training(tuning: TuningV1Alpha1, at: Path, lowering: ResourceLowering) 
     return Training(config.output.rstrip("/"), _text({**config.sections, "TrainingArguments": arguments}))
 
 
-def read_config(tuning: TuningV1Alpha1, at: Path, lowering: ResourceLowering) -> Config | None:
+def read_config(tuning: TuningV1Alpha1, at: FieldPath, lowering: ResourceLowering) -> Config | None:
     """Return the settings of a run of kaigen's own program; None after an error.
 
     Args:
@@ -138,7 +137,7 @@ def read_config(tuning: TuningV1Alpha1, at: Path, lowering: ResourceLowering) ->
     return _read(document, tuning.config, method, (*at, "config"), lowering)
 
 
-def _method(tuning: TuningV1Alpha1, at: Path, lowering: ResourceLowering) -> str:
+def _method(tuning: TuningV1Alpha1, at: FieldPath, lowering: ResourceLowering) -> str:
     method = (tuning.method or "").lower()
     if method in {"lora", "qlora"}:
         return method
@@ -147,7 +146,9 @@ def _method(tuning: TuningV1Alpha1, at: Path, lowering: ResourceLowering) -> str
     return ""
 
 
-def _read(document: Document, name: str, method: str, at: Path, lowering: ResourceLowering) -> Config | None:
+def _read(
+    document: Document, name: str, method: str, at: FieldPath, lowering: ResourceLowering
+) -> Config | None:
     file = read_config_file(document, CONFIG_KEY, name, at, lowering)
     if file is None:
         return None
@@ -164,8 +165,8 @@ def _read(document: Document, name: str, method: str, at: Path, lowering: Resour
     return None if unknown else _config(config, method, file)
 
 
-def _config(config: Mapping[str, JsonValue], method: str, file: ConfigFile) -> Config | None:
-    sections: dict[str, dict[str, JsonValue]] = {}
+def _config(config: Mapping[str, Json], method: str, file: ConfigFile) -> Config | None:
+    sections: dict[str, dict[str, Json]] = {}
     for name, content in config.items():
         here = ("training_config", name)
         if name not in SECTIONS:
@@ -177,7 +178,7 @@ def _config(config: Mapping[str, JsonValue], method: str, file: ConfigFile) -> C
             sections[name] = content
     if sections.keys() != config.keys():
         return None
-    quantization: Path = ("training_config", "QuantizationConfig")
+    quantization: FieldPath = ("training_config", "QuantizationConfig")
     bits = [
         key
         for key in ("load_in_4bit", "load_in_8bit")

@@ -8,15 +8,14 @@ from typing import Any
 
 from msgspec import Struct
 
+from kaigen.core.json_types import FieldPath, Json
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.config_file import ConfigFile
 from kaigen.dialects.kaito.training import DATA, Config
 from kaigen.dialects.kaito.training_rules import FLAG, NUMBER, RULES, WHOLE, Rule, find_rule
-from kaigen.kinds.spec import Path
-from kaigen.yaml.document import JsonValue
 
-_TUNE: Path = ("spec", "tune")
+_TUNE: FieldPath = ("spec", "tune")
 
 _DEFAULTS: Mapping[str, Any] = {
     "rank": 8,
@@ -65,11 +64,11 @@ class _Place(Struct, frozen=True):
 
     section: str
     name: str
-    value: JsonValue
+    value: Json
     file: ConfigFile
 
     @property
-    def path(self) -> Path:
+    def path(self) -> FieldPath:
         """Its path in the file."""
         return ("training_config", self.section, self.name)
 
@@ -151,7 +150,7 @@ def _apply(place: _Place, rule: Rule | None, draft: Draft) -> None:
             place.unused(rule.reason)
 
 
-def _typed(value: JsonValue, what: str) -> Any:
+def _typed(value: Json, what: str) -> Any:
     """Return a value of a type; None for another one. KAITO's script reads all values from text."""
     if what == FLAG:
         return {"true": True, "false": False}.get(_word(value))
@@ -164,7 +163,7 @@ def _typed(value: JsonValue, what: str) -> Any:
     return int(number) if number.is_integer() else number
 
 
-def _word(value: JsonValue) -> str:
+def _word(value: Json) -> str:
     """Return a value as text that can be compared: numbers in one form, other values in lower case."""
     if value is None or isinstance(value, bool):
         return str(value).lower()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kaigen.core.json_types import FieldPath
 from kaigen.dialects.kaito.blocks import TuningV1Alpha1
 from kaigen.dialects.kaito.nodes import NodeRequest, put_placement
 from kaigen.dialects.kaito.resource import Options, ResourceLowering
@@ -9,7 +10,6 @@ from kaigen.dialects.kaito.tuning_checks import check_run, find_model
 from kaigen.dialects.kaito.tuning_job import lower_tune
 from kaigen.dialects.kaito.tuning_script import lower_script
 from kaigen.kinds.lowering import Lowered
-from kaigen.kinds.spec import Path
 
 
 def lower_tuning(
@@ -23,7 +23,7 @@ def lower_tuning(
         options: of the resource.
         lowering: collects problems.
     """
-    at: Path = ("tuning",)
+    at: FieldPath = ("tuning",)
     check_run(request, options, lowering)
     draft = lowering.draft("Job")
     draft.origins["spec",] = at

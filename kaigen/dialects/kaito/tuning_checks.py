@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from kaigen.core.json_types import FieldPath
 from kaigen.dialects.kaito import presets
 from kaigen.dialects.kaito.blocks import DataDestination, TuningV1Alpha1
 from kaigen.dialects.kaito.nodes import NodeRequest
 from kaigen.dialects.kaito.resource import Options, ResourceLowering
-from kaigen.kinds.spec import Path
 
 _ONLY_SERVING = {
     "kaito.sh/enablelb": "a run has no Service",
@@ -22,7 +22,9 @@ _ONLY_SERVING = {
 """Annotations that have no effect on a run, with the reason."""
 
 
-def find_model(tuning: TuningV1Alpha1, at: Path, lowering: ResourceLowering) -> presets.NamedModel | None:
+def find_model(
+    tuning: TuningV1Alpha1, at: FieldPath, lowering: ResourceLowering
+) -> presets.NamedModel | None:
     """Return the model that is trained; None after an error.
 
     Args:
@@ -63,7 +65,7 @@ def check_run(request: NodeRequest, options: Options, lowering: ResourceLowering
         lowering.unused(at, "KAITO's script downloads the weights itself")
 
 
-def check_url(url: str, at: Path, lowering: ResourceLowering) -> bool:
+def check_url(url: str, at: FieldPath, lowering: ResourceLowering) -> bool:
     """Return whether a URL is that of a file on a public server; report it if not."""
     try:
         parts = urlsplit(url)
@@ -79,7 +81,7 @@ def check_url(url: str, at: Path, lowering: ResourceLowering) -> bool:
     return True
 
 
-def check_image(target: DataDestination, at: Path, lowering: ResourceLowering) -> bool:
+def check_image(target: DataDestination, at: FieldPath, lowering: ResourceLowering) -> bool:
     """Return whether a destination is an image that can be pushed; report it if not."""
     assert target.image is not None
     if lowering.is_placeholder(target.image, (*at, "image"), "an image"):

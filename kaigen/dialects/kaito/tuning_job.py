@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito import presets
 from kaigen.dialects.kaito.blocks import DataDestination, DataSource, PresetOptions, TuningV1Alpha1
@@ -20,7 +21,6 @@ from kaigen.dialects.kaito.tuning_script import PUSHER
 from kaigen.kinds.job import Job
 from kaigen.kinds.lowering import Lowered
 from kaigen.kinds.model import Model
-from kaigen.kinds.spec import Path
 
 if TYPE_CHECKING:
     from kaigen.catalog.presets import Preset
@@ -45,7 +45,7 @@ exec oras push --config config.json:application/vnd.oci.image.config.v1+json \\
 
 def lower_tune(
     tuning: TuningV1Alpha1,
-    at: Path,
+    at: FieldPath,
     draft: Draft,
     model: presets.NamedModel | None,
     nodes: Nodes,
@@ -96,7 +96,7 @@ def _finished(draft: Draft, kind: type[Job] | type[Model], lowering: ResourceLow
     return None if block is None else draft.lowered(block)
 
 
-def _check_preset(name: str, preset: Preset, here: Path, lowering: ResourceLowering) -> None:
+def _check_preset(name: str, preset: Preset, here: FieldPath, lowering: ResourceLowering) -> None:
     reason = _untrainable(preset)
     if reason:
         hint = "use another preset, or a repository with weights of 16 or 32 bits"
@@ -115,7 +115,7 @@ def _untrainable(preset: Preset) -> str:
 
 
 def _put_input(
-    draft: Draft, source: DataSource, at: Path, config: Config, lowering: ResourceLowering
+    draft: Draft, source: DataSource, at: FieldPath, config: Config, lowering: ResourceLowering
 ) -> None:
     """Put the data into the pod, in the folder of KAITO's script."""
     extension = data_extension(config, named=source.urls is not None)
@@ -133,7 +133,9 @@ def _put_input(
         lowering.unused((*at, "imagePullSecrets"), "the data is not in an image")
 
 
-def _put_files(draft: Draft, urls: list[str], at: Path, extension: str, lowering: ResourceLowering) -> None:
+def _put_files(
+    draft: Draft, urls: list[str], at: FieldPath, extension: str, lowering: ResourceLowering
+) -> None:
     """Put files that the pod downloads, each with a name of its own."""
     files: dict[str, str] = {}
     for index, url in enumerate(urls):
@@ -152,7 +154,7 @@ def _put_files(draft: Draft, urls: list[str], at: Path, extension: str, lowering
 
 
 def _put_output(
-    draft: Draft, tuning: TuningV1Alpha1, at: Path, config: Config, lowering: ResourceLowering
+    draft: Draft, tuning: TuningV1Alpha1, at: FieldPath, config: Config, lowering: ResourceLowering
 ) -> None:
     """Put the place of the adapter: the user's volume, or one of the Job from which it is pushed."""
     target: DataDestination = tuning.output
@@ -175,7 +177,7 @@ def _put_output(
     draft.put(("spec", "tune", "output"), folder, (*at, "volumeSource"))
 
 
-def _put_secrets(draft: Draft, tuning: TuningV1Alpha1, at: Path, lowering: ResourceLowering) -> None:
+def _put_secrets(draft: Draft, tuning: TuningV1Alpha1, at: FieldPath, lowering: ResourceLowering) -> None:
     """Put the Secrets for pulling images, and report an image with KAITO's script."""
     options = tuning.preset.preset_options if tuning.preset else None
     secrets = list(options.image_pull_secrets) if options is not None else []
@@ -195,7 +197,7 @@ def _weights(
     job: Draft,
     tuning: TuningV1Alpha1,
     model: presets.NamedModel,
-    at: Path,
+    at: FieldPath,
     nodes: Nodes,
     lowering: ResourceLowering,
 ) -> Draft:
@@ -230,7 +232,7 @@ def _weights(
     return draft
 
 
-def _pushed(tuning: TuningV1Alpha1, at: Path, lowering: ResourceLowering) -> list[Lowered | None]:
+def _pushed(tuning: TuningV1Alpha1, at: FieldPath, lowering: ResourceLowering) -> list[Lowered | None]:
     """Return the Model with the finished adapter, and the Job that pushes it as an image."""
     target, name = tuning.output, lowering.metadata.name
     adapter = lowering.draft("Model", name=f"{name}-adapter")

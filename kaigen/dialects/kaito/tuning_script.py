@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kaigen.catalog.presets import presets as every
+from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito import presets
 from kaigen.dialects.kaito.blocks import DataDestination, DataSource, PresetOptions, TuningV1Alpha1
@@ -21,7 +22,6 @@ from kaigen.dialects.kaito.tuning_checks import check_image, check_url
 from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import Job
 from kaigen.kinds.lowering import Lowered
-from kaigen.kinds.spec import Path
 
 IMAGE = "mcr.microsoft.com/aks/kaito/kaito-base:0.5.0"
 """KAITO's image with the training script (source: KAITO v0.12.0); `image` of the preset overrides it."""
@@ -62,7 +62,7 @@ _SMALL: Mapping[str, Any] = {"requests": {"cpu": "1", "memory": "4Gi"}, "limits"
 
 def lower_script(
     tuning: TuningV1Alpha1,
-    at: Path,
+    at: FieldPath,
     draft: Draft,
     model: presets.NamedModel | None,
     nodes: Nodes,
@@ -104,7 +104,7 @@ def _rename(template: dict[str, Any], name: str) -> None:
 
 
 def _check_model(
-    tuning: TuningV1Alpha1, model: presets.NamedModel, here: Path, lowering: ResourceLowering
+    tuning: TuningV1Alpha1, model: presets.NamedModel, here: FieldPath, lowering: ResourceLowering
 ) -> None:
     if model.preset is not None and not kaito_preset(model.preset).tunable:
         known = ", ".join(
@@ -127,7 +127,9 @@ def _check_model(
 class _Run:
     """Builds the pod template of a run."""
 
-    def __init__(self, tuning: TuningV1Alpha1, at: Path, nodes: Nodes, lowering: ResourceLowering) -> None:
+    def __init__(
+        self, tuning: TuningV1Alpha1, at: FieldPath, nodes: Nodes, lowering: ResourceLowering
+    ) -> None:
         self.tuning = tuning
         self.at = at
         self.gpus = nodes.gpus or 1
@@ -146,7 +148,7 @@ class _Run:
                 preset_options.image, (*at, "preset", "presetOptions", "image"), "an image"
             )
 
-    def input(self, source: DataSource, at: Path) -> None:
+    def input(self, source: DataSource, at: FieldPath) -> None:
         """Mount or download the training data."""
         mount: dict[str, Any] = {"name": "data", "mountPath": DATA}
         if source.urls is not None:
@@ -167,7 +169,7 @@ class _Run:
             self.volumes.append({"name": "data", "persistentVolumeClaim": claimed})
         self.mounts.append({**mount, "readOnly": True})
 
-    def output(self, target: DataDestination, at: Path, training: Training | None) -> None:
+    def output(self, target: DataDestination, at: FieldPath, training: Training | None) -> None:
         """Store the adapter in a volume, or push it as an image."""
         folder = training.output if training else "/mnt/results"
         mount: dict[str, Any] = {"name": "results", "mountPath": folder}

@@ -4,14 +4,15 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from kaigen.core.json_types import Json
 from kaigen.dialects.metadata import ForeignMetadata
-from kaigen.kinds.base import JsonValue, LabelName, ObjectName, text
+from kaigen.kinds.base import LabelName, ObjectName, text
 from kaigen.kinds.block import Block
 from kaigen.kinds.promotable import IMAGE
 
 Text = Annotated[str, Meta(max_length=2048)]
 ImageText = Annotated[str, IMAGE, text(r"^\S+$", min_length=1, max_length=512)]
-Status = dict[str, JsonValue]
+Status = dict[str, Json]
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 
 

@@ -10,6 +10,7 @@ kaigen keeps the meaning of fields and fixes bugs of the operator (source: its c
 
 from __future__ import annotations
 
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.dialects.koldun.names import GROUP
 from kaigen.dialects.koldun.resource import KoldunLowering
@@ -17,9 +18,8 @@ from kaigen.dialects.koldun.ring import DIRECTIVES, Ring, find_model, lower_ring
 from kaigen.dialects.koldun.serving import Dllama, ModelRef
 from kaigen.kinds.lowering import LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
-from kaigen.kinds.spec import Path
 
-_MODEL: Path = ("spec", "modelRef")
+_MODEL: FieldPath = ("spec", "modelRef")
 
 
 def lower(dllama: Dllama, document: Positioned, context: LoweringContext) -> LoweringResult:
@@ -34,7 +34,7 @@ def lower(dllama: Dllama, document: Positioned, context: LoweringContext) -> Low
     spec = dllama.spec
     _check_reference(spec.model_ref, lowering)
     check_images(spec.root_image, spec.worker_image, ("spec", "workerImage"), lowering)
-    power: Path = ("spec", "replicaPower")
+    power: FieldPath = ("spec", "replicaPower")
     ring = Ring(
         model=find_model(spec.model_ref.name, spec.model_ref.namespace, (*_MODEL, "name"), lowering),
         image=spec.root_image,
@@ -55,7 +55,7 @@ def _check_reference(reference: ModelRef, lowering: KoldunLowering) -> None:
         lowering.error("KG0412", message, (*_MODEL, "apiGroup"), f"write `{GROUP}`, or delete it")
 
 
-def check_images(root: str, worker: str, at: Path, lowering: KoldunLowering) -> None:
+def check_images(root: str, worker: str, at: FieldPath, lowering: KoldunLowering) -> None:
     """Warn about an image of workers that differs from that of the root."""
     if worker != root:
         lowering.warning(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.koldun.dllama import check_images
 from kaigen.dialects.koldun.names import API_VERSION
@@ -17,10 +18,9 @@ from kaigen.dialects.koldun.ring import (
 from kaigen.dialects.koldun.serving import Ingress, SessionScaling
 from kaigen.kinds.lowering import LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
-from kaigen.kinds.spec import Path
 
-_BACKEND: Path = ("spec", "backend")
-_ROUTE: Path = ("spec", "route")
+_BACKEND: FieldPath = ("spec", "backend")
+_ROUTE: FieldPath = ("spec", "route")
 _UNUSED = {
     "image": "a Service reaches the rings, and no session of the operator does",
     "dispatcherImage": "a Service reaches the rings, and no dispatcher does",
@@ -69,7 +69,7 @@ def _model(lowering: KoldunLowering) -> ModelUse | None:
     name = lowering.given.get("model")
     if name is not None:
         return find_model(name, None, lowering.directive_at("model"), lowering)
-    at: Path = ("metadata", "name")
+    at: FieldPath = ("metadata", "name")
     names = [found.name or "" for found in lowering.find_objects(API_VERSION, "Model")]
     if len(names) == 1:
         return find_model(names[0], None, at, lowering)
@@ -104,7 +104,7 @@ def _put_scaling(draft: Draft, scaling: SessionScaling, lowering: KoldunLowering
     if "query" not in lowering.given:
         _put_number(draft, scaling, at, lowering)
         return
-    autoscale: Path = ("spec", "autoscale")
+    autoscale: FieldPath = ("spec", "autoscale")
     draft.put((*autoscale, "min"), scaling.min_dllamas, (*at, "minDllamas"))
     draft.put((*autoscale, "max"), scaling.max_dllamas, (*at, "maxDllamas"))
     if scaling.scale_up_backlog is not None:
@@ -118,7 +118,7 @@ def _put_scaling(draft: Draft, scaling: SessionScaling, lowering: KoldunLowering
     draft.origins[autoscale] = at
 
 
-def _put_number(draft: Draft, scaling: SessionScaling, at: Path, lowering: KoldunLowering) -> None:
+def _put_number(draft: Draft, scaling: SessionScaling, at: FieldPath, lowering: KoldunLowering) -> None:
     """Put a fixed number of rings, and report what only an autoscaler could do."""
     if "replicas" in lowering.given:
         reason = "the annotation `kaigen.dev/replicas` decides the number of rings"

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.dialects.draft import Draft
 from kaigen.kinds.base import FILE_PATH, matches
 from kaigen.kinds.lowering import Lowering
-from kaigen.kinds.spec import Path
 from kaigen.sizing.ring import BUFFER_TYPES
 from kaigen.sizing.ring_flags import RING_FLAGS
 
@@ -62,10 +62,10 @@ class Option(Struct, frozen=True):
     """
 
     value: str
-    path: Path
+    path: FieldPath
 
 
-def read_options(options: Sequence[str], at: Path) -> dict[str, Option]:
+def read_options(options: Sequence[str], at: FieldPath) -> dict[str, Option]:
     """Return options by name, without the dashes; a later one replaces an earlier one.
 
     Args:
@@ -78,7 +78,7 @@ def read_options(options: Sequence[str], at: Path) -> dict[str, Option]:
     return found
 
 
-def put_files(draft: Draft, volume: Path, options: Mapping[str, Option], lowering: Lowering) -> None:
+def put_files(draft: Draft, volume: FieldPath, options: Mapping[str, Option], lowering: Lowering) -> None:
     """Put the names of the converted files in a volume, which the operator mounts at `/model`.
 
     Args:
@@ -101,7 +101,7 @@ def put_files(draft: Draft, volume: Path, options: Mapping[str, Option], lowerin
 
 def check_options(
     options: Sequence[str],
-    at: Path,
+    at: FieldPath,
     lowering: Lowering,
     *,
     weights: str = "",
@@ -117,7 +117,7 @@ def check_options(
         unused: further options without effect, with the reason.
     """
     reasons = {**_MANAGED, **(unused or {})}
-    last: dict[str, Path] = {}
+    last: dict[str, FieldPath] = {}
     for index, text in enumerate(options[::2]):
         here, (name, equals, value) = (*at, 2 * index), text.removeprefix("--").partition("=")
         if not text.startswith("--"):

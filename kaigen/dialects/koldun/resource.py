@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.koldun.blocks import KoldunMetadata
 from kaigen.dialects.koldun.names import GROUP
@@ -12,10 +13,9 @@ from kaigen.dialects.metadata import CLUSTER_FIELDS, own_labels
 from kaigen.kinds.base import APP_NAME_MAX
 from kaigen.kinds.lowering import PREFIX, Lowering, LoweringContext
 from kaigen.kinds.positioned import Positioned
-from kaigen.kinds.spec import Path
 
-_ANNOTATIONS: Path = ("metadata", "annotations")
-_LABELS: Path = ("metadata", "labels")
+_ANNOTATIONS: FieldPath = ("metadata", "annotations")
+_LABELS: FieldPath = ("metadata", "labels")
 _WRANGLER = "objectset.rio.cattle.io/"
 """Prefix of the labels and annotations with which the operator finds the objects that it may delete."""
 OPERATOR = (f"{GROUP}/", _WRANGLER)
@@ -70,11 +70,11 @@ class KoldunLowering(Lowering):
                     reason = "the operator writes it"
                 self.without_effect((*_ANNOTATIONS, key), reason)
 
-    def without_effect(self, path: Path, reason: str, hint: str = "delete it") -> None:
+    def without_effect(self, path: FieldPath, reason: str, hint: str = "delete it") -> None:
         """Warn about a field without effect."""
         self.warning("KG0405", f"`{path[-1]}` has no effect: {reason}", path, hint, key=True)
 
-    def directive_at(self, name: str) -> Path:
+    def directive_at(self, name: str) -> FieldPath:
         """Return the path of an annotation of kaigen."""
         return (*_ANNOTATIONS, PREFIX + name)
 
@@ -82,7 +82,7 @@ class KoldunLowering(Lowering):
         """Return an empty spec with the resource's name, namespace, labels and annotations."""
         metadata = self.metadata
         name = app_name(metadata.name)
-        at: Path = ("metadata", "name")
+        at: FieldPath = ("metadata", "name")
         if len(name) > APP_NAME_MAX:
             message = (
                 f"`{metadata.name}` has {len(name)} characters, and the name of an app at most {APP_NAME_MAX}"
@@ -126,7 +126,7 @@ class KoldunLowering(Lowering):
             found = found.get(key) or {}
         return found  # type: ignore[no-any-return]
 
-    def own_secret(self, namespace: str | None, path: Path) -> None:
+    def own_secret(self, namespace: str | None, path: FieldPath) -> None:
         """Warn about a Secret of another namespace, which pods cannot read."""
         if namespace is not None and namespace != self.namespace:
             self.warning(

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.koldun.names import API_VERSION, GROUP
 from kaigen.dialects.koldun.options import (
@@ -24,7 +25,6 @@ from kaigen.kinds.base import ADDRESS, DURATION, QUANTITY, matches
 from kaigen.kinds.compat import ServingNaming
 from kaigen.kinds.lowering import PREFIX, LoweringResult
 from kaigen.kinds.source_field import SourceField
-from kaigen.kinds.spec import Path
 from kaigen.kinds.topology import Topology
 from kaigen.sizing.ring import BUFFER_TYPES
 from kaigen.sizing.ring_flags import RING_FLAGS
@@ -65,7 +65,7 @@ class ModelUse(Struct, frozen=True):
     """
 
     block: dict[str, Any]
-    path: Path
+    path: FieldPath
     document: Document | None = None
 
     @property
@@ -90,14 +90,14 @@ class Ring(Struct, frozen=True):
 
     model: ModelUse
     image: str
-    image_at: Path
+    image_at: FieldPath
     workers: int
-    workers_at: Path
+    workers_at: FieldPath
     args: Sequence[str] = ()
-    args_at: Path = ()
+    args_at: FieldPath = ()
 
 
-def number_of_workers(power: int, at: Path, lowering: KoldunLowering) -> int:
+def number_of_workers(power: int, at: FieldPath, lowering: KoldunLowering) -> int:
     """Return the number of workers for a `replicaPower`, or 0 after an error.
 
     It is 2^p - 1 for p, and 2p - 1 with `kaigen.dev/compat`, as in the operator.
@@ -129,7 +129,7 @@ def number_of_workers(power: int, at: Path, lowering: KoldunLowering) -> int:
     return 0
 
 
-def find_model(name: str, namespace: str | None, at: Path, lowering: KoldunLowering) -> ModelUse:
+def find_model(name: str, namespace: str | None, at: FieldPath, lowering: KoldunLowering) -> ModelUse:
     """Return a Model by its name.
 
     Args:
@@ -143,7 +143,7 @@ def find_model(name: str, namespace: str | None, at: Path, lowering: KoldunLower
     return ModelUse({"name": app_name(name), **elsewhere}, at, document)
 
 
-def find_claim(claim: str, at: Path, lowering: KoldunLowering) -> ModelUse:
+def find_claim(claim: str, at: FieldPath, lowering: KoldunLowering) -> ModelUse:
     """Return the Model whose converted files a claim has, or the claim.
 
     Args:
@@ -249,7 +249,7 @@ def _put_type(draft: Draft, model: ModelUse) -> str:
     return "" if existing else "q40"
 
 
-_FIELDS: dict[str, tuple[Path, bool]] = {
+_FIELDS: dict[str, tuple[FieldPath, bool]] = {
     "max-seq-len": (("spec", "contextLength"), True),
     "nthreads": (("spec", "resources", "cpu"), False),
 }
@@ -270,7 +270,7 @@ def _put_option(draft: Draft, name: str, option: Option, source: SourceField | N
 
 def _put_annotations(draft: Draft, lowering: KoldunLowering) -> None:
     """Put what annotations of kaigen decide: resources, replicas, and activation on demand."""
-    numbers: dict[str, Path] = {
+    numbers: dict[str, FieldPath] = {
         "context-length": ("spec", "contextLength"),
         "replicas": ("spec", "shape", "replicas"),
     }
@@ -294,7 +294,7 @@ def _put_annotations(draft: Draft, lowering: KoldunLowering) -> None:
     _put_activation(draft, lowering)
 
 
-def _put_annotation(draft: Draft, path: Path, value: Any, name: str, lowering: KoldunLowering) -> None:
+def _put_annotation(draft: Draft, path: FieldPath, value: Any, name: str, lowering: KoldunLowering) -> None:
     """Put the value of an annotation, and report an option of the same resource that it replaces."""
     replaced = next((option for option, (field, _) in _FIELDS.items() if field == path), "")
     # An option of the Model is a default, and has a place in the document of the Model.
@@ -322,7 +322,7 @@ def _put_activation(draft: Draft, lowering: KoldunLowering) -> None:
         return
     if not matches(ADDRESS, address):
         _reject("prometheus", "the URL of a Prometheus server", lowering)
-    autoscale: Path = ("spec", "autoscale")
+    autoscale: FieldPath = ("spec", "autoscale")
     scaling = {"min": 0, "max": 1, **(draft.get(autoscale) or {})}
     draft.put(
         autoscale, {**scaling, "scaler": "keda"}, draft.origins.get(autoscale, lowering.directive_at("query"))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import ValidationError
 
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.dialects.koldun.dllama import check_images
@@ -17,10 +18,9 @@ from kaigen.dialects.koldun.serving import Root, Worker
 from kaigen.kinds.block import read_block
 from kaigen.kinds.lowering import LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
-from kaigen.kinds.spec import Path
 from kaigen.yaml.document import Document
 
-_ARGS: Path = ("spec", "args")
+_ARGS: FieldPath = ("spec", "args")
 _DLLAMA = f"{GROUP}/dllama"
 
 
@@ -147,7 +147,7 @@ def _workers(root: Root, lowering: KoldunLowering) -> list[tuple[Worker, Documen
 
 def _check_slots(workers: Sequence[tuple[Worker, Document]], lowering: KoldunLowering) -> None:
     """Report slots that are taken twice or missing, and a number of workers that makes no ring."""
-    path: Path = ("spec", "slot")
+    path: FieldPath = ("spec", "slot")
     for expected, (worker, document) in enumerate(workers):
         slot = worker.spec.slot
         if slot != expected:

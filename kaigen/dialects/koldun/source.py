@@ -7,10 +7,10 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from msgspec import Struct
 
+from kaigen.core.json_types import FieldPath
 from kaigen.kinds.lowering import Lowering
-from kaigen.kinds.spec import Path
 
-SOURCE: Path = ("spec", "sourceUrl")
+SOURCE: FieldPath = ("spec", "sourceUrl")
 
 _HUB_HOSTS = frozenset({"huggingface.co", "www.huggingface.co", "hf.co"})
 _PAGES = frozenset(

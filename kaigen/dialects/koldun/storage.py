@@ -6,16 +6,16 @@ from typing import Any
 
 from msgspec import Struct
 
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.dialects.koldun.model import Model, ObjectStorage, PersistentVolumes
 from kaigen.kinds.base import AUTO
 from kaigen.kinds.lowering import Lowering
-from kaigen.kinds.spec import Path
 
-STORAGE: Path = ("spec", "objectStorage")
-_LOCAL: Path = ("spec", "localPath")
-_OUTPUT: Path = ("spec", "conversion", "outputPath")
-_PV: Path = ("spec", "pv")
+STORAGE: FieldPath = ("spec", "objectStorage")
+_LOCAL: FieldPath = ("spec", "localPath")
+_OUTPUT: FieldPath = ("spec", "conversion", "outputPath")
+_PV: FieldPath = ("spec", "pv")
 
 _CSI_S3 = "ru.yandex.s3.csi"
 _DRIVERS = {_CSI_S3: "csi-s3", "s3.csi.aws.com": "mountpoint-s3"}

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from kaigen.catalog.presets import find_preset
+from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.koldun.model import Download, Model, ObjectStorage
 from kaigen.dialects.koldun.options import NAMED_FILES, check_options, put_files, read_options
@@ -33,15 +34,14 @@ from kaigen.kinds import model as kinds_model
 from kaigen.kinds.base import SHA256, matches
 from kaigen.kinds.lowering import LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
-from kaigen.kinds.spec import Path
 from kaigen.kubernetes.quantities import units
 
 DIRECTIVES = ("sha256", "version")
 
-_DOWNLOAD: Path = ("spec", "download")
-_CONVERSION: Path = ("spec", "conversion")
-_STORE: Path = ("spec", "store")
-_CONVERT: Path = ("spec", "convert", "distributedLlama")
+_DOWNLOAD: FieldPath = ("spec", "download")
+_CONVERSION: FieldPath = ("spec", "conversion")
+_STORE: FieldPath = ("spec", "store")
+_CONVERT: FieldPath = ("spec", "convert", "distributedLlama")
 
 _OWN_DOWNLOADER = "kaigen's own downloader fetches the files"
 _OWN_CONVERTER = "kaigen's own image converts the files, and installs nothing when it runs"
@@ -140,8 +140,8 @@ def _check_launch_options(model: Model, weights: str, lowering: KoldunLowering) 
 
 def _put_existing(draft: Draft, model: Model, lowering: KoldunLowering) -> None:
     """Put the volume that has the converted files already."""
-    at: Path = ("spec", "preConvertedPVCName")
-    volume: Path = ("spec", "source", "volume")
+    at: FieldPath = ("spec", "preConvertedPVCName")
+    volume: FieldPath = ("spec", "source", "volume")
     draft.put((*volume, "claimName"), model.spec.pre_converted_pvc_name, at)
     put_files(draft, volume, read_options(model.spec.launch_options, ("spec", "launchOptions")), lowering)
     reason = "the volume of `preConvertedPVCName` has the files, so nothing is downloaded"
@@ -178,7 +178,7 @@ def _put_source(draft: Draft, model: Model, lowering: KoldunLowering) -> None:
 
 
 def _put_repository(draft: Draft, source: Repository, model: Model, lowering: KoldunLowering) -> None:
-    hub: Path = ("spec", "source", "huggingFace")
+    hub: FieldPath = ("spec", "source", "huggingFace")
     draft.put((*hub, "repo"), source.name, SOURCE)
     for name, value in (("revision", source.revision), ("endpoint", source.endpoint)):
         if value:
@@ -205,7 +205,7 @@ def _put_stores(draft: Draft, model: Model, weights: str, lowering: KoldunLoweri
         check_folders(model, storage, lowering)
         if storage.secret_ref is not None:
             lowering.own_secret(storage.secret_ref.namespace, (*STORAGE, "secretRef"))
-        origin: Path = ("spec", "localPath") if spec.local_path else (*STORAGE, "bucketForSource")
+        origin: FieldPath = ("spec", "localPath") if spec.local_path else (*STORAGE, "bucketForSource")
         _put_bucket(draft, (*_STORE, "bucket"), source_folder(model, storage), origin, storage)
     if conversion is None:
         if storage is not None:
@@ -216,7 +216,7 @@ def _put_stores(draft: Draft, model: Model, weights: str, lowering: KoldunLoweri
     if conversion.memory is not None:
         draft.put((*_CONVERT, "converter", "memory"), conversion.memory, (*_CONVERSION, "memory"))
     if storage is not None:
-        path: Path = (*_CONVERT, "store", "bucket")
+        path: FieldPath = (*_CONVERT, "store", "bucket")
         at = (*_CONVERSION, "outputPath") if conversion.output_path else (*STORAGE, "bucketForConvert")
         _put_bucket(draft, path, converted_folder(model, storage, weights), at, storage)
         _put_mount(draft, path, model)
@@ -233,7 +233,7 @@ def _put_volume(draft: Draft, model: Model, lowering: KoldunLowering) -> None:
         )
     repo = draft.get(("spec", "source", "huggingFace", "repo"))
     known = isinstance(repo, str) and find_preset(repo) is not None
-    origin: Path = ("spec", "pv") if spec.pv else ("spec",)
+    origin: FieldPath = ("spec", "pv") if spec.pv else ("spec",)
     draft.put((*_STORE, "volume"), volume_block(spec.pv, known=known), origin)
     # The operator keeps the files of one revision.
     draft.put((*_STORE, "keepRevisions"), 0)
@@ -241,7 +241,9 @@ def _put_volume(draft: Draft, model: Model, lowering: KoldunLowering) -> None:
     draft.hints.update(KG0320=hint, KG0321=hint)
 
 
-def _put_bucket(draft: Draft, path: Path, folder: Folder, origin: Path, storage: ObjectStorage) -> None:
+def _put_bucket(
+    draft: Draft, path: FieldPath, folder: Folder, origin: FieldPath, storage: ObjectStorage
+) -> None:
     """Put a bucket of the server."""
     draft.put((*path, "uri"), folder.uri, origin)
     if storage.endpoint.strip():
@@ -252,12 +254,12 @@ def _put_bucket(draft: Draft, path: Path, folder: Folder, origin: Path, storage:
     draft.origins[path] = origin
 
 
-def _put_mount(draft: Draft, path: Path, model: Model) -> None:
+def _put_mount(draft: Draft, path: FieldPath, model: Model) -> None:
     """Put how pods mount a bucket."""
     pv = model.spec.pv
-    at: Path = (*path, "mount")
+    at: FieldPath = (*path, "mount")
     draft.put(at, mount_block(pv), ("spec", "pv") if pv else STORAGE)
-    fields: dict[Path, tuple[str, Any]] = {
+    fields: dict[FieldPath, tuple[str, Any]] = {
         ("driverName",): ("csiDriver", pv and pv.csi_driver),
         ("options",): ("csiOptions", pv and pv.csi_options),
         ("attributes",): ("volumeAttributes", pv and pv.volume_attributes),
@@ -312,7 +314,7 @@ def _weights(model: Model, lowering: KoldunLowering) -> str:
 
 def _put_transfer(draft: Draft, download: Download, lowering: KoldunLowering) -> None:
     """Put the settings of the downloader, whose parts must fit into its memory."""
-    transfer: Path = ("spec", "transfer")
+    transfer: FieldPath = ("spec", "transfer")
     values: dict[str, Any] = {}
     connections = download.concurrency or 0
     if connections > 0:

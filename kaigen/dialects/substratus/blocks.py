@@ -4,8 +4,9 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
+from kaigen.core.json_types import Json
 from kaigen.dialects.metadata import ForeignMetadata
-from kaigen.kinds.base import ENV_NAME, NO_BLANKS, RELATIVE_PATH, AppName, JsonValue, LabelName, text
+from kaigen.kinds.base import ENV_NAME, NO_BLANKS, RELATIVE_PATH, AppName, LabelName, text
 from kaigen.kinds.block import Block
 from kaigen.kinds.blocks import Params
 from kaigen.kinds.promotable import IMAGE, NAME
@@ -14,7 +15,7 @@ ImageText = Annotated[str, IMAGE, text(NO_BLANKS, min_length=1, max_length=512)]
 GitName = Annotated[str, NAME, text(r"^[A-Za-z0-9][A-Za-z0-9._/-]*$", max_length=200)]
 Url = Annotated[str, text(r"^https?://[^\s$@#?]+$", max_length=1024)]
 Count = Annotated[int, Meta(ge=0, le=64)]
-Status = dict[str, JsonValue]
+Status = dict[str, Json]
 Env = dict[Annotated[str, text(ENV_NAME, max_length=128)], str]
 
 _COMMIT = Meta(

@@ -8,11 +8,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.substratus.blocks import ContainerSpec, Resources, Run
 from kaigen.dialects.substratus.resource import SPEC, SubstratusLowering
 from kaigen.kinds.base import DNS_SUBDOMAIN, matches
-from kaigen.kinds.spec import Path
 
 PARAMS_FILE = "/content/params.json"
 
@@ -55,7 +55,7 @@ def put_container(
     spec: ContainerSpec,
     lowering: SubstratusLowering,
     *,
-    run: tuple[Run, Path] | None,
+    run: tuple[Run, FieldPath] | None,
     script: str,
 ) -> None:
     """Put entry point, variables, parameters, resources, user and labels of the container.
@@ -85,7 +85,7 @@ def put_env(draft: Draft, spec: ContainerSpec, lowering: SubstratusLowering) -> 
         draft.put(("spec", "env", name), _variable(value, at, lowering), at)
 
 
-def _variable(value: str, at: Path, lowering: SubstratusLowering) -> Any:
+def _variable(value: str, at: FieldPath, lowering: SubstratusLowering) -> Any:
     """Return the value of a variable, or the key of a Secret that it names."""
     if not _LIKE_REFERENCE.search(value):
         return value
@@ -106,10 +106,10 @@ def _variable(value: str, at: Path, lowering: SubstratusLowering) -> Any:
 
 
 def _put_params(
-    draft: Draft, spec: ContainerSpec, lowering: SubstratusLowering, run: tuple[Run, Path] | None
+    draft: Draft, spec: ContainerSpec, lowering: SubstratusLowering, run: tuple[Run, FieldPath] | None
 ) -> None:
     params: dict[str, Any] = dict(spec.params)
-    origins: dict[str, Path] = {name: (*SPEC, "params", name) for name in params}
+    origins: dict[str, FieldPath] = {name: (*SPEC, "params", name) for name in params}
     if run is not None:
         block, at = run
         for name, value in block.params.items():
@@ -124,7 +124,7 @@ def _put_params(
 
 
 def put_resources(
-    draft: Draft, spec: ContainerSpec, lowering: SubstratusLowering, run: tuple[Run, Path] | None
+    draft: Draft, spec: ContainerSpec, lowering: SubstratusLowering, run: tuple[Run, FieldPath] | None
 ) -> None:
     """Put the resources, with the operator's defaults."""
     resources, at = spec.resources, (*SPEC, "resources")
@@ -135,7 +135,7 @@ def put_resources(
         resources, at = run[0].resources, (*run[1], "resources")
     given = resources or Resources()
     origin = at if resources is not None else SPEC
-    block: Path = ("spec", "resources")
+    block: FieldPath = ("spec", "resources")
     for name, value, unit, field in (
         ("cpu", given.cpu, "", "cpu"),
         ("memory", given.memory, "Gi", "memory"),
@@ -155,12 +155,12 @@ def put_resources(
     _put_gpus(draft, given, at, lowering)
 
 
-def lowering_keys(lowering: SubstratusLowering, at: Path) -> dict[str, Any]:
+def lowering_keys(lowering: SubstratusLowering, at: FieldPath) -> dict[str, Any]:
     """Return a mapping of the document as it is written."""
     return lowering.data(*(str(key) for key in at[1:]))
 
 
-def _put_gpus(draft: Draft, resources: Resources, at: Path, lowering: SubstratusLowering) -> None:
+def _put_gpus(draft: Draft, resources: Resources, at: FieldPath, lowering: SubstratusLowering) -> None:
     gpu = resources.gpu
     count, kind = resources.gpu_count, resources.type
     count_at, type_at = (*at, "gpuCount"), (*at, "type")

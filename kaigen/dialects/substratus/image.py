@@ -6,18 +6,18 @@ import re
 
 from msgspec import Struct
 
+from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.substratus.blocks import ContainerSpec
 from kaigen.dialects.substratus.names import short
 from kaigen.dialects.substratus.resource import SPEC, SubstratusLowering
 from kaigen.kinds.lowering import PREFIX
-from kaigen.kinds.spec import Path
 
 CONTEXT = "build-context"
 """Annotation with the artifact of a local folder, which `kaigen build push` pushes."""
 
-_CONTAINER: Path = (*SPEC, "container")
-_BUILD: Path = (*SPEC, "build")
+_CONTAINER: FieldPath = (*SPEC, "container")
+_BUILD: FieldPath = (*SPEC, "build")
 _PLACEHOLDER = re.compile(r"\$\{[^}]*\}|<[^<>]*>")
 _DEFAULT_BRANCH = "HEAD"
 _REFS = ("refs/heads/", "refs/branch/", "refs/tags/")
@@ -39,8 +39,8 @@ class _Source(Struct, frozen=True):
     path: str | None
     commit: str | None
     name: str
-    at: Path
-    commit_at: Path
+    at: FieldPath
+    commit_at: FieldPath
 
 
 def put_image(draft: Draft, spec: ContainerSpec, lowering: SubstratusLowering) -> bool:
@@ -96,9 +96,9 @@ def refuse_local(spec: ContainerSpec, lowering: SubstratusLowering) -> None:
         lowering.error("KG0413", message, path, hint, key=True)
 
 
-def local_fields(spec: ContainerSpec) -> list[Path]:
+def local_fields(spec: ContainerSpec) -> list[FieldPath]:
     """Return the fields by which an image is built from a local folder."""
-    found: list[Path] = []
+    found: list[FieldPath] = []
     if spec.container is not None and spec.container.local:
         found.append((*_CONTAINER, "local"))
     if spec.build is not None and spec.build.upload is not None:
@@ -106,7 +106,7 @@ def local_fields(spec: ContainerSpec) -> list[Path]:
     return found
 
 
-def _refuse_both(source: _Source | None, at: Path, lowering: SubstratusLowering) -> None:
+def _refuse_both(source: _Source | None, at: FieldPath, lowering: SubstratusLowering) -> None:
     """Report an image next to a build of one."""
     if source is not None and source.at[:2] == _CONTAINER:
         lowering.error(
@@ -130,7 +130,7 @@ def _source(spec: ContainerSpec) -> _Source | None:
     container, build = spec.container, spec.build
     if container is not None and container.git is not None:
         git = container.git
-        at: Path = (*_CONTAINER, "git")
+        at: FieldPath = (*_CONTAINER, "git")
         field = "commit" if git.commit else "ref" if git.ref else "url"
         return _Source(git.url, git.path, git.commit, _ref_name(git.ref), at, (*at, field))
     if build is not None and build.git is not None:
@@ -150,7 +150,7 @@ def _ref_name(ref: str | None) -> str:
     return ref or _DEFAULT_BRANCH
 
 
-def _put_context(draft: Draft, context: str, local: list[Path], lowering: SubstratusLowering) -> None:
+def _put_context(draft: Draft, context: str, local: list[FieldPath], lowering: SubstratusLowering) -> None:
     """Put the build of an image from a local folder that was pushed to a registry."""
     at = lowering.directive_at(CONTEXT)
     if not local:
@@ -162,7 +162,7 @@ def _put_context(draft: Draft, context: str, local: list[Path], lowering: Substr
 
 def _put_git(draft: Draft, source: _Source, lowering: SubstratusLowering) -> None:
     """Put the repository that an image is built from."""
-    build: Path = ("spec", "build")
+    build: FieldPath = ("spec", "build")
     url = source.url.rstrip("/")
     draft.put((*build, "git", "url"), url if url.endswith(".git") else f"{url}.git", (*source.at, "url"))
     draft.put((*build, "git", "commit"), source.commit or source.name, source.commit_at)
@@ -174,9 +174,9 @@ def _put_git(draft: Draft, source: _Source, lowering: SubstratusLowering) -> Non
     )
 
 
-def _put_build(draft: Draft, at: Path, lowering: SubstratusLowering) -> None:
+def _put_build(draft: Draft, at: FieldPath, lowering: SubstratusLowering) -> None:
     """Put where the image is pushed, with the operator's name in the registry."""
-    build: Path = ("spec", "build")
+    build: FieldPath = ("spec", "build")
     registry = lowering.settings.get("registry")
     if not isinstance(registry, str):
         lowering.error(

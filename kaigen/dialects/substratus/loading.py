@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.substratus.blocks import ContainerSpec, Run
 from kaigen.dialects.substratus.container import CONTENT, Folders, put_container
@@ -25,12 +26,11 @@ from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import Job
 from kaigen.kinds.lowering import Lowered, LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
-from kaigen.kinds.spec import Path
 
 DIRECTIVES = ("claim", "size")
 
-_LOADER: Path = (*SPEC, "loader")
-_TRAINER: Path = (*SPEC, "trainer")
+_LOADER: FieldPath = (*SPEC, "loader")
+_TRAINER: FieldPath = (*SPEC, "trainer")
 
 _OF_MODEL = Folders("/base-model/saved", "/data", "/model/saved")
 _OF_DATASET = Folders("", "", "/data")
@@ -116,7 +116,7 @@ def _result(
 
 
 def _is_location(
-    spec: ContainerSpec, lowering: SubstratusLowering, run: tuple[Run, Path] | None, *, has_image: bool
+    spec: ContainerSpec, lowering: SubstratusLowering, run: tuple[Run, FieldPath] | None, *, has_image: bool
 ) -> bool:
     """Return whether no container writes files: there is no image in the design, or its loader is empty."""
     if lowering.failed:
@@ -166,7 +166,7 @@ def _put_inputs(draft: Draft, spec: ContainerSpec, folders: Folders, lowering: S
         return
     trainer = spec.trainer
     models = [("model", spec.model, SPEC), ("baseModel", spec.base_model, SPEC)]
-    datasets: list[tuple[str, Block | None, Path]] = [
+    datasets: list[tuple[str, Block | None, FieldPath]] = [
         ("dataset", spec.dataset, SPEC),
         ("trainingDataset", spec.training_dataset, SPEC),
     ]
@@ -185,7 +185,7 @@ def _put_inputs(draft: Draft, spec: ContainerSpec, folders: Folders, lowering: S
     name = lowering.reference("Dataset", *dataset) if dataset else None
     if dataset is not None and name is not None:
         parent, _, folder = folders.data.rpartition("/")
-        inputs: Path = ("spec", "inputs")
+        inputs: FieldPath = ("spec", "inputs")
         draft.put((*inputs, "files"), [{"dataset": name, "path": folder}], dataset[1])
         draft.origins[(*inputs, "files", 0, "dataset")] = (*dataset[1], "name")
         draft.put((*inputs, "mountPath"), parent or "/")

@@ -5,6 +5,7 @@ The token that opens it is in a Secret; in the operator it is the word `default`
 
 from __future__ import annotations
 
+from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.substratus.apps import Notebook
 from kaigen.dialects.substratus.container import CONTENT, put_container
@@ -14,7 +15,6 @@ from kaigen.dialects.substratus.resource import SPEC, SubstratusLowering
 from kaigen.kinds import notebook as kinds_notebook
 from kaigen.kinds.lowering import PREFIX, LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
-from kaigen.kinds.spec import Path
 
 DIRECTIVES = ("size",)
 
@@ -110,6 +110,6 @@ def _put_stored(draft: Draft, notebook: Notebook, lowering: SubstratusLowering) 
     ):
         name = lowering.reference(kind, *found) if found else None
         if found is not None and name is not None:
-            at: Path = found[1]
+            at: FieldPath = found[1]
             draft.put(("spec", field), [{"name": name, "mountPath": folder}], at)
             draft.origins["spec", field, 0, "name"] = at if isinstance(found[0], str) else (*at, "name")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from kaigen.core.json_types import FieldPath
 from kaigen.dialects.substratus.resource import SubstratusLowering
-from kaigen.kinds.spec import Path
 
 
-def one_of(given: list[tuple[str, Any, Path]], lowering: SubstratusLowering) -> tuple[Any, Path] | None:
+def one_of(
+    given: list[tuple[str, Any, FieldPath]], lowering: SubstratusLowering
+) -> tuple[Any, FieldPath] | None:
     """Return the reference that a resource has under one of its names, with its field; None without one.
 
     Args:

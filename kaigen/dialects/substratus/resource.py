@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
+from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.metadata import put_metadata, read_directives
 from kaigen.dialects.substratus.blocks import Foreign
@@ -13,11 +14,10 @@ from kaigen.kinds.base import APP_NAME_MAX, QUANTITY, matches
 from kaigen.kinds.block import Block
 from kaigen.kinds.lowering import PREFIX, Lowering, LoweringContext
 from kaigen.kinds.positioned import Positioned
-from kaigen.kinds.spec import Path
 
-SPEC: Path = ("spec",)
-_NAME: Path = ("metadata", "name")
-_ANNOTATIONS: Path = ("metadata", "annotations")
+SPEC: FieldPath = ("spec",)
+_NAME: FieldPath = ("metadata", "name")
+_ANNOTATIONS: FieldPath = ("metadata", "annotations")
 GROUP = 3003
 """Group of mounted volumes in the operator's pods."""
 
@@ -89,11 +89,11 @@ class SubstratusLowering(Lowering):
         """Return whether the spec sets a field."""
         return name in self.data()
 
-    def without_effect(self, path: Path, reason: str, hint: str = "delete it") -> None:
+    def without_effect(self, path: FieldPath, reason: str, hint: str = "delete it") -> None:
         """Warn about a field without effect."""
         self.warning("KG0405", f"`{path[-1]}` has no effect: {reason}", path, hint, key=True)
 
-    def directive_at(self, name: str) -> Path:
+    def directive_at(self, name: str) -> FieldPath:
         """Return the path of an annotation of kaigen."""
         return (*_ANNOTATIONS, PREFIX + name)
 
@@ -127,7 +127,7 @@ class SubstratusLowering(Lowering):
 
     def put_security(self, draft: Draft) -> None:
         """Put the user of the container: another one than root, unless the resource asks for the image's."""
-        security: Path = ("spec", "security")
+        security: FieldPath = ("spec", "security")
         level = self.pod_security
         at = self.directive_at("pod-security")
         if level != "restricted":
@@ -164,7 +164,7 @@ class SubstratusLowering(Lowering):
             return ""
         return size
 
-    def size_at(self) -> Path:
+    def size_at(self) -> FieldPath:
         """Return the path of the field that sets the size of volumes."""
         return self.directive_at("size") if "size" in self.given else _NAME
 
@@ -174,7 +174,7 @@ class SubstratusLowering(Lowering):
         return namespace if namespace != self.namespace else None
 
     def reference(
-        self, kind: str, ref: Block | str | None, at: Path, *, any_namespace: bool = False
+        self, kind: str, ref: Block | str | None, at: FieldPath, *, any_namespace: bool = False
     ) -> str | None:
         """Return the name of the app of a Model or a Dataset, or None after an error and without one.
 

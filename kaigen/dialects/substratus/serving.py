@@ -5,6 +5,7 @@ Requests reach it as in the operator: port 8080 of a Service, after the containe
 
 from __future__ import annotations
 
+from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.substratus.apps import Server
 from kaigen.dialects.substratus.container import CONTENT, put_container
@@ -12,7 +13,6 @@ from kaigen.dialects.substratus.image import put_image, refuse_local
 from kaigen.dialects.substratus.resource import SPEC, SubstratusLowering
 from kaigen.kinds.lowering import LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
-from kaigen.kinds.spec import Path
 from kaigen.kinds.topology import Topology
 
 PORT = 8080
@@ -41,7 +41,7 @@ def lower(server: Server, document: Positioned, context: LoweringContext) -> Low
         lowering.error("KG0412", message, _spec_at(lowering), "set `image` or `build`")
     put_container(draft, spec, lowering, run=None, script="serve.sh")
     _put_quantization(draft, server, lowering)
-    at: Path = (*SPEC, "model")
+    at: FieldPath = (*SPEC, "model")
     if spec.model is None and not lowering.has("modelName"):
         message = "`model` is missing, so the operator waits forever"
         lowering.error("KG0412", message, _spec_at(lowering), "name the Model to serve")
@@ -60,7 +60,7 @@ def lower(server: Server, document: Positioned, context: LoweringContext) -> Low
     return lowering.result() if lowered is None else lowering.result(draft.lowered(lowered))
 
 
-def _spec_at(lowering: SubstratusLowering) -> Path:
+def _spec_at(lowering: SubstratusLowering) -> FieldPath:
     return SPEC if lowering.has_spec else ("metadata", "name")
 
 
@@ -70,7 +70,7 @@ def _put_quantization(draft: Draft, server: Server, lowering: SubstratusLowering
     bits = quantization.bits if quantization is not None else _DEFAULT_BITS
     if bits == _DEFAULT_BITS:
         return
-    at: Path = (*SPEC, "quantization", "bits")
+    at: FieldPath = (*SPEC, "quantization", "bits")
     variable = _VARIABLES.get(bits)
     if variable is None:
         lowering.error("KG0412", f"no server loads weights of {bits} bits", at, "write 4, 8 or 16")

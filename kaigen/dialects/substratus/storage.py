@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.substratus.names import artifact_hash, plural
 from kaigen.dialects.substratus.resource import SubstratusLowering
-from kaigen.kinds.spec import Path
 
 DEFAULT_SIZE = "100Gi"
 """The local disk that the operator gives to the cache of a bucket."""
 
-_STORE: Path = ("spec", "store")
+_STORE: FieldPath = ("spec", "store")
 
 
 def put_store(draft: Draft, lowering: SubstratusLowering) -> None:

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 
 from kaigen.catalog.gpus import gpu_of_share
+from kaigen.core.json_types import Json, JsonObject
 from kaigen.diff.formatting import clip, listing, value
-from kaigen.diff.model import ABSENT, Absent, Json
-from kaigen.diff.objects import JsonMap, Obj, get, get_list, get_map, get_text
+from kaigen.diff.model import ABSENT, Absent
+from kaigen.diff.objects import Obj, get, get_list, get_map, get_text
 from kaigen.diff.pods import PodTemplate, pod_templates
 from kaigen.diff.rules.case import Case, Finding
 from kaigen.kubernetes.quantities import nano
@@ -65,7 +66,7 @@ def undigested(case: Case) -> Iterator[Finding]:
         yield "info", f"no digest: {listing(loose)} may change without a commit"
 
 
-def containers(obj: Obj | None) -> dict[str, JsonMap]:
+def containers(obj: Obj | None) -> dict[str, JsonObject]:
     """Return every container by name, with its template's role if there are several."""
     templates = pod_templates(obj)
     return {
@@ -89,7 +90,7 @@ def resources(case: Case) -> Iterator[Finding]:
         yield from _ordinary(name, before[name], after[name])
 
 
-def _resources(container: JsonMap | None) -> dict[str, str]:
+def _resources(container: JsonObject | None) -> dict[str, str]:
     """Return the limits of a container; for devices, limits and requests are equal."""
     found: dict[str, str] = {}
     for field in ("requests", "limits"):
@@ -97,7 +98,7 @@ def _resources(container: JsonMap | None) -> dict[str, str]:
     return found
 
 
-def _ordinary(name: str, old: JsonMap, new: JsonMap) -> Iterator[Finding]:
+def _ordinary(name: str, old: JsonObject, new: JsonObject) -> Iterator[Finding]:
     for field, noun in (("limits", "limit"), ("requests", "request")):
         for resource, label in _ORDINARY.items():
             was, now = (get(side, "resources", field, resource) for side in (old, new))

@@ -20,10 +20,11 @@ from kaigen.catalog.vllm_flags import (
     version_text,
 )
 from kaigen.compile.engines.vllm_flags import PLUGINS, Given, given_in, problem_of, unregistered
+from kaigen.core.json_types import JsonObject
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
 from kaigen.diff.formatting import listing
-from kaigen.diff.objects import JsonMap, get_list, get_text
+from kaigen.diff.objects import get_list, get_text
 from kaigen.diff.rules.case import Case, Finding
 from kaigen.diff.rules.containers import containers
 
@@ -63,7 +64,7 @@ def upgrade(case: Case) -> Iterator[Finding]:
             yield from _findings(step)
 
 
-def _step(old: JsonMap, new: JsonMap) -> Step | None:
+def _step(old: JsonObject, new: JsonObject) -> Step | None:
     """Return the change of version between two containers; None when both run the same, or none is known."""
     arguments = _arguments(new)
     was, now = tag_version(get_text(old, "image")), tag_version(get_text(new, "image"))
@@ -72,7 +73,7 @@ def _step(old: JsonMap, new: JsonMap) -> Step | None:
     return Step(was, now, tuple(given_in(arguments)))
 
 
-def _arguments(container: JsonMap) -> list[str] | None:
+def _arguments(container: JsonObject) -> list[str] | None:
     """Return the arguments of vLLM in the command line of a container; None when it does not run vLLM."""
     words = [
         word for field in ("command", "args") for word in get_list(container, field) if isinstance(word, str)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kaigen.core.json_types import Json, JsonObject
 from kaigen.diff.fields import diff_fields
 from kaigen.diff.formatting import listing, value
-from kaigen.diff.model import ABSENT, Absent, Json
-from kaigen.diff.objects import JsonMap, Obj, get, get_map
+from kaigen.diff.model import ABSENT, Absent
+from kaigen.diff.objects import Obj, get, get_map
 from kaigen.diff.rules.case import Case, Finding, is_forced
 from kaigen.kubernetes.kind_table import KINDS
 
@@ -64,7 +65,7 @@ def _changed(old: Obj, new: Obj) -> Iterator[str]:
                 yield f"{field} (immutable: true)"
 
 
-def _changed_keys(field: str, was: JsonMap, now: JsonMap, allowed: tuple[str, ...]) -> Iterator[str]:
+def _changed_keys(field: str, was: JsonObject, now: JsonObject, allowed: tuple[str, ...]) -> Iterator[str]:
     for key in sorted((was.keys() | now.keys()) - set(allowed)):
         if was.get(key) != now.get(key):
             yield f"{field}.{key}"

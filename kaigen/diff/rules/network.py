@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kaigen.core.json_types import Json, JsonObject
 from kaigen.diff.formatting import listing, value
-from kaigen.diff.model import Absent, Json
-from kaigen.diff.objects import JsonMap, Obj, get, get_list, get_map, get_text
+from kaigen.diff.model import Absent
+from kaigen.diff.objects import Obj, get, get_list, get_map, get_text
 from kaigen.diff.rules.case import Case, Finding
 from kaigen.tenancy.table import annotated_hosts
 
@@ -74,7 +75,7 @@ def service_selector(case: Case) -> Iterator[Finding]:
         yield "notice", f"Service selects other pods: {_labels(now)} instead of {_labels(was)}"
 
 
-def _labels(labels: JsonMap) -> str:
+def _labels(labels: JsonObject) -> str:
     return listing((f"{key}={value(item)}" for key, item in labels.items()), 3) or "none"
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from kaigen.catalog.kind_effects import protections
-from kaigen.diff.model import Json
+from kaigen.core.json_types import Json
 from kaigen.diff.objects import Obj, get_list, get_map, get_text
 from kaigen.diff.rules.case import Case
 from kaigen.diff.trees import TENANT_FOLDER, Trees, is_own, top_of

@@ -8,9 +8,10 @@ from functools import reduce
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from operator import and_
 
+from kaigen.core.json_types import Json, JsonObject
 from kaigen.diff.formatting import clip, listing, value
-from kaigen.diff.model import ABSENT, Json
-from kaigen.diff.objects import JsonMap, Obj, get, get_list, get_map, get_text
+from kaigen.diff.model import ABSENT
+from kaigen.diff.objects import Obj, get, get_list, get_map, get_text
 from kaigen.diff.rules.case import Case, Finding
 from kaigen.diff.rules.protections import has_pods_of, is_namespace_left
 from kaigen.diff.selectors import SelectorIndex
@@ -185,7 +186,7 @@ def _is_restricted(case: Case, direction: str) -> bool:
     return index.has_sharing(get_map(case.obj.data, "spec", "podSelector"), (case.obj.path, case.obj.name))
 
 
-def _selectors(case: Case, direction: str) -> Iterator[tuple[Obj, JsonMap]]:
+def _selectors(case: Case, direction: str) -> Iterator[tuple[Obj, JsonObject]]:
     """Yield the policies of the namespace in the new tree that restrict a direction, with their selectors."""
     for obj in case.trees.in_namespace("new", _POLICY, case.top, case.place):
         if _governs(obj, direction):
@@ -275,5 +276,5 @@ def _port(port: Json) -> str:
     return f"port {number}{f'-{end}' if end else ''}{f'/{protocol}' if protocol not in ('', 'TCP') else ''}"
 
 
-def _labels(labels: JsonMap) -> str:
+def _labels(labels: JsonObject) -> str:
     return listing((f"{key}={value(item)}" for key, item in labels.items()), 3) or "none"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kaigen.diff.objects import JsonMap, Obj, get_map
+from kaigen.core.json_types import JsonObject
+from kaigen.diff.objects import Obj, get_map
 from kaigen.diff.pods import pod_templates
 from kaigen.diff.rules.case import Case
 from kaigen.diff.rules.storage import keepers
@@ -33,7 +34,7 @@ def has_pods_of(policy: Obj, case: Case) -> bool:
     return index.has_match(get_map(policy.data, "spec", "podSelector", "matchLabels"))
 
 
-def _labels(case: Case) -> Iterator[JsonMap]:
+def _labels(case: Case) -> Iterator[JsonObject]:
     for obj in case.trees.of_namespace("new", case.top, case.place):
         for template in pod_templates(obj).values():
             yield get_map(template.data, "metadata", "labels")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kaigen.core.json_types import Json
 from kaigen.diff.formatting import listing, plural, value
-from kaigen.diff.model import Absent, Json
+from kaigen.diff.model import Absent
 from kaigen.diff.objects import Obj, get, get_text
 from kaigen.diff.rules.case import Case, Finding, under
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kaigen.core.json_types import Json, JsonObject
 from kaigen.diff.formatting import listing, value
-from kaigen.diff.model import ABSENT, Json
-from kaigen.diff.objects import JsonMap, Obj, get, get_list, get_text
+from kaigen.diff.model import ABSENT
+from kaigen.diff.objects import Obj, get, get_list, get_text
 from kaigen.diff.pods import PodTemplate, pod_templates
 from kaigen.diff.rules.case import Case, Finding
 from kaigen.diff.rules.rbac import unsafe_rights
@@ -78,7 +79,7 @@ def token(case: Case) -> Iterator[Finding]:
             yield "notice", f"{who} the API token of service account {_account(template)}"
 
 
-def _token_mounts(template: PodTemplate | None) -> dict[str, JsonMap]:
+def _token_mounts(template: PodTemplate | None) -> dict[str, JsonObject]:
     """Return the containers that mount a projected token for the API server, by their names."""
     if template is None:
         return {}

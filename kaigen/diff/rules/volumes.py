@@ -7,8 +7,8 @@ from typing import cast
 
 from kaigen.config.grants import ungranted, wanted_volume
 from kaigen.config.settings import Config
+from kaigen.core.json_types import Json
 from kaigen.diff.formatting import clip, listing
-from kaigen.diff.model import Json
 from kaigen.diff.objects import Obj, get_list, get_map, get_text
 from kaigen.diff.pods import pod_templates
 from kaigen.diff.rules.case import Case, Finding

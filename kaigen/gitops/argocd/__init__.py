@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kaigen.gitops.argocd.applications import application, application_set, root, tenant_application
-from kaigen.gitops.argocd.common import FOLDER, Object, destinations_of
+from kaigen.gitops.argocd.common import FOLDER, destinations_of
 from kaigen.gitops.argocd.projects import app_projects, root_project, tenants_project
 from kaigen.gitops.delivery import Delivery
 from kaigen.gitops.health import (
@@ -16,8 +16,9 @@ from kaigen.gitops.health import (
     health_of,
 )
 from kaigen.gitops.tenancy import Tenant
+from kaigen.kubernetes.manifest import Manifest
 
-Files = dict[str, tuple[Object, Sequence[str]]]
+Files = dict[str, tuple[Manifest, Sequence[str]]]
 """Objects by the path of their file, with comments for the reader."""
 
 
@@ -70,7 +71,7 @@ def argocd_files(delivery: Delivery, tenants: Sequence[Tenant]) -> Files:
     return files
 
 
-def _config_map(delivery: Delivery) -> Object:
+def _config_map(delivery: Delivery) -> Manifest:
     kinds = {pair for app in delivery.apps for pair in app.kinds}
     data = {APPLICATION_HEALTH_KEY: APPLICATION_HEALTH}
     if ("v1", "PersistentVolumeClaim") in kinds:

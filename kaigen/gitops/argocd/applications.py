@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kaigen.gitops.argocd.common import API, FINALIZER, FOLDER, IN_CLUSTER, Object, metadata_of
+from kaigen.gitops.argocd.common import API, FINALIZER, FOLDER, IN_CLUSTER, metadata_of
 from kaigen.gitops.delivery import Delivery, group_of, only_runs
 from kaigen.gitops.facts import AppFacts
 from kaigen.gitops.tenancy import TENANT_FOLDER, Tenant
+from kaigen.kubernetes.manifest import Manifest
 
 _REASONS = {
     "ServerSideApply=true": "controllers keep the fields that they own, and objects may be large",
@@ -21,7 +22,7 @@ _REASONS = {
 }
 
 
-def root(delivery: Delivery) -> Object:
+def root(delivery: Delivery) -> Manifest:
     """Return the root Application, which syncs all others from Git."""
     spec = _spec(
         delivery,
@@ -40,8 +41,8 @@ def root(delivery: Delivery) -> Object:
 
 
 def application(
-    delivery: Delivery, app: AppFacts, cluster: str, destination: Object, first: int
-) -> tuple[Object, list[str]]:
+    delivery: Delivery, app: AppFacts, cluster: str, destination: Manifest, first: int
+) -> tuple[Manifest, list[str]]:
     """Return the Application of one app on one cluster, with comments.
 
     Args:
@@ -70,8 +71,8 @@ def application(
 
 
 def tenant_application(
-    delivery: Delivery, tenant: Tenant, cluster: str, destination: Object
-) -> tuple[Object, list[str]]:
+    delivery: Delivery, tenant: Tenant, cluster: str, destination: Manifest
+) -> tuple[Manifest, list[str]]:
     """Return the Application of a namespace's tenancy objects on one cluster, with comments."""
     options = ["ServerSideApply=true", "PruneLast=true"]
     spec = _spec(
@@ -87,7 +88,7 @@ def tenant_application(
     return body, _remarks(options)
 
 
-def application_set(delivery: Delivery, destinations: Mapping[str, Object]) -> tuple[Object, list[str]]:
+def application_set(delivery: Delivery, destinations: Mapping[str, Manifest]) -> tuple[Manifest, list[str]]:
     """Return the ApplicationSet that generates an Application per app folder and cluster, with comments."""
     depth = len([part for part in delivery.path.split("/") if part])
     options = _options(delivery.apps)
@@ -96,7 +97,7 @@ def application_set(delivery: Delivery, destinations: Mapping[str, Object]) -> t
         "name": "{{if not .server}}{{.name}}{{end}}",
         "namespace": f"{{{{index .path.segments {depth}}}}}",
     }
-    leaf: Object = {"path": "{{.path.path}}/manifests"}
+    leaf: Manifest = {"path": "{{.path.path}}/manifests"}
     if delivery.charts:
         leaf = {"path": "{{.path.path}}/chart", "helm": {"releaseName": "{{.path.basename}}"}}
     project = f"{delivery.project}.{{{{index .path.segments {depth}}}}}"
@@ -142,7 +143,7 @@ def application_set(delivery: Delivery, destinations: Mapping[str, Object]) -> t
     return body, _remarks(options)
 
 
-def _cluster_generators(delivery: Delivery, destinations: Mapping[str, Object]) -> list[Object]:
+def _cluster_generators(delivery: Delivery, destinations: Mapping[str, Manifest]) -> list[Manifest]:
     """Return generators of `server`, `name` and `values.cluster` for every cluster."""
     clusters = delivery.settings.clusters
     listed = [
@@ -150,7 +151,7 @@ def _cluster_generators(delivery: Delivery, destinations: Mapping[str, Object]) 
         for name, where in destinations.items()
         if where != {"server": "*"}
     ]
-    generators: list[Object] = [{"list": {"elements": listed}}] if listed else []
+    generators: list[Manifest] = [{"list": {"elements": listed}}] if listed else []
     for cluster in clusters.values():
         if cluster.selector is not None:
             generators.append(
@@ -167,10 +168,10 @@ def _cluster_generators(delivery: Delivery, destinations: Mapping[str, Object]) 
 def _spec(
     delivery: Delivery,
     project: str,
-    source: Object,
-    destination: Object,
+    source: Manifest,
+    destination: Manifest,
     options: Sequence[str],
-) -> Object:
+) -> Manifest:
     automated = {"automated": {"prune": True, "selfHeal": True}} if delivery.argocd.auto_sync else {}
     return {
         "project": project,
@@ -190,7 +191,7 @@ def _spec(
     }
 
 
-def _source(delivery: Delivery, app: AppFacts) -> Object:
+def _source(delivery: Delivery, app: AppFacts) -> Manifest:
     if not delivery.as_chart(app):
         return {"path": delivery.folder(*app.key, "manifests")}
     helm = {"helm": {"releaseName": app.name}}
@@ -224,7 +225,7 @@ def _remarks(options: Iterable[str]) -> list[str]:
     return [f"{option}: {_REASONS[option]}." for option in options]
 
 
-def _differences(apps: Iterable[AppFacts]) -> list[Object]:
+def _differences(apps: Iterable[AppFacts]) -> list[Manifest]:
     """Return the fields that an autoscaler owns, which a sync must ignore."""
     targets = sorted({target for app in apps for target in app.scaled})
     return [

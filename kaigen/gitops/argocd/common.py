@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kaigen.config.gitops_settings import ClusterSettings
 from kaigen.gitops.delivery import Delivery
-
-Object = dict[str, Any]
+from kaigen.kubernetes.manifest import Manifest
 
 FOLDER = "_argocd"
 """Folder of the tree; no namespace can have this name."""
@@ -18,7 +15,7 @@ IN_CLUSTER = "https://kubernetes.default.svc"
 _WAVE = "argocd.argoproj.io/sync-wave"
 
 
-def destinations_of(delivery: Delivery) -> dict[str, Object]:
+def destinations_of(delivery: Delivery) -> dict[str, Manifest]:
     """Return the server or name of each cluster by its suffix in object names; empty for a single cluster."""
     clusters = delivery.settings.clusters
     if not clusters:
@@ -26,14 +23,14 @@ def destinations_of(delivery: Delivery) -> dict[str, Object]:
     return {name if len(clusters) > 1 else "": _destination(name, each) for name, each in clusters.items()}
 
 
-def _destination(name: str, cluster: ClusterSettings) -> Object:
+def _destination(name: str, cluster: ClusterSettings) -> Manifest:
     if cluster.selector is not None:
         # Clusters that are not known yet: what may go where is narrowed by namespaces and kinds only.
         return {"server": "*"}
     return {"server": cluster.server} if cluster.server is not None else {"name": cluster.name or name}
 
 
-def metadata_of(delivery: Delivery, name: str, wave: int = 0, *, cascade: bool = False) -> Object:
+def metadata_of(delivery: Delivery, name: str, wave: int = 0, *, cascade: bool = False) -> Manifest:
     """Return the metadata of an object.
 
     Args:
@@ -42,7 +39,7 @@ def metadata_of(delivery: Delivery, name: str, wave: int = 0, *, cascade: bool =
         wave: in which it is synced.
         cascade: what it has made goes with it.
     """
-    metadata: Object = {
+    metadata: Manifest = {
         "name": name,
         "namespace": delivery.argocd.namespace,
         "labels": dict(delivery.labels),

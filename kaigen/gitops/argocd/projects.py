@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from kaigen.gitops.argocd.common import API, FINALIZER, IN_CLUSTER, Object, metadata_of
+from kaigen.gitops.argocd.common import API, FINALIZER, IN_CLUSTER, metadata_of
 from kaigen.gitops.delivery import Delivery, cluster_kinds, group_of, namespaced_kinds
 from kaigen.gitops.facts import AppFacts
 from kaigen.gitops.own_kinds import OWN_KINDS
 from kaigen.gitops.tenancy import Tenant
+from kaigen.kubernetes.manifest import Manifest
 
 _NODES = ("karpenter.sh", "NodePool")
 _VOLUMES = ("", "PersistentVolume")
 
 
-def root_project(delivery: Delivery) -> Object:
+def root_project(delivery: Delivery) -> Manifest:
     """Return the project of the root Application."""
     home = delivery.argocd.namespace
     here = {"server": IN_CLUSTER}
@@ -35,7 +36,7 @@ def root_project(delivery: Delivery) -> Object:
     )
 
 
-def app_projects(delivery: Delivery, destinations: Mapping[str, Object]) -> Iterator[tuple[str, Object]]:
+def app_projects(delivery: Delivery, destinations: Mapping[str, Manifest]) -> Iterator[tuple[str, Manifest]]:
     """Return one project per namespace and cluster, so that it is deleted with its last app, not before.
 
     Were there one for all, it would no longer admit a namespace or a cluster when the apps there are to be deleted.
@@ -52,8 +53,8 @@ def app_projects(delivery: Delivery, destinations: Mapping[str, Object]) -> Iter
 
 
 def _project(
-    delivery: Delivery, name: str, apps: Sequence[AppFacts], destinations: Sequence[Object]
-) -> Object:
+    delivery: Delivery, name: str, apps: Sequence[AppFacts], destinations: Sequence[Manifest]
+) -> Manifest:
     account = delivery.service_account
     namespaces = sorted({space for app in apps for space in (app.namespace, *app.namespaces) if space})
     spaces = [{**where, "namespace": space} for where in destinations for space in namespaces]
@@ -86,8 +87,8 @@ def _project(
 
 
 def tenants_project(
-    delivery: Delivery, tenants: Sequence[Tenant], destinations: Mapping[str, Object]
-) -> Object:
+    delivery: Delivery, tenants: Sequence[Tenant], destinations: Mapping[str, Manifest]
+) -> Manifest:
     """Return the project of the namespaces' tenancy objects."""
     names = [tenant.namespace for tenant in tenants]
     kinds = {(group_of(body["apiVersion"]), body["kind"]) for each in tenants for body in each.objects}
@@ -104,7 +105,9 @@ def tenants_project(
     )
 
 
-def _admin_accounts(delivery: Delivery, destinations: Sequence[Object], names: Iterable[str]) -> list[Object]:
+def _admin_accounts(
+    delivery: Delivery, destinations: Sequence[Manifest], names: Iterable[str]
+) -> list[Manifest]:
     tenancy = delivery.settings.tenancy
     if tenancy is None or not tenancy.service_account:
         return []
@@ -120,14 +123,14 @@ def _appproject(
     delivery: Delivery,
     name: str,
     description: str,
-    destinations: list[Object],
+    destinations: list[Manifest],
     kinds: Iterable[tuple[str, str]],
-    cluster_kinds: list[Object],
-    accounts: list[Object],
+    cluster_kinds: list[Manifest],
+    accounts: list[Manifest],
     repositories: Sequence[str] = (),
     wave: int = 0,
-) -> Object:
-    spec: Object = {
+) -> Manifest:
+    spec: Manifest = {
         "description": description,
         "sourceRepos": list(repositories) or [delivery.repository],
         "destinations": destinations,
@@ -146,10 +149,10 @@ def _appproject(
     }
 
 
-def _kinds(kinds: Iterable[tuple[str, str]]) -> list[Object]:
+def _kinds(kinds: Iterable[tuple[str, str]]) -> list[Manifest]:
     return [{"group": group, "kind": kind} for group, kind in sorted(set(kinds))]
 
 
-def _own(namespace: str, kinds: Iterable[tuple[str, str]]) -> list[Object]:
+def _own(namespace: str, kinds: Iterable[tuple[str, str]]) -> list[Manifest]:
     """Objects of the cluster that a namespace's apps have, by the names that kaigen gives them."""
     return [{**entry, "name": f"{namespace}-*"} for entry in _kinds(kinds)]

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from kaigen.config.tenant_settings import Tenant
-from kaigen.kubernetes.manifest import Path, mapping
+from kaigen.core.json_types import FieldPath
+from kaigen.kubernetes.manifest import mapping
 from kaigen.tenancy.cel import at, texts
 from kaigen.tenancy.condition import Refusal
 
@@ -31,7 +32,7 @@ class ChosenAddress(Struct, frozen=True):
             listed = found if isinstance(found, list) else [found or ""]
             for number, address in enumerate(listed):
                 if address not in _FREE:
-                    path: Path = ("spec", field, number) if isinstance(found, list) else ("spec", field)
+                    path: FieldPath = ("spec", field, number) if isinstance(found, list) else ("spec", field)
                     yield Refusal(f"`{address}`", path)
 
     def passes(self, value: str, tenant: Tenant) -> str:

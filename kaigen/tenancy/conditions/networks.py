@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from kaigen.config.globs import glob_pattern, is_granted
 from kaigen.config.tenant_settings import Tenant
-from kaigen.kubernetes.manifest import Object, Path, entries, mapping, text
+from kaigen.core.json_types import FieldPath
+from kaigen.kubernetes.manifest import Object, entries, mapping, text
 from kaigen.kubernetes.server_hosts import NO_PEERS
 from kaigen.system.lazy_import import lazy_imports
 from kaigen.tenancy import cel
@@ -68,7 +69,7 @@ class OpenedNetwork(Struct, frozen=True):
                 ports = _ports(rule)
                 if opened.everything or (opened.any_client and selects and ports):
                     continue
-                path: Path = (field, number)
+                path: FieldPath = (field, number)
                 listed = entries(rule.get(peers))
                 if not listed and not (opened.any_host and ports):
                     yield Refusal(f"{peers} everywhere", path)

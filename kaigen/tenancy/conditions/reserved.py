@@ -6,7 +6,8 @@ from msgspec import Struct
 
 from kaigen.config.globs import glob_pattern, is_granted
 from kaigen.config.tenant_settings import Tenant
-from kaigen.kubernetes.manifest import Path, identity_of, mapping
+from kaigen.core.json_types import FieldPath
+from kaigen.kubernetes.manifest import identity_of, mapping
 from kaigen.tenancy.cel import TYPE, at, matches, texts
 from kaigen.tenancy.condition import Refusal, quoted
 
@@ -23,7 +24,7 @@ class FreeObject(Struct, frozen=True):
 
     def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
         """Refuse a reserved name."""
-        path: Path = ()
+        path: FieldPath = ()
         kind, name = self.type, str(value)
         if not self.type:
             identity = identity_of(mapping(value))

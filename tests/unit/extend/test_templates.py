@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaigen.config.load import load_config
+from kaigen.core.json_types import Json
 from kaigen.pipeline.run import compile_specs
-from kaigen.yaml.document import JsonValue
 from tests.unit.extend.repository import HEAD, SPEC, app_of, compiled, messages, repository
 
 FORBIDDEN = [
@@ -164,7 +164,7 @@ def test_a_policy_violation_names_the_template_and_the_document(tmp_path: Path) 
     )
 
 
-def value_of(folder: Path, written: str, spec: JsonValue) -> Any:
+def value_of(folder: Path, written: str, spec: Json) -> Any:
     """Return the value of an expression in a field of any type."""
     import json
 
@@ -205,9 +205,7 @@ def value_of(folder: Path, written: str, spec: JsonValue) -> Any:
         ("{{ spec.any | b64encode }}", "é", "w6k="),
     ],
 )
-def test_an_expression_becomes_its_value(
-    tmp_path: Path, written: str, value: JsonValue, result: object
-) -> None:
+def test_an_expression_becomes_its_value(tmp_path: Path, written: str, value: Json, result: object) -> None:
     assert value_of(tmp_path, written, value) == result
 
 

@@ -11,10 +11,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kaigen.core.json_types import Json
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.report import render_report
 from kaigen.yaml.compose import compose, compose_parts
-from kaigen.yaml.construct import JsonValue
 from kaigen.yaml.document import Document, parse
 from kaigen.yaml.document_secrets import find_secrets
 from kaigen.yaml.sources import read_sources
@@ -65,7 +65,7 @@ def represent_text(dumper: Dumper, text: str) -> yaml.Node:
 Dumper.add_representer(str, represent_text)
 
 
-def dump(data: JsonValue, flow: bool | None, unicode: bool, width: int) -> str:
+def dump(data: Json, flow: bool | None, unicode: bool, width: int) -> str:
     """YAML by PyYAML, which folds YAML 1.1's own line breaks away unless they are escaped."""
     unicode = unicode and not any(char in json.dumps(data, ensure_ascii=False) for char in "\x85\u2028\u2029")
     text: str = yaml.dump(data, Dumper=Dumper, default_flow_style=flow, allow_unicode=unicode, width=width)
@@ -83,9 +83,7 @@ def mutated_specs(draw: st.DrawFn) -> bytes:
     return bytes(data)
 
 
-def leaves(
-    value: JsonValue, path: tuple[str | int, ...] = ()
-) -> Iterator[tuple[tuple[str | int, ...], JsonValue]]:
+def leaves(value: Json, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Json]]:
     yield path, value
     if isinstance(value, dict):
         for key, item in value.items():
@@ -110,13 +108,13 @@ def test_no_input_raises_an_exception(data: bytes, name: str) -> None:
         render_report(found, output).encode()
 
 
-def exact(value: JsonValue) -> str:
+def exact(value: Json) -> str:
     """Return a value as text that differs for 1, 1.0 and true."""
     return json.dumps(value, sort_keys=True)
 
 
 @given(JSON, st.sampled_from([None, False, True]), st.booleans(), st.sampled_from([10, 80, 100_000]))
-def test_parsing_reverses_dumping(data: JsonValue, flow: bool | None, unicode: bool, width: int) -> None:
+def test_parsing_reverses_dumping(data: Json, flow: bool | None, unicode: bool, width: int) -> None:
     text = dump(data, flow, unicode, width)
     documents, found = read(text)
     assert found == []
@@ -124,7 +122,7 @@ def test_parsing_reverses_dumping(data: JsonValue, flow: bool | None, unicode: b
 
 
 @given(JSON, st.sampled_from([None, False, True]), st.booleans())
-def test_every_mark_covers_the_text_of_its_value(data: JsonValue, flow: bool | None, unicode: bool) -> None:
+def test_every_mark_covers_the_text_of_its_value(data: Json, flow: bool | None, unicode: bool) -> None:
     text = dump(data, flow, unicode, 100_000)
     (document,), _ = read(text)
     lines = text.split("\n")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kaigen.core.json_types import Json
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
-from kaigen.yaml.construct import JsonValue
 from kaigen.yaml.document import Document, parse
 from kaigen.yaml.sources import Source
 
@@ -32,7 +32,7 @@ def read(text: str, *, path: str = "a.yaml") -> tuple[list[Document], list[Diagn
     return documents, found.sorted()
 
 
-def load(text: str, *, path: str = "a.yaml") -> JsonValue:
+def load(text: str, *, path: str = "a.yaml") -> Json:
     """Return the data of the only document of a valid text."""
     documents, found = read(text, path=path)
     assert found == []

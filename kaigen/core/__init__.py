@@ -1,0 +1,1 @@
+"""What every package needs: types of plain data, and texts of messages."""
