@@ -11,6 +11,7 @@ from msgspec import Struct
 from kaigen.catalog import own_rows
 from kaigen.catalog.json_tables import load_table
 from kaigen.catalog.own_rows import Row
+from kaigen.core.text import series
 from kaigen.diagnostics.suggest import nearest
 
 
@@ -88,8 +89,7 @@ def similar_gpus(name: str) -> list[str]:
 def gpu_hint(name: str) -> str:
     """Return what to write for an unknown GPU."""
     similar = [f"`{known}`" for known in similar_gpus(name)[:3]]
-    listed = " or ".join(filter(None, (", ".join(similar[:-1]), *similar[-1:])))
-    return f"did you mean {listed}?" if similar else "list the GPUs with `kaigen gpus list`"
+    return f"did you mean {series(similar, 'or')}?" if similar else "list the GPUs with `kaigen gpus list`"
 
 
 def _class(name: str) -> str:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kaigen.check import codes
+from kaigen.core.text import describe
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kubernetes.quantities import is_quantity
 from kaigen.regex.pattern import matches
@@ -61,24 +62,6 @@ class Mismatch:
 
 
 Check = Callable[[object], "list[Mismatch] | None"]
-
-
-def describe(value: object) -> str:
-    """Describe a value in short: `the number 3`, `a list`."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return f"the number {value}"
-        case str():
-            return f"`{value}`" if len(value) <= 60 else f"`{value[:57]}...`"
-        case dict():
-            return "a mapping"
-        case list() | tuple():
-            return "a list"
-    return f"a {type(value).__name__}"
 
 
 def wrong_type(expected: str, value: object) -> list[Mismatch]:

@@ -9,7 +9,8 @@ import ipaddress
 import re
 
 from kaigen.check import codes
-from kaigen.check.atoms import Check, Mismatch, describe, int32, quantity, string, wrong_type
+from kaigen.check.atoms import Check, Mismatch, int32, quantity, string, wrong_type
+from kaigen.core.text import describe
 from kaigen.kubernetes.names import LABEL_1123, PORT_NAME, QUALIFIED, SUBDOMAIN, is_qualified
 from kaigen.kubernetes.quantities import nano
 

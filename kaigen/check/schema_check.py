@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from kaigen.check import codes
-from kaigen.check.atoms import Check, describe
+from kaigen.check.atoms import Check
 from kaigen.check.object_rules import rule_findings
 from kaigen.check.schema_compiler import Schemas
+from kaigen.core.text import describe
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.most import MOST
 from kaigen.diagnostics.problem import Problem

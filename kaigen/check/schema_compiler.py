@@ -16,13 +16,13 @@ from kaigen.check.atoms import (
     Mismatch,
     between,
     bounds,
-    describe,
     long_enough,
     matching,
     one_of,
     wrong_type,
 )
 from kaigen.check.forms import FORMS
+from kaigen.core.text import describe
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kubernetes.schemas import definition
 

@@ -17,7 +17,8 @@ from kaigen.contexts.artifact import Pushed, planned, push, target
 from kaigen.contexts.folder import read_folder
 from kaigen.contexts.secret_files import find_secret_files
 from kaigen.contexts.spec_build import SpecBuild, read_build
-from kaigen.diff.formatting import plural, size_text
+from kaigen.core.text import plural
+from kaigen.diff.formatting import size_text
 from kaigen.environments.builds import default_repository
 from kaigen.kubernetes.quantities import units
 from kaigen.scaffold.changes import write_changes

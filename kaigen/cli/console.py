@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kaigen.core.text import printable
 from kaigen.diagnostics.errors import KaigenError
 from kaigen.system.lazy_import import lazy_imports
 
@@ -84,12 +85,11 @@ class Console:
 
 def _quoted(text: str) -> str:
     """Return text whose further lines start with a bar, so that no line of a file name is a command for a pipeline."""
-    return "\n  | ".join(summary.printable(line) for line in text.split("\n"))
+    return "\n  | ".join(summary.safe_text(line) for line in text.split("\n"))
 
 
 def _cell(text: str) -> str:
-    shown = text if text.isprintable() else "".join(char if char.isprintable() else "�" for char in text)
-    return shown.replace("##[", "# [")
+    return printable(text, "�").replace("##[", "# [")
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -11,6 +11,7 @@ import click
 
 from kaigen.cli.console import Console
 from kaigen.cli.options import environment_option, read_one_config
+from kaigen.core.text import plural
 from kaigen.graph import build_graph, png, render_graph
 from kaigen.pipeline.app_names import unknown_app
 from kaigen.pipeline.run import Run
@@ -72,7 +73,7 @@ def command(
         return
     Path(output).write_bytes(data)
     objects = sum(len(app.objects) for app in graph.apps)
-    console.say(f"{output}: {_count(len(graph.apps), 'app')}, {_count(objects, 'object')}")
+    console.say(f"{output}: {plural(len(graph.apps), 'app')}, {plural(objects, 'object')}")
 
 
 def _drawn(graph: Graph, form: Form | Literal["png"]) -> bytes:
@@ -97,7 +98,3 @@ def _chosen(names: Sequence[str], graph: Graph) -> list[str]:
             raise unknown_app(name, [(app.namespace, app.name) for app in graph.apps])
         found += own
     return found
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"

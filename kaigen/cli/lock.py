@@ -11,7 +11,7 @@ from kaigen.cli.console import Console
 from kaigen.cli.options import read_configs, require_repository
 from kaigen.config.lock_file import lock_text
 from kaigen.config.settings import LOCK_NAME, Config
-from kaigen.diff.formatting import plural
+from kaigen.core.text import plural
 from kaigen.diff.lock import lock_changes
 from kaigen.hub.client import Hub
 from kaigen.lock.buckets import Buckets

@@ -9,7 +9,7 @@ import click
 from kaigen.cli.console import Console
 from kaigen.cli.options import read_configs, require_repository
 from kaigen.config.settings import Config
-from kaigen.diff.formatting import plural
+from kaigen.core.text import plural
 from kaigen.oci.reference import Reference, parse_reference
 from kaigen.oci.registry import Registry, digest_of
 from kaigen.oci.signature import read_manifest, sign_manifest

@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kaigen.contexts.patterns import IgnoreRules, MalformedPattern, Pattern, read_lines
+from kaigen.core.text import printable
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.diagnostics.errors import InputError
@@ -158,25 +159,21 @@ class _Walk:
         real = os.path.realpath(path)
         inside = real == self._real or real.startswith(f"{self._real}{os.sep}")
         if os.path.isabs(target) or lexical.split(os.sep)[0] == ".." or not inside:
-            return f"is a symbolic link that leaves the folder, to `{_printable(target)}`"
+            return f"is a symbolic link that leaves the folder, to `{printable(target)}`"
         return (
-            "is a symbolic link with characters that are not accepted" if _printable(target) != target else ""
+            "is a symbolic link with characters that are not accepted" if printable(target) != target else ""
         )
 
     def _report(self, path: Path, problem: str) -> None:
         if len(self.problems) >= _MOST_PROBLEMS:
             self.problems.raise_errors()
-        shown = _printable(str(path))
+        shown = printable(str(path))
         hint = f"remove it, or name it in {IGNORE_FILE}"
         self.problems.add(Diagnostic(CODE, f"{shown} {problem}", Mark(shown), hint))
 
 
 def _name_problem(name: str) -> str:
     """Return why a name cannot be packed: the downloader refuses it, or other machines do not have it."""
-    if _printable(name) != name or "\\" in name:
+    if printable(name) != name or "\\" in name:
         return "has a name with a character that is not accepted"
     return "has a name longer than 255 bytes" if len(name.encode()) > _LONGEST_PART else ""
-
-
-def _printable(text: str) -> str:
-    return "".join(char if char.isprintable() else "?" for char in text)

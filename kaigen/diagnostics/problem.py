@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from kaigen.core.json_types import FieldPath
+from kaigen.core.text import some_of
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.diagnostics.errors import KaigenError
 from kaigen.diagnostics.field_path import dotted
@@ -78,6 +79,5 @@ class ProblemError(KaigenError):
     ) -> ProblemError:
         """Return the error for a name that is not in a list, with the nearest name that is."""
         names = sorted(known)
-        listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
-        hint = did_you_mean(name, names) or f"known: {listed or 'none'}"
+        hint = did_you_mean(name, names) or f"known: {some_of(names, 12) or 'none'}"
         return cls(code, f"unknown {what} `{name}`{where}", path, hint)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from kaigen.core.json_types import Json
+from kaigen.core.text import plural, series
 from kaigen.diff.model import Absent
 
 _AMBIGUOUS = re.compile(
@@ -100,10 +101,10 @@ def listing(items: Iterable[str], limit: int = 3) -> str:
     """
     unique = list(dict.fromkeys(items))
     if len(unique) <= limit + 1:
-        return _join(sorted(unique, key=lambda item: -weight(item)))
+        return series(sorted(unique, key=lambda item: -weight(item)))
     shown = gravest(unique, limit)
     rest = len(unique) - len(shown)
-    return _join([*shown, f"{rest} more"] if rest else shown)
+    return series([*shown, f"{rest} more"] if rest else shown)
 
 
 def weight(text: str) -> int:
@@ -127,15 +128,6 @@ def gravest(items: Sequence[str], limit: int) -> list[str]:
     grave = [item for _, grade, item in sorted(turns, key=lambda turn: turn[:2]) if grade][:_MOST_GRAVE]
     grave.sort(key=lambda item: -weight(item))
     return [*grave, *(item for item in items if not weight(item))][: max(limit, len(grave))]
-
-
-def _join(items: Sequence[str]) -> str:
-    return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1] if items else ""
-
-
-def plural(count: int, noun: str, nouns: str = "") -> str:
-    """`1 file`, `2 files`."""
-    return f"{count} {noun if count == 1 else nouns or noun + 's'}"
 
 
 def size_text(size: int) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from difflib import unified_diff
 
-from kaigen.diff.formatting import clean, clip, plural, value, weight
+from kaigen.core.text import plural
+from kaigen.diff.formatting import clean, clip, value, weight
 from kaigen.diff.model import Absent, AppChange, Change, Effect, FieldChange, Level, ObjectChange
 
 NOTHING = "No changes to the rendered objects."

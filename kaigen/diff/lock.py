@@ -12,7 +12,8 @@ from kaigen.config.lock_file import (
     LockedObject,
     LockedWeights,
 )
-from kaigen.diff.formatting import listing, plural, size_text
+from kaigen.core.text import plural
+from kaigen.diff.formatting import listing, size_text
 
 
 def lock_changes(before: Lock, after: Lock) -> Iterator[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from kaigen.config.settings import LOCK_NAME
-from kaigen.diff.formatting import clean, plural
+from kaigen.core.text import plural
+from kaigen.diff.formatting import clean
 from kaigen.diff.layout import (
     MAX_FIELDS,
     app_summary,

@@ -19,12 +19,13 @@ from kaigen.compile.helm_values import unsupported_values
 from kaigen.config.assignments import merge_overrides
 from kaigen.config.value_layers import Layer, Overrides
 from kaigen.core.json_types import FieldPath, Json
+from kaigen.core.text import describe
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.diagnostics.field_path import dotted
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.emit.chart import values_schema
 from kaigen.emit.chart_values import SCHEMAS
-from kaigen.kinds.value_texts import TYPES, nearest_form, pattern_text, value_text
+from kaigen.kinds.value_texts import TYPES, nearest_form, pattern_text
 from kaigen.regex.pattern import matches
 
 _CHART_ONLY = {
@@ -115,16 +116,21 @@ def _wrong(error: ValidationError) -> tuple[str, str]:
         names = [wanted] if isinstance(wanted, str) else wanted
         types = " or ".join(TYPES.get(name, name) for name in names)
         quote = "string" in names and isinstance(value, int | float)
-        return f" must be {types}, not {value_text(value)}", "quote it in a values file" if quote else ""
+        return (
+            f" must be {types}, not {describe(value, typed=True)}",
+            "quote it in a values file" if quote else "",
+        )
     if rule == "not":
         return f": `{value}` is a label that kaigen or Kubernetes sets", "choose another key"
     if rule == "enum":
         listed = ", ".join(f"`{item}`" for item in wanted)
-        return f" must be one of {listed}, not {value_text(value)}", did_you_mean(
+        return f" must be one of {listed}, not {describe(value, typed=True)}", did_you_mean(
             str(value), map(str, wanted)
         )
     if rule == "pattern":
-        return f" must be {pattern_text(wanted)}, not {value_text(value)}", nearest_form(value, wanted)
+        return f" must be {pattern_text(wanted)}, not {describe(value, typed=True)}", nearest_form(
+            value, wanted
+        )
     limits = {"min": "at least", "max": "at most"}
     if rule in {"minimum", "maximum"}:
         return f" must be {limits[rule[:3]]} {wanted}, not {value}", ""

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from kaigen.compile.expressions import Expr, Scope, Setting, Tree, resolve
 from kaigen.compile.field_expressions import Entries, Items, Labels
 from kaigen.core.json_types import FieldPath
+from kaigen.core.text import clipped
 from kaigen.diagnostics.errors import InputError, KaigenError
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.extend.held import Changed, Held
@@ -201,7 +202,7 @@ def brief(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"a list of {len(value)}"
     text = "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-    return f"`{text if len(text) <= 60 else f'{text[:57]}…'}`"
+    return f"`{clipped(text)}`"
 
 
 def _shown(path: Sequence[str]) -> str:

@@ -14,6 +14,7 @@ from jsonschema.exceptions import relevance
 from msgspec import Struct
 
 from kaigen.core.json_types import FieldPath
+from kaigen.core.text import clipped, describe, series
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.most import MOST, more_problems
 from kaigen.diagnostics.problem import Problem
@@ -27,7 +28,6 @@ from kaigen.kinds.value_texts import (
     form_problem,
     has_meaning,
     nearest_form,
-    value_text,
     whole_number,
 )
 from kaigen.regex.pattern import matches
@@ -251,7 +251,7 @@ class _Explainer:
 
     def _wrong_type(self, violation: _Violation, types: Sequence[str]) -> Explained:
         words = " or ".join(TYPES.get(name, name) for name in types)
-        message = f"`{violation.name}` must be {words}, not {value_text(violation.value)}"
+        message = f"`{violation.name}` must be {words}, not {describe(violation.value, typed=True)}"
         return violation.problem("KG0202", message, self._type_hint(violation, types), rank=1)
 
     def _type_hint(self, violation: _Violation, types: Sequence[str]) -> str:
@@ -281,9 +281,9 @@ class _Explainer:
     def _wrong_choice(self, violation: _Violation) -> Iterator[Explained]:
         choices = violation.expected if violation.rule == "enum" else [violation.expected]
         value, name = violation.value, violation.name
-        text = f"`{value}`" if isinstance(value, str) else value_text(value)
+        text = f"`{value}`" if isinstance(value, str) else describe(value)
         listed = [f"`{item}`" for item in choices]
-        wanted = " or ".join([", ".join(listed[:-1]), listed[-1]] if len(listed) > 1 else listed)
+        wanted = series(listed, "or")
         yield violation.problem(
             "KG0205",
             f"`{name}` must be {wanted}, not {text}"
@@ -326,8 +326,7 @@ class _Explainer:
 
     def _other(self, violation: _Violation) -> Iterator[Explained]:
         text = violation.text
-        text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}…"
-        yield violation.problem("KG0210", f"`{violation.name}`: {text}", rank=5)
+        yield violation.problem("KG0210", f"`{violation.name}`: {clipped(text, _LONGEST)}", rank=5)
 
 
 def _exclusive_fields(violation: _Violation) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from kaigen.kinds import base
 
@@ -147,19 +146,6 @@ def nearest_form(value: str, pattern: str) -> str:
     return (
         f"did you mean `{meant}`?" if re.search("[A-Za-z0-9]", meant) and re.fullmatch(pattern, meant) else ""
     )
-
-
-def value_text(value: Any) -> str:
-    """Return a wrong value as text for a message."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return f"the text `{value}`" if len(value) <= 60 else f"the text `{value[:57]}…`"
-    if isinstance(value, dict):
-        return "a mapping"
-    if isinstance(value, list):
-        return "a list"
-    return f"the number {value}"
 
 
 def whole_number(written: str) -> int | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from kaigen.cluster.client import Cluster
 from kaigen.cluster.errors import ApiError
 from kaigen.config.settings import Config
+from kaigen.core.text import plural
 from kaigen.diagnostics.errors import CheckFailed
 from kaigen.kubernetes.manifest import Manifest
 from kaigen.ops.archive import Entry, entries_of
@@ -67,7 +68,8 @@ def create_run(
             _make_claim(cluster, run, objects, made, report)
             if project is not None:
                 _upload(cluster, run, config, entries, folder, detail, progress)
-                report(f"{_count(entries)} uploaded to {folder}")
+                files = sum(not entry.is_folder for entry in entries)
+                report(f"{plural(files, 'file')} uploaded to {folder}")
             job = _make_job(cluster, run, objects, made)
         except BaseException:
             with uninterrupted():
@@ -123,8 +125,3 @@ def _make_job(cluster: Cluster, run: Run, objects: Objects, made: list[tuple[str
         change = {"metadata": {"ownerReferences": [owner]}}
         cluster.patch(kind, body["metadata"]["name"], run.namespace, change)
     return job
-
-
-def _count(entries: Sequence[Entry]) -> str:
-    files = sum(not entry.is_folder for entry in entries)
-    return f"{files} file{'' if files == 1 else 's'}"

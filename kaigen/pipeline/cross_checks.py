@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kaigen.config.settings import FILE_NAME
+from kaigen.core.text import some_of
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.pipeline.summary import FOLDER, AppSummary, Missing, ObjectKey
 from kaigen.system.lazy_import import lazy_imports
@@ -91,7 +92,7 @@ def implied_namespace(config: Config, apps: Iterable[AppKey]) -> Iterator[Diagno
         else []
     )
     if names:
-        listed = ", ".join(sorted(names)[:_LISTED]) + (", …" if len(names) > _LISTED else "")
+        listed = some_of(sorted(names), _LISTED)
         yield Diagnostic(
             "KG0731",
             f"no `namespace` is set, so these apps go to `{config.namespace}`: {listed}",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 
 from kaigen.cluster.errors import Forbidden
+from kaigen.core.text import plural
 from kaigen.kubernetes.cluster_needs import DEFAULT_CLASS
 from kaigen.kubernetes.manifest import entries, mapping, text
 from kaigen.kubernetes.quantities import nano
@@ -95,7 +96,7 @@ class _Search:
         nodes = sum(amount > 0 for amount in amounts)
         if not nodes:
             return Finding("missing", "on no node")
-        return Finding("found", f"{readable(name, sum(amounts))} on {nodes} node{'' if nodes == 1 else 's'}")
+        return Finding("found", f"{readable(name, sum(amounts))} on {plural(nodes, 'node')}")
 
     def _object(self, item: Requirement) -> Finding:
         return _FOUND if self._cluster.has(item.type or item.kind, item.namespace, item.name) else _MISSING

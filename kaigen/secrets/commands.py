@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from shlex import quote
 
+from kaigen.core.text import printable
 from kaigen.kubernetes.secret_types import DOCKER_CONFIG, DOCKER_CONFIG_KEY, TLS, TLS_KEYS
 from kaigen.secrets.expected import ExpectedSecret
 
@@ -46,14 +47,9 @@ def comment(secret: ExpectedSecret) -> list[str]:
     for use in secret.uses:
         by_app.setdefault(use.app, []).append(use.purpose)
     return [
-        _line(f"# {secret.namespace}/{secret.name}" + (", optional" if secret.optional else "") + ":"),
-        *(_line(f"#   {app}: {', '.join(dict.fromkeys(purposes))}") for app, purposes in by_app.items()),
+        printable(f"# {secret.namespace}/{secret.name}" + (", optional" if secret.optional else "") + ":"),
+        *(printable(f"#   {app}: {', '.join(dict.fromkeys(purposes))}") for app, purposes in by_app.items()),
     ]
-
-
-def _line(text: str) -> str:
-    """Return text without line breaks and control characters."""
-    return "".join(char if char.isprintable() else "?" for char in text)
 
 
 def _make(secret: ExpectedSecret) -> list[str]:
@@ -94,7 +90,7 @@ def _make(secret: ExpectedSecret) -> list[str]:
 
 def _whole(secret: ExpectedSecret, create: str) -> list[str]:
     """Return the commands for a Secret whose keys are not all known."""
-    named = f", including {', '.join(map(_line, secret.keys))}" if secret.keys else ""
+    named = f", including {', '.join(map(printable, secret.keys))}" if secret.keys else ""
     if secret.as_files:
         return [
             f"# Provide a folder outside of the repository, with a file for each key{named}.",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from kaigen.core.json_types import Json
+from kaigen.core.text import plural
 from kaigen.sizing.constants import constant
 
 if TYPE_CHECKING:
@@ -40,7 +41,9 @@ def rows(plan: Plan) -> list[Row]:
     bits = f", {load.kv_bits} bit" if load.kv_bits != 16 else ""
     return [
         Row("weights", memory.weights, weights),
-        Row("KV cache", memory.kv_cache, f"{count(load.context, 'token')} × {count(each, 'sequence')}{bits}"),
+        Row(
+            "KV cache", memory.kv_cache, f"{plural(load.context, 'token')} × {plural(each, 'sequence')}{bits}"
+        ),
         Row("runtime", memory.runtime, "CUDA context, graphs" + (", buffers between GPUs" if shared else "")),
         Row(
             "activations",
@@ -51,11 +54,6 @@ def rows(plan: Plan) -> list[Row]:
         Row("budget", memory.budget, f"{memory.usable:.1f} usable × {load.utilization:g}"),
         Row("free", memory.free, "the engine adds it to the cache"),
     ]
-
-
-def count(number: int, word: str) -> str:
-    """Return a number with its unit."""
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def hardware_text(plan: Plan) -> str:

@@ -9,7 +9,8 @@ from xml.sax.saxutils import escape
 
 from msgspec import Struct
 
-from kaigen.sizing.format import count, hardware_text
+from kaigen.core.text import plural, printable
+from kaigen.sizing.format import hardware_text
 from kaigen.sizing.plan import gib_text, layout_text
 
 if TYPE_CHECKING:
@@ -72,19 +73,19 @@ def render_svg(plan: Plan, style: str | None = None) -> str:
         y += _node_height(plan) + 12
     if plan.nodes > drawn:
         parts.append(
-            f'<text class="faint" x="{_MARGIN}" y="{y + 8}">and {count(plan.nodes - drawn, "node")} more alike</text>'
+            f'<text class="faint" x="{_MARGIN}" y="{y + 8}">and {plural(plan.nodes - drawn, "node")} more alike</text>'
         )
         y += 24
     parts += _axis(plan, y)
     y += 34
     parts += _legend(plan, y)
     height = y + 80
-    name = "".join(letter if letter.isprintable() else "\ufffd" for letter in plan.facts.name)
+    name = printable(plan.facts.name, "\ufffd")
     title = f"{name} on {hardware_text(plan)}"
     load, replicas = plan.load, plan.request.replicas
     where = f"{hardware_text(plan)}: {layout_text(plan.layout)}"
     elements = (
-        f"{count(load.concurrency, 'sequence')} of {count(load.context, 'token')} at once, "
+        f"{plural(load.concurrency, 'sequence')} of {plural(load.context, 'token')} at once, "
         f"of {plan.max_concurrency} that would fit"
         + (f", in each of {replicas} replicas" if replicas > 1 else "")
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from kaigen.core.text import plural
 from kaigen.yaml.error_context import CLOSING_OF, MOST_SCANNED, OPENING_OF, QUOTES, ErrorContext, Explanation
 
 _GLUED = re.compile(r"[ ]*(?:- +)*([A-Za-z_][\w./-]*):(?![ \t\r\n/]|$)(\S.*)")
@@ -262,7 +263,6 @@ def _indentation(error: ErrorContext, *, in_list: bool) -> Explanation:
                 "indent it under its item, or start it with `- `",
                 at,
             )
-    spaces = f"{column} space" + ("" if column == 1 else "s")
     levels = _levels_above(error)
     near = [
         max((each for each in levels if each < column), default=None),
@@ -271,7 +271,7 @@ def _indentation(error: ErrorContext, *, in_list: bool) -> Explanation:
     columns = " or ".join(str(each) for each in near if each is not None)
     return Explanation(
         "KG0114",
-        f"this line is indented by {spaces}, which matches no line above",
+        f"this line is indented by {plural(column, 'space')}, which matches no line above",
         f"indent it by {columns} spaces" if columns else "align it with the lines around it",
         at,
     )

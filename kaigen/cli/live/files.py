@@ -15,6 +15,7 @@ from kaigen.cli.live.create import inside_mount
 from kaigen.cli.live.flavor import Flavor
 from kaigen.cli.live.session import Session, cluster_options, size_text
 from kaigen.cli.live.transfers import transfer_line
+from kaigen.core.text import plural
 from kaigen.diagnostics.errors import SystemFailure
 from kaigen.system.lazy_import import lazy_imports
 
@@ -90,7 +91,7 @@ def _upload(session: Session, claim: Claim, source: Path, target: str, job: str)
             entries = ops_archive.entries_of(source, name)
         size = ops_transfer.upload(mount, entries, folder, progress)
     files = sum(not entry.is_folder for entry in entries)
-    session.console.out(f"{_files(files)} ({size_text(size)}) copied to {job}:{target}")
+    session.console.out(f"{plural(files, 'file')} ({size_text(size)}) copied to {job}:{target}")
 
 
 def _download(session: Session, claim: Claim, source: str, target: Path, job: str) -> None:
@@ -99,7 +100,8 @@ def _download(session: Session, claim: Claim, source: str, target: Path, job: st
     with _mounted(session, claim, job, "copy") as mount, transfer_line(session.console) as progress:
         place = _placed(target, single=mount.kind(source) == "file")
         found = ops_transfer.download(mount, source, place, progress)
-    session.console.out(f"{_files(len(found.checksums))} ({size_text(found.size)}) copied to {target}")
+    files = plural(len(found.checksums), "file")
+    session.console.out(f"{files} ({size_text(found.size)}) copied to {target}")
     if found.links:
         session.console.say(f"{found.links} symbolic links were not copied")
 
@@ -109,10 +111,6 @@ def _placed(target: Path, *, single: bool) -> Callable[[str], Path]:
     if single and not target.is_dir():
         return lambda name: target
     return lambda name: target / name
-
-
-def _files(count: int) -> str:
-    return f"{count} file{'' if count == 1 else 's'}"
 
 
 def _mounted(session: Session, claim: Claim, job: str, purpose: str) -> Any:

@@ -11,6 +11,7 @@ from kaigen.catalog.engines import Version
 from kaigen.compile.builders.mounts import Mounted
 from kaigen.compile.expressions import Expr, Tree
 from kaigen.core.json_types import Json
+from kaigen.core.text import plural
 from kaigen.kinds.compat import Folders
 from kaigen.kinds.topology import TopologySpec
 from kaigen.sizing.ring import RingPlan
@@ -49,11 +50,6 @@ class Parallelism(Struct, frozen=True):
             else plural(self.gpus, "GPU")
         )
         return f"{', '.join(degrees)} over {hardware}"
-
-
-def plural(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 node`, `2 nodes`."""
-    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 class Weights(Struct, frozen=True):

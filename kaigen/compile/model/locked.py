@@ -13,6 +13,7 @@ from kaigen.compile.problems import Problems
 from kaigen.config.lock_file import Lock
 from kaigen.config.locked_files import known_files, locked_files, selected_files
 from kaigen.core.json_types import FieldPath
+from kaigen.core.text import some_of
 from kaigen.diagnostics.suggest import nearest
 from kaigen.kinds.blocks import FileSource
 from kaigen.kinds.model import DownloadSpec
@@ -85,7 +86,7 @@ def _report_nothing(source: FileSource, known: Collection[str], problems: Proble
     else:
         message = f"`exclude` skips all files in kaigen.lock ({len(known)})"
     names = _nearest(include, known)
-    listed = ", ".join(f"`{path}`" for path in names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+    listed = some_of([f"`{path}`" for path in names], _SHOWN)
     at = (*block, "include" if include else "exclude")
     problems.error(_CODE, message, at, f"change the globs; the files are {listed}")
 

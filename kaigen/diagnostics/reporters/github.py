@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from kaigen.diagnostics.codes import codes
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.links import code_url
-from kaigen.diagnostics.reporters.summary import printable
+from kaigen.diagnostics.reporters.summary import safe_text
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
@@ -38,7 +38,7 @@ def _command(item: Diagnostic) -> str:
 
 
 def _data(text: str) -> str:
-    return printable(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
+    return safe_text(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
 
 
 def _property(text: str) -> str:

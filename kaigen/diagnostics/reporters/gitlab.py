@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
-from kaigen.diagnostics.reporters.summary import fingerprints, printable
+from kaigen.diagnostics.reporters.summary import fingerprints, safe_text
 
 _SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.NOTE: "info"}
 _NO_FILE = "kaigen.yaml"
@@ -30,7 +30,7 @@ def _entry(item: Diagnostic, fingerprint: str) -> dict[str, object]:
     place = item.mark
     return {
         "check_name": item.code,
-        "description": printable(f"{item.code}: {text}"),
+        "description": safe_text(f"{item.code}: {text}"),
         "severity": _SEVERITIES[item.severity],
         "fingerprint": fingerprint,
         "location": {

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
+from kaigen.core.text import plural
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
-from kaigen.diagnostics.reporters.summary import plural, printable
+from kaigen.diagnostics.reporters.summary import safe_text
 from kaigen.diagnostics.reporters.text import render as render_text
 
 _NO_FILE = "kaigen"
@@ -20,17 +21,17 @@ def render(diagnostics: Sequence[Diagnostic], *, color: bool = False, files: Seq
     suite = ElementTree.Element("testsuite", name="kaigen")
     failed = 0
     for file, found in cases.items():
-        name = printable(file).replace("\n", " ")
+        name = safe_text(file).replace("\n", " ")
         case = ElementTree.SubElement(suite, "testcase", classname="kaigen", name=name, file=name)
         errors = [item for item in found if item.severity is Severity.ERROR]
         others = [item for item in found if item.severity is not Severity.ERROR]
         if errors:
             failed += 1
-            message = plural(len(errors), "error") + ": " + printable(errors[0].message)
+            message = plural(len(errors), "error") + ": " + safe_text(errors[0].message)
             failure = ElementTree.SubElement(case, "failure", type=errors[0].code, message=message)
-            failure.text = printable(render_text(errors))
+            failure.text = safe_text(render_text(errors))
         if others:
-            ElementTree.SubElement(case, "system-out").text = printable(render_text(others))
+            ElementTree.SubElement(case, "system-out").text = safe_text(render_text(others))
     suite.set("tests", str(len(cases)))
     suite.set("failures", str(failed))
     suite.set("errors", "0")

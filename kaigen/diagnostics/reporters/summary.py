@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 
+from kaigen.core.text import plural, printable
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 
 LONGEST_LINE = 1_000
@@ -19,11 +20,6 @@ def counts(diagnostics: Sequence[Diagnostic]) -> dict[str, int]:
     return found
 
 
-def plural(count: int, noun: str) -> str:
-    """`1 error`, `2 errors`."""
-    return f"{count} {noun}" + ("" if count == 1 else "s")
-
-
 def sentence(diagnostics: Sequence[Diagnostic], files: Sequence[str]) -> str:
     """`3 errors, 1 warning in 2 files`; empty when nothing was found and no file was looked at."""
     if not diagnostics:
@@ -33,11 +29,9 @@ def sentence(diagnostics: Sequence[Diagnostic], files: Sequence[str]) -> str:
     return parts + (f" in {plural(len(places), 'file')}" if places else "")
 
 
-def printable(text: str, replacement: str = "�") -> str:
+def safe_text(text: str) -> str:
     """The text without what a terminal or an XML parser would act on or choke on; tabs and line ends stay."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() or char in "\t\n" else replacement for char in text)
+    return printable(text, "�", keep="\t\n")
 
 
 def fingerprints(diagnostics: Sequence[Diagnostic]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
-from kaigen.diagnostics.reporters.summary import printable, sentence
+from kaigen.diagnostics.reporters.summary import safe_text, sentence
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():
@@ -38,7 +38,7 @@ def _paint(text: str, style: str, color: bool) -> str:
 
 
 def _one_line(text: str) -> str:
-    return printable(" ".join(text.split("\n"))).replace("\t", " ")
+    return safe_text(" ".join(text.split("\n"))).replace("\t", " ")
 
 
 def _block(item: Diagnostic, color: bool) -> str:

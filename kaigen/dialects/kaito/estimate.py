@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from kaigen.catalog.instances import find_instance
+from kaigen.core.text import plural
 from kaigen.dialects.dialect import Estimate
 from kaigen.dialects.kaito.catalog import kaito_memory, kaito_preset
 from kaigen.sizing.facts import GIB, Hardware, ModelFacts
@@ -63,7 +64,7 @@ class KaitoEstimate(Struct, frozen=True):
         parallel = [
             f"{name}{size}" for name, size in (("tp", self.tp), ("pp", self.pp), ("dp", self.dp)) if size > 1
         ]
-        counts = f"{self.nodes} node{'s' * (self.nodes != 1)}, at least {self.min_gpus} GPU{'s' * (self.min_gpus != 1)}"
+        counts = f"{plural(self.nodes, 'node')}, at least {plural(self.min_gpus, 'GPU')}"
         return f"{counts}, {' '.join(parallel)}" if parallel else counts
 
 

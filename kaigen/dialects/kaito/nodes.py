@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from kaigen.catalog.instances import find_instance, nearest_instances
 from kaigen.core.json_types import FieldPath
+from kaigen.core.text import plural
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.blocks import LabelSelector, Partition, Resource, ResourceV1Alpha1
 from kaigen.dialects.kaito.resource import Options, ResourceLowering
@@ -185,7 +186,7 @@ def _partition(
             lowering.error("KG0412", "`mode: accelerator` requires `count`", at, "add `count`")
             return None, None, False
         if instance is not None and partition.count > instance.count:
-            has = f"{instance.count} GPU{'s' * (instance.count > 1)}"
+            has = f"{plural(instance.count, 'GPU')}"
             lowering.error(
                 "KG0416",
                 f"`count` is {partition.count}, and `{instance.name}` has {has}",

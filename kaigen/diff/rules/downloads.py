@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from kaigen.catalog.presets import find_preset
-from kaigen.diff.formatting import clip, plural, size_text
+from kaigen.core.text import plural
+from kaigen.diff.formatting import clip, size_text
 from kaigen.diff.objects import Obj, get_list
 from kaigen.diff.pods import pod_templates
 from kaigen.diff.rules.case import Case, Finding

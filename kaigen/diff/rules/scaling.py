@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kaigen.core.json_types import Json
-from kaigen.diff.formatting import listing, plural, value
+from kaigen.core.text import plural
+from kaigen.diff.formatting import listing, value
 from kaigen.diff.model import Absent
 from kaigen.diff.objects import Obj, get, get_text
 from kaigen.diff.rules.case import Case, Finding, under

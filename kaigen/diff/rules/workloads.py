@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from kaigen.core.text import plural
 from kaigen.diagnostics.field_path import At
-from kaigen.diff.formatting import listing, plural, value
+from kaigen.diff.formatting import listing, value
 from kaigen.diff.model import ABSENT, Absent, FieldChange
 from kaigen.diff.objects import Obj, get, get_map, get_text
 from kaigen.diff.rules.case import Case, Finding, under

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kaigen.diagnostics.field_path import At
 from kaigen.diff import ABSENT, FieldChange, Json
 from kaigen.diff.fields import diff_fields
-from kaigen.diff.formatting import clean, clip, listing, plural, value
+from kaigen.diff.formatting import clean, clip, listing, value
 from kaigen.kubernetes.quantities import nano
 
 JSON = st.recursive(
@@ -183,13 +183,6 @@ class TestWords:
         assert listing(["a", "b", "a"]) == "a and b"
         assert listing(["a", "b", "c", "d"]) == "a, b, c and d"
         assert listing(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
-
-    def test_counts_agree_with_their_noun(self) -> None:
-        assert [plural(1, "file"), plural(2, "file"), plural(0, "entry", "entries")] == [
-            "1 file",
-            "2 files",
-            "0 entries",
-        ]
 
     def test_clip_leaves_short_text_alone(self) -> None:
         assert clip("abc", 3) == "abc"
