@@ -26,7 +26,7 @@ from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.emit.chart import values_schema
 from kaigen.emit.chart_values import SCHEMAS
 from kaigen.kinds.value_texts import TYPES, nearest_form, pattern_text
-from kaigen.regex.pattern import matches
+from kaigen.regex.keyword import pattern_keyword
 
 _CHART_ONLY = {
     "nameOverride": "change `metadata.name` of the spec, or set it when you install the chart",
@@ -78,7 +78,7 @@ def check_values(app: App, values: Mapping[str, Json], layers: Sequence[Override
     for name in SCHEMAS:
         if name in values:
             say("KG0705", (name,), " is a value of the chart alone", _CHART_ONLY[name], key=True)
-    validator = extend(Draft7Validator, {"pattern": _pattern})  # type: ignore[no-untyped-call]
+    validator = extend(Draft7Validator, {"pattern": pattern_keyword()})  # type: ignore[no-untyped-call]
     schema = json.loads(values_schema(app.settings))
     for error in validator(schema).iter_errors(dict(values)):
         path = tuple(error.absolute_path)
@@ -99,12 +99,6 @@ def check_values(app: App, values: Mapping[str, Json], layers: Sequence[Override
         for place in _nulls(values, ()):
             say("KG0706", place, ": null removes a default, and this setting has none", "delete it")
     return found
-
-
-def _pattern(_: object, pattern: str, value: object, __: object) -> Iterator[ValidationError]:
-    """Check JSON Schema's `pattern` as Helm does."""
-    if isinstance(value, str) and not matches(pattern, value):
-        yield ValidationError(f"{value!r} does not match {pattern!r}")
 
 
 def _wrong(error: ValidationError) -> tuple[str, str]:

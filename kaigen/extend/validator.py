@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 
 from kaigen.kinds.schema import deref
+from kaigen.regex.keyword import pattern_keyword
 from kaigen.regex.pattern import matches
 
 
@@ -43,17 +44,12 @@ def _validator(root: dict[str, Any]) -> Any:
     return extend(  # type: ignore[no-untyped-call]
         Draft202012Validator,
         {
-            "pattern": _pattern,
+            "pattern": pattern_keyword(),
             "patternProperties": _pattern_properties,
             "additionalProperties": _additional_properties,
             "unevaluatedProperties": unevaluated,
         },
     )
-
-
-def _pattern(_: object, pattern: str, value: object, __: object) -> Iterator[ValidationError]:
-    if isinstance(value, str) and not matches(pattern, value):
-        yield ValidationError(f"{value!r} does not match {pattern!r}")
 
 
 def _pattern_properties(

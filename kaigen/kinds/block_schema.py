@@ -19,6 +19,7 @@ from msgspec.structs import fields
 
 from kaigen.kinds.base import matches
 from kaigen.kinds.block import Block, Choice, default_of
+from kaigen.regex.keyword import pattern_keyword
 
 Schema = dict[str, Any]
 
@@ -158,14 +159,9 @@ def _constrained(node: Schema, marks: Sequence[object]) -> Schema:
     return node
 
 
-def _pattern(_: object, pattern: str, value: object, __: object) -> Iterator[ValidationError]:
-    if isinstance(value, str) and not matches(pattern, value):
-        yield ValidationError(f"{value!r} does not match {pattern!r}")
-
-
 _Validator = extend(  # type: ignore[no-untyped-call]
     Draft202012Validator,
-    {"pattern": _pattern},
+    {"pattern": pattern_keyword(matches)},
     type_checker=Draft202012Validator.TYPE_CHECKER.redefine(
         "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
     ),
