@@ -6,9 +6,7 @@ import re
 
 from kaigen.diagnostics.errors import KaigenError, SystemFailure
 from kaigen.git.runner import Result
-
-_USERINFO = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)[^/\s'\"]*@")
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+from kaigen.secret_scan.urls import mask
 
 _CREDENTIALS_REFUSED = (
     "Authentication failed",
@@ -60,26 +58,6 @@ _MOST_REMOTE_LINES = 12
 
 class BranchMoved(KaigenError):
     """The remote branch has a new tip: read it again and retry."""
-
-
-def mask(text: str) -> str:
-    """Return the text with user names, passwords and tokens in URLs masked, and without control characters."""
-    return _CONTROL.sub("", _USERINFO.sub(r"\1***@", text))
-
-
-def without_userinfo(url: str) -> str:
-    """Return a repository URL without user name and password."""
-    return _CONTROL.sub("", _USERINFO.sub(r"\1", url))
-
-
-def has_control_characters(text: str) -> bool:
-    """Return whether a text has control characters."""
-    return bool(_CONTROL.search(text))
-
-
-def without_control_characters(text: str) -> str:
-    """Return the text with each control character replaced by `?`."""
-    return _CONTROL.sub("?", text)
 
 
 def main_error(result: Result) -> str:

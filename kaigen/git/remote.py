@@ -15,8 +15,9 @@ from msgspec import Struct, field
 
 from kaigen.diagnostics.errors import InputError, SystemFailure
 from kaigen.diagnostics.suggest import did_you_mean
-from kaigen.git.failures import has_control_characters, main_error, mask, without_control_characters
+from kaigen.git.failures import main_error
 from kaigen.git.runner import Result, run_git
+from kaigen.secret_scan.urls import has_control_characters, mask, without_control_characters
 
 STALL_LIMIT_S = 120
 """Seconds without a byte after which git gives up on a remote, unless the user configured another limit. Git itself

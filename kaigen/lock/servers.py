@@ -16,7 +16,6 @@ from kaigen.config.lock_file import (
 )
 from kaigen.config.locked_files import bucket_revision
 from kaigen.diagnostics.errors import NotFound, SystemFailure
-from kaigen.git.failures import mask
 from kaigen.git.refs import remote_commit
 from kaigen.hub.client import Hub
 from kaigen.hub.revision import Revision
@@ -28,6 +27,7 @@ from kaigen.lock.buckets import Buckets
 from kaigen.lock.names import SourceName
 from kaigen.lock.registries import Registries
 from kaigen.lock.signed import check_signed
+from kaigen.secret_scan.urls import mask
 
 
 class Servers(Struct, frozen=True):

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from kaigen import __version__
 from kaigen.diagnostics.errors import SystemFailure
-from kaigen.git.failures import mask
+from kaigen.secret_scan.urls import mask
 
 ATTEMPTS = 5
 TIMEOUT_S = 60.0

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from kaigen.diagnostics.diagnostic import Mark
 from kaigen.diagnostics.errors import InputError, SystemFailure
-from kaigen.git.failures import BranchMoved, main_error, mask, pull_request_url, remote_failure
+from kaigen.git.failures import BranchMoved, main_error, pull_request_url, remote_failure
 from kaigen.git.remote import Git, check_branch
 from kaigen.git.runner import Result
 from kaigen.output.index import INDEX_NAME, parents, parse_index
@@ -27,6 +27,7 @@ from kaigen.publish.branch_changes import Entry, FolderChanges, PublishedFolder,
 from kaigen.publish.message import commit_message, read_trailers
 from kaigen.publish.results import AppChanges, BranchResult, TreeResult
 from kaigen.publish.source import Source, is_checked_out, require_newer
+from kaigen.secret_scan.urls import mask
 
 ATTEMPTS = 10
 """How often publishing is tried when others move the branch meanwhile."""
