@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
-from typing import Any, cast
 
-import yaml
 from msgspec import Struct
+from yaml.error import YAMLError
 
 from kaigen.core.json_types import Json, JsonObject
 from kaigen.diff.model import ABSENT, Absent
-
-MAX_NODES = 200_000
-"""The most values in one file with its aliases expanded; a large CRD has 20,000."""
-
-MAX_DEPTH = 100
-"""The maximum nesting depth of one file; a large CRD has 40 levels."""
+from kaigen.yaml.compose import Unreadable as NotReadable
+from kaigen.yaml.compose import compose_each
+from kaigen.yaml.construct import Constructor
+from kaigen.yaml.scalars import kubernetes_value
 
 LARGEST = 8 << 20
 """Bytes of a file; all definitions of the Prometheus operator have 4 MiB. Its objects take a hundred times as much."""
-
-_DASHES = re.compile(rb"(?:[-?][ \t]++){10}")
 
 PROVENANCE = ("kaigen.dev/source", "kaigen.dev/generated", "kaigen.dev/rendered", "kaigen.dev/version")
 """Prefixes of annotations that record where an object came from and have no effect in the cluster."""
@@ -139,17 +133,15 @@ def read_objects(path: str, data: bytes) -> list[Obj] | Unreadable:
         return Unreadable(path, f"it has more than {LARGEST >> 20} MiB")
     try:
         text = data.decode("utf-8-sig")
-        if _may_be_deep(data) and _depth(text) > MAX_DEPTH:
-            return Unreadable(path, "it is nested too deeply")
-        documents = [item for item in yaml.load_all(text, _loader()) if item is not None]
-        if b"&" in data and not _fits(documents):
-            return Unreadable(path, "its aliases expand to too much data")
+        documents = _documents(text)
     except UnicodeDecodeError:
         return Unreadable(path, "it is not UTF-8 text")
-    except (yaml.YAMLError, ValueError, TypeError) as error:
+    except YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" in line {mark.line + 1}" if mark is not None else ""
         return Unreadable(path, f"it is not valid YAML{where}")
+    if isinstance(documents, str):
+        return Unreadable(path, documents)
     objects = []
     for item in documents:
         if not isinstance(item, dict) or not isinstance(item.get("kind"), str) or "apiVersion" not in item:
@@ -158,66 +150,22 @@ def read_objects(path: str, data: bytes) -> list[Obj] | Unreadable:
     return objects
 
 
-def _loader() -> Any:
-    """Return a safe loader, the fast one if available, that keeps dates as text, as in JSON."""
-    global _LOADER
-    if _LOADER is None:
-        base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        resolvers = {
-            first: [(tag, pattern) for tag, pattern in known if tag != "tag:yaml.org,2002:timestamp"]
-            for first, known in base.yaml_implicit_resolvers.items()
-        }
-        _LOADER = type("TreeLoader", (base,), {"yaml_implicit_resolvers": resolvers})
-    return _LOADER
+def _documents(text: str) -> list[Json] | str:
+    """Return the documents of a file that are not empty, as Kubernetes reads them, or why it cannot be read."""
+    constructor = Constructor(text, kubernetes_value)
+    found = []
+    try:
+        for node in compose_each(text):
+            found.append(constructor.construct(node))
+            for problem in constructor.problems:
+                return f"{problem.message} (line {problem.node.start_mark.line + 1})"
+    except NotReadable as error:
+        line = text.count("\n", 0, error.index) + 1
+        return f"{error.problem.message} (line {line})"
+    return [item for item in found if item is not None]
 
 
-_LOADER: Any = None
-
-
-def _may_be_deep(data: bytes) -> bool:
-    """Return whether a file can be deeply nested: many brackets, deep indentation, or many dashes in a row."""
-    return data.count(b"[") + data.count(b"{") > 50 or b" " * 40 in data or _DASHES.search(data) is not None
-
-
-def _depth(text: str) -> int:
-    """Return the nesting depth of a text, at most one more than the limit.
-
-    Read from the parser's events, because libyaml's composer and ours recurse, and the former has no guard.
-    """
-    depth = deepest = 0
-    for event in yaml.parse(text, _loader()):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            deepest = max(deepest, depth)
-            if depth > MAX_DEPTH:
-                break
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-    return deepest
-
-
-def _fits(documents: list[object]) -> bool:
-    """Return whether the documents are within the limits of size and depth with all aliases expanded."""
-    known: dict[int, tuple[int, int]] = {}
-    too_much = (MAX_NODES + 1, MAX_DEPTH + 1)
-
-    def measure(item: object) -> tuple[int, int]:
-        if not isinstance(item, (dict, list)):
-            return 1, 0
-        if id(item) not in known:
-            # An element that contains itself meets this before it is measured.
-            known[id(item)] = too_much
-            inner = [measure(child) for child in (item.values() if isinstance(item, dict) else item)]
-            size = 1 + sum(size for size, _ in inner)
-            known[id(item)] = size, 1 + max((depth for _, depth in inner), default=0)
-        return known[id(item)]
-
-    size, depth = measure(documents)
-    return size <= MAX_NODES and depth <= MAX_DEPTH + 1
-
-
-def _without_provenance(item: dict[str, object]) -> JsonObject:
-    data = cast(JsonObject, item)
+def _without_provenance(data: JsonObject) -> JsonObject:
     metadata = data.get("metadata")
     if not isinstance(metadata, dict):
         return data

@@ -119,15 +119,18 @@ def compose(text: str) -> list[Node]:
         Unreadable: for forbidden characters and too many levels.
         YAMLError: for everything else that is not YAML.
     """
+    return list(compose_each(text))
+
+
+def compose_each(text: str) -> Iterator[Node]:
+    """Compose one document after the other; raises as `compose`."""
     reject_bad_character(text)
     parser = LibyamlParser(text)
-    nodes = []
     while parser.check_node():
         node = parser.get_node()
         if node is None:
             break
-        nodes.append(node)
-    return nodes
+        yield node
 
 
 def compose_parts(

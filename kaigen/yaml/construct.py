@@ -6,7 +6,7 @@ Errors are collected with their nodes and the other values are still built, so o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
@@ -14,7 +14,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from kaigen.core.json_types import Json
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.yaml.compose import MAX_DEPTH, PLAIN, TEXT, Unreadable, too_deep
-from kaigen.yaml.scalars import plain_value
+from kaigen.yaml.scalars import Plain, plain_value
 
 MAX_COPIED = 100_000
 """Nodes that the aliases of one text may add by copying."""
@@ -51,8 +51,10 @@ class Constructor:
         problems: errors of the last document.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, plain: Callable[[str], Plain] = plain_value) -> None:
+        """Take the text, and what returns the value of an unquoted scalar."""
         self._text = text
+        self._plain = plain
         # Strings in JSON may have characters that YAML allows only as escapes.
         self._escapes = "\\" in text or "\x7f" in text or not text.isascii()
         self._aliases = "*" in text
@@ -129,7 +131,7 @@ class Constructor:
             return whole | data
         return data
 
-    def _scalar(self, node: Node) -> str | int | float | bool | None:
+    def _scalar(self, node: Node) -> Plain:
         text: str = node.value
         tag = node.tag
         if tag == TEXT:
@@ -138,13 +140,13 @@ class Constructor:
             return text
         try:
             if tag == PLAIN:
-                return plain_value(text)
+                return self._plain(text)
             return self._tagged(node)
         except ProblemError as error:
             self._problem(error.problem.code, error.problem.message, error.problem.hint, node)
             return text
 
-    def _tagged(self, node: Node) -> str | int | float | bool | None:
+    def _tagged(self, node: Node) -> Plain:
         text: str = node.value
         name = node.tag.removeprefix(_TAGS)
         if name == "str":

@@ -11,6 +11,8 @@ import re
 
 from kaigen.diagnostics.problem import ProblemError
 
+Plain = str | int | float | bool | None
+
 WORDS: dict[str, bool | None] = {
     "": None,
     "~": None,
@@ -46,7 +48,7 @@ _LARGEST = 2**63 - 1
 _SMALLEST = -(2**63)
 
 
-def plain_value(text: str) -> str | int | float | bool | None:
+def plain_value(text: str) -> Plain:
     """Return the value of an unquoted scalar.
 
     Raises:
@@ -76,14 +78,56 @@ def plain_value(text: str) -> str | int | float | bool | None:
     digits, base = (text, 10) if kind == "int" else (text[2:], 16 if kind == "hex" else 8)
     value = int(digits, base) if len(digits) <= 30 else _LARGEST + 1
     if not _SMALLEST <= value <= _LARGEST:
-        shown = text if len(text) <= 24 else text[:24] + "…"
-        raise ProblemError("KG0142", f"`{shown}` does not fit into 64 bits", hint="quote it to make it text")
+        raise ProblemError(
+            "KG0142", f"`{_short(text)}` does not fit into 64 bits", hint="quote it to make it text"
+        )
     return value
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 24 else text[:24] + "…"
 
 
 def _float(text: str) -> float:
     value = float(text)
     if value in (float("inf"), float("-inf")):
-        shown = text if len(text) <= 24 else text[:24] + "…"
-        raise ProblemError("KG0141", f"`{shown}` is too large for a number", hint="quote it to make it text")
+        raise ProblemError(
+            "KG0141", f"`{_short(text)}` is too large for a number", hint="quote it to make it text"
+        )
     return value
+
+
+_SWITCHES_1_1 = {**SWITCHES, "y": True, "Y": True, "n": False, "N": False}
+_FLOAT_1_1 = re.compile(r"(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+
+
+def kubernetes_value(text: str) -> Plain:
+    """Return the value of an unquoted scalar as Kubernetes, Argo CD and Flux read it, in old forms of YAML 1.1 as well.
+
+    `yes` is true, `0123` is octal, `0b11` is binary, and `1_000` is a number. Source: sigs.k8s.io/yaml,
+    `goyaml.v2/resolve.go`, and `strconv.ParseInt` with base 0 of Go.
+
+    Raises:
+        ProblemError: for numbers that JSON does not have.
+    """
+    if text in _SWITCHES_1_1:
+        return _SWITCHES_1_1[text]
+    value = plain_value(text)
+    if not isinstance(value, str) or text[0] not in _NUMBER_START - {"."}:
+        return value
+    plain = text.replace("_", "")
+    digits = plain.lstrip("+-") if plain[1:2] not in ("+", "-") else ""
+    prefix, body = digits[:2].lower(), digits[2:]
+    number: Plain = None
+    if prefix == "0b" and re.fullmatch("[01]{1,64}", body):
+        number = int(body, 2)
+    elif prefix in ("0x", "0o"):
+        number = plain_value(prefix + body)
+    elif re.fullmatch("0[0-7]+", digits):
+        number = plain_value(f"0o{digits[1:]}")
+    elif _FLOAT_1_1.fullmatch(digits):
+        number = plain_value(digits)
+        number = _float(digits) if isinstance(number, str) else number
+    if number is None or isinstance(number, str):
+        return text
+    return -number if plain[0] == "-" else number

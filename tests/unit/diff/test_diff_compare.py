@@ -408,24 +408,33 @@ class TestUnreadable:
             (b"- 1\n", "it contains something other than Kubernetes objects"),
             (b"a: 1\n", "it contains something other than Kubernetes objects"),
             (b"#" * (LARGEST + 1), "it has more than 8 MiB"),
-            (b"[" * 200_000, "it is nested too deeply"),
-            (b"- " * 200_000, "it is nested too deeply"),
-            (b"\n".join(b" " * n + b"a:" for n in range(102)), "it is nested too deeply"),
+            (b"[" * 200_000, "more than 100 levels of nesting (line 1)"),
+            (b"- " * 200_000, "more than 100 levels of nesting (line 1)"),
+            (b"\n".join(b" " * n + b"a:" for n in range(102)), "more than 100 levels of nesting (line 100)"),
             (
                 b"a0: &a0 [1]\n" + b"".join(b"a%d: &a%d [*a%d]\n" % (n, n, n - 1) for n in range(1, 900)),
-                "its aliases expand to too much data",
+                "more than 100 levels of nesting (line",
             ),
-            (b"a: !!python/object:os.system {}\n", "it is not valid YAML in line 1"),
-            (b"a: \x00\n", "it is not valid YAML"),
-            (b"? {a: b}\n: c\n", "it is not valid YAML"),
+            (
+                b"a: !!python/object:os.system {}\n",
+                "the tag `!!python/object:os.system` is not supported (line 1)",
+            ),
+            (b"a: \x00\n", "the control character U+0000 is not allowed (line 1)"),
+            (b"? {a: b}\n: c\n", "a mapping cannot be a key (line 1)"),
             (
                 b"a: &a [1,1,1,1,1,1,1,1,1]\n"
                 + b"".join(
                     b"%c: &%c [%s]\n" % (n + 1, n + 1, b",".join([b"*%c" % n] * 9)) for n in range(97, 110)
                 ),
-                "its aliases expand to too much data",
+                "aliases expand this document by more than 100000 values (line",
             ),
-            (b"kind: A\napiVersion: v1\nself: &a [*a]\n", "its aliases expand to too much data"),
+            (
+                b"kind: A\napiVersion: v1\nself: &a [*a]\n",
+                "the alias refers to a value that contains it (line 3)",
+            ),
+            (b"kind: A\napiVersion: v1\nspec:\n  a: 1\n  a: 2\n", "duplicate key `a` (line 5)"),
+            (b"kind: A\napiVersion: v1\na: .inf\n", "`.inf` is not a number in JSON (line 3)"),
+            (b"kind: A\napiVersion: v1\na: !!binary aGk=\n", "the tag `!!binary` is not supported (line 3)"),
         ],
     )
     def test_a_file_that_cannot_be_read_is_a_danger_and_no_error(self, data: bytes, reason: str) -> None:
@@ -445,6 +454,13 @@ class TestUnreadable:
         assert "[0][0]" in render_text(change)
         assert render_markdown(compare({}, file(b"1")))
         assert render_json(change)
+
+    @pytest.mark.parametrize("written", ["0", "00", "0x0", "0b0", "-0", "0_0"])
+    def test_a_number_is_read_as_kubernetes_reads_it(self, written: str) -> None:
+        pod = b"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {securityContext: {runAsUser: %s}}\n"
+        old, new = (compare({}, {self.PATH: pod % value}) for value in (b"0", written.encode()))
+        assert only_object(new).effects == only_object(old).effects
+        assert any("root" in effect.text for effect in only_object(new).effects)
 
     def test_one_that_could_not_be_read_before_is_reported(self) -> None:
         app = only_app(compare({self.PATH: b"{"}, {self.PATH: self.GOOD}))

@@ -6,6 +6,8 @@ import math
 
 import pytest
 
+from kaigen.diagnostics.problem import ProblemError
+from kaigen.yaml.scalars import kubernetes_value
 from tests.unit.yaml.texts import load, problems, read
 
 
@@ -195,3 +197,50 @@ def test_floats_are_never_infinite_and_integers_never_floats() -> None:
     assert isinstance(data, list)
     assert [type(value) for value in data] == [int, float, float]
     assert all(math.isfinite(value) for value in data if isinstance(value, float))
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("yes", True),
+        ("On", True),
+        ("y", True),
+        ("NO", False),
+        ("off", False),
+        ("N", False),
+        ("yEs", "yEs"),
+        ("00", 0),
+        ("0123", 83),
+        ("-010", -8),
+        ("+0o17", 15),
+        ("0O17", 15),
+        ("-0x1F", -31),
+        ("0b101", 5),
+        ("-0B11", -3),
+        ("1_000", 1000),
+        ("0x_F", 15),
+        ("1_0.5", 10.5),
+        ("0189", 189.0),
+        ("00.0", 0.0),
+        ("1e3", 1000.0),
+        ("12:30", "12:30"),
+        ("2026-01-02", "2026-01-02"),
+        ("1.2.3", "1.2.3"),
+        ("._5", "._5"),
+        ("--5", "--5"),
+        ("0b2", "0b2"),
+        ("0xG", "0xG"),
+        ("-", "-"),
+        ("nginx", "nginx"),
+        ("~", None),
+    ],
+)
+def test_kubernetes_reads_old_forms_of_booleans_and_numbers(written: str, value: object) -> None:
+    found = kubernetes_value(written)
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize("written", [".inf", "-.inf", ".nan", "1e999", "9223372036854775808", "0" + "7" * 40])
+def test_numbers_that_json_does_not_have_are_rejected_for_kubernetes_too(written: str) -> None:
+    with pytest.raises(ProblemError):
+        kubernetes_value(written)
