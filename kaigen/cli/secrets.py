@@ -11,9 +11,9 @@ from kaigen.cli.console import Console, table
 from kaigen.cli.options import environment_option, read_one_config
 from kaigen.config.block_settings import ExternalSecretsSettings
 from kaigen.pipeline.app_names import check_names
+from kaigen.pipeline.app_secrets import expected_secrets
 from kaigen.pipeline.run import Run
 from kaigen.secrets.commands import script
-from kaigen.secrets.expected import expected_secrets
 from kaigen.secrets.listing import render_external, render_json, render_yaml
 from kaigen.secrets.provider import external_of
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
+from kaigen.extend.defined_kind import SUFFIX, Definition
 from kaigen.extend.schemas import check_schema
 from kaigen.extend.templates import check_templates
 from kaigen.files.folders import walk
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 FILE = "kind.yaml"
 SCHEMAS = ("schema.yaml", "schema.json")
 TEMPLATES = "templates"
-SUFFIX = ".yaml.jinja"
-"""Suffix of templates that make objects; other `.jinja` files are for inclusion."""
 
 GROUP_VERSION = (
     r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/v[0-9]+((alpha|beta)[0-9]+)?$"
@@ -79,39 +78,6 @@ class KindFile(Block):
 DEFINITION_ENTRY = KindEntry(
     API_VERSION, "KindDefinition", "kaigen.extend.definition:KindFile", "a user-defined kind"
 )
-
-
-class Definition(Struct, frozen=True):
-    """A kind that a folder defines.
-
-    Attributes:
-        folder: as messages show it.
-        api_version: of its documents.
-        kind: of its documents.
-        summary: its purpose.
-        pod_security: the level that its pods must satisfy.
-        schema: JSON Schema of `spec`.
-        templates: source by name, the path below `templates/`.
-        mark: of the name that it defines.
-        signature: digest of all of its files.
-    """
-
-    folder: str
-    api_version: str
-    kind: str
-    summary: str
-    pod_security: str
-    schema: Mapping[str, Any]
-    templates: Mapping[str, Source]
-    mark: Mark
-    signature: str
-
-    def __hash__(self) -> int:
-        return hash(self.signature)
-
-    def objects(self) -> list[str]:
-        """Return the names of the templates that make objects, in order."""
-        return [name for name in self.templates if name.endswith(SUFFIX)]
 
 
 def files_of(root: Path, folders: tuple[str, ...]) -> list[Path]:

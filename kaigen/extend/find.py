@@ -14,7 +14,8 @@ from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.dialects.registry import KINDS
-from kaigen.extend.definition import Definition, files_of, read_definitions
+from kaigen.extend.defined_kind import Definition
+from kaigen.extend.definition import files_of, read_definitions
 from kaigen.extend.folder import compile_document
 from kaigen.extend.plugins import plugin_kinds, read_by_schema
 from kaigen.extend.schemas import embedded

@@ -19,7 +19,7 @@ from kaigen.diagnostics.field_path import dotted
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.extend.build import RUN, Part, build_app, plain
-from kaigen.extend.definition import SUFFIX, Definition
+from kaigen.extend.defined_kind import SUFFIX, Definition
 from kaigen.extend.schemas import given_schema, values_schema
 from kaigen.extend.template_errors import MisusedValue
 from kaigen.extend.template_settings import check_default, check_path, check_same

@@ -38,7 +38,7 @@ from kaigen.yaml.sources import Source
 
 if TYPE_CHECKING:
     from kaigen.compile.expressions import Setting
-    from kaigen.extend.definition import Definition
+    from kaigen.extend.defined_kind import Definition
     from kaigen.extend.tokens import Run
     from kaigen.yaml.document import Document
 

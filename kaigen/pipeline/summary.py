@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 with lazy_imports():
     from kaigen.gitops import delivery
-    from kaigen.pipeline import app_reach
-    from kaigen.secrets import expected
+    from kaigen.pipeline import app_reach, app_secrets
 
 
 class ObjectKey(NamedTuple):
@@ -186,7 +185,7 @@ def summarize(item: Compiled, detail: Detail, position: int = -1) -> AppSummary:
     if detail.facts:
         facts = delivery.facts_of(app, item.objects, item.needs, item.version_in(detail.form))
     if detail.secrets:
-        secrets = expected.facts_of([item])
+        secrets = app_secrets.facts_of([item])
     keys = object_keys(item)
     return AppSummary(
         app.namespace,

@@ -22,8 +22,8 @@ from kaigen.kubernetes.object_kind import ObjectKind
 from kaigen.kubernetes.references import references_of
 from kaigen.kubernetes.requests import most_replicas, requests_of
 from kaigen.kubernetes.schemas import is_cluster_type
+from kaigen.pipeline.app_secrets import facts_of as secret_facts
 from kaigen.requirements.model import Requirement, Requirements, Total, Use
-from kaigen.secrets.expected import facts_of as secret_facts
 from kaigen.secrets.expected import gather
 
 if TYPE_CHECKING:

@@ -23,8 +23,9 @@ from kaigen.kubernetes.object_kind import SCALABLE, ObjectKind, ReferenceField
 from kaigen.kubernetes.pod_references import POD_REFERENCES
 from kaigen.kubernetes.references import Reference, references_of
 from kaigen.kubernetes.schemas import index, is_cluster_type
+from kaigen.pipeline.app_secrets import facts_of
 from kaigen.pipeline.run import compile_specs
-from kaigen.secrets.expected import facts_of, gather
+from kaigen.secrets.expected import gather
 from tests.unit.graph.graphs import CONFIG
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

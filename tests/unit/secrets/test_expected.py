@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kaigen.pipeline.app_secrets import expected_secrets
 from kaigen.secrets.commands import script
-from kaigen.secrets.expected import expected_secrets
 from tests.unit.secrets.repository import DATA, Repository, document, job, model
 
 

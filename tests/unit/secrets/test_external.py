@@ -10,7 +10,7 @@ import yaml
 from kaigen.check.schema_check import check_object
 from kaigen.config.load import load_config
 from kaigen.diagnostics.errors import InputError
-from kaigen.secrets.expected import expected_secrets
+from kaigen.pipeline.app_secrets import expected_secrets
 from tests import helm
 from tests.unit.secrets.repository import DATA, Repository, job, model
 
