@@ -13,5 +13,8 @@ else:
 JsonObject = dict[str, Json]
 """A mapping of JSON: an object, or a fragment of one, whose values have no narrower type."""
 
-FieldPath = tuple[str | int, ...]
+Step = str | int
+"""A key or a list index."""
+
+FieldPath = tuple[Step, ...]
 """Keys and list indices from the root of a document or object."""

@@ -16,13 +16,14 @@ from kaigen.check.codes import UNKNOWN_KIND
 from kaigen.check.policy import check_policy
 from kaigen.check.schema_check import check_object
 from kaigen.config.settings import Config
+from kaigen.core.json_types import FieldPath, Step
 from kaigen.diagnostics.category import UNREADABLE, Category
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.diagnostics.most import first_problems
 from kaigen.diagnostics.problem import Problem
 from kaigen.dialects.registry import find_kind
 from kaigen.files.folders import walk
-from kaigen.kubernetes.manifest import Object
+from kaigen.kubernetes.manifest import Object, mapping
 from kaigen.system.limits import GENERATED_FILE_BYTES
 from kaigen.yaml.document import parse
 from kaigen.yaml.sources import STDIN, Limits, read_sources
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from kaigen.config.block_settings import ExternalObject
     from kaigen.yaml.document import Document
 
-Step = str | int
 
 NO_MANIFESTS = ("kustomize.config.k8s.io/",)
 """API groups of files next to manifests that tools read, not the API server."""
@@ -74,14 +74,14 @@ class _Item(Struct, frozen=True):
 
     body: Object
     document: Document
-    path: tuple[Step, ...] = ()
+    path: FieldPath = ()
 
     @property
     def name(self) -> str:
         """Kind and name, and the template of a chart that it came from, as far as they are known."""
-        metadata = _object(self.body.get("metadata"))
+        metadata = mapping(self.body.get("metadata"))
         words = [value for value in (self.body.get("kind"), metadata.get("name")) if isinstance(value, str)]
-        source = _object(metadata.get("annotations")).get(_POSTRENDERED) or _template_of(self.document)
+        source = mapping(metadata.get("annotations")).get(_POSTRENDERED) or _template_of(self.document)
         return " ".join([*words, *([f"({source})"] if source else [])])
 
 
@@ -160,18 +160,13 @@ def _items(document: Document) -> Iterator[_Item]:
     """Return the objects of a document: one, those of a `List`, or none when it is a file for a tool."""
     if (document.apiVersion or "").startswith(NO_MANIFESTS):
         return
-    body = _object(document.data)
+    body = mapping(document.data)
     inside = body.get("items")
     if document.apiVersion == "v1" and document.kind == "List" and isinstance(inside, list):
         for place, each in enumerate(inside):
-            yield _Item(_object(each), document, ("items", place))
+            yield _Item(mapping(each), document, ("items", place))
     else:
         yield _Item(body, document)
-
-
-def _object(value: object) -> Object:
-    """Return the value when it is a mapping, else an empty mapping."""
-    return value if isinstance(value, dict) else {}
 
 
 class _Declared:

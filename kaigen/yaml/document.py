@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from yaml.error import YAMLError
 from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
 
-from kaigen.core.json_types import Json
+from kaigen.core.json_types import FieldPath, Json, Step
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.diagnostics.field_path import dotted
@@ -24,7 +24,6 @@ with lazy_imports():
 
 __all__ = ["Document", "parse"]
 
-Step = str | int
 Members = dict[str, tuple[Node, Node]]
 """Key and value of each member of a mapping, by name."""
 
@@ -227,7 +226,7 @@ def _unreadable(source: Source, offset: int, error: Unreadable) -> Diagnostic:
     return error.problem.located(source.mark_at(index, index + error.length))
 
 
-def _diagnostic(source: Source, path: tuple[Step, ...], problem: NodeProblem) -> Diagnostic:
+def _diagnostic(source: Source, path: FieldPath, problem: NodeProblem) -> Diagnostic:
     message = problem.message
     if problem.first is not None:
         message += f", first on line {source.mark_at(problem.first.start_mark.index).line}"
@@ -240,11 +239,11 @@ def _is_empty(node: Node) -> bool:
     return isinstance(node, ScalarNode) and node.start_mark.index == node.end_mark.index and node.tag == PLAIN
 
 
-def _paths(root: Node, ids: set[int]) -> dict[int, tuple[Step, ...]]:
+def _paths(root: Node, ids: set[int]) -> dict[int, FieldPath]:
     """Return the first path of each of some nodes, by identity; that of a key is the path of its value."""
-    found: dict[int, tuple[Step, ...]] = {}
+    found: dict[int, FieldPath] = {}
     seen: set[int] = set()
-    pending: list[tuple[Node, tuple[Step, ...]]] = [(root, ())]
+    pending: list[tuple[Node, FieldPath]] = [(root, ())]
     while pending:
         node, path = pending.pop()
         if id(node) in seen:

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 from yaml.nodes import MappingNode, Node, ScalarNode
 
+from kaigen.core.json_types import Step
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Mark
 from kaigen.diagnostics.field_path import dotted
-from kaigen.yaml.document import Document, Step, parse
+from kaigen.yaml.document import Document, parse
 from kaigen.yaml.sources import Source
 
 
