@@ -18,7 +18,7 @@ from kaigen.extend.templates import check_templates
 from kaigen.files.folders import walk
 from kaigen.kinds.base import text
 from kaigen.kinds.block import Block
-from kaigen.kinds.entry import API_VERSION, KindEntry
+from kaigen.kinds.entry import API_VERSION, GROUP_VERSION, KindEntry
 from kaigen.kinds.validate import validate_document
 from kaigen.yaml.document import parse
 from kaigen.yaml.sources import read_sources
@@ -30,10 +30,6 @@ if TYPE_CHECKING:
 FILE = "kind.yaml"
 SCHEMAS = ("schema.yaml", "schema.json")
 TEMPLATES = "templates"
-
-GROUP_VERSION = (
-    r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/v[0-9]+((alpha|beta)[0-9]+)?$"
-)
 
 
 class Defined(Block):

@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-import linecache
 import re
 import sys
-import traceback
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
-from msgspec.json import Decoder
 
 from kaigen.compile.app import App
-from kaigen.diagnostics.diagnostic import Diagnostic, Mark
+from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.problem import ProblemError
-from kaigen.extend.definition import GROUP_VERSION
 from kaigen.extend.schemas import check_schema, embedded, with_defaults
 from kaigen.extend.validator import violations
 from kaigen.kinds.block import Block, replaced
-from kaigen.kinds.block_schema import block_schema
+from kaigen.kinds.entry import GROUP_VERSION
 from kaigen.kinds.errors import explain
 from kaigen.kinds.kind import CompiledKind
+from kaigen.kinds.packages import failure, model_problem, offers
 from kaigen.kinds.positioned import Unplaced
 from kaigen.kinds.user import UserDocument
 from kaigen.kinds.validate import validate_document
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
     from kaigen.compile.context import Context
     from kaigen.compile.problems import Problems
     from kaigen.kinds.positioned import Positioned
@@ -69,24 +63,9 @@ class PythonKind(Struct, frozen=True):
             return "`compile` must be a function"
         if (self.model is None) == (self.schema is None):
             return "it must have either `model` or `schema`"
-        if self.model is not None and not (isinstance(self.model, type) and issubclass(self.model, Block)):
-            return "`model` must be a subclass of `kaigen.kinds.base.Block`"
-        if self.model is not None and not {"metadata", "spec"} <= set(self.model.__struct_fields__):
-            return "`model` must have the fields `metadata` and `spec`"
-        if self.model is not None and (problem := _model_problem(self.model)):
-            return f"`model` cannot be used: {problem}"
+        if self.model is not None and (problem := model_problem(self.model, "metadata", "spec")):
+            return f"`model` {problem}"
         return "" if self.schema is None else _schema_problem(self.schema)
-
-
-def _model_problem(model: type[Block]) -> str:
-    """Return why documents cannot be read as a model; empty if they can."""
-    try:
-        block_schema(model)
-        Decoder(model)
-    except Exception as error:
-        # Types are written by the package; a wrong one raises anything.
-        return str(error)
-    return ""
 
 
 def _schema_problem(schema: Mapping[str, Any]) -> str:
@@ -170,24 +149,6 @@ def read_by_schema(
     return replaced(block, spec=filled), []
 
 
-def failure(error: BaseException, what: str, code: str) -> Diagnostic:
-    """Return the diagnostic of an exception in a package's code, at the line that raised it."""
-    own = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if "/kaigen/" not in frame.filename.replace("\\", "/") and not frame.filename.startswith("<")
-    ]
-    last = own[-1] if own else None
-    text = " ".join(str(error).split())[:300]
-    mark = None
-    if last is not None and last.lineno:
-        text_of_line = linecache.getline(last.filename, last.lineno).rstrip("\n")
-        column = len(text_of_line) - len(text_of_line.lstrip())
-        mark = Mark(last.filename, last.lineno, column + 1, max(1, len(text_of_line) - column), text_of_line)
-    message = f"{what}: {type(error).__name__}{f': {text}' if text else ''}"
-    return Diagnostic(code, message, mark, "report this to the authors of the package")
-
-
 def plugin_kinds() -> tuple[list[PluginKind], list[Diagnostic]]:
     """Return the kinds of all installed packages and the errors of those that cannot be used."""
     return _plugin_kinds(tuple(sys.path))
@@ -196,50 +157,22 @@ def plugin_kinds() -> tuple[list[PluginKind], list[Diagnostic]]:
 @lru_cache(maxsize=4)
 def _plugin_kinds(path: tuple[str, ...]) -> tuple[list[PluginKind], list[Diagnostic]]:
     kinds: list[PluginKind] = []
-    found: list[Diagnostic] = []
-    points = {(point.name, point.value): point for point in entry_points(group=GROUP)}
-    for _, point in sorted(points.items()):
-        package = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
-        offered = _load(point, package, found)
-        for item in offered:
-            problem = item.problem()
-            if problem:
-                found.append(_unusable(point, package, f"{type(item).__name__}: {problem}"))
-                continue
-            kinds.append(
-                PluginKind(
-                    item.api_version,
-                    item.kind,
-                    point.value,
-                    item.summary,
-                    system=item.api_version.rpartition("/")[0],
-                    offered=item,
-                    package=package,
-                )
+    offered, found = offers(GROUP, "kind", PythonKind)
+    for offer in offered:
+        item = offer.value
+        problem = item.problem()
+        if problem:
+            found.append(offer.unusable(f"{type(item).__name__}: {problem}"))
+            continue
+        kinds.append(
+            PluginKind(
+                item.api_version,
+                item.kind,
+                offer.reference,
+                item.summary,
+                system=item.api_version.rpartition("/")[0],
+                offered=item,
+                package=offer.package,
             )
-    return kinds, found
-
-
-def _load(point: EntryPoint, package: str, found: list[Diagnostic]) -> list[PythonKind]:
-    try:
-        offered = point.load()
-    except Exception as error:
-        where = f"the kind `{point.name}` of the package {package} cannot be loaded"
-        found.append(failure(error, where, "KG1010"))
-        return []
-    items = list(offered) if isinstance(offered, list | tuple) else [offered]
-    wrong = next((item for item in items if not isinstance(item, PythonKind)), None)
-    if wrong is not None:
-        found.append(
-            _unusable(point, package, f"`{point.value}` is a {type(wrong).__name__}, not a PythonKind")
         )
-        return []
-    return items
-
-
-def _unusable(point: EntryPoint, package: str, reason: str) -> Diagnostic:
-    return Diagnostic(
-        "KG1010",
-        f"the kind `{point.name}` of the package {package} cannot be used: {reason}",
-        hint="report this to the authors of the package",
-    )
+    return kinds, found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -11,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from kaigen.emit.chart import chart_files
+from tests.unit.extend.packages import install, of_the_page
 from tests.unit.extend.repository import SPEC, compiled, messages, repository
 
-ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+SECTION = "A kind as a Python package"
 QUOTA = """\
 apiVersion: acme.example/v1
 kind: GpuQuota
@@ -70,34 +69,15 @@ def _modules() -> Iterator[None]:
             del sys.modules[name]
 
 
-def install(
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    code: str,
-    points: dict[str, str],
-    name: str = "acme-kaigen",
-) -> None:
-    """A distribution in a folder of its own on the path."""
-    site = folder / "site"
-    info = site / f"{name.replace('-', '_')}-1.0.dist-info"
-    info.mkdir(parents=True)
-    (site / f"{name.replace('-', '_')}.py").write_text(code, encoding="utf-8")
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", encoding="utf-8")
-    lines = "".join(f"{key} = {value}\n" for key, value in points.items())
-    (info / "entry_points.txt").write_text(f"[kaigen.kinds]\n{lines}", encoding="utf-8")
-    monkeypatch.syspath_prepend(str(site))
-
-
-def of_the_page(language: str) -> str:
-    (block,) = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    return str(block)
-
-
 def quota_repository(folder: Path, monkeypatch: pytest.MonkeyPatch, spec: str = QUOTA) -> Path:
     """A repository with a document of the kind of docs/extending.md, whose package is installed."""
-    project = tomllib.loads(of_the_page("toml"))["project"]
+    project = tomllib.loads(of_the_page("toml", SECTION))["project"]
     install(
-        folder, monkeypatch, of_the_page("python"), project["entry-points"]["kaigen.kinds"], project["name"]
+        folder,
+        monkeypatch,
+        of_the_page("python", SECTION),
+        project["entry-points"]["kaigen.kinds"],
+        project["name"],
     )
     return repository(folder / "repository", {"kaigen.yaml": "namespace: ml\n", "specs/one.yaml": spec})
 
