@@ -38,11 +38,11 @@ def field_pages() -> dict[str, str]:
     """Return a page for each kind, in its newest version, for kaigen.yaml, and for files of the catalogue."""
     from kaigen.config.catalog import CATALOG_ENTRY
     from kaigen.config.file import CONFIG_ENTRY
-    from kaigen.dialects.registry import KINDS
+    from kaigen.dialects.registry import own_kinds
     from kaigen.kinds.schema import schema_file_name
 
     pages = {}
-    for entry in (*KINDS, CONFIG_ENTRY, CATALOG_ENTRY):
+    for entry in (*own_kinds(), CONFIG_ENTRY, CATALOG_ENTRY):
         name = schema_file_name(entry).removesuffix(".json")
         if not name.endswith("-v1alpha1"):
             pages[f"fields/{name}.md"] = "\n".join(_lines(entry)) + "\n"

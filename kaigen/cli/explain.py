@@ -145,7 +145,7 @@ def _is_app(console: Console, name: str) -> bool:
 
     The path of a field has dots, which an app's name never has. It is explained in a broken repository too.
     """
-    if "." in name or name.lower() in (entry.key.lower() for entry in registry.KINDS):
+    if "." in name or name.lower() in (entry.key.lower() for entry in registry.own_kinds()):
         return False
     config = read_config()
     kinds = {key.lower() for key in named_kinds(console)}

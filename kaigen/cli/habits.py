@@ -123,7 +123,7 @@ def command_hint(name: str) -> str:
         return OTHER_COMMANDS[name]
     if os.path.exists(name) or name.endswith((".yaml", ".yml")):
         return f"run `kaigen render {name}`"
-    if any(name.split(".")[0] in (entry.kind, entry.system) for entry in registry.KINDS):
+    if any(name.split(".")[0] in (entry.kind, entry.system) for entry in registry.own_kinds()):
         return f"run `kaigen explain {name}`"
     return ""
 

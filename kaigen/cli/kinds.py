@@ -10,12 +10,13 @@ import click
 from kaigen.cli.console import Console, table
 from kaigen.cli.options import read_config
 from kaigen.config.catalog import CATALOG_ENTRY
-from kaigen.config.file import CONFIG_ENTRY
+from kaigen.config.file import config_entry
 from kaigen.config.pins import PINS_ENTRY
 from kaigen.config.settings import FILE_NAME
 from kaigen.diagnostics.errors import InputError
 from kaigen.diagnostics.suggest import did_you_mean
-from kaigen.dialects.registry import KINDS
+from kaigen.dialects.packages import package_dialects
+from kaigen.dialects.registry import own_kinds
 from kaigen.extend.definition import DEFINITION_ENTRY
 from kaigen.extend.find import all_kinds
 from kaigen.kinds.entry import entries_by_name
@@ -40,8 +41,9 @@ def added_kinds(console: Console) -> tuple[KindEntry, ...]:
 
 def named_kinds(console: Console) -> dict[str, KindEntry]:
     """Every kind by each of its names; those of kaigen.yaml, of pins and of kind.yaml among them."""
-    own = entries_by_name((*KINDS, CONFIG_ENTRY, CATALOG_ENTRY, PINS_ENTRY, DEFINITION_ENTRY))
-    own |= {FILE_NAME: CONFIG_ENTRY, "kind.yaml": DEFINITION_ENTRY}
+    config = config_entry(package_dialects().settings)
+    own = entries_by_name((*own_kinds(), config, CATALOG_ENTRY, PINS_ENTRY, DEFINITION_ENTRY))
+    own |= {FILE_NAME: config, "kind.yaml": DEFINITION_ENTRY}
     added = entries_by_name(added_kinds(console))
     return {**own, **{name: entry for name, entry in added.items() if name not in own}}
 
@@ -68,7 +70,7 @@ def command(console: Console, output: str) -> None:
     Lists kaigen's own kinds, those of other systems that it reads unchanged, and those that the repository and
     installed packages add.
     """
-    kinds = (*KINDS, *added_kinds(console))
+    kinds = (*own_kinds(), *added_kinds(console))
     if output == "json":
         described = [
             {"name": entry.key, "apiVersion": entry.api_version, "kind": entry.kind, "summary": entry.summary}

@@ -17,7 +17,7 @@ from kaigen.cli.options import environment_option, read_config, read_one_config
 from kaigen.cli.sizing import Command, cloud_option, load_options, output_option, refusals
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.dialects.dialect import Dialect
-from kaigen.dialects.registry import DIALECTS
+from kaigen.dialects.registry import own_dialects
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _option(dialect: Dialect) -> str:
 
 def _estimate_options(command: Command) -> Command:
     """Add an option for each dialect whose system has an estimate of its own."""
-    for dialect in DIALECTS:
+    for dialect in own_dialects():
         if dialect.estimator:
             text = f"Show what {dialect.title} would derive, too."
             command = click.option(f"--{dialect.name}", _option(dialect), is_flag=True, help=text)(command)
@@ -112,7 +112,7 @@ def command(
     --preset or --model, or for any model by --config and --weights. Without nodes, picks the best instance type in the
     catalogue. The other options override the values of the spec. docs/sizing.md explains the calculation.
     """
-    dialects = [dialect for dialect in DIALECTS if requested.pop(_option(dialect), False)]
+    dialects = [dialect for dialect in own_dialects() if requested.pop(_option(dialect), False)]
     of_specs = model is None and config_file is None
     _check_usage(words, environment, model, config_file, weights, requested)
     if picture is not None:

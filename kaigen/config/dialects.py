@@ -1,13 +1,14 @@
 """The block `dialects` of kaigen.yaml: what the installation of another system was configured with."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import new_class
 from typing import Annotated, Any
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from kaigen.core.json_types import FieldPath, Json
 from kaigen.kinds.base import DNS_LABEL, LOCATION, ObjectName, check_text, listable_text, text
-from kaigen.kinds.block import Block
+from kaigen.kinds.block import Block, document_names
 from kaigen.kinds.bucket import Bucket
 from kaigen.yaml.document import Document
 
@@ -64,6 +65,26 @@ class Dialects(Block):
     """Settings of other systems."""
 
     substratus: Annotated[Substratus | None, Meta(description="Settings of Substratus.")] = None
+
+
+def names_of_packages(names: Iterable[str]) -> set[str]:
+    """Return the names of dialects among these that have no settings in kaigen itself."""
+    return {*names} - {*document_names(Dialects)}
+
+
+def with_settings(settings: Mapping[str, type[Block]]) -> type[Dialects]:
+    """Return the block with the settings of dialects of installed packages.
+
+    Args:
+        settings: their blocks, by dialect.
+    """
+    members: dict[str, Any] = {"__module__": __name__, "__doc__": Dialects.__doc__, "__annotations__": {}}
+    for name, block in settings.items():
+        attribute = f"of_{name.replace('-', '_')}"
+        described = Meta(description=f"Settings of the dialect `{name}`.")
+        members["__annotations__"][attribute] = Annotated[block | None, described]
+        members[attribute] = field(default=None, name=name)
+    return new_class(Dialects.__name__, (Dialects,), exec_body=lambda body: body.update(members))
 
 
 def dialect_settings(places: Iterable[FieldPath], document: Document | None) -> dict[str, dict[str, Json]]:

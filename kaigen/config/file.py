@@ -1,21 +1,25 @@
 """`kaigen.yaml` as people write it, and reading of the file."""
 
 import os
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal
+from types import GenericAlias, new_class
+from typing import Annotated, Any, Literal, get_type_hints
 
 from msgspec import Meta, field
+from msgspec.structs import asdict, fields
 
 from kaigen.config.allow import Allow
 from kaigen.config.builds import Builds
-from kaigen.config.dialects import Dialects
+from kaigen.config.dialects import Dialects, names_of_packages, with_settings
 from kaigen.config.document import read_document, validated
 from kaigen.config.external import ExternalEntry
 from kaigen.config.gitops import Cluster, GitOps
 from kaigen.config.images import Images
 from kaigen.config.licenses import Licenses
 from kaigen.config.network import Network
-from kaigen.config.overrides import PATCHABLE, OverrideEntry
+from kaigen.config.overrides import OverrideEntry
 from kaigen.config.patches import PatchEntry
 from kaigen.config.publish import Publish
 from kaigen.config.registry import RegistryBlock, RegistryText, check_registry
@@ -26,8 +30,12 @@ from kaigen.core.json_types import Json
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.kinds.base import RELATIVE_PATH, Annotations, AppName, LabelName, Labels, text
 from kaigen.kinds.block import Block
-from kaigen.kinds.entry import API_VERSION, KindEntry, NullPath
+from kaigen.kinds.entry import API_VERSION, PATCHABLE, KindEntry, NullPath
+from kaigen.system.lazy_import import lazy_imports
 from kaigen.yaml.document import Document
+
+with lazy_imports():
+    from kaigen.dialects import packages
 
 Version = Annotated[str, text(r"^1\.[0-9]+$")]
 RelativePath = Annotated[str, text(RELATIVE_PATH, min_length=1)]
@@ -187,6 +195,57 @@ CONFIG_ENTRY = KindEntry(
 )
 
 
+class _ConfigEntry(KindEntry, frozen=True):
+    """kaigen.yaml with settings of packages' dialects.
+
+    Attributes:
+        settings: their blocks, by dialect.
+    """
+
+    settings: tuple[tuple[str, type[Block]], ...] = ()
+
+    def model(self) -> type[Block]:
+        """Return the model of the file."""
+        return _model_with(self.settings)
+
+
+def config_entry(settings: Mapping[str, type[Block]]) -> KindEntry:
+    """Return kaigen.yaml with the settings of dialects of installed packages.
+
+    Args:
+        settings: their blocks in `dialects`, by dialect.
+    """
+    return _ConfigEntry(**asdict(CONFIG_ENTRY), settings=(*settings.items(),)) if settings else CONFIG_ENTRY
+
+
+@cache
+def _model_with(settings: tuple[tuple[str, type[Block]], ...]) -> type[Block]:
+    """Return the model of the file where it and its environments have these settings."""
+    block: Any = with_settings(dict(settings)) | None
+    environment = _with_field(Environment, "dialects", block)
+    return _with_field(
+        _with_field(ConfigFile, "dialects", block), "environments", GenericAlias(dict, (AppName, environment))
+    )
+
+
+def _with_field(model: type[Block], name: str, kind: Any) -> type[Block]:
+    """Return a model where a field has another type."""
+    known = next(item for item in fields(model) if item.name == name)
+    described = get_type_hints(model, include_extras=True)[name].__metadata__
+    default = (
+        field(default_factory=known.default_factory)
+        if callable(known.default_factory)
+        else field(default=known.default)
+    )
+    members = {
+        "__module__": model.__module__,
+        "__doc__": model.__doc__,
+        "__annotations__": {name: Annotated[kind, *described]},
+        name: default,
+    }
+    return new_class(model.__name__, (model,), exec_body=lambda body: body.update(members))
+
+
 def read_file(root: Path) -> tuple[ConfigFile, Document | None]:
     """Return the `kaigen.yaml` of a folder with its places; the defaults and None without the file.
 
@@ -198,6 +257,22 @@ def read_file(root: Path) -> tuple[ConfigFile, Document | None]:
         return ConfigFile(), None
     problems = Diagnostics()
     document = read_document(path, "KG0701", problems)
-    model = validated(document, CONFIG_ENTRY, problems) if document is not None else None
+    model = None
+    if document is not None:
+        entry = CONFIG_ENTRY
+        if named := _dialects_of_packages(document):
+            found = packages.package_dialects()
+            entry = config_entry(found.settings)
+            problems.extend(() if named <= found.settings.keys() else found.diagnostics)
+        model = validated(document, entry, problems)
     problems.raise_errors()
     return (model if isinstance(model, ConfigFile) else ConfigFile()), document
+
+
+def _dialects_of_packages(document: Document) -> set[str]:
+    """Return the names in the blocks `dialects` of the file and its environments that are none of kaigen's."""
+    data: Any = document.data
+    environments = data.get("environments")
+    blocks = [data, *(environments.values() if isinstance(environments, dict) else ())]
+    found = [block.get("dialects") for block in blocks if isinstance(block, dict)]
+    return names_of_packages(name for block in found if isinstance(block, dict) for name in block)

@@ -18,7 +18,7 @@ from kaigen.system.cache import build_id, cache_folder, replace_file
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():
-    from kaigen.config import catalog_rows, merge, missing
+    from kaigen.config import catalog_rows, dialects, merge, missing
 
 
 _MAX_CACHED_BYTES = 1 << 20
@@ -71,7 +71,9 @@ def _load(root: Path, environment: str) -> Config:
     if config is None or not _is_catalog_unchanged(config):
         # Only a changed file is validated: an unchanged render does not import the models of its blocks.
         config = merge.read_config(root, environment)
-        cache.write(config)
+        if not dialects.names_of_packages(config.dialects):
+            # A package checks its settings, and can be upgraded at any time.
+            cache.write(config)
     return config
 
 

@@ -1,7 +1,7 @@
 """The block `overrides` of kaigen.yaml."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, field
 
@@ -9,17 +9,15 @@ from kaigen.config.settings import Override
 from kaigen.core.json_types import FieldPath, Json
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
-from kaigen.dialects.registry import KINDS
 from kaigen.kinds.base import NO_BLANKS, LabelKey, Labels, check_text, listable_text, text
 from kaigen.kinds.block import Block
+from kaigen.kinds.entry import PATCHABLE
 from kaigen.yaml.document import Document
 
 APP_GLOB = r"^([-a-z0-9*?]+/)?[-a-z0-9*?]+$"
 AppGlob = Annotated[str, text(APP_GLOB, max_length=117)]
 KindName = Annotated[str, text(NO_BLANKS, min_length=1, max_length=100)]
 Patch = dict[str, Json]
-PATCHABLE = tuple(dict.fromkeys(["spec", *(name for entry in KINDS for name in entry.patchable)]))
-"""Top-level fields besides `metadata` that an override may patch."""
 
 
 class Match(Block):
@@ -65,7 +63,7 @@ class MetadataPatch(Block):
     ] = field(default_factory=dict)
 
 
-class _Override(Block):
+class OverrideEntry(Block):
     """An override of the specs that match."""
 
     match: Annotated[Match, Meta(description="The specs to change.")] = field(default_factory=Match)
@@ -80,31 +78,19 @@ class _Override(Block):
     metadata: Annotated[MetadataPatch, Meta(description="Merge patch of labels and annotations.")] = field(
         default_factory=MetadataPatch
     )
-
-
-def _patch_type(name: str) -> Any:
-    keys = " and ".join(f"`{entry.key}`" for entry in KINDS if name in entry.patchable and not entry.older)
-    return Annotated[Patch, Meta(description=f"JSON merge patch of `{name}` of {keys}.")]
-
-
-if TYPE_CHECKING:
-    OverrideEntry = _Override
-else:
-    _PARTS = [name for name in PATCHABLE if name != "spec"]
-    OverrideEntry = type(_Override)(
-        "OverrideEntry",
-        (_Override,),
-        {
-            "__module__": __name__,
-            "__doc__": _Override.__doc__,
-            "__annotations__": {name: _patch_type(name) for name in _PARTS},
-            **{name: field(default_factory=dict) for name in _PARTS},
-        },
+    resource: Annotated[Patch, Meta(description="JSON merge patch of `resource` of `kaito.Workspace`.")] = (
+        field(default_factory=dict)
+    )
+    inference: Annotated[Patch, Meta(description="JSON merge patch of `inference` of `kaito.Workspace`.")] = (
+        field(default_factory=dict)
+    )
+    tuning: Annotated[Patch, Meta(description="JSON merge patch of `tuning` of `kaito.Workspace`.")] = field(
+        default_factory=dict
     )
 
 
 def merged_overrides(
-    layers: Sequence[tuple[Sequence[_Override], tuple[str, ...]]],
+    layers: Sequence[tuple[Sequence[OverrideEntry], tuple[str, ...]]],
     document: Document | None,
     found: Diagnostics,
 ) -> tuple[Override, ...]:

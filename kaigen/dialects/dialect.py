@@ -36,13 +36,17 @@ class Dialect(Struct, frozen=True):
         name: short name, as in `ai-operator.Job`; the `system` of its kinds.
         title: name for people.
         kinds: every kind and version that kaigen reads.
-        estimator: `module:function` of the foreign system's own sizing; empty for none.
+        estimator: `module:function` of the foreign system's own sizing; empty for none. Only kaigen's own dialects have
+            one, because `kaigen plan` has an option for each.
+        settings: `module:class` of its block in `dialects` of kaigen.yaml, a `kaigen.kinds.block.Block`; empty for
+            none. A lowering finds it as plain data in `LoweringContext.settings`, by the dialect's name.
     """
 
     name: str
     title: str
     kinds: tuple[ForeignKind, ...]
     estimator: str = ""
+    settings: str = ""
 
     def estimates(
         self, preset: Preset | None, facts: ModelFacts, hardware: Hardware, context: int | None

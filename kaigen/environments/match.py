@@ -16,9 +16,9 @@ from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.field_path import dotted
 from kaigen.diagnostics.suggest import did_you_mean
-from kaigen.dialects.registry import KINDS
 from kaigen.environments.file_entry import FileEntry
 from kaigen.environments.patch import Entries, Layer, PatchedDocument, reach
+from kaigen.kinds.builtin import BUILTIN_KINDS
 from kaigen.kinds.kind import ForeignKind
 from kaigen.kinds.promotable import SHORT, is_promotable, promotable_fields
 
@@ -114,7 +114,7 @@ def _fits(override: Override, document: Document, entry: KindEntry, namespace: s
 
 def _names(entry: KindEntry) -> set[str]:
     """The names of a kind: its key, and its kind alone unless that is the key of another kind."""
-    return {entry.key} | ({entry.kind} - {known.key for known in KINDS})
+    return {entry.key} | ({entry.kind} - {known.key for known in BUILTIN_KINDS})
 
 
 def _pins_patch(

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from kaigen.config.settings import FILE_NAME, Config, Override, pins_path
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.suggest import did_you_mean
-from kaigen.dialects.registry import KINDS
+from kaigen.dialects.registry import own_kinds
 from kaigen.environments.file_entry import FileEntry
 
 
@@ -60,7 +60,7 @@ def unmatched(
 
 
 def _matches_none(override: Override, place: FileEntry, listed: str) -> Diagnostic:
-    every = [entry.key for entry in KINDS]
+    every = [entry.key for entry in own_kinds()]
     for kind in override.kinds:
         meant = did_you_mean(kind, every) if kind not in every else ""
         if meant:

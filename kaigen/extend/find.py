@@ -13,14 +13,15 @@ from msgspec.structs import replace
 from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
-from kaigen.dialects.registry import KINDS
+from kaigen.dialects.packages import package_dialects
+from kaigen.dialects.registry import own_kinds
 from kaigen.extend.defined_kind import Definition
 from kaigen.extend.definition import files_of, read_definitions
 from kaigen.extend.folder import compile_document
 from kaigen.extend.plugins import plugin_kinds, read_by_schema
 from kaigen.extend.schemas import embedded
 from kaigen.kinds.entry import API_VERSION, find_entry
-from kaigen.kinds.kind import CompiledKind
+from kaigen.kinds.kind import CompiledKind, Kind
 from kaigen.kubernetes.schemas import is_cluster_scoped
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class UserKinds(Struct, frozen=True):
         broken: apiVersion and kind of the invalid ones; None where they cannot be read.
     """
 
-    entries: tuple[CompiledKind, ...] = ()
+    entries: tuple[Kind, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     broken: frozenset[tuple[str, str] | None] = frozenset()
 
@@ -119,22 +120,27 @@ def _folder_kinds(root: Path, place: str, folders: tuple[str, ...], files: objec
 
 
 def all_kinds(config: Config) -> UserKinds:
-    """Return the kinds of folders and installed packages; folders take precedence."""
+    """Return the kinds of folders and installed packages, dialects among them; folders take precedence."""
     own = folder_kinds(config)
     plugins, problems = plugin_kinds()
-    taken = _with_free_names([(entry, None) for entry in plugins], problems, own.entries)
+    dialects = package_dialects()
+    taken = _with_free_names(
+        [(entry, None) for entry in (*plugins, *dialects.kinds)],
+        (*problems, *dialects.diagnostics),
+        own.entries,
+    )
     return UserKinds(
         (*own.entries, *taken.entries), (*own.diagnostics, *taken.diagnostics), own.broken | taken.broken
     )
 
 
 def _with_free_names(
-    entries: Sequence[tuple[CompiledKind, Mark | None]],
+    entries: Sequence[tuple[Kind, Mark | None]],
     problems: Sequence[Diagnostic],
-    known: Sequence[CompiledKind] = (),
+    known: Sequence[Kind] = (),
 ) -> UserKinds:
     """Return the kinds whose names are not taken."""
-    kept: list[CompiledKind] = list(known)
+    kept: list[Kind] = list(known)
     refused: set[tuple[str, str] | None] = set()
     found = Diagnostics(problems)
     for entry, mark in entries:
@@ -142,8 +148,9 @@ def _with_free_names(
         package = getattr(entry, "package", "")
         whose = f"{name} of the package {package}" if package else name
         before = len(found)
-        if entry.api_version.rpartition("/")[0] == API_VERSION.rpartition("/")[0] or any(
-            (other.api_version, other.kind) == (entry.api_version, entry.kind) for other in KINDS
+        group = entry.api_version.rpartition("/")[0]
+        if group == API_VERSION.rpartition("/")[0] or any(
+            other.key == entry.key or _names(other) == _names(entry) for other in own_kinds()
         ):
             found.add(
                 Diagnostic("KG1002", f"{whose} is reserved for kaigen", mark, "use a group of your own")
@@ -151,19 +158,23 @@ def _with_free_names(
         elif is_cluster_scoped(entry.api_version, entry.kind) is not None:
             hint = "use a group of your own"
             found.add(Diagnostic("KG1002", f"{whose} is a kind of Kubernetes", mark, hint))
-        elif any(other.key == entry.key for other in kept):
+        elif any(other.key == entry.key or _names(other) == _names(entry) for other in kept):
             hint = "define each kind of a group once, in one version"
             found.add(Diagnostic("KG1002", f"{whose} is defined twice", mark, hint))
         else:
             kept.append(entry)
         if len(found) > before:
-            refused.add((entry.api_version, entry.kind))
+            refused.add(_names(entry))
     return UserKinds(tuple(kept[len(known) :]), tuple(found.sorted()), frozenset(refused))
+
+
+def _names(entry: Kind) -> tuple[str, str]:
+    return entry.api_version, entry.kind
 
 
 def find_user_kind(
     api_version: str | None, kind: str | None, config: Config, found: Diagnostics
-) -> tuple[CompiledKind | None, UserKinds]:
+) -> tuple[Kind | None, UserKinds]:
     """Return the user-defined kind of a document, or None, and all user-defined kinds.
 
     Args:

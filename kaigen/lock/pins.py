@@ -14,7 +14,7 @@ from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.diagnostics.errors import NotFound, SystemFailure
 from kaigen.diagnostics.field_path import dotted
-from kaigen.dialects.registry import find_kind
+from kaigen.dialects.packages import find_any_kind
 from kaigen.hub.client import Hub
 from kaigen.kinds.block import Block
 from kaigen.kinds.blocks import HubRepository
@@ -152,7 +152,7 @@ def _names_in(source: Source, problems: Diagnostics) -> Iterator[Name]:
         problems: receives what is wrong with it.
     """
     for document in parse(source, problems):
-        entry = find_kind(document.apiVersion, document.kind)
+        entry = find_any_kind(document.apiVersion, document.kind)
         if entry is None:
             continue
         block, diagnostics = validate_document(document, entry)

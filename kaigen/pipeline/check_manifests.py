@@ -21,7 +21,7 @@ from kaigen.diagnostics.category import UNREADABLE, Category
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.diagnostics.most import first_problems
 from kaigen.diagnostics.problem import Problem
-from kaigen.dialects.registry import find_kind
+from kaigen.dialects.packages import find_any_kind
 from kaigen.files.folders import walk
 from kaigen.kubernetes.manifest import Object, mapping
 from kaigen.system.limits import GENERATED_FILE_BYTES
@@ -217,7 +217,7 @@ def _defined(bodies: Iterable[Object]) -> set[tuple[object, object]]:
 def _of_unknown_kind(body: Object, finding: Problem) -> Problem:
     """Return the problem of an unknown kind; for a spec, it names the command that checks specs."""
     version, kind = str(body.get("apiVersion")), str(body.get("kind"))
-    if find_kind(version, kind) is None:
+    if find_any_kind(version, kind) is None:
         return finding
     message = f"`{kind}` of {version} is a spec, not a Kubernetes object"
     return Problem(UNKNOWN_KIND, message, ("kind",), "check it with `kaigen validate`")

@@ -12,7 +12,7 @@ from kaigen.catalog import own_rows
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.suggest import did_you_mean, nearest
-from kaigen.dialects.registry import KINDS, find_kind
+from kaigen.dialects.registry import find_kind, own_kinds
 from kaigen.kinds.base import AUTO
 from kaigen.kinds.kind import CompiledKind
 from kaigen.kinds.lowering import LoweringContext
@@ -192,11 +192,11 @@ def _read_other(document: Document, config: Config, added: Sequence[KindEntry] =
     """
     api_version, kind = document.apiVersion, document.kind
     assert isinstance(document.data, dict)
-    known = (*KINDS, *added)
     missing = [name for name in ("apiVersion", "kind") if not isinstance(document.data.get(name), str)]
     if missing or api_version is None or kind is None:
-        return _invalid(*(_missing(document, name, known) for name in missing))
+        return _invalid(*(_missing(document, name, (*own_kinds(), *added)) for name in missing))
     if not is_kubernetes_object(document):
+        known = (*own_kinds(), *added)
         custom = _has_other_group(api_version, kind) and not _is_misspelled(api_version, kind, known)
         if custom and config.passthrough:
             return DocumentResult(plain=(document,))

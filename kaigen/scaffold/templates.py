@@ -17,7 +17,7 @@ from kaigen.config.gitops import SYNCERS
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.errors import InputError
 from kaigen.diagnostics.suggest import did_you_mean
-from kaigen.dialects.registry import KINDS
+from kaigen.dialects.registry import own_kinds
 from kaigen.kinds.base import APP_NAME_MAX, DNS_LABEL
 from kaigen.kinds.schema import combined_schema, json_schema
 from kaigen.scaffold.place import Place
@@ -113,7 +113,7 @@ def schema_files() -> dict[str, str]:
     """Return the schemas for editors by path."""
     schemas = {
         ".kaigen/config.json": json_schema(CONFIG_ENTRY),
-        ".kaigen/schema.json": combined_schema(KINDS, embedded=True),
+        ".kaigen/schema.json": combined_schema(own_kinds(), embedded=True),
     }
     return {path: json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for path, schema in schemas.items()}
 

@@ -14,7 +14,7 @@ from kaigen.compile.app import Rendered
 from kaigen.compile.expressions import Release, Scope, resolve
 from kaigen.compile.field_expressions import spec_digest
 from kaigen.compile.name_expressions import full_name
-from kaigen.dialects.registry import KINDS
+from kaigen.dialects.registry import own_kinds
 from kaigen.emit.manifests import manifest_files
 from kaigen.emit.values import check_values
 from kaigen.kubernetes.pods import pod_templates
@@ -188,7 +188,7 @@ def _jobs(objects: Objects) -> Objects:
 
 
 def _is_of_a_user(item: Compiled) -> bool:
-    return item.spec is not None and item.spec.entry not in KINDS
+    return item.spec is not None and item.spec.entry not in own_kinds()
 
 
 def _names(objects: Objects) -> set[tuple[str, str]]:

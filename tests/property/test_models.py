@@ -14,7 +14,7 @@ from msgspec import ValidationError
 from kaigen.config.file import CONFIG_ENTRY
 from kaigen.config.pins import PINS_ENTRY
 from kaigen.diagnostics.collector import Diagnostics
-from kaigen.dialects.registry import KINDS
+from kaigen.dialects.registry import own_kinds
 from kaigen.extend.definition import DEFINITION_ENTRY
 from kaigen.kinds.block import read_block
 from kaigen.kinds.block_schema import violations
@@ -25,7 +25,7 @@ from kaigen.yaml.dump import dump
 from kaigen.yaml.sources import Source
 
 ROOT = Path(__file__).parents[2]
-ENTRIES = (*KINDS, CONFIG_ENTRY, PINS_ENTRY, DEFINITION_ENTRY)
+ENTRIES = (*own_kinds(), CONFIG_ENTRY, PINS_ENTRY, DEFINITION_ENTRY)
 CONFIG = """\
 apiVersion: kaigen.dev/v1alpha1
 kind: Config

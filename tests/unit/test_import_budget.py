@@ -110,6 +110,16 @@ def test_render_of_manifests_imports_no_template_engine_and_no_differ(repository
     assert over(imports(repository, "render"), *forbidden) == []
 
 
+@pytest.mark.parametrize("command", ["validate", "render"])
+def test_specs_of_own_kinds_import_no_dialect_and_read_no_packages(repository: Path, command: str) -> None:
+    packages = [
+        f"kaigen.dialects.{path.parent.name}" for path in (ROOT / "kaigen/dialects").glob("*/__init__.py")
+    ]
+    assert "kaigen.dialects.kaito" in packages
+    forbidden = (*packages, "kaigen.dialects.packages", "kaigen.kinds.packages", "importlib.metadata")
+    assert over(imports(repository, command), *forbidden) == []
+
+
 def test_a_plan_without_a_spec_imports_no_models_and_no_yaml(repository: Path) -> None:
     imports(repository, "presets")  # Reads kaigen.yaml, which may name a catalogue, into the cache.
     for arguments in (["plan", "--preset", "phi-4"], ["presets"], ["gpus", "fit", "phi-4"]):

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import kaigen
+import kaigen.extend
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,6 +24,14 @@ def test_dir_lists_the_public_names() -> None:
 def test_every_public_name_can_be_used() -> None:
     for name in kaigen.__all__:
         assert getattr(kaigen, name) is not None
+
+
+def test_every_name_for_packages_can_be_used() -> None:
+    assert kaigen.extend.__all__ == sorted(kaigen.extend.__all__)
+    assert {"Dialect", "ForeignKind", "Lowering", "LoweringResult", "PythonKind"} <= {*kaigen.extend.__all__}
+    for name in kaigen.extend.__all__:
+        assert getattr(kaigen.extend, name) is not None
+        assert name in (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 
 
 def test_help_describes_the_public_functions() -> None:

@@ -33,6 +33,7 @@ def _kind(kind: str, model: str, lower: str, summary: str, continued: str = "") 
 DIALECT = Dialect(
     name="substratus",
     title="Substratus",
+    settings="kaigen.config.dialects:Substratus",
     kinds=(
         _kind(
             "Model",

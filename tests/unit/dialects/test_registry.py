@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 import yaml
 
+from kaigen.config.dialects import Dialects
 from kaigen.config.load import load_config
 from kaigen.config.settings import Config
 from kaigen.diagnostics.errors import InputError
 from kaigen.dialects import registry
-from kaigen.dialects.registry import DIALECTS, KINDS, kinds_of
+from kaigen.dialects.registry import GROUP, OWN, kinds_of, own_dialects, own_kinds
+from kaigen.kinds.block import document_names
 from kaigen.kinds.builtin import BUILTIN_KINDS
-from kaigen.kinds.entry import find_entry
+from kaigen.kinds.entry import PATCHABLE, find_entry, imported
 from kaigen.pipeline.result import Compilation
 from kaigen.pipeline.run import Run, compile_specs
 from tests.unit.dialects.throwaway import DIALECT
@@ -43,7 +46,8 @@ def step(task: str, argument: str, **metadata: str) -> dict[str, Any]:
 @pytest.fixture
 def throwaway(monkeypatch: pytest.MonkeyPatch) -> None:
     """Register the throw-away dialect as a line of the registry would."""
-    monkeypatch.setattr(registry, "KINDS", kinds_of((*DIALECTS, DIALECT)))
+    kinds = kinds_of((*own_dialects(), DIALECT))
+    monkeypatch.setattr(registry, "own_kinds", lambda: kinds)
 
 
 def with_settings(name: str) -> dict[str, Any]:
@@ -63,14 +67,35 @@ def compiled(folder: Path, files: Mapping[str, object]) -> Compilation:
 
 def test_every_kind_comes_from_kaigen_or_from_a_registered_dialect() -> None:
     assert kinds_of(()) == BUILTIN_KINDS
-    assert kinds_of(DIALECTS) == KINDS
-    for dialect in DIALECTS:
+    assert kinds_of(own_dialects()) == own_kinds()
+    for dialect in own_dialects():
         assert {kind.system for kind in dialect.kinds} == {dialect.name}
 
 
+def test_the_table_of_dialects_equals_the_entry_points() -> None:
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
+    assert project["entry-points"][GROUP] == OWN
+    assert [dialect.name for dialect in own_dialects()] == [*OWN]
+
+
+def test_the_settings_of_own_dialects_are_in_the_block_of_the_file() -> None:
+    given = {item.name: imported(item.settings) for item in own_dialects() if item.settings}
+    types = get_type_hints(Dialects)
+    assert {name: get_args(types[name])[0] for name in document_names(Dialects)} == given
+
+
+def test_overrides_patch_the_fields_of_every_kind() -> None:
+    assert {name for kind in own_kinds() for name in kind.patchable} == {*PATCHABLE}
+    assert {kind.key for kind in own_kinds() if kind.patchable != ("spec",) and not kind.older} == {
+        "kaito.Workspace"
+    }
+
+
 def test_names_of_kinds_are_unique() -> None:
-    assert len({kind.key for kind in KINDS}) == len(KINDS)
-    assert len({(kind.api_version, kind.kind) for kind in KINDS}) == len(KINDS)
+    assert len({kind.key for kind in own_kinds()}) == len(own_kinds())
+    assert len({(kind.api_version, kind.kind) for kind in own_kinds()}) == len(own_kinds())
 
 
 def test_a_kind_of_a_dialect_that_is_not_registered_is_unknown(tmp_path: Path) -> None:
@@ -80,7 +105,7 @@ def test_a_kind_of_a_dialect_that_is_not_registered_is_unknown(tmp_path: Path) -
 
 @pytest.mark.usefixtures("throwaway")
 def test_a_registered_dialect_is_validated_lowered_and_compiled(tmp_path: Path) -> None:
-    assert find_entry("throwaway.example/v1", "Task", registry.KINDS) is DIALECT.kinds[0]
+    assert find_entry("throwaway.example/v1", "Task", registry.own_kinds()) is DIALECT.kinds[0]
     (app,) = compiled(tmp_path, {"task.yaml": TASK}).apps
     assert app.app.kind == "Task of throwaway.example/v1"
     assert "registry.example/tidy:1" in json.dumps([item.body for item in app.objects])

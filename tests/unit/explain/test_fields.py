@@ -9,12 +9,12 @@ import pytest
 
 from kaigen.config.file import CONFIG_ENTRY
 from kaigen.config.pins import PINS_ENTRY
-from kaigen.dialects.registry import KINDS
+from kaigen.dialects.registry import own_kinds
 from kaigen.explain.fields import UnknownFieldError, field_lines
 from kaigen.extend.definition import DEFINITION_ENTRY
 from kaigen.kinds.entry import KindEntry
 
-ENTRIES = (*KINDS, CONFIG_ENTRY, PINS_ENTRY, DEFINITION_ENTRY)
+ENTRIES = (*own_kinds(), CONFIG_ENTRY, PINS_ENTRY, DEFINITION_ENTRY)
 
 
 def listed_paths(entry: KindEntry) -> Iterator[tuple[list[str], str]]:

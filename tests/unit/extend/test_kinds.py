@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from kaigen.config.load import load_config
-from kaigen.dialects.registry import KINDS
+from kaigen.dialects.registry import own_kinds
 from kaigen.extend.find import folder_kinds
 from kaigen.kinds.schema import combined_schema, json_schema
 from tests.unit.extend.repository import KIND, SCHEMA, SPEC, compiled, messages, repository
@@ -206,7 +206,7 @@ def test_the_schema_of_a_kind_accepts_its_documents_and_rejects_others(tmp_path:
     assert not validator.is_valid({**document, "spec": {"deep": {"me": {"me": 1}}}})
     assert not validator.is_valid({**document, "kind": "Other"})
     assert not validator.is_valid({**document, "spec": {"txt": "x"}})
-    combined = combined_schema((*KINDS, entry), embedded=True)
+    combined = combined_schema((*own_kinds(), entry), embedded=True)
     assert "acme.example.Thing" in combined["$defs"]
     assert Draft202012Validator(combined).is_valid(document)
     assert not Draft202012Validator(combined).is_valid({**document, "spec": {"txt": "x"}})

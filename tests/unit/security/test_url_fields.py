@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from kaigen.compile.url_checks import is_url_type
-from kaigen.dialects.registry import KINDS
+from kaigen.dialects.registry import own_kinds
 
 _NAME = re.compile(
     r"(?i).*(urls?|uris?|endpoints?|hosts?|hostnames?|servers?|address(es)?|prox(y|ies)|registry|mirrors?)"
@@ -66,7 +66,7 @@ def models(annotation: Any, seen: set[type]) -> Iterator[type[Struct]]:
 def servers() -> Iterator[tuple[str, Any]]:
     """Yield the fields with texts that are named like a server, and their types."""
     seen: set[type] = set()
-    for kind in KINDS:
+    for kind in own_kinds():
         for model in models(kind.model(), seen):
             for each in fields(model):
                 if _NAME.fullmatch(each.encode_name) and texts(each.type):
