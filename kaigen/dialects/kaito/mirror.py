@@ -27,6 +27,10 @@ class SecretReference(Block):
     uid: Annotated[Text | None, Meta(description="UID of the object; ignored.")] = None
 
 
+_IGNORED = ("apiVersion", "kind", "fieldPath", "resourceVersion", "uid")
+"""Fields of an object reference that a download does not read."""
+
+
 class MirrorSource(Block):
     """Source of the weights."""
 
@@ -114,6 +118,7 @@ def lower(mirror: ModelMirror, document: Positioned, context: LoweringContext) -
     secret = spec.source.access_secret
     if secret is not None:
         here = ("spec", "source", "accessSecret")
+        lowering.ignored(_IGNORED, here, "the Secret is found by its name")
         if secret.name is None:
             lowering.error("KG0412", "`name` is missing", here, "add `name`")
         else:
