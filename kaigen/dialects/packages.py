@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from kaigen.diagnostics import codes
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
+from kaigen.diagnostics.errors import InputError
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.dialects.dialect import Dialect
 from kaigen.dialects.registry import GROUP, OWN, RESERVED, find_kind
@@ -19,7 +20,7 @@ from kaigen.kinds.block import Block
 from kaigen.kinds.block_schema import block_schema
 from kaigen.kinds.builtin import BUILTIN_KINDS
 from kaigen.kinds.entry import GROUP_VERSION, PATCHABLE, find_entry, imported
-from kaigen.kinds.kind import ForeignKind, Kind
+from kaigen.kinds.kind import Continued, ForeignKind, Kind
 from kaigen.kinds.lowering import Lowered, Lowering, LoweringContext, LoweringResult
 from kaigen.kinds.packages import Offer, failure, model_problem, offers
 from kaigen.kinds.positioned import Positioned
@@ -44,6 +45,14 @@ class PackageKind(ForeignKind, frozen=True):
         assert self.offered is not None
         return self.offered.model()
 
+    def validate(self, document: Positioned) -> tuple[Block | None, list[Diagnostic]]:
+        """Return the document as the kind's model, or None and its errors."""
+        try:
+            return super().validate(document)
+        except Exception as error:
+            # A model may have code of the package.
+            return None, [self._failed(error)]
+
     def lower(self, block: Any, document: Positioned, context: LoweringContext) -> LoweringResult:
         """Return the specs of kaigen's kinds that the package lowers a document to, its exceptions as diagnostics."""
         assert self.offered is not None
@@ -55,13 +64,30 @@ class PackageKind(ForeignKind, frozen=True):
             lowering.error(found.code, found.message, found.path, found.hint)
             return lowering.result()
         except Exception as error:
-            lowering.report([failure(error, f"{self._name} failed", "KG1011")])
+            lowering.report([self._failed(error)])
             return lowering.result()
         wrong = _result_problem(result)
         if wrong:
             lowering.error("KG1011", f"{self._name} returned {wrong}", ("kind",))
             return lowering.result()
         return result
+
+    def continued(
+        self, document: Mapping[str, Any], name: str, image: str, command: Sequence[str]
+    ) -> Continued:
+        """Return the document that runs what a notebook tried; the arguments are those of a ForeignKind.
+
+        Raises:
+            InputError: the package failed.
+        """
+        assert self.offered is not None
+        try:
+            return self.offered.continued(document, name, image, command)
+        except Exception as error:
+            raise InputError([self._failed(error)]) from error
+
+    def _failed(self, error: Exception) -> Diagnostic:
+        return failure(error, f"{self._name} failed", "KG1011")
 
     @property
     def _name(self) -> str:

@@ -98,7 +98,13 @@ class PluginKind(CompiledKind, frozen=True):
     def validate(self, document: Positioned) -> tuple[Block | None, list[Diagnostic]]:
         """Return the document as the kind's model, or None and its errors."""
         assert self.offered is not None
-        return read_by_schema(self, document, self.offered.schema)
+        try:
+            return read_by_schema(self, document, self.offered.schema)
+        except Exception as error:
+            # A model may have code of the package.
+            return None, [
+                failure(error, f"the kind `{self.kind}` of the package {self.package} failed", "KG1011")
+            ]
 
     def compiler(self) -> Callable[..., Any]:
         """Return the package's function, with its exceptions handled."""

@@ -15,6 +15,8 @@ from kaigen.cli.main import cli
 from kaigen.config.load import load_config
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.errors import InputError
+from kaigen.dialects.packages import package_dialects
+from kaigen.dialects.registry import OWN
 from kaigen.emit.chart import chart_files
 from kaigen.lock.pins import names_in
 from kaigen.pipeline.run import Run
@@ -346,6 +348,10 @@ def test_an_unusable_dialect_is_reported_by_the_name_of_its_package(
             changed("    lowering = Lowering(document, context)", "    lowering = {}['z']"),
             "acme_kaigen.py:15:5 e KG1011 the kind `Plug` of the package acme-kaigen 1.0 failed: KeyError: 'z'",
         ),
+        (
+            changed("    image: str\n", "    image: str\n    def __post_init__(self):\n        {}['y']\n"),
+            "acme_kaigen.py:8:9 e KG1011 the kind `Plug` of the package acme-kaigen 1.0 failed: KeyError: 'y'",
+        ),
         (changed("return lowering.result(Lowered", "return (Lowered"), "returned a Lowered instead of"),
         (changed("lowering.result(Lowered(", "lowering.result(("), "returned a tuple instead of a Lowered"),
         (changed("read_block(Job, data)", "plug"), "returned a Plug, which is none of kaigen's kinds"),
@@ -366,6 +372,18 @@ def test_a_failing_dialect_is_reported(
     (found,) = plug(tmp_path, monkeypatch, code)
     assert " e KG1011 the kind `Plug` of the package acme-kaigen 1.0 " in found
     assert message in found
+
+
+def test_a_notebook_that_a_dialect_fails_to_continue_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = changed('system="plug"', 'system="plug", continued_reference="acme_kaigen:lower"')
+    install(tmp_path, monkeypatch, code, {"plug": "acme_kaigen:DIALECT"}, group=GROUP)
+    (kind,) = package_dialects().kinds
+    with pytest.raises(
+        InputError, match=r"the kind `Plug` of the package acme-kaigen 1\.0 failed: TypeError"
+    ):
+        kind.continued({}, "a", "", ())
 
 
 def test_a_problem_that_a_dialect_raises_is_at_its_field(
@@ -417,9 +435,6 @@ def test_an_unusable_dialect_does_not_affect_other_documents(
 def test_the_entry_points_of_kaigen_itself_are_no_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kaigen.dialects.packages import package_dialects
-    from kaigen.dialects.registry import OWN
-
     install(tmp_path, monkeypatch, "", dict(OWN), "kaigen", GROUP)
     assert package_dialects() == type(package_dialects())()
 

@@ -180,6 +180,15 @@ def test_a_model_may_have_rules_of_its_own(tmp_path: Path, monkeypatch: pytest.M
     assert found == ["specs/one.yaml:4:7 e KG0210 `spec`: the package rejects it"]
 
 
+def test_a_model_that_fails_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = model_of("str").replace("raise ValueError", "raise KeyError")
+    (found,) = plug(tmp_path, monkeypatch, code, spec=PLUG.replace("{}", "{a: wrong}"))
+    assert (
+        "acme_kaigen.py:11:13 e KG1011 the kind `Plug` of the package acme-kaigen 1.0 failed: KeyError"
+        in found
+    )
+
+
 def test_a_failing_package_is_reported_with_the_failing_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
