@@ -12,8 +12,9 @@ import pytest
 import yaml
 
 from kaigen.config.settings import Config
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.collector import Diagnostics
-from kaigen.diagnostics.field_path import FieldPath, dotted
+from kaigen.diagnostics.field_path import dotted
 from kaigen.dialects.registry import find_kind
 from kaigen.kinds.entry import OWN_SYSTEM
 from kaigen.kinds.input_documents import InputDocuments

@@ -13,14 +13,13 @@ from click.testing import CliRunner, Result
 
 from kaigen.cli.main import cli
 from kaigen.config.load import load_config
-from kaigen.diagnostics.collector import Diagnostics
+from kaigen.config.settings import Config
 from kaigen.diagnostics.errors import InputError
 from kaigen.dialects.packages import package_dialects
 from kaigen.dialects.registry import OWN
 from kaigen.emit.chart import chart_files
-from kaigen.lock.pins import names_in
+from kaigen.lock.pins import moving_names
 from kaigen.pipeline.run import Run
-from kaigen.yaml.sources import Source
 from tests.unit.extend.packages import install, of_the_page
 from tests.unit.extend.repository import SPEC, compiled, messages, repository
 
@@ -248,9 +247,10 @@ def test_images_of_a_package_dialect_are_pinned(tmp_path: Path, monkeypatch: pyt
     code = changed("    image: str", "    image: Annotated[str, IMAGE]")
     code = f"from typing import Annotated\nfrom kaigen.kinds.promotable import IMAGE\n{code}"
     install(tmp_path, monkeypatch, code, {"plug": "acme_kaigen:DIALECT"}, group=GROUP)
-    problems = Diagnostics()
-    (name,) = names_in(Source("one.yaml", PLUG), problems)
-    assert (name.field, name.document.name, list(problems)) == ("spec.image", "one", [])
+    (tmp_path / "specs").mkdir()
+    (tmp_path / "specs/one.yaml").write_text(PLUG, encoding="utf-8")
+    (names,) = moving_names(Config(root=tmp_path)).values()
+    assert [(name.field, name.document.name) for name in names] == [("spec.image", "one")]
 
 
 def test_a_package_needs_no_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
