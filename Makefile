@@ -8,13 +8,6 @@ VENV = .venv
 PY = $(VENV)/bin/python
 CHAT = runtimes/chat/.venv
 ARGS =
-ENGINE = tests/cluster/test_scaling.py tests/cluster/test_chat.py tests/cluster/test_vllm.py tests/cluster/test_vllm_groups.py \
-	tests/cluster/test_vllm_load.py tests/cluster/test_training.py tests/cluster/test_live_jobs.py \
-	tests/cluster/test_node_reaper.py tests/cluster/test_classify.py tests/cluster/test_sources.py tests/cluster/test_uploads.py \
-	tests/cluster/test_bucket_checksums.py tests/cluster/test_builds.py tests/cluster/test_node_builds.py tests/cluster/test_convert.py tests/cluster/test_notebook.py \
-	tests/cluster/test_node_ring.py tests/cluster/test_tune.py tests/cluster/test_kaito_tuning.py tests/cluster/test_kaito_controller.py tests/cluster/test_queues.py \
-	tests/cluster/test_kyverno.py \
-	tests/cluster/test_up.py tests/cluster/test_scale.py tests/cluster/test_two_syncers.py
 
 UV = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --custom-compile-command 'make lock' $(ARGS)
@@ -43,11 +36,11 @@ test-docs: $(VENV)/.docs ## Build the documentation site and test it in a browse
 	$(PY) -m pytest tests/site $(ARGS)
 
 test-cluster: cluster-tools ## Run the tests on a real control plane, built from Go modules
-	$(PY) -m pytest tests/cluster $(ENGINE:%=--ignore=%) -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(PY) -m pytest tests/cluster -m "not engine" -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-engine: cluster-tools ## Run the cluster tests that take long, such as those of autoscalers, vLLM and PyTorch (30 minutes; the first time 30 more)
 	@PATH="$$PWD/$(VENV)/bin:$$PATH" $(PY) -m tests.cluster.tools all
-	$(PY) -m pytest $(ENGINE) $(ARGS)
+	$(PY) -m pytest tests/cluster -m engine $(ARGS)
 
 cluster-tools: $(VENV)/.dev ## Build the control plane's programs, once
 	@sh tools/venv.sh go

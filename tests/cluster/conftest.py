@@ -57,11 +57,12 @@ _PLACES = pytest.StashKey[Mapping[Plane, int]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Start with an empty list of logs."""
+    """Start with an empty list of logs, and register the markers."""
     config.stash[_LOGS] = []
     for marker in (
         "ran(*kinds, by): objects of these kinds run in the test; see the README of this folder",
         "accepted(*kinds): an API server accepts objects of these kinds in the test",
+        "engine: the test takes long, or needs a program that takes long to build; `make test-engine` runs it",
     ):
         config.addinivalue_line("markers", marker)
 

@@ -27,6 +27,8 @@ from tests.cluster.front import FrontServer
 from tests.cluster.processes import Command, Processes, free_ports, listening
 from tests.cluster.tools.parts import locate_part
 
+pytestmark = pytest.mark.engine
+
 KEYS = ("writer", "correct-horse-battery")
 PACKAGE = Path(__file__).parents[2] / "runtimes" / "downloader"
 PART = 5 << 20

@@ -29,6 +29,8 @@ from tests.cluster.tools.parts import locate_part
 from tests.unit.publish import gitserver
 from tests.unit.publish.gitserver import GitServer, git
 
+pytestmark = pytest.mark.engine
+
 DOWNLOADER = Path(__file__).parents[2] / "runtimes" / "downloader"
 TOKEN = "a-token-of-the-git-server"
 DOCKERFILE = """\

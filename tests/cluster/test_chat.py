@@ -19,6 +19,8 @@ from tests.cluster.test_vllm import KEY, QUESTIONS, Stream, code, wait_until_rea
 from tests.cluster.tiny_llama import adapter_files, base_files
 from tests.cluster.vllm_app import model, start_hub
 
+pytestmark = pytest.mark.engine
+
 INSIDE = """
 import json, os
 from pathlib import Path

@@ -17,6 +17,8 @@ from tests.cluster.processes import wait_until
 from tests.cluster.tiny_classifier import image, weights
 from tests.cluster.vllm_app import model, start_hub
 
+pytestmark = pytest.mark.engine
+
 
 def classifier() -> Object:
     """The seed's job: an input that is uploaded to the volume of the output."""

@@ -19,6 +19,8 @@ from tests.cluster.services import bucket_keys, s3_server
 from tests.cluster.tiny_dllama import converted, converted_model, facts, files
 from tests.cluster.vllm_app import start_hub
 
+pytestmark = pytest.mark.engine
+
 READ = """
 import hashlib, json, os, pathlib
 names = sorted(path.name for path in pathlib.Path("/weights").iterdir())

@@ -21,6 +21,8 @@ from tests.cluster.kaito import STATEFUL_SET, Kaito, served_by_kaigen, served_by
 from tests.cluster.plane import Plane
 from tools.kaito_differences import Difference, known
 
+pytestmark = pytest.mark.engine
+
 EXAMPLES = Path(__file__).parents[2] / "examples" / "kaito"
 SMALL, LARGE = "Standard_NC24ads_A100_v4", "Standard_ND96isr_H100_v5"
 LATER = {

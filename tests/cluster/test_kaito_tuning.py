@@ -20,6 +20,8 @@ from tests.cluster.test_node import install
 from tests.cluster.tiny_llama import base_files
 from tests.cluster.vllm_app import start_hub
 
+pytestmark = pytest.mark.engine
+
 SETTINGS = {
     "LoraConfig": {"r": 4, "target_modules": ["q_proj", "v_proj"]},
     "TrainingArguments": {

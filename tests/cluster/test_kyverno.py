@@ -14,6 +14,8 @@ from tests.cluster.processes import wait_until
 from tests.cluster.tenants import check_policies, deployer, refusal
 from tests.tenants import pod
 
+pytestmark = pytest.mark.engine
+
 REPLICA_SET: Object = {
     "apiVersion": "apps/v1",
     "kind": "ReplicaSet",

@@ -24,6 +24,8 @@ from tests.cluster.node import Node
 from tests.cluster.processes import wait_until
 from tests.cluster.reaper import ACCOUNT, CHART
 
+pytestmark = pytest.mark.engine
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -23,6 +23,8 @@ from tests.cluster.tools.parts import locate_part
 from tests.unit.publish import gitserver
 from tests.unit.publish.gitserver import GitServer, git
 
+pytestmark = pytest.mark.engine
+
 TOKEN = "a-token-of-the-git-server"
 DOCKERFILE = """\
 FROM scratch AS base

@@ -14,6 +14,8 @@ from tests.cluster.node import Node
 from tests.cluster.processes import wait_until
 from tests.cluster.reaper import ACCOUNT, CHART, add_finished_pods, job
 
+pytestmark = pytest.mark.engine
+
 BULK = 5000
 _MEMORY = "import pathlib; print(pathlib.Path('/proc/1/status').read_text())"
 

@@ -28,6 +28,8 @@ from tests.cluster.processes import wait_until
 from tests.cluster.test_node import run_client
 from tests.cluster.vllm_app import model, start_hub
 
+pytestmark = pytest.mark.engine
+
 IMAGE = "kaigen.test/distributed-llama:v0.16.4"
 PEER = Path(__file__).parents[1] / "ring" / "peer.py"
 CONFIG = {**LLAMA, "hidden_size": 128, "intermediate_size": 128, "num_key_value_heads": 4}

@@ -25,6 +25,8 @@ from tests.cluster.node import Node
 from tests.cluster.processes import wait_until
 from tests.cluster.test_node_rollout import apply
 
+pytestmark = pytest.mark.engine
+
 NAME = "lab"
 TOKEN = "s3cret-of-the-lab"
 HOME = "/home/notebook"

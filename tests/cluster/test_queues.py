@@ -18,6 +18,8 @@ from tests.cluster.group_controllers import GroupControllers
 from tests.cluster.plane import Plane
 from tests.cluster.processes import wait_until
 
+pytestmark = pytest.mark.engine
+
 API = "kueue.x-k8s.io/v1beta2"
 WORKLOAD = f"{API}/Workload"
 CLUSTER_QUEUE = f"{API}/ClusterQueue"

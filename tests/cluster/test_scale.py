@@ -15,6 +15,8 @@ from tests.cluster.flux import GIT_REPOSITORY, KUSTOMIZATION, Flux
 from tests.cluster.patience import PATIENCE
 from tests.cluster.plane import Plane
 
+pytestmark = pytest.mark.engine
+
 APPS = 12
 
 

@@ -26,6 +26,8 @@ from tests.cluster.reaper import ACCOUNT, CHART, job
 from tests.cluster.services import tiny_hub
 from tests.cluster.test_node_rollout import ready_pods
 
+pytestmark = pytest.mark.engine
+
 DEPLOYMENT = "apps/v1/Deployment"
 HPA = "autoscaling/v2/HorizontalPodAutoscaler"
 SCALED_OBJECT = "keda.sh/v1alpha1/ScaledObject"

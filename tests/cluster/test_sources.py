@@ -31,6 +31,8 @@ from tests.cluster.bucket_server import KEYS, PACKAGE, PART, account, bucket_ser
 from tests.cluster.front import FrontServer
 from tests.cluster.registry import LocalRegistry
 
+pytestmark = pytest.mark.engine
+
 BIG = "model.safetensors"
 FILES = {BIG: random.Random(1).randbytes((24 << 20) + 7), "config.json": b"{}", "sub dir/x+y": b"hello"}
 

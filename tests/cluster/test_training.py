@@ -18,6 +18,8 @@ from tests.cluster.node import Node
 from tests.cluster.processes import wait_until
 from tests.cluster.vllm_image import vllm_image
 
+pytestmark = pytest.mark.engine
+
 JOB_SET = "jobset.x-k8s.io/v1alpha2/JobSet"
 STEPS = 24
 TRAIN = """

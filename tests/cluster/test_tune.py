@@ -21,6 +21,8 @@ from tests.cluster.test_vllm import wait_until_ready
 from tests.cluster.tiny_llama import base_files
 from tests.cluster.vllm_app import model, start_hub
 
+pytestmark = pytest.mark.engine
+
 QUESTION, ANSWER = "Where is my parcel?", "In Leeds."
 CLIENT = """
 import json, urllib.request

@@ -21,6 +21,8 @@ from tests.cluster.flux import GIT_REPOSITORY, KUSTOMIZATION, SECRET, Flux
 from tests.cluster.plane import Plane
 from tests.cluster.team import Team, bootstrap_argocd, bootstrap_flux, changed, named
 
+pytestmark = pytest.mark.engine
+
 ACCOUNT = "deployer"
 
 

@@ -13,6 +13,8 @@ from runtimes.downloader.tests.hub import COMMIT, REPO
 from tests.cluster.images import archives, builder_environment, load_image
 from tests.cluster.tools.parts import locate
 
+pytestmark = pytest.mark.engine
+
 _ROOT = Path(__file__).parents[2]
 
 

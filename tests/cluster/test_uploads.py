@@ -16,6 +16,8 @@ import pytest
 from tests.cluster.bucket_server import KEYS, PART, account, bucket_server, call, client, run
 from tests.cluster.upload_faults import UploadFaults
 
+pytestmark = pytest.mark.engine
+
 RANDOM = random.Random(4)
 BIG = "model-1.safetensors"
 FILES = {

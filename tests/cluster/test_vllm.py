@@ -35,6 +35,8 @@ from tests.cluster.vllm_image import vllm_image
 from tests.rendered_flags import command_lines
 from tools import vllm_parser
 
+pytestmark = pytest.mark.engine
+
 DEPLOYMENT = "apps/v1/Deployment"
 KEY = "not-a-secret"
 NAMESPACE = "vllm"

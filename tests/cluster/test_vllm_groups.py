@@ -22,6 +22,8 @@ from tests.cluster.tiny_llama import base_files
 from tests.cluster.vllm_app import CONTEXT, model, start_hub, topology
 from tests.cluster.vllm_image import vllm_image
 
+pytestmark = pytest.mark.engine
+
 SHAPE = {"nodes": 2, "tensorParallel": 2, "groups": "leaderWorkerSet"}
 # The image of the tests has no C++ compiler, which torch.compile needs for the embedding of several ranks.
 # By default, each rank binds its threads to a NUMA node of its own, even on another machine.

@@ -9,6 +9,8 @@ import pytest
 from benchmarks.serving import DISTURBANCES, as_text, measure
 from tests.cluster.node import Node
 
+pytestmark = pytest.mark.engine
+
 
 @pytest.mark.ran("Deployment", "Service", "PodDisruptionBudget", by="node")
 def test_requests_are_lost_only_with_their_replica(node: Node, node_namespace: str, tmp_path: Path) -> None:

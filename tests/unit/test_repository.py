@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -11,6 +14,21 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LOCKS = sorted(ROOT.glob("requirements/*.txt"))
+COLLECT = """
+import json, pytest, sys
+
+class Collected:
+    def pytest_collection_finish(self, session):
+        marked = {}
+        for item in session.items:
+            marked.setdefault(item.path.name, set()).add(item.get_closest_marker("engine") is not None)
+        with open(sys.argv[1], "w") as file:
+            json.dump({name: sorted(found) for name, found in marked.items()}, file)
+
+options = ["--collect-only", "-qq", "-p", "no:cacheprovider", "tests/cluster"]
+sys.exit(pytest.main(options, plugins=[Collected()]))
+"""
+"""Writes to a file, for each file of cluster tests, whether its tests have the marker `engine`."""
 
 
 def pins(lock: Path) -> dict[str, str]:
@@ -48,3 +66,22 @@ def test_help_describes_every_target() -> None:
     targets = re.findall(r"^([a-z-]+):", text, re.MULTILINE)
     done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
     assert re.findall(r"^  ([a-z-]+) +\w", done.stdout, re.MULTILINE) == targets == phony.split()
+
+
+def test_each_file_of_cluster_tests_is_run_by_one_of_two_targets(tmp_path: Path) -> None:
+    text = (ROOT / "Makefile").read_text()
+    chosen = re.findall(
+        r"-m pytest tests/cluster (?:-m (\w+|\"[\w ]+\") )?(.*)\$\(ARGS\)$", text, re.MULTILINE
+    )
+    assert chosen == [('"not engine"', "-n 3 --dist loadfile --no-loadscope-reorder "), ("engine", "")]
+    report, cache = tmp_path / "report.json", tmp_path / "cache"
+    environment = {"PATH": os.defpath, "HOME": str(tmp_path), "XDG_CACHE_HOME": str(cache)}
+    subprocess.run([sys.executable, "-c", COLLECT, report], cwd=ROOT, env=environment, check=True)
+    marked = json.loads(report.read_text())
+    assert marked.keys() == {path.name for path in (ROOT / "tests" / "cluster").rglob("test_*.py")}
+    assert {name: found for name, found in marked.items() if len(found) > 1} == {}, (
+        "files with both kinds of tests"
+    )
+    assert [True] in marked.values()
+    assert [False] in marked.values()
+    assert not (cache / "kaigen" / "cluster-tools").exists(), "collection builds no program"
