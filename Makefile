@@ -8,6 +8,8 @@ VENV = .venv
 PY = $(VENV)/bin/python
 CHAT = runtimes/chat/.venv
 ARGS =
+# Images of CI often set this variable, and then each process of the tests compiles all modules and tests again.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(PY) -m pytest
 
 UV = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --custom-compile-command 'make lock' $(ARGS)
@@ -24,7 +26,7 @@ demo: $(VENV)/.base ## Render the demo repository and show where to look
 	@$(PY) -m tools.tour
 
 test: $(VENV)/.dev ## Run the tests, except those that need a cluster
-	$(PY) -m pytest -n auto $(ARGS)
+	$(PYTEST) -n auto $(ARGS)
 
 test-chat: $(CHAT)/.done ## Run the tests of the chat server, the classifier and the trainer that need PyTorch (5 GB, installed once)
 	$(CHAT)/bin/python -m pytest runtimes/chat/tests/served runtimes/classify/tests/networks runtimes/train/tests/trained -n 2 $(ARGS)
@@ -33,14 +35,14 @@ test-gpu: $(CHAT)/.done ## Run the trainer and the classifier on this machine's 
 	$(CHAT)/bin/python -m pytest tests/gpu $(ARGS)
 
 test-docs: $(VENV)/.docs ## Build the documentation site and test it in a browser
-	$(PY) -m pytest tests/site $(ARGS)
+	$(PYTEST) tests/site $(ARGS)
 
 test-cluster: cluster-tools ## Run the tests on a real control plane, built from Go modules
-	$(PY) -m pytest tests/cluster -m "not engine" -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(PYTEST) tests/cluster -m "not engine" -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-engine: cluster-tools ## Run the cluster tests that take long, such as those of autoscalers, vLLM and PyTorch (30 minutes; the first time 30 more)
 	@PATH="$$PWD/$(VENV)/bin:$$PATH" $(PY) -m tests.cluster.tools all
-	$(PY) -m pytest tests/cluster -m engine $(ARGS)
+	$(PYTEST) tests/cluster -m engine $(ARGS)
 
 cluster-tools: $(VENV)/.dev ## Build the control plane's programs, once
 	@sh tools/venv.sh go

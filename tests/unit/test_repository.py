@@ -71,7 +71,7 @@ def test_help_describes_every_target() -> None:
 def test_each_file_of_cluster_tests_is_run_by_one_of_two_targets(tmp_path: Path) -> None:
     text = (ROOT / "Makefile").read_text()
     chosen = re.findall(
-        r"-m pytest tests/cluster (?:-m (\w+|\"[\w ]+\") )?(.*)\$\(ARGS\)$", text, re.MULTILINE
+        r"\$\(PYTEST\) tests/cluster (?:-m (\w+|\"[\w ]+\") )?(.*)\$\(ARGS\)$", text, re.MULTILINE
     )
     assert chosen == [('"not engine"', "-n 3 --dist loadfile --no-loadscope-reorder "), ("engine", "")]
     report, cache = tmp_path / "report.json", tmp_path / "cache"
