@@ -3,8 +3,9 @@
     python -m tools.mutants [--sample N] [--seed N] [--jobs N] [--list N] [PACKAGE ...]
 
 mutmut makes the mutants and runs, for each, the tests that call the mutated function; `[tool.mutmut]` in pyproject.toml
-names the tests. It works in a copy of the tree in `.venv/mutants`, which keeps results: a mutant that was killed is
-run again only when its function changes, any other is run again each time.
+names the packages and the tests. It works in a copy of the tree in `.venv/mutants`, which keeps results: a mutant that
+was killed is run again only when its function changes, any other is run again each time. The downloader,
+`kaigen_downloader`, has a pyproject.toml, tests and a copy of its own.
 """
 
 from __future__ import annotations
@@ -15,19 +16,56 @@ import random
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
-WORK = ROOT / ".venv" / "mutants"
-PACKAGES = ("kaigen.compile", "kaigen.check", "kaigen.kubernetes")
 KILLED = {"killed", "timeout", "segfault"}
 BROKEN = 255
 """Exit code of a worker that could not run the tests; mutmut takes it for a timeout."""
 PRELOAD = "preload.txt"
 """Modules that the process imports that starts the workers; pyproject.toml names it too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Code with a pyproject.toml that configures mutmut.
+
+    Attributes:
+        root: the folder of the pyproject.toml.
+        work: where its copy is.
+    """
+
+    root: Path
+    work: Path
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The table `[tool.mutmut]`."""
+        tools = tomllib.loads((self.root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+        return dict(tools["mutmut"])
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """The packages with mutants, by their import names."""
+        return tuple(path.removesuffix("/*").replace("/", ".") for path in self.settings["only_mutate"])
+
+
+KAIGEN = Project(ROOT, ROOT / ".venv" / "mutants")
+DOWNLOADER = Project(ROOT / "runtimes" / "downloader", ROOT / ".venv" / "mutants-downloader")
+
+
+def project_of(packages: Sequence[str]) -> Project | None:
+    """Return the project of packages; that of kaigen without any, None if they are of several or of none."""
+    for project in (KAIGEN, DOWNLOADER):
+        known = project.packages
+        if all(any(f"{name}.".startswith(f"{each}.") for each in known) for name in packages):
+            return project
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,43 +88,44 @@ class Mutant:
         return self.status in KILLED
 
 
-def copy_tree() -> None:
+def copy_tree(project: Project) -> None:
     """Bring the copy up to date: every file that Git tracks or does not ignore, and no other."""
+    root, work = project.root, project.work
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
+        cwd=root,
         capture_output=True,
         check=True,
     ).stdout.decode()
-    wanted = {Path(name) for name in listed.split("\0") if name and (ROOT / name).is_file()}
+    wanted = {Path(name) for name in listed.split("\0") if name and (root / name).is_file()}
     for path in sorted(wanted):
-        source, target = ROOT / path, WORK / path
+        source, target = root / path, work / path
         if not target.is_file() or target.read_bytes() != source.read_bytes():
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
             shutil.copymode(source, target)
             if path.suffix != ".py":
-                (WORK / "mutants" / path).unlink(missing_ok=True)
+                (work / "mutants" / path).unlink(missing_ok=True)
             if path.name == "pyproject.toml":
                 shutil.rmtree(
-                    WORK / "mutants", ignore_errors=True
+                    work / "mutants", ignore_errors=True
                 )  # other packages to mutate, or other tests
     # mutmut replaces changed modules only, and removes no file.
-    for folder in (WORK, WORK / "mutants"):
+    for folder in (work, work / "mutants"):
         for top in {path.parts[0] for path in wanted}:
             for file in (folder / top).rglob("*"):
                 if file.suffix == ".py" and file.relative_to(folder) not in wanted:
                     file.unlink()
 
 
-def write_preload(selection: Sequence[str]) -> None:
+def write_preload(work: Path, selection: Sequence[str]) -> None:
     """List the selected test modules, so that workers find them imported and only collect the tests they run."""
     names = []
     for selected in selection:
-        path = WORK / selected
+        path = work / selected
         files = [path] if path.is_file() else sorted(path.rglob("test_*.py"))
-        names += [".".join(file.relative_to(WORK).with_suffix("").parts) for file in files]
-    (WORK / PRELOAD).write_text("".join(f"{name}\n" for name in names))
+        names += [".".join(file.relative_to(work).with_suffix("").parts) for file in files]
+    (work / PRELOAD).write_text("".join(f"{name}\n" for name in names))
 
 
 def choose(packages: Sequence[str], sample: int | None, seed: int) -> list[str]:
@@ -160,7 +199,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m tools.mutants", description=(__doc__ or "").split("\n")[0]
     )
     parser.add_argument(
-        "packages", nargs="*", default=PACKAGES, metavar="PACKAGE", help="default: %(default)s"
+        "packages",
+        nargs="*",
+        metavar="PACKAGE",
+        help=f"default: {' '.join(KAIGEN.packages)}; also: {' '.join(DOWNLOADER.packages)}",
     )
     parser.add_argument("--sample", type=int, metavar="N", help="run a random sample of N mutants")
     parser.add_argument(
@@ -169,25 +211,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="mutants at a time")
     parser.add_argument("--list", type=int, default=1000, metavar="N", help="list at most N survivors")
     options = parser.parse_args(arguments)
-    copy_tree()
-    os.chdir(WORK)
+    project = project_of(options.packages)
+    if project is None:
+        parser.error("packages must be of those that pyproject.toml lists, and of one project")
+    packages = options.packages or project.packages
+    copy_tree(project)
+    os.chdir(project.work)
     sys.path[:] = [path for path in sys.path if Path(path or ".").resolve() != ROOT]
     from mutmut import __main__ as mutmut
     from mutmut.configuration import config
     from mutmut.state import state
 
-    write_preload(config().pytest_add_cli_args_test_selection)
+    write_preload(project.work, config().pytest_add_cli_args_test_selection)
 
-    names = set(choose(options.packages, options.sample, options.seed))
+    names = set(choose(packages, options.sample, options.seed))
     undecided = [
-        each.name for each in read_results(options.packages) if each.name in names and each.status != "killed"
+        each.name for each in read_results(packages) if each.name in names and each.status != "killed"
     ]
     if undecided:
         # mutmut would now run all tests of the chosen mutants without a mutant. The statistics already come from such a
         # run, so one test is enough.
         vars(mutmut)["tests_for_mutant_names"] = lambda _: set(list(state().duration_by_test)[:1])
         mutmut._run(undecided, options.jobs)
-    report([each for each in read_results(options.packages) if each.name in names], options.list)
+    report([each for each in read_results(packages) if each.name in names], options.list)
     return 0
 
 
