@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from kaigen.compile.builders import frame
+from kaigen.diff.objects import Obj
 from kaigen.diff.rules import DOUBTS, FALLBACKS, RULES
+from kaigen.diff.rules.rbac import grants
 from kaigen.diff.rules.security import POD_SECURITY
-from tests.unit.diff.diff_cases import claim, difference, only_object, said
+from tests.unit.diff.diff_cases import claim, difference, obj, only_object, said
 from tests.unit.diff.rule_cases import (
     common,
     config,
@@ -80,3 +82,11 @@ def test_every_difference_has_an_effect_and_dangers_are_first(case: Case) -> Non
     effects = only_object(difference(case.old, case.new, *case.siblings)).effects
     assert effects
     assert [effect.rank for effect in effects] == sorted((effect.rank for effect in effects), reverse=True)
+
+
+@pytest.mark.parametrize(("verbs", "found"), [(100, 10_000), (101, 1)])
+def test_a_rule_with_too_many_rights_counts_as_all_rights(verbs: int, found: int) -> None:
+    names = [f"n{number}" for number in range(10)]
+    rule = {"verbs": [f"v{number}" for number in range(verbs)], "apiGroups": names, "resources": names}
+    role = Obj(obj("Role", "r", "rbac.authorization.k8s.io/v1", rules=[rule]), "role.yaml")
+    assert len(grants(role)) == found

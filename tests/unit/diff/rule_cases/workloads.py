@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tests.unit.diff.diff_cases import container, deployment, job, obj, stateful, template, with_
-from tests.unit.diff.rule_cases.objects import Case, hpa, lws, ray
+from tests.unit.diff.rule_cases.objects import Case, hpa, keda, lws, ray
 
 TTL = "Argo CD or Flux then runs it again, endlessly"
 WEB = deployment(replicas=2)
@@ -262,6 +262,22 @@ CASES: list[Case] = [
         WEB,
         [("notice", "every sync resets replicas to 2, against HorizontalPodAutoscaler web")],
         (hpa(1, 4),),
+    ),
+    Case(
+        "scale",
+        "replicas against a scaler of a Deployment that does not name its kind",
+        deployment(),
+        WEB,
+        [("notice", "every sync resets replicas to 2, against ScaledObject web")],
+        (keda(),),
+    ),
+    Case(
+        "scale",
+        "replicas next to a scaler of another kind",
+        deployment(),
+        WEB,
+        [("info", "scales from 1 to 2, no restart")],
+        (with_(hpa(1, 4), "spec/scaleTargetRef/kind", "StatefulSet"),),
     ),
     Case(
         "scale", "replicas without a scaler", deployment(), WEB, [("info", "scales from 1 to 2, no restart")]
