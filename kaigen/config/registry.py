@@ -43,7 +43,8 @@ class RegistryBlock(Block):
     mirror: Annotated[
         Annotated[str, text(_MIRROR, max_length=253)] | None,
         Meta(
-            description="What replaces the registry in the name of every image; `{host}` is the registry.",
+            description="What replaces the registry in the name of every image; `{host}` is the registry. A "
+            "registry with a port needs an entry in `rules` then.",
             examples=["registry.example.com", "registry.example.com/{host}"],
         ),
     ] = None

@@ -30,7 +30,13 @@ NETWORK = NetworkSettings(
     package_index="https://packages.corp.example/simple",
     download_egress=DownloadEgress(({"ipBlock": {"cidr": "10.96.0.1/32"}},), jobs=True),
 )
-MIRROR = ImageMirror("registry.corp.example/{host}", (ImageRule("quay.io", "registry.corp.example/q"),))
+MIRROR = ImageMirror(
+    "registry.corp.example/{host}",
+    (
+        ImageRule("quay.io", "registry.corp.example/q"),
+        ImageRule("registry.example.com:5000", "registry.corp.example/tools"),
+    ),
+)
 NAMES = {
     "HTTPS_PROXY",
     "https_proxy",

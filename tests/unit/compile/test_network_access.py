@@ -132,7 +132,10 @@ def test_images_are_pulled_from_the_mirror(image: str, expected: str) -> None:
 
 def test_the_mirror_may_have_the_registry_in_its_names() -> None:
     assert mirrored("busybox", ImageMirror("m.example/{host}")) == "m.example/docker.io/library/busybox"
-    assert mirrored("a.example:5000/b", ImageMirror("m.example/{host}")) == "m.example/a.example:5000/b"
+    rules = (
+        ImageRule("a.example:5000", "m.example/a"),
+    )  # A name of an image has a port only in its registry.
+    assert mirrored("a.example:5000/b", ImageMirror("m.example/{host}", rules)) == "m.example/a/b"
     assert mirrored("busybox", ImageMirror("", (ImageRule("quay.io", "m.example"),))) == "busybox"
 
 
