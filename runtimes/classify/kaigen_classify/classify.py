@@ -52,7 +52,7 @@ class Classifier:
         if settings.device == "cuda" and not torch.cuda.is_available():
             raise NoDevice("there is no GPU that PyTorch can use; on a CPU, use --device=cpu")
         if settings.precision == "float32":
-            # On a GPU, PyTorch computes convolutions of float32 with the 10 bits of TF32 unless it is told not to.
+            # On a GPU, PyTorch computes convolutions of float32 with the 10 bits of TF32 unless TF32 is off.
             torch.backends.cudnn.conv.fp32_precision = "ieee"
         tensors, self.sha256 = read_weights(settings.weights, settings.sha256)
         self._settings = settings
