@@ -210,7 +210,7 @@ ADDED = {
     "a node": ("{apiVersion: v1, kind: Node}", "labels and taints"),
     "a certificate of a user": (
         "{apiVersion: certificates.k8s.io/v1, kind: CertificateSigningRequest}",
-        "is that user to the API server",
+        "authenticates as that user to the API server",
     ),
     "limits of the API server": (
         "{apiVersion: flowcontrol.apiserver.k8s.io/v1, kind: FlowSchema}",
