@@ -97,12 +97,12 @@ def test_a_pattern_matches(pattern: str, yes: list[str], no: list[str]) -> None:
     ],
 )
 def test_a_pattern_is_refused(pattern: str, problem: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(
         PatternError, match=problem.replace("(", r"\(").replace(")", r"\)").replace("\\Z", r"\\Z")
     ):
         Pattern(pattern)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize(
