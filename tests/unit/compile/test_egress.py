@@ -11,6 +11,7 @@ import yaml
 from kaigen.config.load import load_config
 from kaigen.diagnostics.errors import InputError
 from kaigen.pipeline.run import compile_specs, render
+from tests.unit.compile.peers import ANYWHERE
 
 API = {"ipBlock": {"cidr": "10.96.0.1/32"}}
 DNS = {
@@ -27,28 +28,6 @@ IDENTITY = {
     "to": [{"ipBlock": {"cidr": "169.254.169.254/32"}}, {"ipBlock": {"cidr": "169.254.170.23/32"}}],
     "ports": [{"port": 80, "protocol": "TCP"}],
 }
-ANYWHERE = [
-    {
-        "ipBlock": {
-            "cidr": "0.0.0.0/0",
-            "except": ["169.254.0.0/16", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32"],
-        }
-    },
-    {
-        "ipBlock": {
-            "cidr": "::/0",
-            "except": [
-                "fe80::/10",
-                "fd00:ec2::/32",
-                "fd20:ce::254/128",
-                "fd00:100::100:200/128",
-                "fd00:c1::a9fe:a9fe/128",
-                "fd00:42::42/128",
-                "fd00:a9fe:a9fe::1/128",
-            ],
-        }
-    },
-]
 STORE = "store: {volume: {size: 1Gi}}"
 HUB = "huggingFace: {repo: org/qwen, revision: 0123456789abcdef0123456789abcdef01234567}"
 

@@ -14,6 +14,7 @@ from kaigen.config.block_settings import ImageMirror, ImageRule, NetworkSettings
 from kaigen.config.load import load_config
 from kaigen.diagnostics.errors import InputError
 from kaigen.pipeline.run import render
+from tests.unit.compile.peers import ANYWHERE
 
 DIGEST = "sha256:" + "a" * 64
 JOB = """\
@@ -144,30 +145,6 @@ def test_every_image_of_a_job_is_that_of_the_mirror(tmp_path: Path) -> None:
     found = pod(tmp_path, "", config)
     images = {each["name"]: each["image"] for each in (*found["initContainers"], *found["containers"])}
     assert images == {"side": "m.example/quay/acme/side:1", "run": "m.example/library/busybox"}
-
-
-ANYWHERE = [
-    {
-        "ipBlock": {
-            "cidr": "0.0.0.0/0",
-            "except": ["169.254.0.0/16", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32"],
-        }
-    },
-    {
-        "ipBlock": {
-            "cidr": "::/0",
-            "except": [
-                "fe80::/10",
-                "fd00:ec2::/32",
-                "fd20:ce::254/128",
-                "fd00:100::100:200/128",
-                "fd00:c1::a9fe:a9fe/128",
-                "fd00:42::42/128",
-                "fd00:a9fe:a9fe::1/128",
-            ],
-        }
-    },
-]
 
 
 def test_policies_admit_proxies_and_mirrors() -> None:

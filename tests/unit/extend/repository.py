@@ -106,3 +106,16 @@ def compiled(folder: Path, environment: str = "") -> Compiled:
     config = load_config(folder, environment)
     (item,) = compile_specs((), config).apps
     return item
+
+
+def compiled_counts(folder: Path) -> list[int]:
+    """Return how many files each of two renders of a repository compiles."""
+    config = load_config(folder)
+    counts = []
+    for _ in range(2):
+        run = Run.load((), config)
+        tree = run.tree(folder / "rendered")
+        tree.write()
+        tree.save()
+        counts.append(run.compiled)
+    return counts

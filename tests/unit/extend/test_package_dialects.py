@@ -19,9 +19,8 @@ from kaigen.dialects.packages import package_dialects
 from kaigen.dialects.registry import OWN
 from kaigen.emit.chart import chart_files
 from kaigen.lock.pins import moving_names
-from kaigen.pipeline.run import Run
 from tests.unit.extend.packages import install, of_the_page
-from tests.unit.extend.repository import SPEC, compiled, messages, repository
+from tests.unit.extend.repository import SPEC, compiled, compiled_counts, messages, repository
 
 SECTION = "A dialect of your own"
 GROUP = "kaigen.dialects"
@@ -446,12 +445,4 @@ def test_documents_of_a_package_dialect_are_compiled_at_every_render(
     install(tmp_path, monkeypatch, MINIMAL, {"plug": "acme_kaigen:DIALECT"}, group=GROUP)
     files = {"specs/one.yaml": PLUG, "specs/two.yaml": SPEC.replace("one", "two")}
     folder = repository(tmp_path / "repository", files)
-    config = load_config(folder)
-    counts = []
-    for _ in range(2):
-        run = Run.load((), config)
-        tree = run.tree(folder / "rendered")
-        tree.write()
-        tree.save()
-        counts.append(run.compiled)
-    assert counts == [2, 1]
+    assert compiled_counts(folder) == [2, 1]

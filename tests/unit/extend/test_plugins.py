@@ -11,7 +11,7 @@ import pytest
 
 from kaigen.emit.chart import chart_files
 from tests.unit.extend.packages import install, of_the_page
-from tests.unit.extend.repository import SPEC, compiled, messages, repository
+from tests.unit.extend.repository import SPEC, compiled, compiled_counts, messages, repository
 
 SECTION = "A kind as a Python package"
 QUOTA = """\
@@ -236,19 +236,8 @@ def test_a_folder_takes_precedence_over_a_package(tmp_path: Path, monkeypatch: p
 def test_documents_of_packages_are_compiled_at_every_render(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kaigen.config.load import load_config
-    from kaigen.pipeline.run import Run
-
     monkeypatch.setenv("KAIGEN_CACHE_DIR", str(tmp_path / "cache"))
     plug(tmp_path, monkeypatch, MINIMAL)
     folder = tmp_path / "repository"
     (folder / "specs/two.yaml").write_text(SPEC.replace("one", "two"), encoding="utf-8")
-    config = load_config(folder)
-    counts = []
-    for _ in range(2):
-        run = Run.load((), config)
-        tree = run.tree(folder / "rendered")
-        tree.write()
-        tree.save()
-        counts.append(run.compiled)
-    assert counts == [2, 1]
+    assert compiled_counts(folder) == [2, 1]
