@@ -140,6 +140,7 @@ class Server:
         for client in (*self._public.clients.values(), *self._probes.clients.values()):
             client.abort()
         watch.cancel()
+        await asyncio.gather(watch, return_exceptions=True)
 
     async def _listen(self, host: str, port: int, door: Door) -> asyncio.Server:
         async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

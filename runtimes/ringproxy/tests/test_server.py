@@ -29,11 +29,33 @@ class Api:
         self.go = asyncio.Event()
         self.go.set()
         self.breaks = False
+        self._open: set[asyncio.Task[None]] = set()
 
-    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one request."""
+    def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the request of a connection."""
+        task = asyncio.create_task(self._connected(reader, writer))
+        self._open.add(task)
+        task.add_done_callback(self._open.discard)
+
+    async def end(self) -> None:
+        """Close the connections that are open, those included that were accepted last."""
+        await asyncio.sleep(0.01)
+        for task in self._open:
+            task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.now += 1
         self.most = max(self.most, self.now)
+        try:
+            # The proxy may end while it asks whether the API answers.
+            with suppress(asyncio.IncompleteReadError, ConnectionError):
+                await self._answer(reader, writer)
+        finally:
+            self.now -= 1
+            writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         length = int(head.partition(b"Content-Length: ")[2].partition(b"\r\n")[0])
         body = await reader.readexactly(length)
@@ -48,8 +70,6 @@ class Api:
                 writer.write(b"c\r\ndata: [DONE]\r\n0000\r\n\r\n")
         else:
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
-        self.now -= 1
-        writer.close()
 
     @staticmethod
     def _piece(writer: asyncio.StreamWriter, text: str) -> None:
@@ -118,7 +138,9 @@ def run(
             stop.set()
             await task
         behind.close()
-        await asyncio.sleep(0)
+        await api.end()
+        # The transports close their sockets in the next turns of the loop.
+        await asyncio.sleep(0.01)
 
     asyncio.run(body())
 
