@@ -96,6 +96,7 @@ class S3:
         self.bucket = name
         self.client = _client(self.backend)
         self.client.create_bucket(Bucket=name)
+        self.client.get_waiter("bucket_exists").wait(Bucket=name)
 
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
