@@ -28,9 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="kaigen-bench-") as scratch:
         try:
-            bench = Bench(
-                Path(scratch), options.runs, options.specs, () if options.profile else options.peers
-            )
+            bench = Bench(Path(scratch), options.runs, options.specs, () if options.profile else options.peers)
             if options.profile:
                 for text in profile(bench):
                     print(text, flush=True)
@@ -59,11 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--only", nargs="+", choices=list(CASES), default=list(CASES), metavar="CASE", help=", ".join(CASES))
     add("--runs", type=_count, default=5, metavar="N", help="rounds of each case (default: 5)")
     add(
-        "--specs",
-        type=_sizes,
-        default=[100, 1000],
-        metavar="N,…",
-        help="sizes of the repositories (default: 100,1000)",
+        "--specs", type=_sizes, default=[100, 1000], metavar="N,…", help="sizes of the repositories (default: 100,1000)"
     )
     add(
         "--peers",
@@ -73,11 +67,7 @@ def _parser() -> argparse.ArgumentParser:
         help=f"peers to compare kaigen with: {', '.join(PEERS)}, or none (default: all)",
     )
     add("--json", type=Path, metavar="FILE", help="also write every number to FILE")
-    add(
-        "--profile",
-        action="store_true",
-        help="profile kaigen instead: its imports and the steps of a render",
-    )
+    add("--profile", action="store_true", help="profile kaigen instead: its imports and the steps of a render")
     return parser
 
 

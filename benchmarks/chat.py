@@ -53,17 +53,7 @@ _SERVE = (
 PEERS = {
     "kaigen-chat": Peer(
         "kaigen-chat",
-        (
-            sys.executable,
-            "-m",
-            "kaigen_chat",
-            "--model",
-            "{model}",
-            "--host",
-            "127.0.0.1",
-            "--port",
-            "{port}",
-        ),
+        (sys.executable, "-m", "kaigen_chat", "--model", "{model}", "--host", "127.0.0.1", "--port", "{port}"),
         "/readyz",
         "bench",
         # The model has no end-of-text token; this server would stop at the tokenizer's.
@@ -109,11 +99,7 @@ def running(peer: Peer, model: Path, log: Path, threads: int | None) -> Iterator
     command = [part.format(model=model, port=port) for part in peer.command]
     env = {**os.environ, "PYTHONPATH": str(_RUNTIME), "HF_HUB_OFFLINE": "1", "HF_HOME": str(log.parent)}
     if threads is not None:
-        env |= {
-            "OMP_NUM_THREADS": str(threads),
-            "MKL_NUM_THREADS": str(threads),
-            "KAIGEN_CHAT_THREADS": str(threads),
-        }
+        env |= {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads), "KAIGEN_CHAT_THREADS": str(threads)}
     with log.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out, env=env) as process:
         try:
             _await(peer, port, process)
@@ -271,10 +257,7 @@ def main() -> int:
             eos_token_id=None,
         )
         size = (model / "model.safetensors").stat().st_size / 2**20
-        print(
-            f"{size:.0f} MiB of weights, {options.tokens} tokens per answer, stream: {options.stream}",
-            flush=True,
-        )
+        print(f"{size:.0f} MiB of weights, {options.tokens} tokens per answer, stream: {options.stream}", flush=True)
         found = measure(options, model, scratch)
     for line in table(found, options.clients):
         print(line)
@@ -287,14 +270,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.chat", description=__doc__)
     add = parser.add_argument
     add("--runs", type=int, default=3, metavar="N", help="rounds (default: 3)")
-    add(
-        "--clients",
-        type=int,
-        nargs="+",
-        default=[1, 4, 16],
-        metavar="N",
-        help="concurrent clients (default: 1 4 16)",
-    )
+    add("--clients", type=int, nargs="+", default=[1, 4, 16], metavar="N", help="concurrent clients (default: 1 4 16)")
     add("--requests", type=int, default=3, metavar="N", help="requests per client (default: 3)")
     add("--tokens", type=int, default=64, metavar="N", help="tokens per answer (default: 64)")
     add("--hidden", type=int, default=512, metavar="N", help="width of the model (default: 512)")

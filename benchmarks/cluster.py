@@ -81,12 +81,7 @@ class Tree:
         config = yaml.safe_load((folder / "kaigen.yaml").read_text())
         label = {"bench": namespace}
         config |= {"namespace": namespace}
-        config["gitops"] = {
-            "project": namespace,
-            "labels": label,
-            "tenancy": {"namespaces": True},
-            **gitops,
-        }
+        config["gitops"] = {"project": namespace, "labels": label, "tenancy": {"namespaces": True}, **gitops}
         (folder / "kaigen.yaml").write_text(yaml.safe_dump(config))
         made = render((), load_config(folder))
         self.apps, self.namespace = apps, namespace
@@ -102,9 +97,7 @@ class Tree:
         ]
 
 
-def measure_argocd(
-    plane: Plane, argocd: ArgoCD, scratch: Path, apps: int, namespace: str, timeout: float
-) -> Result:
+def measure_argocd(plane: Plane, argocd: ArgoCD, scratch: Path, apps: int, namespace: str, timeout: float) -> Result:
     """Sync a repository of many apps with Argo CD, twice.
 
     Args:
@@ -149,9 +142,7 @@ def measure_argocd(
     return _measure(plane, "Argo CD", argocd.user, tree, apps + 2, sync, timeout)
 
 
-def measure_flux(
-    plane: Plane, flux: Flux, scratch: Path, apps: int, namespace: str, timeout: float
-) -> Result:
+def measure_flux(plane: Plane, flux: Flux, scratch: Path, apps: int, namespace: str, timeout: float) -> Result:
     """Do the same as `measure_argocd` with Flux."""
     gitops = {"repository": flux.url(namespace), "flux": {"interval": "1h", "secret": SECRET}}
     tree = Tree(scratch / "flux", apps, namespace, gitops)
@@ -195,9 +186,7 @@ Sync = Callable[[int], tuple[Callable[[], int], Callable[[], None]]]
 """Commits a number; returns a function that counts the ready apps and one that starts the sync."""
 
 
-def _measure(
-    plane: Plane, name: str, user: str, tree: Tree, expected: int, sync: Sync, timeout: float
-) -> Result:
+def _measure(plane: Plane, name: str, user: str, tree: Tree, expected: int, sync: Sync, timeout: float) -> Result:
     passes = []
     for number in (1, 2):
         ready, begin = sync(number)
@@ -210,9 +199,7 @@ def _measure(
         seconds = time.monotonic() - began
         own = [request for request in plane.audit.requests(mark) if request.user == user]
         writes = [request for request in own if request.writes]
-        passes.append(
-            Pass(seconds, len(own), len(writes), sum(each.namespace == tree.namespace for each in writes))
-        )
+        passes.append(Pass(seconds, len(own), len(writes), sum(each.namespace == tree.namespace for each in writes)))
     kept = {
         kind.rpartition("/")[2]: len(plane.client.objects(kind, tree.namespace))
         for kind in sorted({kind_of(obj) for obj in tree.read(f"{tree.namespace}/")} | {"v1/Pod"})
@@ -242,13 +229,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=__doc__)
     parser.add_argument("--apps", type=int, default=500, metavar="N", help="number of apps (default: 500)")
     parser.add_argument("--syncers", nargs="+", choices=SYNCERS, default=SYNCERS)
-    parser.add_argument(
-        "--timeout",
-        type=float,
-        default=1800,
-        metavar="S",
-        help="seconds per sync (default: 1800)",
-    )
+    parser.add_argument("--timeout", type=float, default=1800, metavar="S", help="seconds per sync (default: 1800)")
     options = parser.parse_args()
     touched = 0
     for name in options.syncers:

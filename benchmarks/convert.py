@@ -59,17 +59,9 @@ def _model(folder: Path) -> int:
     (folder / "config.json").write_text(json.dumps(config))
     vocabulary = {f"t{number}": number for number in range(_WORDS)}
     (folder / "tokenizer.json").write_text(json.dumps({"model": {"type": "BPE", "vocab": vocabulary}}))
-    shapes: dict[str, tuple[int, ...]] = {
-        "model.embed_tokens.weight": (_WORDS, _DIM),
-        "model.norm.weight": (_DIM,),
-    }
+    shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (_WORDS, _DIM), "model.norm.weight": (_DIM,)}
     for layer in (f"model.layers.{number}" for number in range(_LAYERS)):
-        for name, rows, columns in (
-            ("q", 2048, _DIM),
-            ("k", 1024, _DIM),
-            ("v", 1024, _DIM),
-            ("o", _DIM, 2048),
-        ):
+        for name, rows, columns in (("q", 2048, _DIM), ("k", 1024, _DIM), ("v", 1024, _DIM), ("o", _DIM, 2048)):
             shapes[f"{layer}.self_attn.{name}_proj.weight"] = (rows, columns)
         for name, rows, columns in (("gate", _HIDDEN, _DIM), ("up", _HIDDEN, _DIM), ("down", _DIM, _HIDDEN)):
             shapes[f"{layer}.mlp.{name}_proj.weight"] = (rows, columns)

@@ -110,16 +110,12 @@ class Bench:
         """Return the commands of curl: one connection for each file."""
         dest.mkdir()
         urls = [f"{self.hub.url(capped)}/{REPO}/resolve/main/{name}" for name in self.hub.files]
-        return [
-            ["curl", "-fsSL", "--parallel", "--output-dir", str(dest), *(a for u in urls for a in ("-O", u))]
-        ]
+        return [["curl", "-fsSL", "--parallel", "--output-dir", str(dest), *(a for u in urls for a in ("-O", u))]]
 
     def hf(self, dest: Path, capped: bool) -> list[list[str]]:
         """Return the command of `hf download`."""
         hf = str(Path(sys.executable).with_name("hf"))
-        return [
-            ["env", f"HF_ENDPOINT={self.hub.url(capped)}", hf, "download", REPO, "--local-dir", str(dest)]
-        ]
+        return [["env", f"HF_ENDPOINT={self.hub.url(capped)}", hf, "download", REPO, "--local-dir", str(dest)]]
 
     def kaigen(self, dest: Path | Store, capped: bool) -> list[list[str]]:
         """Return the command of kaigen-downloader."""
@@ -156,9 +152,7 @@ class Bench:
         discard(dest)
         store.clear()
         return Sample(
-            sum(part.wall for part in parts),
-            sum(part.cpu for part in parts),
-            max(part.peak for part in parts),
+            sum(part.wall for part in parts), sum(part.cpu for part in parts), max(part.peak for part in parts)
         )
 
     def _check(self, dest: Path | Store) -> None:
@@ -209,17 +203,8 @@ def _memory(pid: int) -> int:
 
 @contextlib.contextmanager
 def _hub(size: int, files: int, rate: int) -> Iterator[Hub]:
-    command = [
-        sys.executable,
-        "-m",
-        "benchmarks.hub_server",
-        f"--size={size}",
-        f"--files={files}",
-        f"--rate={rate}",
-    ]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=_ROOT
-    ) as process:
+    command = [sys.executable, "-m", "benchmarks.hub_server", f"--size={size}", f"--files={files}", f"--rate={rate}"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=_ROOT) as process:
         assert process.stdout is not None
         try:
             yield Hub(**json.loads(process.stdout.readline()))
@@ -303,9 +288,7 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--gib", type=float, default=1, help="of the model (%(default)s)")
     parser.add_argument("--files", type=int, default=1, help="of the model (%(default)s)")
     parser.add_argument("--runs", type=int, default=5, help="rounds (%(default)s)")
-    parser.add_argument(
-        "--cap", type=int, default=50, metavar="MB", help="a second for each capped connection"
-    )
+    parser.add_argument("--cap", type=int, default=50, metavar="MB", help="a second for each capped connection")
     parser.add_argument("--connections", type=int, default=4, help="of kaigen (%(default)s)")
     parser.add_argument("--only", choices=["disk", "s3"], nargs="+", default=["disk", "s3"])
     parser.add_argument("--limits", choices=["none", "cap"], nargs="+", default=["none", "cap"])
@@ -335,9 +318,7 @@ def main(argv: Sequence[str]) -> None:
                         own.append(bench.run(name, limit == "cap", check=number == 0))
                 cap = f", at most {options.cap} MB/s for each connection" if limit == "cap" else ""
                 load = os.getloadavg()[0]
-                title = (
-                    f"Hub to {where}, {size / 2**30:.2f} GiB in {options.files} file(s){cap}; load {load:.1f}"
-                )
+                title = f"Hub to {where}, {size / 2**30:.2f} GiB in {options.files} file(s){cap}; load {load:.1f}"
                 for ruler, names in groups:
                     _table(title, {name: samples[name] for name in names}, size, ruler)
 

@@ -58,14 +58,7 @@ def python_environment(name: str, locks: Sequence[Path], project: Path | None = 
     if not (folder / _DONE).exists():
         _begin(folder, name)
         call([sys.executable, "-m", "venv", str(folder)], folder, os.environ)
-        install = [
-            str(programs / "python"),
-            "-m",
-            "pip",
-            "--disable-pip-version-check",
-            "install",
-            "--no-deps",
-        ]
+        install = [str(programs / "python"), "-m", "pip", "--disable-pip-version-check", "install", "--no-deps"]
         requirements = [argument for path in locks for argument in ("-r", str(path))]
         call([*install, "--require-hashes", *requirements], folder, os.environ)
         if project is not None:

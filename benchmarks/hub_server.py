@@ -101,9 +101,7 @@ class Handler(BaseHTTPRequestHandler):
         at, start, sent = first, time.monotonic(), 0
         while at <= last:
             place = at % _BLOCK
-            count = os.sendfile(
-                self.connection.fileno(), self.block, place, min(_PIECE, last + 1 - at, _BLOCK - place)
-            )
+            count = os.sendfile(self.connection.fileno(), self.block, place, min(_PIECE, last + 1 - at, _BLOCK - place))
             at, sent = at + count, sent + count
             if capped:
                 time.sleep(max(0.0, start + sent / self.rate - time.monotonic()))
@@ -132,9 +130,7 @@ def main() -> None:
         file.write(data)
         file.flush()
         Handler.block, Handler.rate = file.fileno(), options.rate
-        Handler.files = {
-            f"model-{number:05}.safetensors": (size, sha256) for number in range(1, options.files + 1)
-        }
+        Handler.files = {f"model-{number:05}.safetensors": (size, sha256) for number in range(1, options.files + 1)}
         with _Server(("127.0.0.1", 0), Handler) as hub, _Server(("127.0.0.1", 0), Handler) as cdn:
             Handler.cdn = f"http://127.0.0.1:{cdn.server_port}"
             for server in (hub, cdn):

@@ -20,10 +20,7 @@ class Kaigen:
         try:
             programs = python_environment("kaigen", locks, ROOT)
         except CommandFailed as error:
-            print(
-                f"kaigen is measured in this environment, because its own failed: {error.reason()}",
-                file=sys.stderr,
-            )
+            print(f"kaigen is measured in this environment, because its own failed: {error.reason()}", file=sys.stderr)
             self.python = sys.executable
             self._start: tuple[str, ...] = (sys.executable, "-m", "kaigen")
             self.env["PYTHONPATH"] = str(ROOT)

@@ -98,9 +98,7 @@ def _steps(bench: Bench, repository: Path, specs: int) -> str:
     lines = ["", f"Steps of a render of {specs} specs without imports, the fastest of {_RUNS} runs"]
     for step in _STEPS:
         taken = seconds[step]
-        lines.append(
-            f"  {step:24} {taken * 1000:7.1f} ms  {taken / specs * 1e6:6.0f} µs a spec  {taken / total:4.0%}"
-        )
+        lines.append(f"  {step:24} {taken * 1000:7.1f} ms  {taken / specs * 1e6:6.0f} µs a spec  {taken / total:4.0%}")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     lines.append(
         f"  {'sum':24} {total * 1000:7.1f} ms; in one command, without charts, {seconds['whole'] * 1000:.1f} ms "

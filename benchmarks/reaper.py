@@ -132,13 +132,7 @@ class _Handler(BaseHTTPRequestHandler):
         address = urlsplit(self.path)
         query = {key: values[0] for key, values in parse_qs(address.query).items()}
         resource, _, name = address.path.rpartition("/models/")[2].partition("/")
-        verb = (
-            "watch"
-            if "watch" in query
-            else "list"
-            if self.command == "GET" and not name
-            else self.command.lower()
-        )
+        verb = "watch" if "watch" in query else "list" if self.command == "GET" and not name else self.command.lower()
         key = f"{verb} {resource}"
         self.world.requests[key] = self.world.requests.get(key, 0) + 1
         if verb == "watch":
@@ -157,9 +151,7 @@ class _Handler(BaseHTTPRequestHandler):
             return 200, {"metadata": {"resourceVersion": "1"}, "items": []}
         size = int(query["limit"])
         if uids := re.search(r"in \((.*)\)", query.get("labelSelector", "")):
-            names = [
-                each for each in self.world.pods_of(uids[1].split(",")) if each > query.get("continue", "")
-            ]
+            names = [each for each in self.world.pods_of(uids[1].split(",")) if each > query.get("continue", "")]
             names = sorted(names)[: size + 1]
         else:
             names = self.world.page(resource, query.get("continue", ""), size + 1)
@@ -248,9 +240,9 @@ def measure(world: World, *, once: bool) -> Result:
         log = Path(env["KAIGEN_SA_DIR"]) / "log"
         with log.open("w") as file:
             process = subprocess.Popen(command, env=env, stderr=file)
-        wanted = sum(
-            1 for number in range(world.pods) if number % world.jobs < world.jobs * world.expired
-        ) + sum(1 for number in range(world.volumes) if number < world.volumes * world.expired)
+        wanted = sum(1 for number in range(world.pods) if number % world.jobs < world.jobs * world.expired) + sum(
+            1 for number in range(world.volumes) if number < world.volumes * world.expired
+        )
         peak = 0
         while process.poll() is None and (once or len(world.deleted) < wanted):
             peak = max(peak, peak_kib(process.pid))
@@ -282,15 +274,9 @@ def main() -> None:
     parser.add_argument("--pods", type=int, default=50_000)
     parser.add_argument("--volumes", type=int, default=10_000)
     options = parser.parse_args()
-    print(
-        "| mode | Jobs | expired | seconds | of a processor | peak memory | deleted | requests | received |"
-    )
+    print("| mode | Jobs | expired | seconds | of a processor | peak memory | deleted | requests | received |")
     print("|---|---|---|---|---|---|---|---|---|")
-    for once, jobs, expired in (
-        (True, 5000, 0.0),
-        (False, 5000, 0.1),
-        (False, options.pods, 0.1),
-    ):
+    for once, jobs, expired in ((True, 5000, 0.0), (False, 5000, 0.1), (False, options.pods, 0.1)):
         world = World(options.pods, jobs, options.volumes, expired)
         found = measure(world, once=once)
         requests = ", ".join(f"{count:,} {name}" for name, count in sorted(found.requests.items()))

@@ -101,9 +101,7 @@ def answers(pods: int) -> dict[tuple[str, bool], bytes]:
 
     def page(items: list[Object], token: str) -> bytes:
         metadata = {"resourceVersion": "1", **({"continue": token} if token else {})}
-        return json.dumps(
-            {"apiVersion": "v1", "kind": "PodList", "metadata": metadata, "items": items}
-        ).encode()
+        return json.dumps({"apiVersion": "v1", "kind": "PodList", "metadata": metadata, "items": items}).encode()
 
     made = {("all", False): page(whole, "")}
     for start in range(0, pods, _PAGE):
@@ -148,11 +146,7 @@ def main() -> None:
             runs = []
             for _ in range(options.runs):
                 printed = subprocess.run(
-                    [sys.executable, "-c", _BEGIN + code + _END],
-                    env=env,
-                    check=True,
-                    capture_output=True,
-                    text=True,
+                    [sys.executable, "-c", _BEGIN + code + _END], env=env, check=True, capture_output=True, text=True
                 ).stdout
                 *measured, count = json.loads(printed)
                 if count != options.pods:

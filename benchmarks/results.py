@@ -98,9 +98,7 @@ def tabulate(title: str, samples: Mapping[str, Sequence[Sample]], ruler: str) ->
         ruler: the name the others are compared with; without its samples there are no ratios.
     """
     measured = samples.get(ruler, ())
-    rows = [
-        Row(name, own, _ratios(own, measured), _cpu_ratio(own, measured)) for name, own in samples.items()
-    ]
+    rows = [Row(name, own, _ratios(own, measured), _cpu_ratio(own, measured)) for name, own in samples.items()]
     return Table(title, ruler, rows)
 
 

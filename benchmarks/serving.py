@@ -103,10 +103,7 @@ class Result:
         return [
             request
             for request in self.failed()
-            if not any(
-                request.end >= each.start and request.start <= each.start + self.probe_seconds
-                for each in lost
-            )
+            if not any(request.end >= each.start and request.start <= each.start + self.probe_seconds for each in lost)
         ]
 
 
@@ -154,9 +151,7 @@ class Serving:
             pods = self.pods()
             return (
                 status.get("status", {}).get("observedGeneration") == status["metadata"]["generation"]
-                and status["status"].get("updatedReplicas")
-                == status["status"].get("readyReplicas")
-                == replicas
+                and status["status"].get("updatedReplicas") == status["status"].get("readyReplicas") == replicas
                 and len(pods) == replicas
                 and all(is_true(pod, "Ready") for pod in pods)
             )
@@ -179,9 +174,7 @@ def drain(app: Serving) -> None:
         app.node.network.command(argv), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
         try:
-            wait_until(
-                lambda: any("deletionTimestamp" in pod["metadata"] for pod in app.pods()), "a pod is evicted"
-            )
+            wait_until(lambda: any("deletionTimestamp" in pod["metadata"] for pod in app.pods()), "a pod is evicted")
             app.node.run("kubectl", "uncordon", NAME)
             printed, _ = process.communicate(timeout=_TIMEOUT)
         finally:
@@ -207,9 +200,7 @@ def lose(app: Serving) -> None:
     app.node.ctr("tasks", "kill", "--signal", "SIGKILL", status["containerID"].removeprefix("containerd://"))
     started = status["containerID"]
     wait_until(
-        lambda: all(
-            each["status"]["containerStatuses"][0].get("containerID") != started for each in app.pods()
-        ),
+        lambda: all(each["status"]["containerStatuses"][0].get("containerID") != started for each in app.pods()),
         "the container starts again",
     )
 
@@ -314,15 +305,11 @@ def as_text(result: Result) -> str:
     requests = result.requests
     began = min(each.start for each in requests)
     lines = [f"{max(each.end for each in requests) - began:.0f} s: {_counts(requests)}"]
-    first = [
-        each.first - each.start for each in requests if each.first is not None and "streamed" in each.client
-    ]
+    first = [each.first - each.start for each in requests if each.first is not None and "streamed" in each.client]
     lines.append(f"  first part of a streamed answer: {_percentiles(first)}")
     for each in result.disturbances:
         seen = [request for request in requests if each.overlaps(request)]
-        lines.append(
-            f"  {each.name} at {each.start - began:.0f} s, for {each.end - each.start:.0f} s: {_counts(seen)}"
-        )
+        lines.append(f"  {each.name} at {each.start - began:.0f} s, for {each.end - each.start:.0f} s: {_counts(seen)}")
     for client in sorted({each.client for each in requests}):
         lines.append(f"  {client}: {_counts([each for each in requests if each.client == client])}")
     for request in result.failed():
@@ -341,11 +328,7 @@ def main() -> int:
     """
     parser = argparse.ArgumentParser(prog="python -m benchmarks.serving", description=__doc__)
     parser.add_argument(
-        "--seconds",
-        type=float,
-        default=600,
-        metavar="S",
-        help="shortest time of the requests (default: 600)",
+        "--seconds", type=float, default=600, metavar="S", help="shortest time of the requests (default: 600)"
     )
     parser.add_argument("--route", action="store_true", help="ask through an HTTPRoute of Traefik, too")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write each request to a file")

@@ -89,9 +89,7 @@ class Client(threading.Thread):
         headers = {"Host": self._host, "Content-Type": "application/json"}
         if not self._keep:
             headers["Connection"] = "close"
-        connection.request(
-            "POST", "/v1/chat/completions", json.dumps({**body, "max_tokens": tokens}), headers
-        )
+        connection.request("POST", "/v1/chat/completions", json.dumps({**body, "max_tokens": tokens}), headers)
         return connection.getresponse()
 
     def _read(self, answer: http.client.HTTPResponse) -> tuple[str, str]:

@@ -84,10 +84,7 @@ DEPLOYMENT: Object = {
                         "image": "registry.example/team/web:1.0.0",
                         "ports": [{"name": "http", "containerPort": 8080}],
                         "env": [{"name": "LOG_LEVEL", "value": "info"}],
-                        "resources": {
-                            "requests": {"cpu": "100m", "memory": "128Mi"},
-                            "limits": {"memory": "128Mi"},
-                        },
+                        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "128Mi"}},
                         "readinessProbe": {"httpGet": {"path": "/ready", "port": "http"}},
                     }
                 ],

@@ -115,9 +115,7 @@ def _single_examples() -> Iterator[Case]:
         yield Case(name, (str(file),), Config(root=file.parent))
 
 
-ANY_VOLUME = Allowed(
-    volumes=(VolumeGrant(drivers=("*",), secrets=("*",), attributes=("*",), options=("*",)),)
-)
+ANY_VOLUME = Allowed(volumes=(VolumeGrant(drivers=("*",), secrets=("*",), attributes=("*",), options=("*",)),))
 """What kaigen.yaml must allow for specs that use every field."""
 
 REGISTRY = {"substratus": {"registry": "registry.example.com/substratus"}}

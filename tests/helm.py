@@ -83,10 +83,7 @@ def template(
         given = {} if values is None else {"stdin": as_yaml(values)}
         documents = [_helm(*arguments, *(["--values", "-"] if given else []), **given)]
     objects = [
-        found
-        for document in documents
-        for found in yaml.load_all(document, Loader=_Loader)
-        if found is not None
+        found for document in documents for found in yaml.load_all(document, Loader=_Loader) if found is not None
     ]
     return sorted(objects, key=_identity)
 
@@ -121,12 +118,7 @@ def _identity(found: dict[str, Any]) -> tuple[str, str, str, str]:
 
 def _helm(*arguments: str, stdin: str = "") -> str:
     done = subprocess.run(
-        [tools.helm(), *arguments],
-        input=stdin,
-        env=_environment(),
-        capture_output=True,
-        text=True,
-        check=False,
+        [tools.helm(), *arguments], input=stdin, env=_environment(), capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
         raise HelmError((done.stderr + done.stdout).strip())

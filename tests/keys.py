@@ -62,9 +62,7 @@ def signing_key(address: str) -> Iterator[SigningKey]:
         gpg("--quick-generate-key", f"Tests <{address}>", "rsa2048", "sign")
         # Fields are separated by colons; the fifth of a public key is its ID.
         listed = [line.split(":") for line in gpg("--with-colons", "--list-keys").splitlines()]
-        yield SigningKey(
-            home, next(fields[4] for fields in listed if fields[0] == "pub"), gpg("--armor", "--export")
-        )
+        yield SigningKey(home, next(fields[4] for fields in listed if fields[0] == "pub"), gpg("--armor", "--export"))
     finally:
         env = os.environ | {"GNUPGHOME": str(home)}
         subprocess.run(["gpgconf", "--kill", "gpg-agent"], env=env, check=False, capture_output=True)

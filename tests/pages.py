@@ -12,8 +12,7 @@ from pathlib import Path
 from tests.scenarios import Player, Section, parse
 
 _STEP = re.compile(
-    r"^`(?P<path>[^`\n]+)`\n\n```\w+\n(?P<content>.*?)^```|^```console\n(?P<calls>.*?)^```",
-    re.MULTILINE | re.DOTALL,
+    r"^`(?P<path>[^`\n]+)`\n\n```\w+\n(?P<content>.*?)^```|^```console\n(?P<calls>.*?)^```", re.MULTILINE | re.DOTALL
 )
 
 

@@ -25,10 +25,7 @@ _NODES = "p5en.48xlarge"
 def command_lines() -> tuple[tuple[str, ...], ...]:
     """Return the arguments of `vllm serve`, each list once. Expressions of Kubernetes have a value."""
     found: dict[tuple[str, ...], None] = {}
-    every = [
-        *([item.body for item in case.compiled.objects] for case in app_cases()),
-        *_presets(),
-    ]
+    every = [*([item.body for item in case.compiled.objects] for case in app_cases()), *_presets()]
     for objects in every:
         for pod in pod_specs(objects).values():
             for container in pod.get("containers", []):
@@ -73,7 +70,5 @@ def _workspace(preset: Preset) -> Any:
         "kind": "Workspace",
         "metadata": {"name": f"w-{_name(preset)}", "annotations": {"kaito.sh/runtime": "vllm"}},
         "resource": {"instanceType": _NODES, "labelSelector": {"matchLabels": {"pool": "gpus"}}},
-        "inference": {
-            "preset": {"name": preset.name, "presetOptions": {"modelAccessSecret": "hub"}},
-        },
+        "inference": {"preset": {"name": preset.name, "presetOptions": {"modelAccessSecret": "hub"}}},
     }

@@ -65,11 +65,6 @@ def secret_names(pod: Object) -> set[str]:
     variables = [entry.get("valueFrom", {}) for each in containers for entry in each.get("env", [])]
     return {
         *(entry["secretKeyRef"]["name"] for entry in variables if "secretKeyRef" in entry),
-        *(
-            entry["secretRef"]["name"]
-            for c in containers
-            for entry in c.get("envFrom", [])
-            if "secretRef" in entry
-        ),
+        *(entry["secretRef"]["name"] for c in containers for entry in c.get("envFrom", []) if "secretRef" in entry),
         *(volume["secret"]["secretName"] for volume in pod.get("volumes", []) if "secret" in volume),
     }

@@ -196,11 +196,7 @@ class Player:
                 path.write_bytes(section.content())
                 parts.append(f"--- {section.heading}\n" + "".join(section.lines))
             elif section.heading:
-                blank = (
-                    "\n"
-                    if parts[-1] and not parts[-1].endswith("\n\n") and parts[-1].startswith("===")
-                    else ""
-                )
+                blank = "\n" if parts[-1] and not parts[-1].endswith("\n\n") and parts[-1].startswith("===") else ""
                 parts.append(f"{blank}$ {section.heading}\n")
                 outcome, called = self._call(section.heading), True
         return "".join(parts).rstrip("\n") + "\n"
@@ -258,9 +254,7 @@ class Player:
         return outcome
 
 
-def _in_process(
-    arguments: Sequence[str], folder: Path, variables: Mapping[str, str], stdin: bytes
-) -> _Outcome:
+def _in_process(arguments: Sequence[str], folder: Path, variables: Mapping[str, str], stdin: bytes) -> _Outcome:
     from kaigen.cli.main import run
 
     streams = [io.TextIOWrapper(io.BytesIO(data), "utf-8", write_through=True) for data in (stdin, b"", b"")]
@@ -278,12 +272,7 @@ def _in_its_own(words: Sequence[str], folder: Path, variables: Mapping[str, str]
     command = [sys.executable, *words[1:]] if words[0] == "python" else list(words)
     root = str(Path(__file__).parent.parent)
     done = subprocess.run(
-        command,
-        cwd=folder,
-        env={**variables, "PYTHONPATH": root},
-        input=stdin,
-        capture_output=True,
-        timeout=60,
+        command, cwd=folder, env={**variables, "PYTHONPATH": root}, input=stdin, capture_output=True, timeout=60
     )
     return _Outcome(done.returncode, done.stdout, done.stderr)
 

@@ -7,75 +7,11 @@ from typing import Any
 from hypothesis import strategies as st
 
 _FRAGMENTS = (
-    *(
-        "{{",
-        "}}",
-        "{{-",
-        "-}}",
-        "{{/*",
-        "*/}}",
-        "{{ .Values.x }}",
-        "{{ end }}",
-        "`",
-        "%",
-        "%s",
-        "%!d",
-        "$(A)",
-    ),
-    *(
-        "'",
-        '"',
-        "\\",
-        "\n",
-        "\n\n",
-        "\r",
-        "\r\n",
-        "\t",
-        " ",
-        "  ",
-        ": ",
-        ":",
-        " #",
-        "#",
-        "- ",
-        "-",
-        "---",
-        "...",
-    ),
-    *(
-        "yes",
-        "no",
-        "on",
-        "null",
-        "~",
-        "true",
-        "True",
-        "0123",
-        "0x1F",
-        "1e3",
-        "1_000",
-        "12:30",
-        ".5",
-        "5.",
-        "-0",
-    ),
+    *("{{", "}}", "{{-", "-}}", "{{/*", "*/}}", "{{ .Values.x }}", "{{ end }}", "`", "%", "%s", "%!d", "$(A)"),
+    *("'", '"', "\\", "\n", "\n\n", "\r", "\r\n", "\t", " ", "  ", ": ", ":", " #", "#", "- ", "-", "---", "..."),
+    *("yes", "no", "on", "null", "~", "true", "True", "0123", "0x1F", "1e3", "1_000", "12:30", ".5", "5.", "-0"),
     *("2001-01-01", ".inf", ".NaN", "<<", "=", "?", "? ", "!", "!!str", "&a", "*a", "|", ">", "|-", "@", ","),
-    *(
-        "[",
-        "]",
-        "{",
-        "}",
-        "<b>&amp;",
-        "é",
-        "カ",
-        "🚀",
-        "\u2028",
-        "\u2029",
-        "\ufeff",
-        "\u00a0",
-        "\u200b",
-        "\x00",
-    ),
+    *("[", "]", "{", "}", "<b>&amp;", "é", "カ", "🚀", "\u2028", "\u2029", "\ufeff", "\u00a0", "\u200b", "\x00"),
     *("\x01", "\x1b", "word", "a b", "key: value", "  indented\nthen not", "text\n", "blank \n", "\ttab"),
 )
 
@@ -103,23 +39,7 @@ def helm_keys() -> st.SearchStrategy[str]:
 
 def floats() -> st.SearchStrategy[float]:
     """Return finite numbers, including those at which the notation changes; without -0.0."""
-    edges = [
-        0.1,
-        1e-5,
-        1e-6,
-        9.99e-7,
-        1e-7,
-        1e15,
-        1e16,
-        1e20,
-        1e21,
-        1.5e21,
-        1e22,
-        1e100,
-        5e-324,
-        1.7e308,
-        2.0**53,
-    ]
+    edges = [0.1, 1e-5, 1e-6, 9.99e-7, 1e-7, 1e15, 1e16, 1e20, 1e21, 1.5e21, 1e22, 1e100, 5e-324, 1.7e308, 2.0**53]
     every = st.floats(allow_nan=False, allow_infinity=False).map(lambda number: number or 0.0)
     return every | st.sampled_from([*edges, *(-edge for edge in edges)])
 
@@ -142,9 +62,7 @@ def json_values(
         max_leaves: as of `hypothesis.strategies.recursive`.
     """
     most = 2**53 if exact else 2**63 - 1
-    leaves: st.SearchStrategy[Any] = (
-        text | st.booleans() | st.integers(-most, most) | st.integers(-20, 20) | floats()
-    )
+    leaves: st.SearchStrategy[Any] = text | st.booleans() | st.integers(-most, most) | st.integers(-20, 20) | floats()
     if nulls:
         leaves |= st.none()
     keys = text if keys is None else keys

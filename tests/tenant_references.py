@@ -64,9 +64,7 @@ def _authority(kind: str, group: str) -> Body:
 
 def _ingress(**backend: object) -> Body:
     path = {"path": "/", "pathType": "Prefix", "backend": backend}
-    return _object(
-        "networking.k8s.io/v1", "Ingress", rules=[{"host": "x.a.example.com", "http": {"paths": [path]}}]
-    )
+    return _object("networking.k8s.io/v1", "Ingress", rules=[{"host": "x.a.example.com", "http": {"paths": [path]}}])
 
 
 def _pool(**picker: object) -> Body:
@@ -158,9 +156,7 @@ def account_places(name: str) -> dict[str, Body]:
     """Return objects that name a ServiceAccount, by how they do."""
     return {
         "account of a Kustomization": _kustomization(serviceAccountName=name),
-        "account of its keys": _kustomization(
-            decryption={"provider": "sops", "serviceAccountName": name},
-        ),
+        "account of its keys": _kustomization(decryption={"provider": "sops", "serviceAccountName": name}),
         "account of a HelmRelease": _release(serviceAccountName=name),
         "account of a kind that is not known": runner(serviceAccountName=name),
         "reference to an account": runner(auth={"kubernetes": {"serviceAccountRef": {"name": name}}}),
@@ -204,8 +200,7 @@ DENIED: dict[str, tuple[Body, str]] = {
     **{
         f"filter of {place}": (body, "a filter of the controller")
         for place, body in _filtered(
-            type="ExtensionRef",
-            extensionRef={"group": "traefik.io", "kind": "Middleware", "name": "m"},
+            type="ExtensionRef", extensionRef={"group": "traefik.io", "kind": "Middleware", "name": "m"}
         ).items()
     },
     **{
@@ -213,10 +208,7 @@ DENIED: dict[str, tuple[Body, str]] = {
         for kind, parent in _PARENTS.items()
         for route in ("HTTPRoute", "GRPCRoute")
     },
-    "second parent": (
-        _route(parentRefs=[{"name": "g"}, _PARENTS["Service"]]),
-        "a parent of kind `Service`",
-    ),
+    "second parent": (_route(parentRefs=[{"name": "g"}, _PARENTS["Service"]]), "a parent of kind `Service`"),
     "Ingress of a resource": (
         _ingress(resource={"apiGroup": "traefik.io", "kind": "TraefikService", "name": "api@internal"}),
         "a backend that is not a Service",
@@ -240,10 +232,7 @@ DENIED: dict[str, tuple[Body, str]] = {
         )
         for kind, reference in _PARAMETERS.items()
     },
-    "options of TLS": (
-        _gateway(options={"networking.gke.io/pre-shared-certs": "theirs"}),
-        "options of TLS",
-    ),
+    "options of TLS": (_gateway(options={"networking.gke.io/pre-shared-certs": "theirs"}), "options of TLS"),
     "certificate of another kind": (
         _gateway(certificateRefs=[{"group": "example.com", "kind": "Vault", "name": "c"}]),
         "certificates of kind `Vault.example.com`",
@@ -271,26 +260,12 @@ DENIED: dict[str, tuple[Body, str]] = {
         for kind, make in (("Kustomization", _kustomization), ("HelmRelease", _release))
         for case, changes, what in (
             ("the rights of Flux", {"serviceAccountName": None}, "the rights of Flux itself"),
-            (
-                "another namespace",
-                {"targetNamespace": "team-b"},
-                "objects in namespace `team-b`",
-            ),
-            (
-                "a kubeconfig",
-                {"kubeConfig": {"secretRef": {"name": "x"}}},
-                "another login by a kubeconfig",
-            ),
+            ("another namespace", {"targetNamespace": "team-b"}, "objects in namespace `team-b`"),
+            ("a kubeconfig", {"kubeConfig": {"secretRef": {"name": "x"}}}, "another login by a kubeconfig"),
         )
     },
-    "Kustomization with an empty account": (
-        _kustomization(serviceAccountName=""),
-        "the rights of Flux itself",
-    ),
-    "HelmRelease that is stored elsewhere": (
-        _release(storageNamespace="team-b"),
-        "objects in namespace `team-b`",
-    ),
+    "Kustomization with an empty account": (_kustomization(serviceAccountName=""), "the rights of Flux itself"),
+    "HelmRelease that is stored elsewhere": (_release(storageNamespace="team-b"), "objects in namespace `team-b`"),
     "source of another namespace": (
         _kustomization(sourceRef={"kind": "GitRepository", "name": "x", "namespace": "team-b"}),
         "the source `team-b/x`",
@@ -357,13 +332,11 @@ of a template's metadata."""
 ALLOWED: dict[str, Body] = {
     "backend": _backed(_SERVICE, {"group": "", "kind": "Service", **_SERVICE}),
     "backend of a GRPCRoute": _backed(_SERVICE, kind="GRPCRoute"),
-    "pool as a backend": _backed(
-        {"group": "inference.networking.k8s.io", "kind": "InferencePool", "name": "p"}
-    ),
+    "pool as a backend": _backed({"group": "inference.networking.k8s.io", "kind": "InferencePool", "name": "p"}),
     "mirror": _filtered(type="RequestMirror", requestMirror={"backendRef": _SERVICE})["a route"],
-    "headers": _filtered(
-        type="RequestHeaderModifier", requestHeaderModifier={"set": [{"name": "a", "value": "b"}]}
-    )["a backend"],
+    "headers": _filtered(type="RequestHeaderModifier", requestHeaderModifier={"set": [{"name": "a", "value": "b"}]})[
+        "a backend"
+    ],
     "parent": _route(parentRefs=[{"name": "g"}, {"group": _GATEWAY, "kind": "Gateway", "name": "h"}]),
     "Ingress of a Service": _ingress(service={"name": "x", "port": {"number": 80}}),
     "pool": _pool(),

@@ -33,9 +33,7 @@ def _object(api: str, kind: str, name: str = "x", /, **fields: object) -> Body:
     return {"apiVersion": api, "kind": kind, "metadata": {"name": name}, **fields}
 
 
-def role(
-    resource: str, *verbs: str, group: str = "", names: tuple[str, ...] = (), kind: str = "Role"
-) -> Body:
+def role(resource: str, *verbs: str, group: str = "", names: tuple[str, ...] = (), kind: str = "Role") -> Body:
     """Return a Role with one rule."""
     rule: Body = {"apiGroups": [group], "resources": [resource], "verbs": [*verbs]}
     if names:
@@ -44,12 +42,7 @@ def role(
 
 
 def binding(
-    subject: Body,
-    role_kind: str = "Role",
-    role_name: str = "x",
-    *,
-    kind: str = "RoleBinding",
-    name: str = "x",
+    subject: Body, role_kind: str = "Role", role_name: str = "x", *, kind: str = "RoleBinding", name: str = "x"
 ) -> Body:
     """Return a binding of a subject to a role."""
     reference = {"apiGroup": GROUP, "kind": role_kind, "name": role_name}
@@ -129,15 +122,11 @@ def _template(kind: str, api: str, **spec: object) -> Body:
 
 
 def _job(**spec: object) -> Body:
-    return _object(
-        "batch/v1", "Job", spec={"template": {"spec": {**pod(**spec)["spec"], "restartPolicy": "Never"}}}
-    )
+    return _object("batch/v1", "Job", spec={"template": {"spec": {**pod(**spec)["spec"], "restartPolicy": "Never"}}})
 
 
 def _cron_job(**spec: object) -> Body:
-    return _object(
-        "batch/v1", "CronJob", spec={"schedule": "@daily", "jobTemplate": {"spec": _job(**spec)["spec"]}}
-    )
+    return _object("batch/v1", "CronJob", spec={"schedule": "@daily", "jobTemplate": {"spec": _job(**spec)["spec"]}})
 
 
 def _stateful(**spec: object) -> Body:
@@ -155,9 +144,7 @@ def _group(**spec: object) -> Body:
 
 def _job_set(**spec: object) -> Body:
     job = {"spec": {"template": {"spec": {**pod(**spec)["spec"], "restartPolicy": "Never"}}}}
-    return _object(
-        "jobset.x-k8s.io/v1alpha2", "JobSet", spec={"replicatedJobs": [{"name": "a", "template": job}]}
-    )
+    return _object("jobset.x-k8s.io/v1alpha2", "JobSet", spec={"replicatedJobs": [{"name": "a", "template": job}]})
 
 
 WORKLOADS = {
@@ -180,14 +167,10 @@ def secret_volumes(name: str) -> dict[str, Body]:
         "variable": _with_env(env=[{"name": "A", "valueFrom": {"secretKeyRef": reference}}]),
         "variables": _with_env(envFrom=[{"secretRef": {"name": name}}]),
         "volume": pod(volumes=[{"name": "v", "secret": {"secretName": name}}]),
-        "projected volume": pod(
-            volumes=[{"name": "v", "projected": {"sources": [{"secret": {"name": name}}]}}]
-        ),
+        "projected volume": pod(volumes=[{"name": "v", "projected": {"sources": [{"secret": {"name": name}}]}}]),
         "pull": pod(imagePullSecrets=[{"name": name}]),
         "optional variables": _with_env(envFrom=[{"secretRef": {"name": name, "optional": True}}]),
-        "CSI volume": pod(
-            volumes=[{"name": "v", "csi": {**_INLINE, "nodePublishSecretRef": {"name": name}}}]
-        ),
+        "CSI volume": pod(volumes=[{"name": "v", "csi": {**_INLINE, "nodePublishSecretRef": {"name": name}}}]),
     }
     first = pods["variables"]["spec"]["containers"]
     pods["init container"] = pod(initContainers=[{**first[0], "name": "i"}])
@@ -208,10 +191,7 @@ def secret_places(name: str) -> dict[str, Body]:
         "certificate of a Gateway": _object(
             "gateway.networking.k8s.io/v1",
             "Gateway",
-            spec={
-                "gatewayClassName": "x",
-                "listeners": [{**listener, "tls": {"certificateRefs": [{"name": name}]}}],
-            },
+            spec={"gatewayClassName": "x", "listeners": [{**listener, "tls": {"certificateRefs": [{"name": name}]}}]},
         ),
         "target of an ExternalSecret": _external(target={"name": name}),
         "name of an ExternalSecret": {**_external(), "metadata": {"name": name}},
@@ -223,10 +203,7 @@ def secret_places(name: str) -> dict[str, Body]:
         "monitor": _object(
             "monitoring.coreos.com/v1",
             "PodMonitor",
-            spec={
-                "selector": {},
-                "podMetricsEndpoints": [{"port": "web", "basicAuth": {"password": reference}}],
-            },
+            spec={"selector": {}, "podMetricsEndpoints": [{"port": "web", "basicAuth": {"password": reference}}]},
         ),
         "token of a monitor": _object(
             "monitoring.coreos.com/v1",
@@ -234,9 +211,7 @@ def secret_places(name: str) -> dict[str, Body]:
             spec={"selector": {}, "podMetricsEndpoints": [{"port": "web", "bearerTokenSecret": reference}]},
         ),
         "scaler": _object(
-            "keda.sh/v1alpha1",
-            "TriggerAuthentication",
-            spec={"secretTargetRef": [{"parameter": "p", **reference}]},
+            "keda.sh/v1alpha1", "TriggerAuthentication", spec={"secretTargetRef": [{"parameter": "p", **reference}]}
         ),
         "Secret of a volume": {
             "apiVersion": "v1",
@@ -263,11 +238,7 @@ _INLINE: Body = {
     "driver": "gcsfuse.csi.storage.gke.io",
     "volumeAttributes": {"bucketName": "shared", "mountOptions": "only-dir=a"},
 }
-_PATH: Body = {
-    "path": "/",
-    "pathType": "Prefix",
-    "backend": {"service": {"name": "x", "port": {"number": 80}}},
-}
+_PATH: Body = {"path": "/", "pathType": "Prefix", "backend": {"service": {"name": "x", "port": {"number": 80}}}}
 
 
 def _external(**spec: object) -> Body:
@@ -343,15 +314,9 @@ DENIED: dict[str, tuple[Body, str]] = {
         },
         "to get, create `pods/attach`",
     ),
-    "right of a ClusterRole": (
-        role("nodes/proxy", "get", kind="ClusterRole"),
-        "to get `nodes/proxy`",
-    ),
+    "right of a ClusterRole": (role("nodes/proxy", "get", kind="ClusterRole"), "to get `nodes/proxy`"),
     "URLs": (
-        {
-            **role("pods", "get", kind="ClusterRole"),
-            "rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}],
-        },
+        {**role("pods", "get", kind="ClusterRole"), "rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]},
         "a right to URLs of the API server",
     ),
     "rules of other roles": (
@@ -404,13 +369,7 @@ DENIED: dict[str, tuple[Body, str]] = {
                 "the subject Group `system:serviceaccounts`",
             ),
             ("RoleBinding", "Role", "x", account("x", "team-b"), "the subject ServiceAccount `team-b/x`"),
-            (
-                "RoleBinding",
-                "Role",
-                "x",
-                account("deployer"),
-                "the subject ServiceAccount `team-a/deployer`",
-            ),
+            ("RoleBinding", "Role", "x", account("deployer"), "the subject ServiceAccount `team-a/deployer`"),
             ("RoleBinding", "Role", "deployer", account(), "a binding to kaigen's own Role `deployer`"),
             ("ClusterRoleBinding", "ClusterRole", "view", account(), "rights in every namespace"),
             (
@@ -423,10 +382,7 @@ DENIED: dict[str, tuple[Body, str]] = {
         )
     },
     **{
-        f"account of a {kind}": (
-            make(serviceAccountName="deployer"),
-            "the ServiceAccount `deployer`",
-        )
+        f"account of a {kind}": (make(serviceAccountName="deployer"), "the ServiceAccount `deployer`")
         for kind, make in WORKLOADS.items()
     },
     "account by the older field": (pod(serviceAccount="deployer"), "the ServiceAccount `deployer`"),
@@ -485,11 +441,7 @@ DENIED: dict[str, tuple[Body, str]] = {
             ("everything in", {"ingress": [{}]}, "from everywhere"),
             ("everything out", {"egress": [{}]}, "to everywhere"),
             ("a port anywhere", {"egress": [{"ports": port(443)}]}, "to everywhere"),
-            (
-                "all ports of a protocol in",
-                {"ingress": [{"ports": [{"protocol": "TCP"}]}]},
-                "from everywhere",
-            ),
+            ("all ports of a protocol in", {"ingress": [{"ports": [{"protocol": "TCP"}]}]}, "from everywhere"),
             ("a range of ports in", {"ingress": [{"ports": port(1, endPort=65535)}]}, "from everywhere"),
             ("another namespace in", {"ingress": [{"from": [namespace_of("team-b")]}]}, "namespace `team-b`"),
             ("another namespace out", {"egress": [{"to": [namespace_of("team-b")]}]}, "namespace `team-b`"),
@@ -499,16 +451,8 @@ DENIED: dict[str, tuple[Body, str]] = {
                 {"egress": [{"to": [{"namespaceSelector": {"matchLabels": {"team": "a"}}}]}]},
                 "other namespaces",
             ),
-            (
-                "all but a namespace",
-                {"egress": [{"to": [_selected_by("NotIn", "team-b")]}]},
-                "other namespaces",
-            ),
-            (
-                "two namespaces",
-                {"egress": [{"to": [_selected_by("In", "team-a", "team-b")]}]},
-                "other namespaces",
-            ),
+            ("all but a namespace", {"egress": [{"to": [_selected_by("NotIn", "team-b")]}]}, "other namespaces"),
+            ("two namespaces", {"egress": [{"to": [_selected_by("In", "team-a", "team-b")]}]}, "other namespaces"),
             ("all addresses", {"egress": [{"to": [address("0.0.0.0/0")]}]}, "`0.0.0.0/0`"),
             ("all addresses of IPv6", {"egress": [{"to": [address("::/0")]}]}, "`::/0`"),
             (
@@ -522,22 +466,11 @@ DENIED: dict[str, tuple[Body, str]] = {
                 {"egress": [{"to": [namespace_of("team-a"), address("192.0.2.1/32")]}]},
                 "`192.0.2.1/32`",
             ),
-            (
-                "DNS on every port",
-                {"egress": [{"to": [_dns()]}]},
-                "namespace `kube-system`",
-            ),
-            (
-                "another port of DNS",
-                {"egress": [{"to": [_dns()], "ports": port(443)}]},
-                "namespace `kube-system`",
-            ),
+            ("DNS on every port", {"egress": [{"to": [_dns()]}]}, "namespace `kube-system`"),
+            ("another port of DNS", {"egress": [{"to": [_dns()], "ports": port(443)}]}, "namespace `kube-system`"),
         )
     },
-    "network: a port of all pods": (
-        policy(selected={}, ingress=[{"ports": port(80)}]),
-        "from everywhere",
-    ),
+    "network: a port of all pods": (policy(selected={}, ingress=[{"ports": port(80)}]), "from everywhere"),
 }
 """Objects with what the finding names, by what is wrong with them."""
 
@@ -557,11 +490,7 @@ ALLOWED: dict[str, Body] = {
     "account": pod(serviceAccountName="runner"),
     "token of its own": _token("runner"),
     **{f"Secret in a pod: {case}": body for case, body in secret_volumes("own").items()},
-    **{
-        f"Secret: {case}": body
-        for case, body in secret_places("own").items()
-        if case != "right to all Secrets"
-    },
+    **{f"Secret: {case}": body for case, body in secret_places("own").items() if case != "right to all Secrets"},
     **{
         f"network: {case}": policy(**directions)
         for case, directions in (

@@ -123,9 +123,7 @@ RUNNER: Body = {
                 "schema": {
                     "openAPIV3Schema": {
                         "type": "object",
-                        "properties": {
-                            "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-                        },
+                        "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
                     }
                 },
             }
@@ -166,9 +164,7 @@ def _preferred(**requirement: object) -> Body:
 
 def _deployment(**spec: object) -> Body:
     template = {"metadata": {"labels": {"app": "x"}}, "spec": pod(**spec)["spec"]}
-    return _object(
-        "apps/v1", "Deployment", spec={"selector": {"matchLabels": {"app": "x"}}, "template": template}
-    )
+    return _object("apps/v1", "Deployment", spec={"selector": {"matchLabels": {"app": "x"}}, "template": template})
 
 
 def _stateful(storage: str, **more: object) -> Body:
@@ -206,17 +202,13 @@ def _volume(spec: Body | None = None, name: str = "team-a-x", **csi: object) -> 
 
 
 def _route(**spec: object) -> Body:
-    return _object(
-        "gateway.networking.k8s.io/v1", "HTTPRoute", spec={"hostnames": ["x.a.example.com"], **spec}
-    )
+    return _object("gateway.networking.k8s.io/v1", "HTTPRoute", spec={"hostnames": ["x.a.example.com"], **spec})
 
 
 def _gateway(**listener: object) -> Body:
     known = {"name": "web", "port": 80, "protocol": "HTTP", "hostname": "x.a.example.com", **listener}
     listed = {key: value for key, value in known.items() if value is not None}
-    return _object(
-        "gateway.networking.k8s.io/v1", "Gateway", spec={"gatewayClassName": "x", "listeners": [listed]}
-    )
+    return _object("gateway.networking.k8s.io/v1", "Gateway", spec={"gatewayClassName": "x", "listeners": [listed]})
 
 
 def ingress(host: str | None = "x.a.example.com", **spec: object) -> Body:
@@ -378,10 +370,7 @@ def _job_set(claim: Body | None = None, **metadata: object) -> Body:
     mounted = [_container(volumeMounts=[{"name": "data", "mountPath": "/data"}])]
     job = {"spec": {"template": {"spec": {**pod(containers=mounted)["spec"], "restartPolicy": "Never"}}}}
     template = {"metadata": {"name": "data", **metadata}, "spec": (claim or _claim("standard"))["spec"]}
-    spec = {
-        "replicatedJobs": [{"name": "main", "template": job}],
-        "volumeClaimPolicies": [{"templates": [template]}],
-    }
+    spec = {"replicatedJobs": [{"name": "main", "template": job}], "volumeClaimPolicies": [{"templates": [template]}]}
     return _object("jobset.x-k8s.io/v1alpha2", "JobSet", spec=spec)
 
 
@@ -403,11 +392,7 @@ def _device_claim(*classes: str) -> Body:
 def _external_generator(kind: str) -> Body:
     """Return an ExternalSecret with a value of a generator."""
     body = _external()
-    source = {
-        "secretKey": "a",
-        "remoteRef": {"key": "x"},
-        "sourceRef": {"generatorRef": {"kind": kind, "name": "ecr"}},
-    }
+    source = {"secretKey": "a", "remoteRef": {"key": "x"}, "sourceRef": {"generatorRef": {"kind": kind, "name": "ecr"}}}
     return {**body, "spec": {**body["spec"], "data": [source]}}
 
 
@@ -598,13 +583,8 @@ _AWS: Body = {
 }
 _OAUTH: Body = {"type": "clientCredentials", "clientId": "x", "clientSecret": _AZURE_KEY}
 
-_AUTHORITY: Body = {
-    "caCertificateRefs": [{"kind": "ConfigMap", "group": "", "name": "c", "namespace": "team-b"}]
-}
-_MONITOR_LOGIN: Body = {
-    "clientId": {"secret": {"name": "x", "key": "k"}},
-    "clientSecret": {"name": "x", "key": "k"},
-}
+_AUTHORITY: Body = {"caCertificateRefs": [{"kind": "ConfigMap", "group": "", "name": "c", "namespace": "team-b"}]}
+_MONITOR_LOGIN: Body = {"clientId": {"secret": {"name": "x", "key": "k"}}, "clientSecret": {"name": "x", "key": "k"}}
 
 
 def _gateway_tls(**tls: object) -> Body:
@@ -812,10 +792,7 @@ IN_PLACES: dict[str, Callable[[str], Body]] = {
 _FOLDERS: dict[str, tuple[Body, bool]] = {
     "marked name": (_gcs_volume("shared:team-a-x", "only-dir=a"), True),
     "folder in an attribute": (_gcs_volume("shared", attribute="implicit-dirs,only-dir=a"), True),
-    "folder in an attribute besides another": (
-        _gcs_volume("shared", "only-dir=a", attribute="only-dir=b"),
-        False,
-    ),
+    "folder in an attribute besides another": (_gcs_volume("shared", "only-dir=a", attribute="only-dir=b"), False),
     "no folder": (_gcs_volume("shared:x"), False),
     "two folders": (_gcs_volume("shared", "only-dir=a", "only-dir=b"), False),
     "folder twice": (_gcs_volume("shared", "only-dir=only-dir=a"), False),
@@ -872,19 +849,14 @@ DENIED: dict[str, tuple[Body, str]] = {
         ray_cluster(autoscalerOptions={"imagePullPolicy": "Always"}),
         "may gain privileges",
     ),
-    "Ray's collector": (
-        ray_cluster(historyServerOptions={"collectorOptions": {"image": "x:1"}}),
-        "the image `x:1`",
-    ),
+    "Ray's collector": (ray_cluster(historyServerOptions={"collectorOptions": {"image": "x:1"}}), "the image `x:1`"),
     "type of Ray's Service": (ray_cluster({"serviceType": "NodePort"}), "a Service of type `NodePort`"),
     "Ray's own Service": (
         ray_cluster({"headService": {"spec": {**_BALANCED, "type": "NodePort"}}}),
         "a Service of type `NodePort`",
     ),
     "another name of Ray's Service": (
-        ray_cluster(
-            {"headService": {"spec": {**_BALANCED, "type": "ExternalName", "externalName": "x.team-b.svc"}}}
-        ),
+        ray_cluster({"headService": {"spec": {**_BALANCED, "type": "ExternalName", "externalName": "x.team-b.svc"}}}),
         "the server `x.team-b.svc`",
     ),
     "address of Ray's balancer": (
@@ -925,9 +897,7 @@ DENIED: dict[str, tuple[Body, str]] = {
         for place, make in (("an argument", _argument), ("a variable", _variable))
         if not granted
     },
-    **{
-        f"bucket, {case}": (body, "the bucket `") for case, (body, granted) in _FOLDERS.items() if not granted
-    },
+    **{f"bucket, {case}": (body, "the bucket `") for case, (body, granted) in _FOLDERS.items() if not granted},
     **{
         f"server {number} of redis": (_triggered("redis", address=server, listName="x"), "the server `")
         for number, (server, granted) in enumerate(SERVERS.items())
@@ -1088,24 +1058,13 @@ DENIED: dict[str, tuple[Body, str]] = {
             ("clients", _gateway_tls(frontend={"default": {"validation": _AUTHORITY}})),
             (
                 "clients of a port",
-                _gateway_tls(
-                    frontend={
-                        "default": {},
-                        "perPort": [{"port": 443, "tls": {"validation": _AUTHORITY}}],
-                    }
-                ),
+                _gateway_tls(frontend={"default": {}, "perPort": [{"port": 443, "tls": {"validation": _AUTHORITY}}]}),
             ),
-            (
-                "a Gateway itself",
-                _gateway_tls(backend={"clientCertificateRef": {"name": "c", "namespace": "team-b"}}),
-            ),
+            ("a Gateway itself", _gateway_tls(backend={"clientCertificateRef": {"name": "c", "namespace": "team-b"}})),
         )
     },
     "address of a Gateway": (_with_address("198.51.100.7"), "the address `198.51.100.7`"),
-    "name as the address of a Gateway": (
-        _with_address("x.team-b.svc", "Hostname"),
-        "the address `x.team-b.svc`",
-    ),
+    "name as the address of a Gateway": (_with_address("x.team-b.svc", "Hostname"), "the address `x.team-b.svc`"),
     "address of a load balancer": (
         _service(type="LoadBalancer", loadBalancerIP="198.51.100.7"),
         "the address `198.51.100.7`",
@@ -1140,14 +1099,8 @@ DENIED: dict[str, tuple[Body, str]] = {
     **{
         f"{name} of a monitor": (body, "a file of Prometheus")
         for name, body in (
-            (
-                "token",
-                _service_monitor(bearerTokenFile="/var/run/secrets/kubernetes.io/serviceaccount/token"),
-            ),
-            *(
-                (field, _service_monitor(tlsConfig={field: "/etc/x"}))
-                for field in ("caFile", "certFile", "keyFile")
-            ),
+            ("token", _service_monitor(bearerTokenFile="/var/run/secrets/kubernetes.io/serviceaccount/token")),
+            *((field, _service_monitor(tlsConfig={field: "/etc/x"})) for field in ("caFile", "certFile", "keyFile")),
         )
     },
     "annotation of the claims of a JobSet": (
@@ -1168,17 +1121,10 @@ DENIED: dict[str, tuple[Body, str]] = {
     ),
     "any volume of a StatefulSet": (_stateful(""), "any volume that no claim has"),
     "any volume of a pod": (_ephemeral(""), "any volume that no claim has"),
-    "volume of a tenant with a longer name": (
-        _claim("", volumeName="team-a-dev-x"),
-        "the volume `team-a-dev-x`",
-    ),
+    "volume of a tenant with a longer name": (_claim("", volumeName="team-a-dev-x"), "the volume `team-a-dev-x`"),
     **{
         f"{kind} to {term}": (
-            pod(
-                affinity={
-                    kind: {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "a", **body}]}
-                }
-            ),
+            pod(affinity={kind: {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "a", **body}]}}),
             what,
         )
         for kind in ("podAffinity", "podAntiAffinity")
@@ -1202,9 +1148,7 @@ DENIED: dict[str, tuple[Body, str]] = {
     **{
         f"devices by {field}": (
             pod(
-                containers=[
-                    _container(resources={"limits": {}, field: {"deviceclass.resource.kubernetes.io/b": "1"}})
-                ]
+                containers=[_container(resources={"limits": {}, field: {"deviceclass.resource.kubernetes.io/b": "1"}})]
             ),
             "devices by the resource `deviceclass.resource.kubernetes.io/b`",
         )
@@ -1239,21 +1183,12 @@ DENIED: dict[str, tuple[Body, str]] = {
         _object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
         "the kind ValidatingWebhookConfiguration",
     ),
-    "kind: a namespace": (
-        _at(_object("v1", "Namespace"), name="team-c"),
-        "the kind Namespace",
-    ),
+    "kind: a namespace": (_at(_object("v1", "Namespace"), name="team-c"), "the kind Namespace"),
     "namespace": (_at(pod(), namespace="team-b"), "the namespace team-b"),
-    "namespace of a volume": (
-        _volume({"claimRef": {"namespace": "team-b", "name": "c"}}),
-        "the namespace team-b",
-    ),
+    "namespace of a volume": (_volume({"claimRef": {"namespace": "team-b", "name": "c"}}), "the namespace team-b"),
     "image": (pod(containers=[_container(image="docker.io/x/y:1")]), "the image `docker.io/x/y:1`"),
     "image of a Deployment": (_deployment(containers=[_container(image="x:1")]), "the image `x:1`"),
-    "image of an init container": (
-        pod(initContainers=[_container(name="i", image="x:1")]),
-        "the image `x:1`",
-    ),
+    "image of an init container": (pod(initContainers=[_container(name="i", image="x:1")]), "the image `x:1`"),
     "image as a volume": (_with_volume(image={"reference": "x:1"}), "the image `x:1`"),
     "bucket in an argument": (
         pod(containers=[_container(args=["--to=s3://shared/ab"])]),
@@ -1294,10 +1229,7 @@ DENIED: dict[str, tuple[Body, str]] = {
         "the toleration `node-role.kubernetes.io/master`",
     ),
     "host network": (pod(hostNetwork=True), "a namespace of the node"),
-    "privileged": (
-        _secure(privileged=True, allowPrivilegeEscalation=None),
-        "a privileged container",
-    ),
+    "privileged": (_secure(privileged=True, allowPrivilegeEscalation=None), "a privileged container"),
     "port of a node": (
         pod(containers=[_container(ports=[{"containerPort": 10250, "hostPort": 10250}])]),
         "opens port 10250 of the node",
@@ -1306,23 +1238,14 @@ DENIED: dict[str, tuple[Body, str]] = {
         pod(containers=[_container(livenessProbe={"httpGet": {"port": 80, "host": "10.0.0.1"}})]),
         "call another host (10.0.0.1)",
     ),
-    "capability": (
-        _secure(capabilities={"drop": ["ALL"], "add": ["SYS_ADMIN"]}),
-        "adds the capability SYS_ADMIN",
-    ),
-    "capability of baseline": (
-        _secure(capabilities={"drop": ["ALL"], "add": ["CHOWN"]}),
-        "adds the capability CHOWN",
-    ),
+    "capability": (_secure(capabilities={"drop": ["ALL"], "add": ["SYS_ADMIN"]}), "adds the capability SYS_ADMIN"),
+    "capability of baseline": (_secure(capabilities={"drop": ["ALL"], "add": ["CHOWN"]}), "adds the capability CHOWN"),
     "capability of an init container": (
         pod(initContainers=[_container(name="i", securityContext=_context(capabilities=_EVERY))]),
         "adds the capability ALL",
     ),
     "capabilities kept": (_secure(capabilities=None), "does not drop all capabilities"),
-    "no security context": (
-        _deployment(containers=[_container(securityContext=None)]),
-        "may gain privileges",
-    ),
+    "no security context": (_deployment(containers=[_container(securityContext=None)]), "may gain privileges"),
     "seccomp profile": (_secure(seccompProfile={"type": "Unconfined"}), "the seccomp profile Unconfined"),
     "no seccomp profile": (_pod_context(seccompProfile=None), "does not set a seccomp profile"),
     "AppArmor profile": (_secure(appArmorProfile={"type": "Unconfined"}), "the AppArmor profile Unconfined"),
@@ -1333,16 +1256,10 @@ DENIED: dict[str, tuple[Body, str]] = {
     "SELinux": (_pod_context(seLinuxOptions={"type": "spc_t"}), "the SELinux type spc_t"),
     "Windows HostProcess": (_HOST_PROCESS, "runs as a Windows HostProcess"),
     "unmasked proc": (
-        {
-            **_secure(procMount="Unmasked"),
-            "spec": {**_secure(procMount="Unmasked")["spec"], "hostUsers": False},
-        },
+        {**_secure(procMount="Unmasked"), "spec": {**_secure(procMount="Unmasked")["spec"], "hostUsers": False}},
         "unmasks /proc",
     ),
-    "sysctl": (
-        _pod_context(sysctls=[{"name": "kernel.msgmax", "value": "1"}]),
-        "the unsafe sysctl kernel.msgmax",
-    ),
+    "sysctl": (_pod_context(sysctls=[{"name": "kernel.msgmax", "value": "1"}]), "the unsafe sysctl kernel.msgmax"),
     "root": (_pod_context(runAsNonRoot=None), "may run as root"),
     "root by its id": (_secure(runAsUser=0, runAsNonRoot=True), "runs as root (runAsUser: 0)"),
     "Git as a volume": (
@@ -1351,23 +1268,12 @@ DENIED: dict[str, tuple[Body, str]] = {
     ),
     "driver in a pod": (_with_volume(csi={"driver": "nfs.csi.k8s.io"}), "the driver `nfs.csi.k8s.io`"),
     "bucket in a pod": (
-        _with_volume(
-            csi={"driver": "gcsfuse.csi.storage.gke.io", "volumeAttributes": {"bucketName": "theirs"}}
-        ),
+        _with_volume(csi={"driver": "gcsfuse.csi.storage.gke.io", "volumeAttributes": {"bucketName": "theirs"}}),
         "the bucket `gs://theirs/`",
     ),
-    "folder in a pod": (
-        _with_volume(csi=_inline("implicit-dirs,only-dir=b")),
-        "the bucket `gs://shared/b`",
-    ),
-    "attribute in a pod": (
-        _with_volume(csi=_inline("only-dir=a", server="10.0.0.1")),
-        "the volume attribute `server`",
-    ),
-    "option in a pod": (
-        _with_volume(csi=_inline("only-dir=a,temp-dir=/etc")),
-        "the mount options `temp-dir=/etc`",
-    ),
+    "folder in a pod": (_with_volume(csi=_inline("implicit-dirs,only-dir=b")), "the bucket `gs://shared/b`"),
+    "attribute in a pod": (_with_volume(csi=_inline("only-dir=a", server="10.0.0.1")), "the volume attribute `server`"),
+    "option in a pod": (_with_volume(csi=_inline("only-dir=a,temp-dir=/etc")), "the mount options `temp-dir=/etc`"),
     "attribute of a volume": (_volume(volumeAttributes={"server": "x"}), "the volume attribute `server`"),
     "option of a volume": (
         _volume({"mountOptions": ["endpoint-url https://evil.example.org"]}),
@@ -1383,10 +1289,7 @@ DENIED: dict[str, tuple[Body, str]] = {
         "the storage class `gp3`",
     ),
     # Of a claim itself, the API server drops the namespace unless CrossNamespaceVolumeDataSource is on.
-    "data of the claims of a StatefulSet": (
-        _stateful("standard", **_restored("team-b")),
-        "the data of `team-b/x`",
-    ),
+    "data of the claims of a StatefulSet": (_stateful("standard", **_restored("team-b")), "the data of `team-b/x`"),
     "data of an ephemeral volume": (_ephemeral("standard", **_restored("team-b")), "the data of `team-b/x`"),
     "volume of another team": (_claim("standard", volumeName="team-b-x"), "the volume `team-b-x`"),
     "image of another team's cache": (
@@ -1421,10 +1324,7 @@ DENIED: dict[str, tuple[Body, str]] = {
         "all hosts by a default backend",
     ),
     "snippet": (_at(ingress(), annotations=_SNIPPET), "nginx.ingress.kubernetes.io/configuration-snippet"),
-    "DNS record": (
-        _at(_service(), annotations={_DNS: "b.example.com,x.a.example.com"}),
-        "the host `b.example.com`",
-    ),
+    "DNS record": (_at(_service(), annotations={_DNS: "b.example.com,x.a.example.com"}), "the host `b.example.com`"),
     "internal DNS record": (
         _annotated(_service(), "external-dns.alpha.kubernetes.io/internal-hostname", "b.example.com"),
         "the host `b.example.com`",
@@ -1444,10 +1344,7 @@ DENIED: dict[str, tuple[Body, str]] = {
         "the host `b.example.com`",
     ),
     **{
-        f"annotation {key.replace('/', ' ')}": (
-            _annotated(ingress(), key),
-            f"the annotation `{key}`",
-        )
+        f"annotation {key.replace('/', ' ')}": (_annotated(ingress(), key), f"the annotation `{key}`")
         for key in (
             "nginx.ingress.kubernetes.io/auth-secret",
             "nginx.ingress.kubernetes.io/auth-tls-secret",
@@ -1476,15 +1373,9 @@ DENIED: dict[str, tuple[Body, str]] = {
         "the annotation `networking.gke.io/load-balancer-type`",
     ),
     "role of another team": (_account("b-reader"), "the annotation `eks.amazonaws.com/role-arn`"),
-    "label of a pod": (
-        _labelled(pod(), "azure.workload.identity/use"),
-        "the label `azure.workload.identity/use`",
-    ),
+    "label of a pod": (_labelled(pod(), "azure.workload.identity/use"), "the label `azure.workload.identity/use`"),
     **{
-        f"annotation {key.replace('/', ' ')} of pods": (
-            _template(_deployment(), key),
-            f"the annotation `{key}`",
-        )
+        f"annotation {key.replace('/', ' ')} of pods": (_template(_deployment(), key), f"the annotation `{key}`")
         for key in (
             "iam.amazonaws.com/role",
             "k8s.v1.cni.cncf.io/networks",
@@ -1493,10 +1384,7 @@ DENIED: dict[str, tuple[Body, str]] = {
             "io.katacontainers.config.hypervisor.path",
         )
     },
-    "label of the Jobs of a CronJob": (
-        _cron_job("aadpodidbinding"),
-        "the label `aadpodidbinding`",
-    ),
+    "label of the Jobs of a CronJob": (_cron_job("aadpodidbinding"), "the label `aadpodidbinding`"),
     "annotation of the claims of a StatefulSet": (
         _stateful_claim("cdi.kubevirt.io/storage.import.endpoint"),
         "the annotation `cdi.kubevirt.io/storage.import.endpoint`",
@@ -1532,18 +1420,12 @@ DENIED: dict[str, tuple[Body, str]] = {
     "address": (_service(externalIPs=["192.0.2.1"]), "external addresses"),
     "monitor of everything": (_monitor(any=True), "Pods of every namespace"),
     "monitor of another namespace": (_monitor(matchNames=["team-b"]), "Pods of namespace `team-b`"),
-    "proxy of a monitor": (
-        _monitor({"proxyUrl": "http://p.team-b.svc:80"}),
-        "the server `http://p.team-b.svc:80`",
-    ),
+    "proxy of a monitor": (_monitor({"proxyUrl": "http://p.team-b.svc:80"}), "the server `http://p.team-b.svc:80`"),
     "address of a monitor": (
         _relabelled(targetLabel="__address__", replacement="x.team-b:80"),
         "relabelling to `__address__`",
     ),
-    "address of a monitor by a group": (
-        _relabelled(targetLabel="__addre${1}"),
-        "relabelling to `__addre${1}`",
-    ),
+    "address of a monitor by a group": (_relabelled(targetLabel="__addre${1}"), "relabelling to `__addre${1}`"),
     "labels of a monitor": (_relabelled(action="LabelMap", regex="a(.*)"), "relabelling by `LabelMap`"),
     **{
         f"server {number} of a scaler": (_scaler(serverAddress=url), f"the server `{url}`")
@@ -1590,23 +1472,14 @@ DENIED: dict[str, tuple[Body, str]] = {
         "authentication of kind `ClusterTriggerAuthentication`",
     ),
     **{
-        f"key {key.replace('/', ' ')}": (
-            _annotated(_object("v1", "ConfigMap"), key),
-            f"the annotation `{key}`",
-        )
+        f"key {key.replace('/', ' ')}": (_annotated(_object("v1", "ConfigMap"), key), f"the annotation `{key}`")
         for key in (*CONTROLLER_KEYS, *ODD_KEYS, *UPPER_KEYS)
     },
     **{
-        f"label {key.replace('/', ' ')} of pods": (
-            _template(_deployment(), "a", label=key),
-            f"the label `{key}`",
-        )
+        f"label {key.replace('/', ' ')} of pods": (_template(_deployment(), "a", label=key), f"the label `{key}`")
         for key in ("kai.scheduler/queue", "linkerd.io/inject", "gpu-memory", "dev.gvisor.flag.host-uds")
     },
-    "label of a namespace's own": (
-        _labelled(_object("v1", "ServiceAccount"), "istio-injection"),
-        "istio-injection",
-    ),
+    "label of a namespace's own": (_labelled(_object("v1", "ServiceAccount"), "istio-injection"), "istio-injection"),
     "import into the claims of a JobSet": (
         _job_set(annotations={"cdi.kubevirt.io/storage.import.endpoint": "x"}),
         "the annotation `cdi.kubevirt.io/storage.import.endpoint`",
@@ -1624,17 +1497,11 @@ DENIED: dict[str, tuple[Body, str]] = {
     ),
     "annotation of Ray's other Service": (
         _ray_service(
-            serveService={
-                "metadata": {"annotations": {"metallb.io/x": "x"}},
-                "spec": {"ports": [{"port": 80}]},
-            }
+            serveService={"metadata": {"annotations": {"metallb.io/x": "x"}}, "spec": {"ports": [{"port": 80}]}}
         ),
         "the annotation `metallb.io/x`",
     ),
-    "label of Ray's pods": (
-        ray_cluster({"labels": {"kai.scheduler/queue": "b"}}),
-        "the label `kai.scheduler/queue`",
-    ),
+    "label of Ray's pods": (ray_cluster({"labels": {"kai.scheduler/queue": "b"}}), "the label `kai.scheduler/queue`"),
     "annotation of the claims of a template": (
         _device_template({"annotations": {"resource.kubernetes.io/x": "x"}}),
         "the annotation `resource.kubernetes.io/x`",
@@ -1662,30 +1529,17 @@ DENIED: dict[str, tuple[Body, str]] = {
         _external({"manifest": {"apiVersion": "v1", "kind": "ConfigMap"}}),
         "objects other than Secrets",
     ),
-    "finalizer of a Secret": (
-        _external_template(metadata={"finalizers": ["example.com/x"]}),
-        "finalizers of a Secret",
-    ),
+    "finalizer of a Secret": (_external_template(metadata={"finalizers": ["example.com/x"]}), "finalizers of a Secret"),
     **{
         f"type {type_.replace('/', ' ')} of {kind}": (body, f"a Secret of type `{type_}`")
-        for type_ in (
-            "kubernetes.io/service-account-token",
-            "bootstrap.kubernetes.io/token",
-            "helm.sh/release.v1",
-        )
+        for type_ in ("kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token", "helm.sh/release.v1")
         for kind, body in (
             ("an ExternalSecret", _external_template(type=type_)),
             ("a SealedSecret", _sealed(type=type_)),
         )
     },
-    "generator of the cluster": (
-        _generator("ClusterGenerator", "ecr"),
-        "the generator `ClusterGenerator/ecr`",
-    ),
-    "generator of a single value": (
-        _external_generator("ClusterGenerator"),
-        "the generator `ClusterGenerator/ecr`",
-    ),
+    "generator of the cluster": (_generator("ClusterGenerator", "ecr"), "the generator `ClusterGenerator/ecr`"),
+    "generator of a single value": (_external_generator("ClusterGenerator"), "the generator `ClusterGenerator/ecr`"),
     "runtime class": (_deployment(runtimeClassName="kata"), "the class `RuntimeClass/kata`"),
     "scheduler": (pod(schedulerName="kai-scheduler"), "the class `Scheduler/kai-scheduler`"),
     "class of a Gateway": (_gateway_of("y"), "the class `GatewayClass/y`"),
@@ -1714,10 +1568,7 @@ DENIED: dict[str, tuple[Body, str]] = {
     "volume of a JobSet": (_job_set(_claim("", volumeName="team-b-x")), "the volume `team-b-x`"),
     "class of a JobSet": (_job_set(_claim("gp3")), "the storage class `gp3`"),
     "volume of an ephemeral volume": (_ephemeral("", volumeName="team-b-x"), "the volume `team-b-x`"),
-    "name of another team's volume": (
-        _volume(name="team-b-weights"),
-        "the name of a volume `team-b-weights`",
-    ),
+    "name of another team's volume": (_volume(name="team-b-weights"), "the name of a volume `team-b-weights`"),
     "devices": (_device_template(deviceClassName="gpu.nvidia.com"), "the class `DeviceClass/gpu.nvidia.com`"),
     "class of an Ingress": (ingress(ingressClassName="traefik"), "the class `IngressClass/traefik`"),
     "class of an Ingress by its annotation": (
@@ -1739,13 +1590,11 @@ GATED: dict[str, tuple[Body, str]] = {
     "certificate of the cluster": (
         _with_volume(
             projected={
-                "sources": [
-                    {"podCertificate": {"signerName": "example.com/x", "keyType": "ED25519", "keyPath": "k"}}
-                ]
+                "sources": [{"podCertificate": {"signerName": "example.com/x", "keyType": "ED25519", "keyPath": "k"}}]
             }
         ),
         "a certificate of the cluster by `podCertificate`",
-    ),
+    )
 }
 """The same, where the API server drops the field unless a feature gate is on: PodCertificateRequest."""
 
@@ -1758,19 +1607,14 @@ ALLOWED: dict[str, Body] = {
         runner(), labels={"image": "x", "env": "prod"}, annotations={"containers": "x"}
     ),
     "Ray": ray_cluster(
-        {"serviceType": "ClusterIP", "enableIngress": False},
-        autoscalerOptions={"securityContext": _context()},
+        {"serviceType": "ClusterIP", "enableIngress": False}, autoscalerOptions={"securityContext": _context()}
     ),
     "RayService": _ray_service(
         {"headService": {"spec": {"type": "ClusterIP", "ports": [{"port": 8265}]}}},
         serveService={"metadata": {"annotations": {"example.com/a": "b"}}},
     ),
     "certificates of clients": _gateway_tls(
-        frontend={
-            "default": {
-                "validation": {"caCertificateRefs": [{"kind": "ConfigMap", "group": "", "name": "c"}]}
-            }
-        }
+        frontend={"default": {"validation": {"caCertificateRefs": [{"kind": "ConfigMap", "group": "", "name": "c"}]}}}
     ),
     "address of a Gateway": _with_address("192.0.2.7"),
     "address of a load balancer": _service(type="LoadBalancer", loadBalancerIP="192.0.2.7"),
@@ -1797,13 +1641,8 @@ ALLOWED: dict[str, Body] = {
         for number, (server, granted) in enumerate(SERVERS.items())
         if granted and "://" not in server
     },
-    **{
-        f"{key} of {type_}": _triggered(type_, **{key: "internal.team-a.svc:9090"})
-        for type_, key in _TRIGGER_SERVERS
-    },
-    "trigger of the time": _triggered(
-        "cron", timezone="UTC", start="0 6 * * *", end="0 20 * * *", desiredReplicas="1"
-    ),
+    **{f"{key} of {type_}": _triggered(type_, **{key: "internal.team-a.svc:9090"}) for type_, key in _TRIGGER_SERVERS},
+    "trigger of the time": _triggered("cron", timezone="UTC", start="0 6 * * *", end="0 20 * * *", desiredReplicas="1"),
     "trigger of the load": _triggered("cpu", value="50"),
     "trigger of pods": _triggered("kubernetes-workload", podSelector="app=x", value="1"),
     "trigger of redis": _triggered(
@@ -1849,9 +1688,7 @@ ALLOWED: dict[str, Body] = {
     **{f"bucket, {case}": body for case, (body, granted) in _FOLDERS.items() if granted},
     "pod": pod(tolerations=[{"key": "gpu", "operator": "Exists"}], nodeSelector={"pool": "gpu"}),
     "affinity": pod(affinity=_affinity(key="pool", operator="In", values=["gpu"])),
-    "affinity without the control plane": pod(
-        affinity=_affinity(key=_CONTROL_PLANE, operator="DoesNotExist")
-    ),
+    "affinity without the control plane": pod(affinity=_affinity(key=_CONTROL_PLANE, operator="DoesNotExist")),
     "capability": _secure(capabilities={"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}),
     "settings of each container": pod(
         securityContext={},
@@ -1910,9 +1747,7 @@ ALLOWED: dict[str, Body] = {
         labels={"a-team.example.org/x": "x", "x.example.com/y_z.A": "x"},
     ),
     "usual keys": _at(
-        _template(
-            _deployment(), "kubectl.kubernetes.io/default-container", "main", label="app.kubernetes.io/name"
-        ),
+        _template(_deployment(), "kubectl.kubernetes.io/default-container", "main", label="app.kubernetes.io/name"),
         annotations={
             "argocd.argoproj.io/sync-wave": "1",
             "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",

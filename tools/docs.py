@@ -31,8 +31,7 @@ def schema_files() -> dict[str, str]:
     schemas = {schema_file_name(entry): json_schema(entry) for entry in entries}
     schemas["kaigen.json"] = combined_schema(own_kinds())
     return {
-        f"schemas/{name}": json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
-        for name, schema in schemas.items()
+        f"schemas/{name}": json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for name, schema in schemas.items()
     }
 
 

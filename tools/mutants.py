@@ -107,9 +107,7 @@ def copy_tree(project: Project) -> None:
             if path.suffix != ".py":
                 (work / "mutants" / path).unlink(missing_ok=True)
             if path.name == "pyproject.toml":
-                shutil.rmtree(
-                    work / "mutants", ignore_errors=True
-                )  # other packages to mutate, or other tests
+                shutil.rmtree(work / "mutants", ignore_errors=True)  # other packages to mutate, or other tests
     # mutmut replaces changed modules only, and removes no file.
     for folder in (work, work / "mutants"):
         for top in {path.parts[0] for path in wanted}:
@@ -134,9 +132,7 @@ def choose(packages: Sequence[str], sample: int | None, seed: int) -> list[str]:
     from mutmut.utils.file_utils import copy_also_copy_files, copy_src_dir
 
     incomplete = Path("mutants.incomplete")
-    if (
-        incomplete.exists()
-    ):  # The last run was stopped here, and mutmut would take half a module for a whole one.
+    if incomplete.exists():  # The last run was stopped here, and mutmut would take half a module for a whole one.
         shutil.rmtree("mutants", ignore_errors=True)
     incomplete.touch()
     Path("mutants").mkdir(exist_ok=True)
@@ -195,9 +191,7 @@ def report(mutants: Sequence[Mutant], listed: int) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the mutants and print the report."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tools.mutants", description=(__doc__ or "").split("\n")[0]
-    )
+    parser = argparse.ArgumentParser(prog="python -m tools.mutants", description=(__doc__ or "").split("\n")[0])
     parser.add_argument(
         "packages",
         nargs="*",
@@ -205,9 +199,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help=f"default: {' '.join(KAIGEN.packages)}; also: {' '.join(DOWNLOADER.packages)}",
     )
     parser.add_argument("--sample", type=int, metavar="N", help="run a random sample of N mutants")
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="of the sample (default: %(default)s)"
-    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the sample (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="mutants at a time")
     parser.add_argument("--list", type=int, default=1000, metavar="N", help="list at most N survivors")
     options = parser.parse_args(arguments)
@@ -225,9 +217,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     write_preload(project.work, config().pytest_add_cli_args_test_selection)
 
     names = set(choose(packages, options.sample, options.seed))
-    undecided = [
-        each.name for each in read_results(packages) if each.name in names and each.status != "killed"
-    ]
+    undecided = [each.name for each in read_results(packages) if each.name in names and each.status != "killed"]
     if undecided:
         # mutmut would now run all tests of the chosen mutants without a mutant. The statistics already come from such a
         # run, so one test is enough.

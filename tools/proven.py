@@ -104,10 +104,7 @@ def markers_of(source: str, file: str) -> Iterator[Marker]:
         if not isinstance(function, ast.FunctionDef):
             continue
         for node in (node for decorator in function.decorator_list for node in ast.walk(decorator)):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in {
-                "pytest.mark.ran",
-                "pytest.mark.accepted",
-            }:
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in {"pytest.mark.ran", "pytest.mark.accepted"}:
                 yield _marker(node, file, function.name)
 
 
@@ -115,11 +112,7 @@ def _marker(call: ast.Call, file: str, test: str) -> Marker:
     kinds = tuple(ast.literal_eval(argument) for argument in call.args)
     by: Any = next((ast.literal_eval(keyword.value) for keyword in call.keywords if keyword.arg == "by"), ())
     return Marker(
-        ast.unparse(call.func).rpartition(".")[2],
-        kinds,
-        (by,) if isinstance(by, str) else tuple(by),
-        file,
-        test,
+        ast.unparse(call.func).rpartition(".")[2], kinds, (by,) if isinstance(by, str) else tuple(by), file, test
     )
 
 
@@ -214,9 +207,7 @@ def problems(table: Iterable[Row], known: Notes) -> list[str]:
         if not row.rendered and not row.ran:
             found.append(f"{row.kind}: no example renders it; name a test in `rendered` of tools/proven.yaml")
         if not row.accepted:
-            found.append(
-                f"{row.kind}: no API server accepted it; add a cluster test with the marker `accepted`"
-            )
+            found.append(f"{row.kind}: no API server accepted it; add a cluster test with the marker `accepted`")
         if not row.ran and not row.never:
             found.append(f"{row.kind}: add a test with the marker `ran`, or a reason to tools/proven.yaml")
         if row.ran and row.never:

@@ -33,8 +33,7 @@ ROOT = Path(__file__).parent.parent
 PREDICATE = "https://slsa.dev/provenance/v1"
 BUILD_TYPE = "https://kaigen.dev/release/v1"
 _ENTRY = re.compile(
-    r"^([a-z0-9][a-z0-9._-]*)==([^\s;\\]+)(?: ; ([^\\\n]+?))? *(?:\\\n|\n|$)((?:    --hash.*\n?)*)",
-    re.MULTILINE,
+    r"^([a-z0-9][a-z0-9._-]*)==([^\s;\\]+)(?: ; ([^\\\n]+?))? *(?:\\\n|\n|$)((?:    --hash.*\n?)*)", re.MULTILINE
 )
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
@@ -71,9 +70,7 @@ def build(commit: str, output: Path, key: Path | None = None, gpg_key: str = "")
             for chart in sorted(output.glob("*.tgz")):
                 _sign_chart(chart, gpg_key)
     if key is None:
-        (output / "provenance.intoto.json").write_bytes(
-            canonical_json({"_type": STATEMENT_TYPE, **statement})
-        )
+        (output / "provenance.intoto.json").write_bytes(canonical_json({"_type": STATEMENT_TYPE, **statement}))
     else:
         subjects, predicate = statement["subject"], statement["predicate"]
         bundle = signed(read_private_key(key), PREDICATE, subjects, predicate)

@@ -53,19 +53,14 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Return the Markdown of a page for the site."""
     source = _source_of(page.file.src_uri)
     if page.parent is None:
-        page.meta["hide"] = [
-            *page.meta.get("hide", []),
-            "navigation",
-        ]  # A tab with one page has no list of pages.
+        page.meta["hide"] = [*page.meta.get("hide", []), "navigation"]  # A tab with one page has no list of pages.
     if source == "docs/diagnostics.md":
         return _CODE.sub(lambda found: f"### {found[1]}: {found[2]} {{#{found[1].lower()}}}", markdown)
     if source == "docs/graph.md":
         markdown = _MERMAID.sub("![the graph of examples/demo](pictures/demo.svg)", markdown)
     markdown = _PICTURE.sub(r"[\1](\2)", markdown)  # A click shows it in full size.
     if _MERMAID.search(markdown):
-        raise PluginError(
-            f"{source}: Mermaid needs a script from a network; draw a picture in tools/pictures.py"
-        )
+        raise PluginError(f"{source}: Mermaid needs a script from a network; draw a picture in tools/pictures.py")
     return _outside_of_fences(markdown, lambda text: _linked(source, text))
 
 
@@ -78,9 +73,7 @@ def on_post_build(config: MkDocsConfig) -> None:
     (worker,) = Path(config.site_dir).glob("assets/javascripts/workers/search.*.min.js")
     text = worker.read_text(encoding="utf-8")
     if text.count(_NODE_TEXT) != 1:
-        raise PluginError(
-            f"{worker.name} is another version of lunr; check whether it still needs on_post_build"
-        )
+        raise PluginError(f"{worker.name} is another version of lunr; check whether it still needs on_post_build")
     worker.write_text(text.replace(_NODE_TEXT, f'{_NODE_TEXT}+","'), encoding="utf-8")
 
 
@@ -161,6 +154,5 @@ def _repository_page(path: str) -> str:
     if suffix not in _SHOWN:
         return f"---\nsearch: {{exclude: true}}\n---\n# {path}\n\nA file of the repository.\n"
     return (
-        f"---\nsearch: {{exclude: true}}\nhide: [toc]\n---\n# {path}\n\n"
-        f"````{_SHOWN[suffix]}\n{text.rstrip()}\n````\n"
+        f"---\nsearch: {{exclude: true}}\nhide: [toc]\n---\n# {path}\n\n````{_SHOWN[suffix]}\n{text.rstrip()}\n````\n"
     )

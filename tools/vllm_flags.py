@@ -40,27 +40,21 @@ def unpack(version: str, packages: Path) -> Path:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
         platforms = [f"--platform={name}" for name in _PLATFORMS]
         wheel = f"vllm=={version}"
-        subprocess.run(
-            [*command, "--python-version=3.12", *platforms, f"--dest={scratch}", wheel], check=True
-        )
+        subprocess.run([*command, "--python-version=3.12", *platforms, f"--dest={scratch}", wheel], check=True)
         (file,) = Path(scratch).glob("*.whl")
         target = Path(scratch, "files")
         with zipfile.ZipFile(file) as archive:
             archive.extractall(target, [name for name in archive.namelist() if not name.endswith(".so")])
         (info,) = target.glob("*.dist-info")
         # vLLM takes its platform from its version, and has no GPU here.
-        metadata = (
-            (info / "METADATA").read_text().replace(f"Version: {version}", f"Version: {version}+cpu", 1)
-        )
+        metadata = (info / "METADATA").read_text().replace(f"Version: {version}", f"Version: {version}+cpu", 1)
         (info / "METADATA").write_text(metadata)
         info.rename(target / f"vllm-{version}+cpu.dist-info")
         target.rename(folder)
     return folder
 
 
-def read(
-    python: str, folder: Path, lines: Sequence[Sequence[str]] = ()
-) -> tuple[list[Any], Mapping[str, str]]:
+def read(python: str, folder: Path, lines: Sequence[Sequence[str]] = ()) -> tuple[list[Any], Mapping[str, str]]:
     """Return the flags of a version, and why its parser refuses command lines.
 
     Args:
@@ -88,11 +82,7 @@ def merged(rows_by_version: Mapping[str, Iterable[Mapping[str, Any]]]) -> dict[s
         for row in rows:
             spans = table.setdefault(first_name(row["names"]), [])
             last = spans[-1] if spans else {}
-            if last.get("last") == number - 1 and {**last, "first": 0, "last": 0} == {
-                **row,
-                "first": 0,
-                "last": 0,
-            }:
+            if last.get("last") == number - 1 and {**last, "first": 0, "last": 0} == {**row, "first": 0, "last": 0}:
                 last["last"] = number
             else:
                 spans.append({"first": number, "last": number, **row})
@@ -120,9 +110,7 @@ def write(rows_by_version: Mapping[str, Iterable[Mapping[str, Any]]]) -> None:
 
 def main() -> int:
     """Read the versions on the command line."""
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--python", required=True, help="interpreter with the packages that vLLM imports")
     options.add_argument("--packages", required=True, type=Path, help="folder for the unpacked wheels")
     options.add_argument("versions", nargs="+", help="oldest first")

@@ -26,12 +26,7 @@ def serve_parser() -> Any:
     import torch
 
     # Older versions ask a function that newer versions of torch do not have.
-    for name in (
-        "_is_avx512_supported",
-        "_is_avx2_supported",
-        "_is_amx_tile_supported",
-        "_is_vnni_supported",
-    ):
+    for name in ("_is_avx512_supported", "_is_avx2_supported", "_is_amx_tile_supported", "_is_vnni_supported"):
         if not hasattr(torch._C._cpu, name):
             setattr(torch._C._cpu, name, lambda: False)
     from vllm.entrypoints.cli.serve import ServeSubcommand

@@ -18,9 +18,7 @@ def change(bench: Bench) -> Iterator[Table]:
     """Compare a render after one change of many specs with a full render."""
     specs = bench.specs[-1]
     kaigen = bench.kaigen
-    changed, whole, still = (
-        bench.repository(f"change/{name}", specs) for name in ("changed", "whole", "still")
-    )
+    changed, whole, still = (bench.repository(f"change/{name}", specs) for name in ("changed", "whole", "still"))
     for repository in (changed, whole, still):
         kaigen.render(repository)
     editions = count(1)
@@ -32,9 +30,7 @@ def change(bench: Bench) -> Iterator[Table]:
     contenders = [
         kaigen.cold(_FULL, bench.repository("change/full", specs), "render"),
         Contender(_CHANGED, kaigen.command(changed, "render"), before=edit),
-        Contender(
-            "kaigen render --no-cache, one spec changed", kaigen.command(whole, "render", "--no-cache")
-        ),
+        Contender("kaigen render --no-cache, one spec changed", kaigen.command(whole, "render", "--no-cache")),
         Contender("kaigen render, nothing changed", kaigen.command(still, "render")),
         Contender("kaigen render --check, nothing changed", kaigen.command(still, "render", "--check")),
         Contender("kaigen render --check, no cache", kaigen.command(still, "render", "--check", cache=False)),

@@ -17,9 +17,7 @@ def memory(bench: Bench) -> Iterator[Table]:
     for what, form in (("manifests", "manifests"), ("both forms", "both")):
         names = [f"kaigen, {what}, {specs} specs" for specs in sizes]
         contenders = [
-            bench.kaigen.cold(
-                name, bench.repository(f"memory/{form}-{specs}", specs), "render", "--format", form
-            )
+            bench.kaigen.cold(name, bench.repository(f"memory/{form}-{specs}", specs), "render", "--format", form)
             for name, specs in zip(names, sizes, strict=True)
         ]
         table = bench.compare(f"Memory, {what}", contenders, names[0], _RUNS)

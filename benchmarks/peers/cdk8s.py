@@ -53,10 +53,7 @@ class Cdk8sPython:
         """Write a program and its data."""
         _write(folder, "synth.py", objects)
         return Command(
-            argv=(str(self._program), "synth.py"),
-            cwd=folder,
-            env=clean_environment(),
-            output=folder / "dist",
+            argv=(str(self._program), "synth.py"), cwd=folder, env=clean_environment(), output=folder / "dist"
         )
 
 

@@ -127,8 +127,7 @@ def engine_facts(name: str) -> EngineFacts:
         planned=row["planned"],
         adapters=row["adapters"],
         node_support=[
-            NodeSupport(parse_version(entry["since"]), entry["native"], entry["ray"])
-            for entry in row["nodes"]
+            NodeSupport(parse_version(entry["since"]), entry["native"], entry["ray"]) for entry in row["nodes"]
         ],
         flags={flag: parse_version(since) for flag, since in row["flags"].items()},
         fits_context_since=parse_version(row["fits_context"]) if row["fits_context"] else None,

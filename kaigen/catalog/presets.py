@@ -171,9 +171,7 @@ def _index(_: str) -> Mapping[str, Row]:
 
 def _names(row: Row) -> tuple[str, ...]:
     # Columns of foreign systems may have further names.
-    foreign = [
-        name for column in row.values() if isinstance(column, dict) for name in column.get("names", ())
-    ]
+    foreign = [name for column in row.values() if isinstance(column, dict) for name in column.get("names", ())]
     return (*foreign, *row.get("aliases", ()), row["repo"])
 
 
@@ -214,9 +212,7 @@ def _preset(key: str, digest: str) -> Preset:
         engines=tuple(entry.get("engines", ("vllm",))),
         from_config=tuple(entry.get("fromConfig", ())),
         notes=tuple(entry.get("notes", ())),
-        corrections=tuple(
-            Correction(item["field"], item["was"], item["why"]) for item in entry.get("corrections", ())
-        ),
+        corrections=tuple(Correction(item["field"], item["was"], item["why"]) for item in entry.get("corrections", ())),
         row=entry,
     )
 

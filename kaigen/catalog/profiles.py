@@ -87,9 +87,7 @@ def get_profile(name: str) -> Profile:
         gpu_instance_types=data.get("gpuInstanceTypes", False),
         gpu_tolerations=data["gpuTolerations"],
         gpu_runtime_class=data["gpuRuntimeClass"],
-        spot=Spot(spot.get("nodeSelector", {}), spot["tolerations"], spot.get("nodeLabels", ()))
-        if spot
-        else None,
+        spot=Spot(spot.get("nodeSelector", {}), spot["tolerations"], spot.get("nodeLabels", ())) if spot else None,
         leader_worker_set=data["leaderWorkerSet"],
         job_set=data["jobSet"],
     )

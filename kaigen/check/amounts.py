@@ -68,9 +68,7 @@ def amount_problems(name: str, value: str | float) -> tuple[tuple[str, str, str]
         problems.append((codes.AMOUNT_DOUBTFUL, f"{name} {value} is not a whole number of bytes", hint))
     elif name in BYTES and 0 < amount < _FEW_BYTES and _is_bare(value):
         message = f"{name} {value} is {value} bytes"
-        problems.append(
-            (codes.AMOUNT_DOUBTFUL, message, f"did you mean `{value}{_likely_unit(name, amount)}`?")
-        )
+        problems.append((codes.AMOUNT_DOUBTFUL, message, f"did you mean `{value}{_likely_unit(name, amount)}`?"))
     elif name == "cpu" and amount >= _MANY_CPUS and _is_bare(value):
         problems.append((codes.AMOUNT_DOUBTFUL, f"cpu {value} is {value} CPUs", f"did you mean `{value}m`?"))
     if name in STANDARD or name.startswith("hugepages-"):

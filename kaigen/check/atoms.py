@@ -47,9 +47,7 @@ class Mismatch:
 
     __slots__ = ("_hint", "code", "message", "path")
 
-    def __init__(
-        self, code: str, message: str, hint: str | Hint = "", path: list[str | int] | None = None
-    ) -> None:
+    def __init__(self, code: str, message: str, hint: str | Hint = "", path: list[str | int] | None = None) -> None:
         self.code = code
         self.message = message
         self._hint = hint

@@ -19,9 +19,7 @@ _TYPES = {
 }
 
 
-def check_classes(
-    objs: Sequence[Object], external: Sequence[ExternalObject]
-) -> Iterator[tuple[int, MissingObject]]:
+def check_classes(objs: Sequence[Object], external: Sequence[ExternalObject]) -> Iterator[tuple[int, MissingObject]]:
     """Yield a warning for each class that is neither listed nor made, with the index of its object.
 
     Args:

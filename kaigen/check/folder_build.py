@@ -63,9 +63,7 @@ def _encrypted_findings(obj: Object) -> Iterator[Problem]:
         message = "Flux decrypts the object before it applies it, so what is encrypted cannot be checked"
         yield Problem(codes.CHANGED_BY_BUILD, message, ("sops",), "encrypt values of Secrets only")
         return
-    pending: list[tuple[FieldPath, object]] = [
-        ((key,), value) for key, value in obj.items() if key not in _DATA
-    ]
+    pending: list[tuple[FieldPath, object]] = [((key,), value) for key, value in obj.items() if key not in _DATA]
     while pending:
         path, value = pending.pop()
         if isinstance(value, dict):

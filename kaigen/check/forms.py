@@ -121,7 +121,5 @@ FORMS: dict[str, Check] = {
     "port": port,
     "qname": qualified_name,
     "text": text,
-    "value": text_of(
-        QUALIFIED, 63, "a label value: letters, digits, and '-', '_', '.' between them", empty=True
-    ),
+    "value": text_of(QUALIFIED, 63, "a label value: letters, digits, and '-', '_', '.' between them", empty=True),
 }

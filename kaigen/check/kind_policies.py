@@ -65,9 +65,7 @@ def config_map_findings(obj: Object) -> Iterator[Problem]:
         message = f"the ConfigMap has {size} bytes; the limit is {DATA_MAX}"
         yield Problem(codes.TOO_LARGE, message, (), "store the data in a volume or an image")
     elif size > CLIENT_APPLY_MAX:
-        message = (
-            f"the ConfigMap has {size} bytes; client-side apply stores a copy of at most {CLIENT_APPLY_MAX}"
-        )
+        message = f"the ConfigMap has {size} bytes; client-side apply stores a copy of at most {CLIENT_APPLY_MAX}"
         hint = "sync it with server-side apply"
         yield Problem(codes.TOO_LARGE, message, (), hint, Severity.WARNING)
 
@@ -76,11 +74,7 @@ def job_findings(obj: Object) -> Iterator[Problem]:
     """Check the longest host name of the pods of an Indexed Job."""
     name, spec = mapping(obj.get("metadata")).get("name"), mapping(obj.get("spec"))
     completions = spec.get("completions")
-    if (
-        not isinstance(name, str)
-        or not isinstance(completions, int)
-        or spec.get("completionMode") != "Indexed"
-    ):
+    if not isinstance(name, str) or not isinstance(completions, int) or spec.get("completionMode") != "Indexed":
         return
     host = f"{name}-{max(completions - 1, 0)}"
     if len(host) > 63:

@@ -16,12 +16,7 @@ from kaigen.kubernetes.manifest import Object, entries, mapping
 
 def _service(obj: Object) -> Iterator[Problem]:
     spec = mapping(obj.get("spec"))
-    if (
-        spec
-        and not spec.get("ports")
-        and spec.get("type") != "ExternalName"
-        and spec.get("clusterIP") != "None"
-    ):
+    if spec and not spec.get("ports") and spec.get("type") != "ExternalName" and spec.get("clusterIP") != "None":
         hint = "set spec.ports, or make the Service headless with clusterIP: None"
         yield Problem(codes.MISSING_FIELD, "missing field `ports`", ("spec",), hint)
 

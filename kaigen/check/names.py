@@ -12,15 +12,7 @@ from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes.kind_table import kind_of
 from kaigen.kubernetes.manifest import Object, entries, mapping
-from kaigen.kubernetes.names import (
-    LABEL_1123,
-    LABEL_FORM,
-    LABEL_NAME,
-    PORT_NAME,
-    QUALIFIED,
-    NameRule,
-    is_qualified,
-)
+from kaigen.kubernetes.names import LABEL_1123, LABEL_FORM, LABEL_NAME, PORT_NAME, QUALIFIED, NameRule, is_qualified
 from kaigen.kubernetes.pods import Container, PodTemplate
 
 ENV_NAME = r"[-._a-zA-Z][-._a-zA-Z0-9]*"
@@ -82,9 +74,7 @@ def label_findings(labels: object, path: FieldPath) -> Iterator[Problem]:
             if len(value) > 63:
                 message = f"the value has {len(value)} characters; the limit for a label is 63"
             else:
-                message = (
-                    f"`{value}` is not a valid label value: letters, digits, and '-', '_', '.' between them"
-                )
+                message = f"`{value}` is not a valid label value: letters, digits, and '-', '_', '.' between them"
             yield Problem(codes.LABEL_INVALID, message, (*path, str(key)))
 
 
@@ -164,9 +154,7 @@ def _variable_findings(container: Container) -> Iterator[Problem]:
     for number, variable in entries(container.body.get("env")):
         name = variable.get("name")
         if isinstance(name, str) and not _is_variable(name):
-            message = (
-                f"`{name}` is not a valid variable name: letters, digits, '_', '-', '.', and no leading digit"
-            )
+            message = f"`{name}` is not a valid variable name: letters, digits, '_', '-', '.', and no leading digit"
             yield Problem(codes.ENV_NAME_INVALID, message, (*container.path, "env", number, "name"))
 
 

@@ -101,10 +101,7 @@ def _mounts(template: PodTemplate, found: list[Container], claimed: set[str]) ->
                 name = mount.get("name")
                 if isinstance(name, str) and name not in volumes:
                     yield _unknown(
-                        f"no volume `{name}` in the pod",
-                        (*container.path, field, number, "name"),
-                        name,
-                        volumes,
+                        f"no volume `{name}` in the pod", (*container.path, field, number, "name"), name, volumes
                     )
 
 

@@ -10,11 +10,7 @@ from kaigen.check.amounts import claim_findings, scratch_findings
 from kaigen.check.folder_build import folder_build_findings
 from kaigen.check.image_names import image_findings
 from kaigen.check.kind_policies import kind_findings
-from kaigen.check.names import (
-    metadata_findings,
-    object_name_findings,
-    pod_name_findings,
-)
+from kaigen.check.names import metadata_findings, object_name_findings, pod_name_findings
 from kaigen.check.pod_security_findings import security_findings
 from kaigen.check.resources import resource_findings
 from kaigen.check.secret_values import literal_findings, secret_findings
@@ -58,20 +54,11 @@ def check_policy(obj: Object, *, pod_security: str = "restricted") -> list[Probl
     if pod_security not in LEVELS:
         raise ValueError(f"no Pod Security level {pod_security!r}; there are {', '.join(LEVELS)}")
     metadata = mapping(obj.get("metadata"))
-    findings = [
-        *check_names(obj),
-        *claim_findings(obj),
-        *secret_findings(obj),
-    ]
+    findings = [*check_names(obj), *claim_findings(obj), *secret_findings(obj)]
     if "namespace" in metadata and is_cluster_scoped(str(obj.get("apiVersion")), str(obj.get("kind"))):
         message = f"a {obj.get('kind')} belongs to no namespace"
         findings.append(
-            Problem(
-                codes.NAMESPACE_ON_CLUSTER_KIND,
-                message,
-                ("metadata", "namespace"),
-                "remove metadata.namespace",
-            )
+            Problem(codes.NAMESPACE_ON_CLUSTER_KIND, message, ("metadata", "namespace"), "remove metadata.namespace")
         )
     if obj.get("status"):
         message = "the status field is written by a controller"

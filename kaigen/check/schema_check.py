@@ -98,10 +98,7 @@ def _find_check(target: str, api_version: str, kind: str) -> Check | Problem:
     entry = versions.get(api_version)
     if entry is None:
         return Problem(
-            codes.UNKNOWN_KIND,
-            f"no kind `{kind}` in {api_version}",
-            ("apiVersion",),
-            _served_by(versions, target),
+            codes.UNKNOWN_KIND, f"no kind `{kind}` in {api_version}", ("apiVersion",), _served_by(versions, target)
         )
     try:
         if "ref" in entry:

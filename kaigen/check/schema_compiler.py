@@ -10,17 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kaigen.check import codes
-from kaigen.check.atoms import (
-    ATOMS,
-    Check,
-    Mismatch,
-    between,
-    bounds,
-    long_enough,
-    matching,
-    one_of,
-    wrong_type,
-)
+from kaigen.check.atoms import ATOMS, Check, Mismatch, between, bounds, long_enough, matching, one_of, wrong_type
 from kaigen.check.forms import FORMS
 from kaigen.core.text import describe
 from kaigen.diagnostics.suggest import did_you_mean

@@ -114,9 +114,7 @@ def push_folder(
     size = f"{plural(packed.files, 'file')}, {size_text(packed.bytes)}"
     console.say(f"{done[result.status]} {size}, tag {result.tag}")
     if change is None:
-        console.say(
-            f"set it in the spec as `build: {{artifact: {result.reference}}}`, or run this with --spec FILE"
-        )
+        console.say(f"set it in the spec as `build: {{artifact: {result.reference}}}`, or run this with --spec FILE")
     elif dry_run:
         console.say(f"would write it to {file}" if change.action == "change" else f"{file} has it already")
     else:
@@ -152,7 +150,5 @@ def _data(packed: Packed, result: Pushed, *, written: bool) -> dict[str, object]
 
 
 push_folder.params += [
-    option
-    for option in output_options()
-    if option.name not in {parameter.name for parameter in push_folder.params}
+    option for option in output_options() if option.name not in {parameter.name for parameter in push_folder.params}
 ]

@@ -19,12 +19,7 @@ from kaigen.pipeline.check_manifests import check_manifests, together
 
 @click.command("check")
 @paths_argument
-@click.option(
-    "--kubernetes",
-    default="",
-    metavar="VERSION",
-    help="Kubernetes version. Default: as in kaigen.yaml.",
-)
+@click.option("--kubernetes", default="", metavar="VERSION", help="Kubernetes version. Default: as in kaigen.yaml.")
 @click.option(
     "--pod-security",
     type=click.Choice(["restricted", "baseline", "privileged"]),
@@ -34,9 +29,7 @@ from kaigen.pipeline.check_manifests import check_manifests, together
 )
 @click.option("--ignore", multiple=True, metavar="CODE", help="Ignore a diagnostic code, such as KG0565.")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
-@click.option(
-    "--passthrough", is_flag=True, help="Read standard input and print it unchanged if there is no error."
-)
+@click.option("--passthrough", is_flag=True, help="Read standard input and print it unchanged if there is no error.")
 @click.option(
     "--output",
     "-o",
@@ -72,9 +65,7 @@ def command(
         calls = [(config, (str(config.root / config.output),)) for config in configs]
     data = sys.stdin.buffer.read() if "-" in calls[0][1] else b""
     checked = together(
-        check_manifests(
-            named, config, stdin=BytesIO(data), target=kubernetes, pod_security=pod_security, ignore=ignore
-        )
+        check_manifests(named, config, stdin=BytesIO(data), target=kubernetes, pod_security=pod_security, ignore=ignore)
         for config, named in calls
     )
     found = checked.diagnostics

@@ -15,10 +15,7 @@ from kaigen.diff.forge import find_forge
 @click.command("comment")
 @click.argument("file", metavar="FILE")
 @click.option(
-    "--name",
-    default="",
-    metavar="NAME",
-    help="Name of the comment, to keep several, such as one per environment.",
+    "--name", default="", metavar="NAME", help="Name of the comment, to keep several, such as one per environment."
 )
 @click.option("--only-update", is_flag=True, help="Update an existing comment; create none.")
 @click.pass_obj
@@ -34,6 +31,4 @@ def command(console: Console, file: str, name: str, only_update: bool) -> None:
     done = update_comment(find_forge(os.environ), text, name=name, only_update=only_update)
     console.out(f"comment: {done}")
     if done == "outdated":
-        console.say(
-            "the pull request has another base or other commits now; its newest run writes the comment"
-        )
+        console.say("the pull request has another base or other commits now; its newest run writes the comment")

@@ -62,9 +62,7 @@ class Console:
 
     def report(self, diagnostics: Sequence[Diagnostic], files: Iterable[str] = ()) -> None:
         """Print diagnostics as text on standard error."""
-        text = diagnostics_report.render_report(
-            diagnostics, "text", color=self.colored(err=True), files=list(files)
-        )
+        text = diagnostics_report.render_report(diagnostics, "text", color=self.colored(err=True), files=list(files))
         self._err(text.rstrip("\n"))
         if diagnostics and sys.stderr.isatty():
             self.say(f"explain a code with: kaigen explain {diagnostics[0].code}")
@@ -99,6 +97,4 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
     """
     rows = [[_cell(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -5,13 +5,7 @@ from __future__ import annotations
 import click
 
 from kaigen.cli.console import Console
-from kaigen.cli.options import (
-    environment_option,
-    override_options,
-    read_configs,
-    read_overrides,
-    require_repository,
-)
+from kaigen.cli.options import environment_option, override_options, read_configs, read_overrides, require_repository
 from kaigen.diagnostics.errors import InputError
 from kaigen.system.lazy_import import lazy_imports
 
@@ -33,9 +27,7 @@ with lazy_imports():
 )
 @environment_option("all")
 @override_options
-@click.option(
-    "--output", "-o", type=click.Choice(["text", "markdown", "json"]), default="text", help="Output format."
-)
+@click.option("--output", "-o", type=click.Choice(["text", "markdown", "json"]), default="text", help="Output format.")
 @click.option("--exit-code", is_flag=True, help="Exit with 1 if there is a change.")
 @click.pass_obj
 def command(
@@ -62,9 +54,7 @@ def command(
     try:
         before = revision.configs_at(configs[0], commit)
     except InputError:
-        console.say(
-            f"kaigen.yaml is invalid at {base}: a change of folders is not shown, and all it allows is new"
-        )
+        console.say(f"kaigen.yaml is invalid at {base}: a change of folders is not shown, and all it allows is new")
         is_readable = False
         before = {config.environment: config for config in configs}
     if environment:

@@ -35,9 +35,7 @@ _COLORS: dict[Status, str] = {"ok": "green", "warning": "yellow", "failed": "red
 )
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @click.pass_obj
-def command(
-    console: Console, environment: str, context: str, kubeconfig: str, namespace: str, output: str
-) -> None:
+def command(console: Console, environment: str, context: str, kubeconfig: str, namespace: str, output: str) -> None:
     """Check whether a cluster is ready.
 
     Checks the API server, GPU nodes and their device plugin, runtime and storage classes, the user's rights, the

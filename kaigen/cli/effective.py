@@ -36,11 +36,7 @@ def effective_text(effective: Effective, *, color: bool) -> str:
     if effective.settings:
         values = {name: value for name, (value, _) in effective.settings.items()}
         origins = {path: effective.settings[str(path[0])][1] for path, _ in _pairs(values)}
-        parts += [
-            "---",
-            "# Settings that are overridden",
-            *_aligned([*_lines(values, (), origins, "")], color),
-        ]
+        parts += ["---", "# Settings that are overridden", *_aligned([*_lines(values, (), origins, "")], color)]
     return "\n".join(parts) + "\n"
 
 

@@ -10,13 +10,7 @@ import click
 from kaigen.cli.console import Console, table
 from kaigen.cli.effective import effective_data, effective_text
 from kaigen.cli.kinds import find_entry, named_kinds
-from kaigen.cli.options import (
-    environment_option,
-    override_options,
-    read_config,
-    read_one_config,
-    read_overrides,
-)
+from kaigen.cli.options import environment_option, override_options, read_config, read_one_config, read_overrides
 from kaigen.diagnostics import codes, links
 from kaigen.dialects import registry
 from kaigen.explain import fields
@@ -34,20 +28,12 @@ _EXAMPLES = (
 
 @click.command("explain")
 @click.argument("topic", required=False, metavar="[KIND[.PATH] | CODE | APP]")
-@click.option(
-    "--recursive", is_flag=True, help="List the fields of all levels of KIND, without descriptions."
-)
-@click.option(
-    "--effective", is_flag=True, help="Show the effective spec of an app and the origin of each value."
-)
+@click.option("--recursive", is_flag=True, help="List the fields of all levels of KIND, without descriptions.")
+@click.option("--effective", is_flag=True, help="Show the effective spec of an app and the origin of each value.")
 @environment_option("the first")
 @override_options
 @click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["text", "yaml", "json"]),
-    default="text",
-    help="Output format of --effective.",
+    "--output", "-o", type=click.Choice(["text", "yaml", "json"]), default="text", help="Output format of --effective."
 )
 @click.pass_obj
 def command(
@@ -95,9 +81,7 @@ def _explain_app(
     value_files: tuple[str, ...],
     output: str,
 ) -> None:
-    found = effective_spec(
-        app, read_one_config(console, environment), read_overrides(assignments, value_files)
-    )
+    found = effective_spec(app, read_one_config(console, environment), read_overrides(assignments, value_files))
     if output == "text":
         console.write(effective_text(found, color=console.colored(err=False)))
     else:
@@ -106,9 +90,7 @@ def _explain_app(
 
 def _explain_field(console: Console, field: str, *, recursive: bool) -> None:
     kinds = named_kinds(console)
-    key = max(
-        (name for name in kinds if f"{field.lower()}.".startswith(f"{name.lower()}.")), key=len, default=""
-    )
+    key = max((name for name in kinds if f"{field.lower()}.".startswith(f"{name.lower()}.")), key=len, default="")
     name = field[: len(key)] if key else field.split(".")[0]
     path = [part for part in field[len(name) :].replace("[]", "").split(".") if part]
     try:

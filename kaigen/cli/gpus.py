@@ -22,9 +22,7 @@ from kaigen.sizing.ranking import rank
 
 
 @click.command("gpus")
-@click.argument(
-    "action", type=click.Choice(["list", "show", "fit"]), default="list", metavar="[list|show|fit]"
-)
+@click.argument("action", type=click.Choice(["list", "show", "fit"]), default="list", metavar="[list|show|fit]")
 @click.argument("name", required=False, metavar="[NAME|MODEL]")
 @cloud_option
 @load_options
@@ -64,9 +62,7 @@ def _run(
     if action == "list":
         _list(console, name, cloud, output)
     elif name is None:
-        raise click.UsageError(
-            f"{action} takes {'a model' if action == 'fit' else 'a GPU or an instance type'}"
-        )
+        raise click.UsageError(f"{action} takes {'a model' if action == 'fit' else 'a GPU or an instance type'}")
     elif action == "show":
         _show(console, name, output)
     else:
@@ -90,9 +86,7 @@ def _list(console: Console, name: str | None, cloud: str | None, output: str) ->
         wanted = gpu_of(name).name if name is not None else ""
     found = [item for item in instances(cloud) if not wanted or item.gpu.name == wanted]
     if not found and output == "table":
-        console.say(
-            f"no instance type of {cloud} has {wanted}" if cloud else f"no instance type has {wanted}"
-        )
+        console.say(f"no instance type of {cloud} has {wanted}" if cloud else f"no instance type has {wanted}")
         return
     data = list(map(hardware_tables.instance_data, found))
     _print(console, output, data, hardware_tables.instance_rows(found))
@@ -101,9 +95,7 @@ def _list(console: Console, name: str | None, cloud: str | None, output: str) ->
 def _show(console: Console, name: str, output: str) -> None:
     instance = find_instance(name)
     if instance is not None:
-        data = hardware_tables.instance_data(instance) | {
-            "nodeLabels": {**hardware_tables.node_labels(instance)}
-        }
+        data = hardware_tables.instance_data(instance) | {"nodeLabels": {**hardware_tables.node_labels(instance)}}
         _print(console, output, data, hardware_tables.instance_details(instance))
         return
     gpu = get_gpu(name)

@@ -38,9 +38,7 @@ _EFFECTIVE = "run `kaigen explain --effective APP` to show a spec with all its v
 OTHER_COMMANDS = {
     **dict.fromkeys(("lint", "test", "conform", "kubeconform"), _VALIDATE),
     **dict.fromkeys(("template", "generate", "synth", "compile", "manifests", "convert"), _RENDER),
-    **dict.fromkeys(
-        ("apply", "install", "deploy", "up", "run", "start", "submit", "reconcile", "serve"), _DEPLOY
-    ),
+    **dict.fromkeys(("apply", "install", "deploy", "up", "run", "start", "submit", "reconcile", "serve"), _DEPLOY),
     "sync": f"{_DEPLOY}; for the files of a Notebook, run `kaigen notebook sync`",
     **dict.fromkeys(("destroy", "uninstall", "down", "rm", "remove"), _DELETE),
     "delete": _LIVE_DELETE,
@@ -106,10 +104,7 @@ OPTIONS_OF = {
     ("render", "--set-string"): "use `--set`, with the value in quotes",
     ("render", "--show-only"): "use `--stdout` with the path of one spec",
     ("diff", "--dry-run"): "leave it out: `kaigen diff` changes nothing",
-    (
-        "diff",
-        "--cached",
-    ): "use `--base`: `kaigen diff` compares the files in the working folder with a commit",
+    ("diff", "--cached"): "use `--base`: `kaigen diff` compares the files in the working folder with a commit",
     ("validate", "--dry-run"): "leave it out: `kaigen validate` writes nothing",
     ("plan", "--model-name"): "use `--preset`",
 }
@@ -144,9 +139,7 @@ def explained(error: click.UsageError) -> click.UsageError:
     extra = re.fullmatch(r"Got unexpected extra arguments? \((.*)\)", error.message)
     if extra is None:
         return error
-    return click.UsageError(
-        f"unexpected argument: {extra[1]}; {_argument_hint(command, extra[1])}", error.ctx
-    )
+    return click.UsageError(f"unexpected argument: {extra[1]}; {_argument_hint(command, extra[1])}", error.ctx)
 
 
 def _argument_hint(command: str, text: str) -> str:

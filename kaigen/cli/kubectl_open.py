@@ -10,9 +10,7 @@ from kaigen.cli.main import execute
 from kaigen.cli.notebook import command as notebook
 
 
-@click.group(
-    "kubectl-open", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
-)
+@click.group("kubectl-open", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 def command() -> None:
     """Open a Notebook of the cluster in the browser.
 

@@ -25,22 +25,14 @@ from kaigen.scaffold.changes import FileChange, read_text, write_changes
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--upgrade", is_flag=True, help="Resolve names again that have an entry: all, or each NAME.")
 @click.option(
-    "--check",
-    is_flag=True,
-    help="Write nothing; exit with 1 if the lock is stale. Asks servers only with --upgrade.",
+    "--check", is_flag=True, help="Write nothing; exit with 1 if the lock is stale. Asks servers only with --upgrade."
 )
 @click.option("--built", is_flag=True, help="Also record the digests of images that builds have pushed.")
 @click.option("--plain-http", is_flag=True, help="Connect to remote registries without TLS.")
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @click.pass_obj
 def command(
-    console: Console,
-    names: tuple[str, ...],
-    upgrade: bool,
-    check: bool,
-    built: bool,
-    plain_http: bool,
-    output: str,
+    console: Console, names: tuple[str, ...], upgrade: bool, check: bool, built: bool, plain_http: bool, output: str
 ) -> None:
     """Record what branches, tags and buckets stand for in `kaigen.lock`.
 

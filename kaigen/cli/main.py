@@ -60,20 +60,7 @@ COMMANDS: dict[str, str] = {
 """Every command with its summary; it is the function `command` of the module `kaigen.cli.NAME`."""
 
 _WAITING = frozenset(
-    {
-        "build",
-        "comment",
-        "doctor",
-        "job",
-        "lock",
-        "mirror",
-        "notebook",
-        "pin",
-        "publish",
-        "sign",
-        "status",
-        "verify",
-    }
+    {"build", "comment", "doctor", "job", "lock", "mirror", "notebook", "pin", "publish", "sign", "status", "verify"}
 )
 """Commands that wait for other servers, with time limits of their own."""
 
@@ -134,9 +121,7 @@ def _set_output(context: click.Context, option: click.Parameter, value: Any) -> 
         console.color = value or console.color
     elif value:
         # Quiet wins over verbose, in either order.
-        console.verbosity = (
-            -1 if option.name == "quiet" or console.verbosity < 0 else console.verbosity + value
-        )
+        console.verbosity = -1 if option.name == "quiet" or console.verbosity < 0 else console.verbosity + value
 
 
 def _change_directory(folder: str | None) -> None:
@@ -210,9 +195,7 @@ def _open_streams() -> None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
 
 
-def run(
-    arguments: Sequence[str] | None = None, command: click.Command | None = None, name: str = "kaigen"
-) -> int:
+def run(arguments: Sequence[str] | None = None, command: click.Command | None = None, name: str = "kaigen") -> int:
     """Run the command line.
 
     Args:

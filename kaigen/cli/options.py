@@ -44,23 +44,14 @@ def environment_option(default: str) -> Callable[[Command], Command]:
         default: the environments without the option: all or the first.
     """
     return click.option(
-        "--env",
-        "environment",
-        default="",
-        metavar="NAME",
-        help=f"Environment in kaigen.yaml. Default: {default}.",
+        "--env", "environment", default="", metavar="NAME", help=f"Environment in kaigen.yaml. Default: {default}."
     )
 
 
 def override_options(function: Command) -> Command:
     """`--set` and `--values`."""
     function = click.option(
-        "-f",
-        "--values",
-        "value_files",
-        multiple=True,
-        metavar="FILE",
-        help="File with overridden settings, by app.",
+        "-f", "--values", "value_files", multiple=True, metavar="FILE", help="File with overridden settings, by app."
     )(function)
     return click.option(
         "--set", "assignments", multiple=True, metavar="APP.KEY=VALUE", help="Override one setting of an app."
@@ -167,21 +158,13 @@ def _read_values(path: str) -> list[Overrides]:
             continue
         if document.apiVersion and document.kind:
             hint = f"leave out `-f`: name specs as arguments, such as `kaigen render {document.source.path}`"
-            found.add(
-                Diagnostic("KG0708", "this is a spec, not a file of values", document.mark(("kind",)), hint)
-            )
+            found.add(Diagnostic("KG0708", "this is a spec, not a file of values", document.mark(("kind",)), hint))
             continue
         for name, values in document.data.items():
             if not isinstance(values, dict):
                 hint = f"for example `{name}: {{storage: {{size: 20Gi}}}}`"
-                found.add(
-                    Diagnostic(
-                        "KG0708", f"the settings of `{name}` are a mapping", document.mark((name,)), hint
-                    )
-                )
+                found.add(Diagnostic("KG0708", f"the settings of `{name}` are a mapping", document.mark((name,)), hint))
     found.raise_errors()
     return [
-        value_layers.Layer(document.data, document.mark)
-        for document in documents
-        if isinstance(document.data, dict)
+        value_layers.Layer(document.data, document.mark) for document in documents if isinstance(document.data, dict)
     ]

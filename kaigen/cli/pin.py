@@ -19,21 +19,13 @@ from kaigen.scaffold.changes import write_changes
 @click.command("pin")
 @click.argument("apps", nargs=-1, metavar="[APP]...")
 @click.option("--update", is_flag=True, help="Also resolve the names of pinned values again.")
-@click.option(
-    "--check", is_flag=True, help="List what is not pinned; exit with 1 if there is any. Asks no server."
-)
+@click.option("--check", is_flag=True, help="List what is not pinned; exit with 1 if there is any. Asks no server.")
 @click.option("--dry-run", is_flag=True, help="Print what would change; write nothing.")
 @click.option("--plain-http", is_flag=True, help="Connect to remote registries without TLS.")
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @click.pass_obj
 def command(
-    console: Console,
-    apps: tuple[str, ...],
-    update: bool,
-    check: bool,
-    dry_run: bool,
-    plain_http: bool,
-    output: str,
+    console: Console, apps: tuple[str, ...], update: bool, check: bool, dry_run: bool, plain_http: bool, output: str
 ) -> None:
     """Pin branches and tags to commits and digests.
 
@@ -66,10 +58,7 @@ def _hub(config: Config) -> str:
 
 def _check(console: Console, names: Sequence[Name], output: str) -> None:
     if output == "json":
-        data = [
-            {"app": name.app, "field": name.field, "value": name.moving, "place": str(name.mark)}
-            for name in names
-        ]
+        data = [{"app": name.app, "field": name.field, "value": name.moving, "place": str(name.mark)} for name in names]
         console.out(json.dumps(data, indent=2, ensure_ascii=False))
     elif names:
         rows = [(name.app, name.field, name.moving, _place(name)) for name in names]

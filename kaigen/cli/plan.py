@@ -59,10 +59,7 @@ def _estimate_options(command: Command) -> Command:
 @click.option("--preset", "--model", "model", metavar="NAME", help="Preset or Hugging Face repository.")
 @click.option("--config", "config_file", metavar="FILE", help="The model's config.json, instead of a preset.")
 @click.option(
-    "--weights",
-    type=click.FloatRange(0, min_open=True),
-    metavar="GIB",
-    help="Size of the weights, for --config.",
+    "--weights", type=click.FloatRange(0, min_open=True), metavar="GIB", help="Size of the weights, for --config."
 )
 @click.option("--instance-type", metavar="NAME", help="Instance type of the nodes. Default: the best match.")
 @click.option("--gpu", metavar="NAME", help="GPU of the nodes, without an instance type.")
@@ -72,9 +69,7 @@ def _estimate_options(command: Command) -> Command:
 @load_options
 @click.option("--dtype", metavar="DTYPE", help="bfloat16 or float16. Default: the data type of the model.")
 @click.option(
-    "--quantization",
-    metavar="NAME",
-    help="Quantization of the weights: fp8, awq, … Default: as in the repository.",
+    "--quantization", metavar="NAME", help="Quantization of the weights: fp8, awq, … Default: as in the repository."
 )
 @click.option("--kv-cache-dtype", metavar="DTYPE", help="Data type of the KV cache: auto or fp8.")
 @click.option(
@@ -129,9 +124,7 @@ def command(
         )
         name = facts.name if facts is not None else model or ""
         found = sizing_answer.answer(
-            sizing_answer.with_options(
-                sizing_answer.Question(name, sizing_facts.Request(), facts=facts), requested
-            )
+            sizing_answer.with_options(sizing_answer.Question(name, sizing_facts.Request(), facts=facts), requested)
         )
     if output == "json":
         _print_json(console, tables.answer_data(found, dialects))
@@ -190,9 +183,7 @@ def _plan_specs(
 ) -> None:
     config = read_one_config(console, environment)
     run, chosen = selection.select_specs(words, config, stdin=sys.stdin.buffer if "-" in words else None)
-    found = specs.plan_specs(
-        chosen, run.resolve, lambda question: sizing_answer.with_options(question, requested)
-    )
+    found = specs.plan_specs(chosen, run.resolve, lambda question: sizing_answer.with_options(question, requested))
     if picture is not None and len(found.plans) > 1:
         raise click.UsageError("--picture draws one plan; name one APP")
     if output == "json":

@@ -67,9 +67,7 @@ def add_preset(
     if path.exists() and not path.is_file():
         raise click.UsageError(f"{path} is not a file")
     with refusals():
-        row = preset_row.preset_row(
-            config_file, weights, name=name, repo=repo, revision=revision, licence=licence
-        )
+        row = preset_row.preset_row(config_file, weights, name=name, repo=repo, revision=revision, licence=licence)
     path.parent.mkdir(parents=True, exist_ok=True)
     before = path.read_bytes() if path.exists() else None
     entry = catalog.CATALOG_ENTRY
@@ -84,7 +82,5 @@ def add_preset(
             path.write_bytes(before)
     problems.raise_errors()
     console.say(f"wrote {path}; `kaigen presets {name}` shows it")
-    missing = [field for field in ("revision", "engine") if field not in row] + ["licence"] * (
-        licence == "unknown"
-    )
+    missing = [field for field in ("revision", "engine") if field not in row] + ["licence"] * (licence == "unknown")
     console.say(f"complete it by hand where you know more: {', '.join(missing)}")

@@ -27,12 +27,8 @@ with lazy_imports():
 @click.command("presets")
 @click.argument("words", nargs=-1, metavar="[list|show|add] [NAME]")
 @click.option("--config", "config_file", metavar="FILE", help="The model's config.json, for add.")
-@click.option(
-    "--weights", type=SizeParam(), metavar="SIZE", help="Size of the weights, such as 14.2Gi, for add."
-)
-@click.option(
-    "--repo", default="", metavar="NAME", help="Hugging Face repository, for add. Default: as in FILE."
-)
+@click.option("--weights", type=SizeParam(), metavar="SIZE", help="Size of the weights, such as 14.2Gi, for add.")
+@click.option("--repo", default="", metavar="NAME", help="Hugging Face repository, for add. Default: as in FILE.")
 @click.option("--revision", default="", metavar="COMMIT", help="Commit of the repository, for add.")
 @click.option("--licence", default="unknown", metavar="NAME", help="License of the model, for add.")
 @click.option("--force", is_flag=True, help="Replace the preset's file, for add.")
@@ -172,17 +168,13 @@ def preset_data(preset: Preset) -> dict[str, Json]:
         "env": dict(engine.env or {}),
         "engines": list(preset.engines),
         "notes": [*([preset.kv_upper_bound] if preset.kv_upper_bound else []), *preset.notes],
-        "corrections": [
-            {"field": item.field, "was": item.was, "why": item.why} for item in preset.corrections
-        ],
+        "corrections": [{"field": item.field, "was": item.was, "why": item.why} for item in preset.corrections],
     }
 
 
 def _show(console: Console, preset: Preset) -> None:
     data = preset_data(preset)
-    gated = {True: ", a token is needed", False: "", None: ", whether a token is needed is not known"}[
-        preset.gated
-    ]
+    gated = {True: ", a token is needed", False: "", None: ", whether a token is needed is not known"}[preset.gated]
     sizes = ", ".join(f"{size:g} GiB {dtype}" for dtype, size in preset.weights.items())
     heads = f"{preset.heads} heads, {preset.kv_heads} for keys and values"
     shape = f"{preset.layers} layers of width {preset.hidden_size}, {heads}"
@@ -205,15 +197,9 @@ def _show(console: Console, preset: Preset) -> None:
         ("name", ", ".join([preset.name, *preset.aliases])),
         ("repository", preset.repo + (f" at {preset.revision[:12]}" if preset.revision else "")),
         ("licence", preset.licence + gated),
-        (
-            "architecture",
-            f"{preset.architecture}, {preset.attention.upper()}, {', '.join(preset.modalities)}",
-        ),
+        ("architecture", f"{preset.architecture}, {preset.attention.upper()}, {', '.join(preset.modalities)}"),
         ("shape", shape),
-        (
-            "weights",
-            sizes + (f", {preset.parameters:g} billion parameters" if preset.parameters else ""),
-        ),
+        ("weights", sizes + (f", {preset.parameters:g} billion parameters" if preset.parameters else "")),
         ("context", f"{preset.max_context} tokens"),
         ("vocabulary", f"{preset.vocabulary} tokens" if preset.vocabulary else "not known"),
         ("vLLM flags", " ".join(flags_text) or "none"),

@@ -22,19 +22,11 @@ if TYPE_CHECKING:
 @click.option("--from", "source", required=True, metavar="ENV", help="Environment to promote from.")
 @click.option("--to", "target", required=True, metavar="ENV", help="Environment to promote to.")
 @click.option("--dry-run", is_flag=True, help="Print what would change; write nothing.")
-@click.option(
-    "--skip", is_flag=True, help="Allow promotions that skip the order of `promotion` in kaigen.yaml."
-)
+@click.option("--skip", is_flag=True, help="Allow promotions that skip the order of `promotion` in kaigen.yaml.")
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @click.pass_obj
 def command(
-    console: Console,
-    apps: tuple[str, ...],
-    source: str,
-    target: str,
-    dry_run: bool,
-    skip: bool,
-    output: str,
+    console: Console, apps: tuple[str, ...], source: str, target: str, dry_run: bool, skip: bool, output: str
 ) -> None:
     """Promote revisions and images from one environment to another.
 
@@ -71,9 +63,7 @@ def _text(console: Console, promotion: Promotion, source: str, target: str, dry_
     for line in table([("APP", "FIELD", "CHANGE"), *rows]):
         console.out(line)
     count = f"{len(rows)} {'change' if len(rows) == 1 else 'changes'}"
-    console.say(
-        f"{promotion.path}: {count} from {source}{', not written' if dry_run else '; review and commit it'}"
-    )
+    console.say(f"{promotion.path}: {count} from {source}{', not written' if dry_run else '; review and commit it'}")
 
 
 def _json(console: Console, promotion: Promotion, source: str, target: str, dry_run: bool) -> None:

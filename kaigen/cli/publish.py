@@ -50,20 +50,13 @@ MOST_APPS = 20
 )
 @click.option("--pull-request", is_flag=True, default=None, help="Push to a new branch for review.")
 @click.option(
-    "--charts",
-    metavar="oci://…",
-    help="Push charts to this OCI repository; {env} and {namespace} are replaced.",
+    "--charts", metavar="oci://…", help="Push charts to this OCI repository; {env} and {namespace} are replaced."
 )
 @click.option(
-    "--version-suffix",
-    is_flag=True,
-    default=None,
-    help="Append a digest of the content to each chart version.",
+    "--version-suffix", is_flag=True, default=None, help="Append a digest of the content to each chart version."
 )
 @click.option(
-    "--manifests",
-    metavar="oci://…",
-    help="Push manifests for Flux to this OCI repository; {env} is replaced.",
+    "--manifests", metavar="oci://…", help="Push manifests for Flux to this OCI repository; {env} is replaced."
 )
 @click.option("--plain-http", is_flag=True, help="Connect to remote registries without TLS.")
 @click.option("-m", "--message", default="", metavar="TEXT", help="Commit message, without trailers.")
@@ -77,9 +70,7 @@ MOST_APPS = 20
 )
 @click.option("--allow-dirty", is_flag=True, help="Allow uncommitted changes.")
 @click.option(
-    "--allow-older",
-    is_flag=True,
-    help="Allow replacing output of a commit that this commit does not include.",
+    "--allow-older", is_flag=True, help="Allow replacing output of a commit that this commit does not include."
 )
 @click.option("--dry-run", is_flag=True, help="Print what would be published; push nothing.")
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Output format.")

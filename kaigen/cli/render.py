@@ -57,12 +57,8 @@ MOST_WARNINGS = 10
     help="Form of the output. Default: `format` in kaigen.yaml.",
 )
 @click.option("--no-cache", is_flag=True, help="Compile every spec, even unchanged ones.")
-@click.option(
-    "--check", is_flag=True, help="Write nothing; print a diff and exit with 1 if the output is stale."
-)
-@click.option(
-    "--stdout", "to_stdout", is_flag=True, help="Print all objects as one YAML stream; write nothing."
-)
+@click.option("--check", is_flag=True, help="Write nothing; print a diff and exit with 1 if the output is stale.")
+@click.option("--stdout", "to_stdout", is_flag=True, help="Print all objects as one YAML stream; write nothing.")
 @override_options
 @click.pass_obj
 def command(
@@ -103,13 +99,7 @@ def command(
         def work(config: Config) -> pipeline_output.OutputTree | Compilation:
             stream = BytesIO(stdin) if stdin is not None else None
             run = pipeline_run.Run.load(
-                paths,
-                config,
-                overrides,
-                stdin=stream,
-                folder=Path(),
-                use_cache=not no_cache,
-                progress=progress,
+                paths, config, overrides, stdin=stream, folder=Path(), use_cache=not no_cache, progress=progress
             )
             if to_stdout:
                 return run.compilation()
@@ -117,9 +107,7 @@ def command(
             return run.tree(output_folder(config, output), inside=inside)
 
         results = environments_combined.for_each(configs, work)
-    diagnostics = {
-        config.environment: item.diagnostics for config, item in zip(configs, results, strict=True)
-    }
+    diagnostics = {config.environment: item.diagnostics for config, item in zip(configs, results, strict=True)}
     _report(console, environments_combined.combined(diagnostics))
     trees = [item for item in results if isinstance(item, pipeline_output.OutputTree)]
     if configs[0].environments and not (environment or paths or to_stdout):
@@ -137,9 +125,7 @@ def command(
         tree.save()
 
 
-def _left_behind(
-    root: Path, environments: Sequence[str], inside: Path | None
-) -> list[pipeline_output.OutputTree]:
+def _left_behind(root: Path, environments: Sequence[str], inside: Path | None) -> list[pipeline_output.OutputTree]:
     """Obsolete trees: of deleted environments, and of the time before environments were defined."""
     below = sorted(path for path in root.iterdir() if path.name not in environments) if root.is_dir() else []
     return [

@@ -16,14 +16,7 @@ from kaigen.pipeline.app_names import check_names
 from kaigen.pipeline.run import Run
 from kaigen.requirements.cluster import findings_of
 from kaigen.requirements.collect import collect
-from kaigen.requirements.listing import (
-    Findings,
-    described,
-    render_json,
-    render_yaml,
-    requirement_rows,
-    total_rows,
-)
+from kaigen.requirements.listing import Findings, described, render_json, render_yaml, requirement_rows, total_rows
 from kaigen.requirements.model import Requirements
 
 
@@ -32,18 +25,10 @@ from kaigen.requirements.model import Requirements
 @environment_option("all")
 @click.option("--check", is_flag=True, help="Check a cluster; exit with 1 if it lacks something.")
 @address_options
-@click.option(
-    "--output", "-o", type=click.Choice(["text", "json", "yaml"]), default="text", help="Output format."
-)
+@click.option("--output", "-o", type=click.Choice(["text", "json", "yaml"]), default="text", help="Output format.")
 @click.pass_obj
 def command(
-    console: Console,
-    apps: tuple[str, ...],
-    environment: str,
-    check: bool,
-    context: str,
-    kubeconfig: str,
-    output: str,
+    console: Console, apps: tuple[str, ...], environment: str, check: bool, context: str, kubeconfig: str, output: str
 ) -> None:
     """List what a cluster must have.
 

@@ -42,9 +42,7 @@ if TYPE_CHECKING:
     "Default: the store in kaigen.yaml.",
 )
 @click.pass_obj
-def command(
-    console: Console, apps: tuple[str, ...], environment: str, output: str, store: str | None
-) -> None:
+def command(console: Console, apps: tuple[str, ...], environment: str, output: str, store: str | None) -> None:
     """List the Secrets that apps need, with their keys.
 
     Lists the Secrets of each APP, `NAME` or `NAMESPACE/NAME` (default: all apps). `-o kubectl` prints a script that
@@ -110,9 +108,7 @@ def _external(config: Config, store: str | None) -> External:
     known = external_of(config)
     if store is None:
         if known is None:
-            raise click.UsageError(
-                "no store: pass --store NAME, or set `secrets.externalSecrets.store` in kaigen.yaml"
-            )
+            raise click.UsageError("no store: pass --store NAME, or set `secrets.externalSecrets.store` in kaigen.yaml")
         return known
     kind, _, name = store.rpartition("/")
     store_kind: Literal["ClusterSecretStore", "SecretStore"]

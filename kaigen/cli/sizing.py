@@ -20,9 +20,9 @@ Command = Callable[..., Any]
 
 def output_option(function: Command) -> Command:
     """`--output table|json`."""
-    return click.option(
-        "--output", "-o", type=click.Choice(["table", "json"]), default="table", help="Output format."
-    )(function)
+    return click.option("--output", "-o", type=click.Choice(["table", "json"]), default="table", help="Output format.")(
+        function
+    )
 
 
 def cloud_option(function: Command) -> Command:

@@ -25,16 +25,10 @@ from kaigen.status.model import AppStatus
 @click.argument("apps", nargs=-1, metavar="[APP]...")
 @environment_option("all")
 @click.option("--watch", "-w", is_flag=True, help="Repeat until every app is ready.")
-@click.option(
-    "--interval", type=click.FloatRange(min=0.2), default=5.0, show_default=True, help="Seconds for --watch."
-)
-@click.option(
-    "--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="End --watch after this time."
-)
+@click.option("--interval", type=click.FloatRange(min=0.2), default=5.0, show_default=True, help="Seconds for --watch.")
+@click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="End --watch after this time.")
 @address_options
-@click.option(
-    "--output", "-o", type=click.Choice(["text", "wide", "json"]), default="text", help="Output format."
-)
+@click.option("--output", "-o", type=click.Choice(["text", "wide", "json"]), default="text", help="Output format.")
 @click.pass_obj
 def command(
     console: Console,

@@ -25,9 +25,7 @@ def command(console: Console, dry_run: bool, no_images: bool) -> None:
     """
     config = read_config()
     require_repository(config)
-    changes = [
-        change for change in plan_upgrade(config.root, images=not no_images) if change.action != "keep"
-    ]
+    changes = [change for change in plan_upgrade(config.root, images=not no_images) if change.action != "keep"]
     for change in changes:
         if change.path.suffix == ".json" and console.verbosity < 1:
             continue

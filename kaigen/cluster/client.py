@@ -102,9 +102,7 @@ class Cluster:
             except (urllib3.exceptions.HTTPError, OSError) as error:
                 raise unreachable(self.configuration.host, error) from None
         if not isinstance(found, dict):
-            raise SystemFailure(
-                f"the answer of {self.configuration.host} is not of an API server of Kubernetes"
-            )
+            raise SystemFailure(f"the answer of {self.configuration.host} is not of an API server of Kubernetes")
         return found
 
     def stream(self, path: str, query: Query = (), timeout: float | None = None) -> Iterator[bytes]:
@@ -266,9 +264,7 @@ class Cluster:
         query = [("fieldManager", "kaigen"), ("force", "true"), ("fieldValidation", "Strict")]
         return self.request("PATCH", api_path(kind, namespace, name), query, obj, content_type=_APPLY_PATCH)
 
-    def delete(
-        self, kind: str, name: str, namespace: str, *, uid: str = "", grace: int | None = None
-    ) -> bool:
+    def delete(self, kind: str, name: str, namespace: str, *, uid: str = "", grace: int | None = None) -> bool:
         """Delete an object, and in the background what it owns.
 
         Args:
@@ -294,9 +290,7 @@ class Cluster:
             raise
         return True
 
-    def watch(
-        self, kind: str, namespace: str, name: str, version: str, seconds: int
-    ) -> Iterator[tuple[str, Manifest]]:
+    def watch(self, kind: str, namespace: str, name: str, version: str, seconds: int) -> Iterator[tuple[str, Manifest]]:
         """Yield the changes of one object until the connection ends: the type of the event, and the object.
 
         Args:

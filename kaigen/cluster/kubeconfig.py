@@ -92,9 +92,7 @@ def _check_user(name: str, user: dict[str, Any], configuration: Configuration, m
     """Refuse a user whom the package would let do more, or less, than kubectl does."""
     if any(user.get(key) for key in _IMPERSONATION):
         hint = "use kubectl, or a context whose user has no `as`, `as-uid`, `as-groups` or `as-user-extra`"
-        raise SystemFailure(
-            f"user {name} of the kubeconfig impersonates another, which kaigen cannot do", hint=hint
-        )
+        raise SystemFailure(f"user {name} of the kubeconfig impersonates another, which kaigen cannot do", hint=hint)
     if "exec" in user and not (configuration.api_key or configuration.cert_file):
         why = "; ".join(messages) or "no token and no certificate"
         hint = f"run the command of user {name} in the kubeconfig to see what it says"

@@ -53,10 +53,7 @@ class Resources:
             for _, item in entries((self._read(version) or {}).get("resources")):
                 plural = text(item.get("name"))
                 if "/" not in plural:
-                    yield (
-                        text(item.get("kind")),
-                        _Served(version, plural, item.get("namespaced") is not False),
-                    )
+                    yield (text(item.get("kind")), _Served(version, plural, item.get("namespaced") is not False))
 
     def _versions(self, group: str) -> Iterator[str]:
         """Yield the paths of the versions of a group, the preferred one first."""
@@ -64,10 +61,7 @@ class Resources:
             yield "/api/v1"
             return
         found = self._read(f"/apis/{group}") or {}
-        versions = [
-            mapping(found.get("preferredVersion")),
-            *(item for _, item in entries(found.get("versions"))),
-        ]
+        versions = [mapping(found.get("preferredVersion")), *(item for _, item in entries(found.get("versions")))]
         for version in dict.fromkeys(text(item.get("groupVersion")) for item in versions):
             if version:
                 yield f"/apis/{version}"

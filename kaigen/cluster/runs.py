@@ -47,9 +47,7 @@ def run_state(job: Object, pods: Sequence[dict[str, Any]] = ()) -> RunState:
         return RunState("Running")
     for found in filter(None, map(waiting, pods)):
         return RunState("Pending", found.line)
-    return RunState(
-        "Pending", "its pods are starting" if pods or status.get("active") else "waiting for its pods"
-    )
+    return RunState("Pending", "its pods are starting" if pods or status.get("active") else "waiting for its pods")
 
 
 def _suspension(status: Object) -> str | None:

@@ -75,9 +75,7 @@ def _by_conditions(health: HealthConditions, status: Mapping[str, Any]) -> State
                 name, message = "ready", ""
             elif value == "True" and kind in health.suspended:
                 name = "suspended"
-            elif (value == "True" and kind in health.degraded) or (
-                value == "False" and kind in health.broken
-            ):
+            elif (value == "True" and kind in health.degraded) or (value == "False" and kind in health.broken):
                 name = "failed"
             if name and order.index(name) > order.index(found.name):
                 found = State(name, message)

@@ -7,16 +7,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from kaigen.compile.expressions import (
-    DIGEST_LENGTH,
-    NAME_MAX,
-    Release,
-    Scope,
-    Setting,
-    Tree,
-    find_settings,
-    resolve,
-)
+from kaigen.compile.expressions import DIGEST_LENGTH, NAME_MAX, Release, Scope, Setting, Tree, find_settings, resolve
 from kaigen.compile.field_expressions import ContentName, HashedName
 from kaigen.compile.name_expressions import full_name
 from kaigen.core.json_types import FieldPath, Json
@@ -70,17 +61,7 @@ class Object(Struct, frozen=True):
         return name if isinstance(name, HashedName) and name.spec == self.body.get("spec") else None
 
     def __hash__(self) -> int:
-        return hash(
-            (
-                self.role,
-                self.wave,
-                self.when,
-                self.test,
-                self.verbatim,
-                self.ending,
-                self.place,
-            )
-        )
+        return hash((self.role, self.wave, self.when, self.test, self.verbatim, self.ending, self.place))
 
 
 class Note(Struct, frozen=True):
@@ -161,11 +142,7 @@ class App(Struct, frozen=True):
         return limit
 
     def render(
-        self,
-        values: Mapping[str, Json] | None = None,
-        *,
-        release: str | None = None,
-        tests: bool = False,
+        self, values: Mapping[str, Json] | None = None, *, release: str | None = None, tests: bool = False
     ) -> list[Rendered]:
         """Return the app's objects as plain dicts.
 
@@ -187,9 +164,7 @@ class App(Struct, frozen=True):
             if (item.test and not tests) or (item.when is not None and not item.when.value(scope)):
                 continue
             # The metadata are resolved first, and with them a spec that the name is a hash of.
-            body = {
-                key: scope.shared.get(id(node)) or resolve(node, scope) for key, node in item.body.items()
-            }
+            body = {key: scope.shared.get(id(node)) or resolve(node, scope) for key, node in item.body.items()}
             rendered.append(Rendered(item, body))
         return rendered
 

@@ -184,14 +184,7 @@ class Setting(Expr, frozen=True):
         yield self
 
     def __hash__(self) -> int:
-        return hash(
-            (
-                self.path,
-                self.doc,
-                self.optional,
-                self.origin,
-            )
-        )
+        return hash((self.path, self.doc, self.optional, self.origin))
 
 
 class Item(Expr, frozen=True):

@@ -8,16 +8,7 @@ from typing import ClassVar
 
 from msgspec import Struct, field
 
-from kaigen.compile.expressions import (
-    CHART,
-    DIGEST_LENGTH,
-    Expr,
-    Scope,
-    Setting,
-    Tree,
-    find_settings,
-    resolve,
-)
+from kaigen.compile.expressions import CHART, DIGEST_LENGTH, Expr, Scope, Setting, Tree, find_settings, resolve
 from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.compile.name_expressions import full_name
 from kaigen.compile.setting_expressions import Merged
@@ -25,13 +16,7 @@ from kaigen.core.json_types import Json
 from kaigen.kinds.base import matches
 from kaigen.kubernetes.metadata_keys import RESERVED_LABELS
 
-MUTABLE_JOB_FIELDS = (
-    "activeDeadlineSeconds",
-    "backoffLimit",
-    "parallelism",
-    "suspend",
-    "ttlSecondsAfterFinished",
-)
+MUTABLE_JOB_FIELDS = ("activeDeadlineSeconds", "backoffLimit", "parallelism", "suspend", "ttlSecondsAfterFinished")
 """Mutable fields of a Job's spec; a change to them does not start a new run."""
 
 
@@ -259,9 +244,7 @@ class Spread(Expr, frozen=True):
             return constraints
         default: dict[str, Json] = {"matchLabels": self.selector.value(scope)}
         return [
-            {**item, "labelSelector": default}
-            if isinstance(item, dict) and item.get("labelSelector") is None
-            else item
+            {**item, "labelSelector": default} if isinstance(item, dict) and item.get("labelSelector") is None else item
             for item in constraints
         ]
 
@@ -380,11 +363,7 @@ class Arguments(Expr, frozen=True):
 
     def _is_plain_list(self) -> str:
         is_list = 'kindIs "slice" $value'
-        return (
-            f"and ({is_list}) (not (has $name {_template_list(self.lists.json)}))"
-            if self.lists.json
-            else is_list
-        )
+        return f"and ({is_list}) (not (has $name {_template_list(self.lists.json)}))" if self.lists.json else is_list
 
     def settings(self) -> Iterator[Setting]:
         yield from find_settings(self.fixed)

@@ -100,9 +100,7 @@ class KindCompiler(Struct, Generic[BlockT, NamingT, ResolutionT], frozen=True):
     default_naming: NamingT
     settings_order: Sequence[str]
 
-    def __call__(
-        self, block: BlockT, context: Context, problems: Problems, naming: NamingT | None = None
-    ) -> App:
+    def __call__(self, block: BlockT, context: Context, problems: Problems, naming: NamingT | None = None) -> App:
         """Return the app of a spec.
 
         Args:

@@ -62,17 +62,11 @@ def model_of_facts(facts: Facts, name: str, preset: Preset | None, path: FieldPa
         ProblemError: a number is missing or impossible.
     """
     if isinstance(facts.config, str):
-        raise ProblemError(
-            "KG1103", f"`{facts.config}` was not read", (*path, "config"), "load the spec from a file"
-        )
+        raise ProblemError("KG1103", f"`{facts.config}` was not read", (*path, "config"), "load the spec from a file")
     size = units(facts.weights) or 0
     if size <= 0:
-        raise ProblemError(
-            "KG1103", f"the weights have {facts.weights} bytes", (*path, "weights"), "set their size"
-        )
+        raise ProblemError("KG1103", f"the weights have {facts.weights} bytes", (*path, "weights"), "set their size")
     try:
-        return KnownModel(
-            facts_of_config(facts.config, name=name, weights=size / GIB), preset, described=True
-        )
+        return KnownModel(facts_of_config(facts.config, name=name, weights=size / GIB), preset, described=True)
     except PlanError as error:
         raise ProblemError(error.problem.code, str(error), (*path, "config"), error.hint) from None

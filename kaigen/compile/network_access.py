@@ -48,14 +48,8 @@ def with_network(app: App, network: NetworkSettings | None) -> App:
     def container(body: Mapping[str, Any]) -> dict[str, Any]:
         if "name" not in body:
             return dict(body)
-        given = {
-            str(each.get("name", "")).upper()
-            for each in default_items(body.get("env"))
-            if isinstance(each, dict)
-        }
-        added = [
-            {"name": name, "value": value} for name, value in variables.items() if name.upper() not in given
-        ]
+        given = {str(each.get("name", "")).upper() for each in default_items(body.get("env")) if isinstance(each, dict)}
+        added = [{"name": name, "value": value} for name, value in variables.items() if name.upper() not in given]
         changed = {"env": with_items_before(added, body.get("env"))} if added else {}
         if bundle:
             mount = {"name": VOLUME, "mountPath": FOLDER, "readOnly": True}

@@ -52,9 +52,7 @@ def plain_namespace(bodies: Sequence[Mapping[str, Any]], namespace: str) -> str:
     return only if _LABEL.fullmatch(only) else namespace
 
 
-def passthrough_app(
-    name: str, source: str, bodies: Sequence[dict[str, Any]], namespace: str, text: str
-) -> App:
+def passthrough_app(name: str, source: str, bodies: Sequence[dict[str, Any]], namespace: str, text: str) -> App:
     """Return the app of one file's plain objects.
 
     Args:

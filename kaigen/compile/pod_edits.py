@@ -27,9 +27,7 @@ def edit_pods(app: App, edit: Edit) -> App:
     objects = follow_runs(app.objects, edited)
     used = {setting.path: setting for item in objects for setting in find_settings(item.body)}
     return replace(
-        app,
-        objects=tuple(objects),
-        settings=tuple(used.get(setting.path, setting) for setting in app.settings),
+        app, objects=tuple(objects), settings=tuple(used.get(setting.path, setting) for setting in app.settings)
     )
 
 

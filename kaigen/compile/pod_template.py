@@ -45,9 +45,7 @@ def pod_template(
     pod = {**defaults, **(spec if isinstance(spec, dict) else {})}
     return {
         "metadata": frame.pod_metadata(
-            component,
-            {**_texts(given.get("annotations")), **annotations},
-            labels=_texts(given.get("labels")),
+            component, {**_texts(given.get("annotations")), **annotations}, labels=_texts(given.get("labels"))
         ),
         "spec": Setting("podSpec", pod, doc, settings.OBJECT, origin=("spec", "template", "spec")),
     }

@@ -94,9 +94,7 @@ def _may_reach(host: str, tenant: Tenant, context: Context) -> bool:
 def _short_namespace(host: str, context: Context) -> str:
     """Return the namespace at the end of a short name, `NAME.NAMESPACE`, if it is one that kaigen knows."""
     _, dot, last = host.rpartition(".")
-    known = dot and (
-        tenant_of_namespace(last, context.tenants) or is_system_namespace(last) or last == "default"
-    )
+    known = dot and (tenant_of_namespace(last, context.tenants) or is_system_namespace(last) or last == "default")
     return last if known else ""
 
 

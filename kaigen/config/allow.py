@@ -23,8 +23,7 @@ class Volumes(Block):
         Meta(description="Buckets and prefixes. Default: any.", examples=[["s3://acme-models/team-a/*"]]),
     ] = None
     drivers: Annotated[
-        list[Glob],
-        Meta(description="CSI drivers besides those of kaigen.", examples=[["nfs.csi.k8s.io"]]),
+        list[Glob], Meta(description="CSI drivers besides those of kaigen.", examples=[["nfs.csi.k8s.io"]])
     ] = field(default_factory=list)
     secrets: Annotated[
         list[_Secret],
@@ -35,9 +34,7 @@ class Volumes(Block):
     ] = field(default_factory=list)
     attributes: Annotated[
         list[Glob],
-        Meta(
-            description="Keys of `attributes` besides `authenticationSource`.", examples=[["server", "share"]]
-        ),
+        Meta(description="Keys of `attributes` besides `authenticationSource`.", examples=[["server", "share"]]),
     ] = field(default_factory=list)
     options: Annotated[
         list[Annotated[str, text(r"^\S(.*\S)?$", min_length=1, max_length=200)]],

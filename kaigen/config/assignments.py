@@ -31,9 +31,7 @@ def parse_assignment(text: str) -> dict[str, dict[str, Any]]:
         tree = _Assignments(text).tree()
     except ValueError as error:
         raise InputError.of(
-            "KG0704",
-            f"`--set {text}` is not APP.key=value: {error}",
-            hint="for example `--set qwen.storage.size=20Gi`",
+            "KG0704", f"`--set {text}` is not APP.key=value: {error}", hint="for example `--set qwen.storage.size=20Gi`"
         ) from None
     return tree
 

@@ -25,10 +25,7 @@ def bucket_pattern(globs: Iterable[str]) -> str:
         scheme, place = _place(glob)
         if scheme in SCHEMES:
             places.setdefault(schemes_pattern(scheme), set()).add(pattern_of(place, _OF_PATH))
-    listed = (
-        rf"({schemes})://({'|'.join(sorted(below))})(/{_OF_PATH}*)?{_QUERY}"
-        for schemes, below in places.items()
-    )
+    listed = (rf"({schemes})://({'|'.join(sorted(below))})(/{_OF_PATH}*)?{_QUERY}" for schemes, below in places.items())
     return "|".join(sorted(listed)) or NOTHING
 
 
@@ -41,9 +38,7 @@ def is_bucket_granted(uri: str, globs: Iterable[str]) -> bool:
         return False
     scheme, _, rest = uri.partition("://")
     family = schemes_pattern(scheme.lower())
-    places = [
-        place for found, place in map(_place, globs) if found in SCHEMES and schemes_pattern(found) == family
-    ]
+    places = [place for found, place in map(_place, globs) if found in SCHEMES and schemes_pattern(found) == family]
     path = re.split(r"[?#]", rest, maxsplit=1)[0]
     return is_granted(path, places) or is_granted(path, [f"{place}/*" for place in places])
 

@@ -22,8 +22,7 @@ assert Cloud.__args__ == CLOUDS  # type: ignore[attr-defined]
 _Aliases = Annotated[list[Word], Meta(description="Other names.")]
 _Notes = Annotated[list[str], Meta(description="Notes.")]
 _Source = Annotated[
-    str | None,
-    Meta(description="Where the facts are from.", examples=["config.json of acme/llama-8b at 0e9e39f2"]),
+    str | None, Meta(description="Where the facts are from.", examples=["config.json of acme/llama-8b at 0e9e39f2"])
 ]
 
 
@@ -62,8 +61,7 @@ class EngineRow(Block):
     ] = None
     env: Annotated[dict[str, str] | None, Meta(description="Environment variables.")] = None
     trust_remote_code: Annotated[
-        Literal[True] | None,
-        Meta(description="Whether the engine must run code from the model's repository."),
+        Literal[True] | None, Meta(description="Whether the engine must run code from the model's repository.")
     ] = None
     trust_remote_code_reason: Annotated[str | None, Meta(description="Reason for these settings.")] = None
 
@@ -73,14 +71,11 @@ class PresetRow(Block):
 
     name: Annotated[str, text(r"^[a-z0-9][a-z0-9.-]*$", max_length=128, description="Name of the preset.")]
     repo: Annotated[
-        str,
-        text(r"^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$", max_length=128, description="Hugging Face repository."),
+        str, text(r"^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$", max_length=128, description="Hugging Face repository.")
     ]
     licence: Annotated[str, Meta(description="License, as in the model card.")]
     architecture: Annotated[str, Meta(description="Class name in config.json.")]
-    modalities: Annotated[
-        list[Literal["text", "image", "audio"]], Meta(min_length=1, description="Kinds of input.")
-    ]
+    modalities: Annotated[list[Literal["text", "image", "audio"]], Meta(min_length=1, description="Kinds of input.")]
     layers: Annotated[Count, Meta(description="Layers of the decoder.")]
     hidden_size: Annotated[Count, Meta(description="Width of the hidden state.")]
     heads: Annotated[Count, Meta(description="Attention heads.")]
@@ -100,21 +95,18 @@ class PresetRow(Block):
     revision: Annotated[
         Annotated[str, text(r"^[0-9a-f]{40}$")] | None, Meta(description="Commit of the repository.")
     ] = None
-    gated: Annotated[
-        bool | None, Meta(description="Whether the repository requires a token; omitted if unknown.")
-    ] = None
+    gated: Annotated[bool | None, Meta(description="Whether the repository requires a token; omitted if unknown.")] = (
+        None
+    )
     base: Annotated[
-        Literal[True] | None,
-        Meta(description="Whether it is a base model, not trained to follow instructions."),
+        Literal[True] | None, Meta(description="Whether it is a base model, not trained to follow instructions.")
     ] = None
     head_dim: Annotated[Count | None, Meta(description="Width of a head; omitted for MLA.")] = None
     mla: Annotated[MlaRow | None, Meta(description="Values per token that a layer caches.")] = None
-    kv_layers: Annotated[
-        Count | None, Meta(description="Layers with a KV cache; omitted if all layers have one.")
-    ] = None
-    sliding_window: Annotated[SlidingWindowRow | None, Meta(description="Layers with a sliding window.")] = (
+    kv_layers: Annotated[Count | None, Meta(description="Layers with a KV cache; omitted if all layers have one.")] = (
         None
     )
+    sliding_window: Annotated[SlidingWindowRow | None, Meta(description="Layers with a sliding window.")] = None
     state_mib: Annotated[
         Count | None,
         Meta(
@@ -125,19 +117,15 @@ class PresetRow(Block):
     indexer_bytes_per_token_per_layer: Annotated[
         Count | None, Meta(description="Cache of sparse attention's indexer.")
     ] = None
-    kv_upper_bound: Annotated[
-        str | None, Meta(description="Why the cache is smaller than the other fields imply.")
-    ] = None
+    kv_upper_bound: Annotated[str | None, Meta(description="Why the cache is smaller than the other fields imply.")] = (
+        None
+    )
     vocabulary_size: Annotated[Count | None, Meta(description="Size of the vocabulary.")] = None
     parameters_b: Annotated[
-        Size | None,
-        Meta(
-            description="Billions of parameters; for unquantized weights, their size divided by 2 bytes.",
-        ),
+        Size | None, Meta(description="Billions of parameters; for unquantized weights, their size divided by 2 bytes.")
     ] = None
     quantization: Annotated[
-        Quantization | None,
-        Meta(description="Quantization of the repository's weights; omitted if they have none."),
+        Quantization | None, Meta(description="Quantization of the repository's weights; omitted if they have none.")
     ] = None
     min_compute_capability: Annotated[
         Size | None, Meta(description="CUDA compute capability that its kernels require.")
@@ -167,8 +155,7 @@ class GpuRow(Block):
     vendor: Annotated[Literal["nvidia", "amd", "aws"], Meta(description="Manufacturer.")]
     memory_gib: Annotated[Count, Meta(description="Nominal memory.")] = field(name="memoryGiB")
     resource: Annotated[
-        Word,
-        Meta(description="Extended resource that its device plugin offers.", examples=["nvidia.com/gpu"]),
+        Word, Meta(description="Extended resource that its device plugin offers.", examples=["nvidia.com/gpu"])
     ]
     labels: Annotated[
         GpuLabels,
@@ -177,9 +164,9 @@ class GpuRow(Block):
             "no label."
         ),
     ]
-    usable_gib: Annotated[
-        Size | None, Meta(description="Memory available to programs; omitted if not measured.")
-    ] = field(name="usableGiB", default=None)
+    usable_gib: Annotated[Size | None, Meta(description="Memory available to programs; omitted if not measured.")] = (
+        field(name="usableGiB", default=None)
+    )
     aliases: _Aliases = field(default_factory=list)
     compute_capability: Annotated[Size | None, Meta(description="CUDA compute capability.")] = None
     mig: Annotated[
@@ -199,34 +186,29 @@ class InstanceLabels(Block):
 class InstanceRow(Block):
     """One instance type."""
 
-    name: Annotated[
-        Word, Meta(description="Name: the value of the node label `node.kubernetes.io/instance-type`.")
-    ]
+    name: Annotated[Word, Meta(description="Name: the value of the node label `node.kubernetes.io/instance-type`.")]
     cloud: Annotated[Cloud, Meta(description="Cloud.")]
     gpu: Annotated[Word, Meta(description="GPU model.")]
     count: Annotated[Count, Meta(description="Number of GPUs or of partitions of one.")]
     aliases: _Aliases = field(default_factory=list)
-    memory_gib: Annotated[
-        Size | None, Meta(description="Nominal memory, if the instance has a fraction of a GPU.")
-    ] = field(name="memoryGiB", default=None)
+    memory_gib: Annotated[Size | None, Meta(description="Nominal memory, if the instance has a fraction of a GPU.")] = (
+        field(name="memoryGiB", default=None)
+    )
     usable_gib: Annotated[
-        Size | None,
-        Meta(description="Memory available to programs, if the instance has a fraction of a GPU."),
+        Size | None, Meta(description="Memory available to programs, if the instance has a fraction of a GPU.")
     ] = field(name="usableGiB", default=None)
-    arch: Annotated[Literal["arm64"] | None, Meta(description="Processor architecture; default amd64.")] = (
+    arch: Annotated[Literal["arm64"] | None, Meta(description="Processor architecture; default amd64.")] = None
+    nvme: Annotated[Literal[True] | None, Meta(description="Whether it has local NVMe disks.")] = None
+    link: Annotated[Literal["nvlink", "infinity-fabric", "pcie"] | None, Meta(description="Link between its GPUs.")] = (
         None
     )
-    nvme: Annotated[Literal[True] | None, Meta(description="Whether it has local NVMe disks.")] = None
-    link: Annotated[
-        Literal["nvlink", "infinity-fabric", "pcie"] | None, Meta(description="Link between its GPUs.")
-    ] = None
     network: Annotated[
         Literal["infiniband", "efa", "roce", "gpudirect-tcpx", "gpudirect-tcpxo"] | None,
         Meta(description="Network that GPUs of several nodes can use directly."),
     ] = None
-    labels: Annotated[
-        InstanceLabels | None, Meta(description="Values of node labels that differ from the GPU's.")
-    ] = None
+    labels: Annotated[InstanceLabels | None, Meta(description="Values of node labels that differ from the GPU's.")] = (
+        None
+    )
     notes: _Notes = field(default_factory=list)
     source: _Source = None
 
@@ -240,15 +222,11 @@ class CatalogFile(Block):
     gpus: Annotated[list[GpuRow], Meta(description="GPU models.")] = field(default_factory=list)
     instances: Annotated[list[InstanceRow], Meta(description="Instance types.")] = field(default_factory=list)
     currency: Annotated[
-        Annotated[str, text(r"^[A-Z]{3}$")] | None,
-        Meta(description="Currency of the prices.", examples=["USD"]),
+        Annotated[str, text(r"^[A-Z]{3}$")] | None, Meta(description="Currency of the prices.", examples=["USD"])
     ] = None
     prices: Annotated[
         dict[Word, Annotated[float, Meta(ge=0)]],
-        Meta(
-            description="Price of an hour by instance type, kaigen's or your own.",
-            examples=[{"p5.48xlarge": 55.04}],
-        ),
+        Meta(description="Price of an hour by instance type, kaigen's or your own.", examples=[{"p5.48xlarge": 55.04}]),
     ] = field(default_factory=dict)
 
 

@@ -123,9 +123,7 @@ def _check_references(documents: Sequence[Document], problems: Diagnostics) -> N
     for index, each, row in _rows(documents, "instances"):
         if gpus.get_gpu(row["gpu"]) is None:
             mark = each.mark(("instances", index, "gpu"))
-            problems.add(
-                Diagnostic("KG0306", f"unknown GPU type `{row['gpu']}`", mark, gpus.gpu_hint(row["gpu"]))
-            )
+            problems.add(Diagnostic("KG0306", f"unknown GPU type `{row['gpu']}`", mark, gpus.gpu_hint(row["gpu"])))
 
 
 def _check_prices(documents: Sequence[Document], currency: str, problems: Diagnostics) -> None:

@@ -28,11 +28,7 @@ def check_promotion(file: ConfigFile, document: Document | None, problems: Diagn
 
 
 def check_clusters(
-    file: ConfigFile,
-    environment: str,
-    gitops: GitOps | None,
-    document: Document | None,
-    problems: Diagnostics,
+    file: ConfigFile, environment: str, gitops: GitOps | None, document: Document | None, problems: Diagnostics
 ) -> None:
     """Report clusters of the environment that are not defined, or that Argo CD could not select."""
     own = file.environments[environment] if environment else None

@@ -9,12 +9,7 @@ from functools import cache
 from kaigen.catalog import controllers
 from kaigen.config.globs import is_granted
 
-FREE_DOMAINS = (
-    "app.kubernetes.io",
-    "container.apparmor.security.beta.kubernetes.io",
-    "kaigen.dev",
-    "prometheus.io",
-)
+FREE_DOMAINS = ("app.kubernetes.io", "container.apparmor.security.beta.kubernetes.io", "kaigen.dev", "prometheus.io")
 """What precedes the slash of keys that need no grant, besides the tenant's own domains. Pod Security judges the values
 of AppArmor's annotations; Prometheus asks the object itself."""
 

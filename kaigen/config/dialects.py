@@ -42,12 +42,10 @@ class Substratus(Block):
         ),
     ] = None
     push_secret: Annotated[
-        ObjectName | None,
-        Meta(description="Secret of type dockerconfigjson that may push to `registry`."),
+        ObjectName | None, Meta(description="Secret of type dockerconfigjson that may push to `registry`.")
     ] = None
     pull_secret: Annotated[
-        ObjectName | None,
-        Meta(description="Secret of type dockerconfigjson with which pods pull built images."),
+        ObjectName | None, Meta(description="Secret of type dockerconfigjson with which pods pull built images.")
     ] = None
     storage_class_name: Annotated[
         ObjectName | None,

@@ -14,8 +14,7 @@ class ExternalEntry(Block):
     """An object that clusters have although no app makes it."""
 
     kind: Annotated[
-        str,
-        text(r"^[A-Z][A-Za-z0-9]*$", max_length=63, description="Its kind.", examples=["ServiceAccount"]),
+        str, text(r"^[A-Z][A-Za-z0-9]*$", max_length=63, description="Its kind.", examples=["ServiceAccount"])
     ]
     name: Annotated[
         str,
@@ -32,6 +31,4 @@ class ExternalEntry(Block):
 
 def external_objects(layers: Iterable[Iterable[ExternalEntry]]) -> tuple[ExternalObject, ...]:
     """Return the objects that all layers declare."""
-    return tuple(
-        ExternalObject(entry.kind, entry.name, entry.namespace or "") for layer in layers for entry in layer
-    )
+    return tuple(ExternalObject(entry.kind, entry.name, entry.namespace or "") for layer in layers for entry in layer)

@@ -45,31 +45,23 @@ class SharedFields(Block):
     """The fields that the file may set for all environments, and each environment again."""
 
     kubernetes: Annotated[
-        Version | None,
-        Meta(description="Kubernetes version that objects are validated against.", examples=["1.36"]),
+        Version | None, Meta(description="Kubernetes version that objects are validated against.", examples=["1.36"])
     ] = None
     profile: Annotated[str | None, Meta(description="Cluster profile.", examples=["generic", "eks"])] = None
     namespace: Annotated[LabelName | None, Meta(description="Namespace of specs without a namespace.")] = None
     format: Annotated[
-        Format | None,
-        Meta(description="Form of the output: `manifests`, `chart` or `both`. Default: `manifests`."),
+        Format | None, Meta(description="Form of the output: `manifests`, `chart` or `both`. Default: `manifests`.")
     ] = None
     registry: Annotated[
         RegistryText | RegistryBlock | None,
         Meta(description="Mirror for all images as a block, or for kaigen's own images as a text."),
     ] = None
     images: Annotated[Images, Meta(description="kaigen's own images.")] = field(default_factory=Images)
-    builds: Annotated[
-        Builds | None, Meta(description="Defaults of images that are built in the cluster.")
-    ] = None
-    network: Annotated[Network | None, Meta(description="Proxies, mirrors and authorities for all pods.")] = (
-        None
-    )
+    builds: Annotated[Builds | None, Meta(description="Defaults of images that are built in the cluster.")] = None
+    network: Annotated[Network | None, Meta(description="Proxies, mirrors and authorities for all pods.")] = None
     values: Annotated[
         dict[str, dict[str, Json]],
-        Meta(
-            description="Overridden settings by app (`NAME` or `NAMESPACE/NAME`), as in the chart's `values.yaml`."
-        ),
+        Meta(description="Overridden settings by app (`NAME` or `NAMESPACE/NAME`), as in the chart's `values.yaml`."),
     ] = field(default_factory=dict)
     secrets: Annotated[Secrets | None, Meta(description="How Secrets that apps refer to are created.")] = None
     overrides: Annotated[
@@ -77,12 +69,9 @@ class SharedFields(Block):
         Meta(description="Overrides of spec fields by app, kind or label; later entries take precedence."),
     ] = field(default_factory=list)
     patches: Annotated[
-        list[PatchEntry],
-        Meta(description="Patches of the rendered objects, applied in order after everything else."),
+        list[PatchEntry], Meta(description="Patches of the rendered objects, applied in order after everything else.")
     ] = field(default_factory=list)
-    labels: Annotated[Labels, Meta(description="Labels for every object and pod.")] = field(
-        default_factory=dict
-    )
+    labels: Annotated[Labels, Meta(description="Labels for every object and pod.")] = field(default_factory=dict)
     annotations: Annotated[
         Annotations, Meta(description="Annotations for every object and pod. Those of a spec override them.")
     ] = field(default_factory=dict)
@@ -96,9 +85,7 @@ class SharedFields(Block):
     ] = field(default_factory=list)
     dialects: Annotated[
         Dialects | None,
-        Meta(
-            description="What the installations of other systems, whose resources are specs, were configured with."
-        ),
+        Meta(description="What the installations of other systems, whose resources are specs, were configured with."),
     ] = None
 
     def __post_init__(self) -> None:
@@ -109,8 +96,7 @@ class Environment(SharedFields):
     """Environment overrides."""
 
     clusters: Annotated[
-        list[LabelName],
-        Meta(description="Clusters to deploy to, by name. Default: the cluster that Argo CD runs in."),
+        list[LabelName], Meta(description="Clusters to deploy to, by name. Default: the cluster that Argo CD runs in.")
     ] = field(default_factory=list)
     gitops: Annotated[
         GitOps | None,
@@ -126,33 +112,24 @@ class ConfigFile(SharedFields):
 
     api_version: Annotated[Literal["kaigen.dev/v1alpha1"], Meta(description="API version.")] = API_VERSION
     kind: Annotated[Literal["Config"], Meta(description="The kind.")] = "Config"
-    specs: Annotated[
-        list[RelativePath], Meta(min_length=1, description="Files and folders with the specs.")
-    ] = field(default_factory=lambda: ["specs"])
-    output: Annotated[RelativePath, Meta(description="Output folder; it must contain nothing else.")] = (
-        "rendered"
+    specs: Annotated[list[RelativePath], Meta(min_length=1, description="Files and folders with the specs.")] = field(
+        default_factory=lambda: ["specs"]
     )
-    passthrough: Annotated[
-        bool, Meta(description="Copy plain Kubernetes objects among the specs unchanged.")
-    ] = False
+    output: Annotated[RelativePath, Meta(description="Output folder; it must contain nothing else.")] = "rendered"
+    passthrough: Annotated[bool, Meta(description="Copy plain Kubernetes objects among the specs unchanged.")] = False
     kinds: Annotated[
         list[RelativePath],
-        Meta(
-            description="Folders that define your own kinds: each contains `kind.yaml`, or folders that do."
-        ),
+        Meta(description="Folders that define your own kinds: each contains `kind.yaml`, or folders that do."),
     ] = field(default_factory=list)
     catalog: Annotated[
-        RelativePath,
-        Meta(description="Folder with presets, GPUs, instance types and prices of your own."),
+        RelativePath, Meta(description="Folder with presets, GPUs, instance types and prices of your own.")
     ] = "catalog"
     clusters: Annotated[dict[LabelName, Cluster], Meta(description="Clusters of the environments.")] = field(
         default_factory=dict
     )
-    gitops: Annotated[
-        GitOps | None, Meta(description="Objects for Argo CD and Flux, written next to the apps.")
-    ] = None
-    environments: Annotated[dict[AppName, Environment], Meta(description="Overrides by environment.")] = (
-        field(default_factory=dict)
+    gitops: Annotated[GitOps | None, Meta(description="Objects for Argo CD and Flux, written next to the apps.")] = None
+    environments: Annotated[dict[AppName, Environment], Meta(description="Overrides by environment.")] = field(
+        default_factory=dict
     )
     promotion: Annotated[
         list[AppName],
@@ -161,21 +138,15 @@ class ConfigFile(SharedFields):
             examples=[["dev", "staging", "prod"]],
         ),
     ] = field(default_factory=list)
-    licenses: Annotated[
-        Licenses | None, Meta(description="Licences of models that may be used. Default: all.")
-    ] = None
+    licenses: Annotated[Licenses | None, Meta(description="Licences of models that may be used. Default: all.")] = None
     publish: Annotated[Publish | None, Meta(description="Defaults of `kaigen publish`.")] = None
     allow: Annotated[
         Allow | None,
-        Meta(
-            description="What specs may reach outside their own namespaces, and files of your own in the output."
-        ),
+        Meta(description="What specs may reach outside their own namespaces, and files of your own in the output."),
     ] = None
     tenants: Annotated[
         dict[LabelName, TenantBlock],
-        Meta(
-            description="Teams: which folders of specs own which namespaces, and what they may reach outside."
-        ),
+        Meta(description="Teams: which folders of specs own which namespaces, and what they may reach outside."),
     ] = field(default_factory=dict)
 
 

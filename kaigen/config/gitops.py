@@ -6,13 +6,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, convert, field
 from msgspec.structs import replace
 
-from kaigen.config.gitops_settings import (
-    ArgoCDSettings,
-    ClusterSettings,
-    FluxSettings,
-    GitOpsSettings,
-    TenancySettings,
-)
+from kaigen.config.gitops_settings import ArgoCDSettings, ClusterSettings, FluxSettings, GitOpsSettings, TenancySettings
 from kaigen.kinds.base import RELATIVE_PATH, Duration, LabelName, Labels, ObjectName, Quantity, text
 from kaigen.kinds.block import Block, read_block
 
@@ -33,8 +27,7 @@ class Cluster(Block):
         Meta(description="URL of its API server.", examples=["https://kubernetes.default.svc"]),
     ] = None
     name: Annotated[
-        ObjectName | None,
-        Meta(description="Its name in Argo CD. Default, without `server`: its name in kaigen.yaml."),
+        ObjectName | None, Meta(description="Its name in Argo CD. Default, without `server`: its name in kaigen.yaml.")
     ] = None
     selector: Annotated[
         Labels | None,
@@ -78,9 +71,7 @@ class Decryption(Block):
 class Flux(Block):
     """How Flux syncs."""
 
-    namespace: Annotated[LabelName, Meta(description="Namespace of the sources and Kustomizations.")] = (
-        "flux-system"
-    )
+    namespace: Annotated[LabelName, Meta(description="Namespace of the sources and Kustomizations.")] = "flux-system"
     interval: Annotated[Duration, Meta(description="Interval at which the source is checked.")] = "10m"
     timeout: Annotated[
         Duration | None,
@@ -97,9 +88,7 @@ class Flux(Block):
             examples=["oci://registry.example.com/ml/{env}"],
         ),
     ] = None
-    tag: Annotated[str, text(r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$", description="Tag of that artifact.")] = (
-        "latest"
-    )
+    tag: Annotated[str, text(r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$", description="Tag of that artifact.")] = "latest"
     secret: Annotated[
         ObjectName | None,
         Meta(
@@ -125,9 +114,7 @@ class Flux(Block):
             "where Flux runs with `--default-service-account`."
         ),
     ] = None
-    decryption: Annotated[
-        Decryption | None, Meta(description="Decrypt files that are encrypted with SOPS.")
-    ] = None
+    decryption: Annotated[Decryption | None, Meta(description="Decrypt files that are encrypted with SOPS.")] = None
 
 
 class Tenancy(Block):
@@ -139,8 +126,7 @@ class Tenancy(Block):
     quota: Annotated[
         dict[str, Quantity],
         Meta(
-            description="Hard limits of a ResourceQuota in each namespace.",
-            examples=[{"requests.nvidia.com/gpu": 8}],
+            description="Hard limits of a ResourceQuota in each namespace.", examples=[{"requests.nvidia.com/gpu": 8}]
         ),
     ] = field(default_factory=dict)
     default_deny: Annotated[
@@ -180,9 +166,7 @@ class GitOps(Block):
             examples=["https://git.example.com/ml/deploy.git"],
         ),
     ] = None
-    branch: Annotated[Template, Meta(description="Its branch; `{env}` is replaced by the environment.")] = (
-        "main"
-    )
+    branch: Annotated[Template, Meta(description="Its branch; `{env}` is replaced by the environment.")] = "main"
     path: Annotated[
         Annotated[str, text(RELATIVE_PATH)] | None,
         Meta(
@@ -190,24 +174,16 @@ class GitOps(Block):
             "Default: the output folder in kaigen.yaml."
         ),
     ] = None
-    project: Annotated[LabelName, Meta(description="Argo CD project; the environment is appended.")] = (
-        "kaigen"
-    )
+    project: Annotated[LabelName, Meta(description="Argo CD project; the environment is appended.")] = "kaigen"
     charts: Annotated[
         Registry | None, Meta(description="Registry that charts are synced from if only charts are rendered.")
     ] = None
     labels: Annotated[Labels, Meta(description="Labels of all objects for Argo CD and Flux.")] = field(
         default_factory=dict
     )
-    argocd: Annotated[
-        ArgoCD | None, Meta(description="Write objects for Argo CD. `{}` selects the defaults.")
-    ] = None
-    flux: Annotated[Flux | None, Meta(description="Write objects for Flux. `{}` selects the defaults.")] = (
-        None
-    )
-    tenancy: Annotated[
-        Tenancy | None, Meta(description="Objects for each namespace in addition to the apps.")
-    ] = None
+    argocd: Annotated[ArgoCD | None, Meta(description="Write objects for Argo CD. `{}` selects the defaults.")] = None
+    flux: Annotated[Flux | None, Meta(description="Write objects for Flux. `{}` selects the defaults.")] = None
+    tenancy: Annotated[Tenancy | None, Meta(description="Objects for each namespace in addition to the apps.")] = None
 
 
 def environment_gitops(data: Mapping[str, Any], environment: str) -> GitOps | None:
@@ -226,9 +202,7 @@ def environment_gitops(data: Mapping[str, Any], environment: str) -> GitOps | No
         return None
     shared, own = shared or {}, own or {}
     named = [name for name in SYNCERS if name in own]
-    kept = {
-        name: value for name, value in shared.items() if not (named and name in SYNCERS and name not in named)
-    }
+    kept = {name: value for name, value in shared.items() if not (named and name in SYNCERS and name not in named)}
     return read_block(GitOps, _merged(kept, own))
 
 
@@ -241,9 +215,7 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
     return {**below, **above, **both}
 
 
-def gitops_settings(
-    block: GitOps | None, output: str, clusters: Mapping[str, Cluster]
-) -> GitOpsSettings | None:
+def gitops_settings(block: GitOps | None, output: str, clusters: Mapping[str, Cluster]) -> GitOpsSettings | None:
     """Return the settings of one environment; None without the block, or without a repository.
 
     Args:
@@ -263,9 +235,7 @@ def gitops_settings(
         argocd=convert(block.argocd, ArgoCDSettings, from_attributes=True) if block.argocd else None,
         flux=_flux(block.flux) if block.flux else None,
         tenancy=convert(block.tenancy, TenancySettings, from_attributes=True) if block.tenancy else None,
-        clusters={
-            name: convert(each, ClusterSettings, from_attributes=True) for name, each in clusters.items()
-        },
+        clusters={name: convert(each, ClusterSettings, from_attributes=True) for name, each in clusters.items()},
     )
 
 

@@ -39,8 +39,7 @@ class Images(Block):
     kubectl: Annotated[
         Image | None,
         Meta(
-            description="Watches the workload of an app in `helm test`.",
-            examples=["registry.k8s.io/kubectl:v1.36.0"],
+            description="Watches the workload of an app in `helm test`.", examples=["registry.k8s.io/kubectl:v1.36.0"]
         ),
     ] = None
     buildkit: Annotated[
@@ -62,8 +61,7 @@ class Images(Block):
         Meta(description="vLLM on AMD's GPUs.", examples=["registry.example/vllm/vllm-openai-rocm:v0.33.0"]),
     ] = None
     vllm_cpu: Annotated[
-        Image | None,
-        Meta(description="vLLM without GPUs.", examples=["registry.example/vllm/vllm-openai-cpu:v0.33.0"]),
+        Image | None, Meta(description="vLLM without GPUs.", examples=["registry.example/vllm/vllm-openai-cpu:v0.33.0"])
     ] = None
     classify: Annotated[
         Image | None,
@@ -94,8 +92,7 @@ class Images(Block):
         ),
     ] = None
     chat: Annotated[
-        Image | None,
-        Meta(description="kaigen's own small server.", examples=["registry.example/kaigen/chat@sha256:…"]),
+        Image | None, Meta(description="kaigen's own small server.", examples=["registry.example/kaigen/chat@sha256:…"])
     ] = None
     notebook: Annotated[
         Image | None,
@@ -134,11 +131,7 @@ def own_images(
 
 def _mirrored(ref: str, registry: str) -> str:
     host, _, rest = ref.partition("/")
-    return (
-        f"{registry}/{rest}"
-        if rest and ("." in host or ":" in host or host == "localhost")
-        else f"{registry}/{ref}"
-    )
+    return f"{registry}/{rest}" if rest and ("." in host or ":" in host or host == "localhost") else f"{registry}/{ref}"
 
 
 def _repository(ref: str) -> str:

@@ -45,6 +45,4 @@ def license_policy(block: Licenses | None) -> LicensePolicy | None:
     """Return the settings of the block; None without it."""
     if block is None:
         return None
-    return LicensePolicy(
-        tuple(block.allow), tuple(block.deny), tuple(block.ask), tuple(sorted(block.known.items()))
-    )
+    return LicensePolicy(tuple(block.allow), tuple(block.deny), tuple(block.ask), tuple(sorted(block.known.items())))

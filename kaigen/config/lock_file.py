@@ -42,12 +42,9 @@ Bytes = Annotated[int, Meta(ge=0)]
 
 Architecture = Annotated[str, Meta(description="First class name in config.json; empty if unknown.")]
 Parameters = Annotated[
-    dict[str, Bytes],
-    Meta(description="Number of parameters by dtype, from the headers of the safetensors files."),
+    dict[str, Bytes], Meta(description="Number of parameters by dtype, from the headers of the safetensors files.")
 ]
-Weights = Annotated[
-    Bytes, Meta(description="Size in bytes of the tensors that an engine loads; 0 if unknown.")
-]
+Weights = Annotated[Bytes, Meta(description="Size in bytes of the tensors that an engine loads; 0 if unknown.")]
 ConfigJson = Annotated[JsonObject, Meta(description="Content of config.json; empty if there is none.")]
 
 
@@ -105,9 +102,7 @@ class LockedArtifact(Block):
     licence: Annotated[
         str, Meta(description="Licence in the annotations of the manifest; empty if they name none.")
     ] = ""
-    is_image: Annotated[
-        bool, Meta(description="Whether the files are in layers that the downloader unpacks.")
-    ] = False
+    is_image: Annotated[bool, Meta(description="Whether the files are in layers that the downloader unpacks.")] = False
     architecture: Architecture = ""
     parameters: Parameters = field(default_factory=dict)
     weights: Weights = 0

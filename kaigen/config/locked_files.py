@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from kaigen.kinds.blocks import HubRepository
 
 if TYPE_CHECKING:
-    from kaigen.config.lock_file import (
-        Lock,
-        LockedBucket,
-        LockedFile,
-        LockedModel,
-        LockedObject,
-        LockedWeights,
-    )
+    from kaigen.config.lock_file import Lock, LockedBucket, LockedFile, LockedModel, LockedObject, LockedWeights
     from kaigen.kinds.blocks import FileSource
     from kaigen.kinds.sources import S3, Oci
 

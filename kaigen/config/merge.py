@@ -10,12 +10,7 @@ from msgspec.structs import replace
 from kaigen.catalog.profiles import profile_names
 from kaigen.config.allow import allowed
 from kaigen.config.catalog_rows import read_rows
-from kaigen.config.checks import (
-    GitOpsPlace,
-    check_clusters,
-    check_gitops,
-    check_promotion,
-)
+from kaigen.config.checks import GitOpsPlace, check_clusters, check_gitops, check_promotion
 from kaigen.config.dialects import dialect_settings
 from kaigen.config.external import external_objects
 from kaigen.config.file import ConfigFile, SharedFields, read_file
@@ -70,12 +65,7 @@ def _unknown_environment(name: str, known: list[str]) -> InputError:
 
 
 def _merge(
-    root: Path,
-    environment: str,
-    file: ConfigFile,
-    layers: Layers,
-    document: Document | None,
-    pins: Pins | None,
+    root: Path, environment: str, file: ConfigFile, layers: Layers, document: Document | None, pins: Pins | None
 ) -> Config:
     problems = Diagnostics()
     base = Config()

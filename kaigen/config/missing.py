@@ -40,8 +40,7 @@ def _folders(parent: Path) -> list[Path]:
         return sorted(
             path
             for path in parent.iterdir()
-            if path.is_dir()
-            and not (path.is_symlink() or path.name.startswith(".") or path.name in SKIPPED_FOLDERS)
+            if path.is_dir() and not (path.is_symlink() or path.name.startswith(".") or path.name in SKIPPED_FOLDERS)
         )
     except OSError:
         return []

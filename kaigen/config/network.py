@@ -35,9 +35,7 @@ class CaBundle(Block):
 class AddressBlock(Block):
     """Addresses outside the cluster."""
 
-    cidr: Annotated[
-        str, text(_RANGE, max_length=49, description="Range of addresses.", examples=["10.20.0.0/16"])
-    ]
+    cidr: Annotated[str, text(_RANGE, max_length=49, description="Range of addresses.", examples=["10.20.0.0/16"])]
     except_: Annotated[
         list[Annotated[str, text(_RANGE, max_length=49)]],
         Meta(description="Ranges in it that do not belong to it.", examples=[["10.20.1.0/24"]]),
@@ -68,8 +66,7 @@ class Peer(Block):
         ),
     ] = None
     pod_selector: Annotated[
-        JsonObject | None,
-        Meta(description="Pods in these namespaces, or in that of the app, by a label selector."),
+        JsonObject | None, Meta(description="Pods in these namespaces, or in that of the app, by a label selector.")
     ] = None
 
     def __post_init__(self) -> None:
@@ -135,16 +132,11 @@ class Network(Block):
     ] = None
     http_proxy: Annotated[
         Url | None,
-        Meta(
-            description="Proxy for http URLs, without a password.", examples=["http://proxy.example.com:3128"]
-        ),
+        Meta(description="Proxy for http URLs, without a password.", examples=["http://proxy.example.com:3128"]),
     ] = None
     https_proxy: Annotated[
         Url | None,
-        Meta(
-            description="Proxy for https URLs, without a password.",
-            examples=["http://proxy.example.com:3128"],
-        ),
+        Meta(description="Proxy for https URLs, without a password.", examples=["http://proxy.example.com:3128"]),
     ] = None
     no_proxy: Annotated[
         list[Annotated[str, text(_EXCEPTION, min_length=1, max_length=253)]] | None,
@@ -156,16 +148,11 @@ class Network(Block):
     ca_bundle: Annotated[CaBundle | None, Meta(description="Certificates of authorities to trust.")] = None
     package_index: Annotated[
         Url | None,
-        Meta(
-            description="Index of Python packages, for pip and uv.",
-            examples=["https://packages.example.com/simple"],
-        ),
+        Meta(description="Index of Python packages, for pip and uv.", examples=["https://packages.example.com/simple"]),
     ] = None
     download_egress: Annotated[
         EgressBlock | None,
-        Meta(
-            description="NetworkPolicies that let pods which download connect to nothing but what they need."
-        ),
+        Meta(description="NetworkPolicies that let pods which download connect to nothing but what they need."),
     ] = None
 
 

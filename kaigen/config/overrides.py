@@ -24,9 +24,7 @@ class Match(Block):
     """The specs to change; they must match all of these fields as written. Without fields, every spec matches."""
 
     app: Annotated[
-        Annotated[str, listable_text(APP_GLOB, max_length=117)]
-        | Annotated[list[AppGlob], Meta(min_length=1)]
-        | None,
+        Annotated[str, listable_text(APP_GLOB, max_length=117)] | Annotated[list[AppGlob], Meta(min_length=1)] | None,
         Meta(
             description="Apps, `NAME` or `NAMESPACE/NAME`, one or a list, with the wildcards `*` and `?`.",
             examples=["qwen", "ml/*"],
@@ -36,10 +34,7 @@ class Match(Block):
         Annotated[str, listable_text(NO_BLANKS, min_length=1, max_length=100)]
         | Annotated[list[KindName], Meta(min_length=1)]
         | None,
-        Meta(
-            description="Kinds, as `kaigen kinds` lists them, one or a list.",
-            examples=["Model", "ai-operator.Job"],
-        ),
+        Meta(description="Kinds, as `kaigen kinds` lists them, one or a list.", examples=["Model", "ai-operator.Job"]),
     ] = None
     labels: Annotated[Labels, Meta(description="Labels of the spec.", examples=[{"team": "search"}])] = field(
         default_factory=dict
@@ -53,14 +48,12 @@ class Match(Block):
 class MetadataPatch(Block):
     """Labels and annotations to add, change, or remove with null."""
 
-    labels: Annotated[
-        dict[LabelKey, Json],
-        Meta(description="Labels; null removes a label."),
-    ] = field(default_factory=dict)
-    annotations: Annotated[
-        dict[LabelKey, Json],
-        Meta(description="Annotations; null removes an annotation."),
-    ] = field(default_factory=dict)
+    labels: Annotated[dict[LabelKey, Json], Meta(description="Labels; null removes a label.")] = field(
+        default_factory=dict
+    )
+    annotations: Annotated[dict[LabelKey, Json], Meta(description="Annotations; null removes an annotation.")] = field(
+        default_factory=dict
+    )
 
 
 class OverrideEntry(Block):
@@ -78,11 +71,11 @@ class OverrideEntry(Block):
     metadata: Annotated[MetadataPatch, Meta(description="Merge patch of labels and annotations.")] = field(
         default_factory=MetadataPatch
     )
-    resource: Annotated[Patch, Meta(description="JSON merge patch of `resource` of `kaito.Workspace`.")] = (
-        field(default_factory=dict)
+    resource: Annotated[Patch, Meta(description="JSON merge patch of `resource` of `kaito.Workspace`.")] = field(
+        default_factory=dict
     )
-    inference: Annotated[Patch, Meta(description="JSON merge patch of `inference` of `kaito.Workspace`.")] = (
-        field(default_factory=dict)
+    inference: Annotated[Patch, Meta(description="JSON merge patch of `inference` of `kaito.Workspace`.")] = field(
+        default_factory=dict
     )
     tuning: Annotated[Patch, Meta(description="JSON merge patch of `tuning` of `kaito.Workspace`.")] = field(
         default_factory=dict
@@ -90,9 +83,7 @@ class OverrideEntry(Block):
 
 
 def merged_overrides(
-    layers: Sequence[tuple[Sequence[OverrideEntry], tuple[str, ...]]],
-    document: Document | None,
-    found: Diagnostics,
+    layers: Sequence[tuple[Sequence[OverrideEntry], tuple[str, ...]]], document: Document | None, found: Diagnostics
 ) -> tuple[Override, ...]:
     """Return the overrides of all layers in order.
 
@@ -107,10 +98,7 @@ def merged_overrides(
             at: FieldPath = (*place, "overrides", index)
             metadata = {
                 name: values
-                for name, values in (
-                    ("labels", entry.metadata.labels),
-                    ("annotations", entry.metadata.annotations),
-                )
+                for name, values in (("labels", entry.metadata.labels), ("annotations", entry.metadata.annotations))
                 if values
             }
             parts = {"metadata": metadata, **{name: getattr(entry, name) for name in PATCHABLE}}
@@ -119,9 +107,7 @@ def merged_overrides(
                 hint = "set `spec` or `metadata`"
                 found.add(Diagnostic("KG0710", "this override changes nothing", document.mark(at), hint))
             every.append(
-                Override(
-                    _listed(entry.match.app), _listed(entry.match.kind), dict(entry.match.labels), patch, at
-                )
+                Override(_listed(entry.match.app), _listed(entry.match.kind), dict(entry.match.labels), patch, at)
             )
     return tuple(every)
 

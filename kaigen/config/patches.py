@@ -41,9 +41,7 @@ class PatchEntry(Block):
 
     target: Annotated[Target, Meta(description="The objects to patch.")]
     patch: Annotated[
-        Annotated[
-            str, listable_text(RELATIVE_PATH, min_length=1, description="A file that contains the patch.")
-        ]
+        Annotated[str, listable_text(RELATIVE_PATH, min_length=1, description="A file that contains the patch.")]
         | Annotated[list[dict[str, Json]], Meta(min_length=1, description="Operations (RFC 6902).")]
         | Annotated[dict[str, Json], Meta(description="A merge patch.")],
         Meta(
@@ -58,9 +56,7 @@ class PatchEntry(Block):
         check_text(RELATIVE_PATH, self.patch)
 
 
-def patch_settings(
-    layers: Sequence[tuple[Sequence[PatchEntry], tuple[str, ...]]],
-) -> tuple[ObjectPatch, ...]:
+def patch_settings(layers: Sequence[tuple[Sequence[PatchEntry], tuple[str, ...]]]) -> tuple[ObjectPatch, ...]:
     """Return the patches of all layers in order.
 
     Args:

@@ -36,9 +36,7 @@ class Pins(Block):
         Meta(
             description="Values by app and by the dotted name of a field. An app is named `NAME`, or "
             "`NAMESPACE/NAME` if its spec sets the namespace; a resource of Substratus `NAME.KIND`.",
-            examples=[
-                {"qwen": {"spec.source.huggingFace.revision": "7ae557604adf67be50417f59c2c2f167def9a775"}}
-            ],
+            examples=[{"qwen": {"spec.source.huggingFace.revision": "7ae557604adf67be50417f59c2c2f167def9a775"}}],
         ),
     ] = field(default_factory=dict)
     images: Annotated[

@@ -16,15 +16,10 @@ OciUrl = Annotated[str, text(r"^oci://[^\s/]+/[^\s]+$", max_length=512)]
 class Publish(Block):
     """Defaults of `kaigen publish`."""
 
-    remote: Annotated[Word, Meta(description="Git remote, by name or as a URL without a password.")] = (
-        "origin"
-    )
+    remote: Annotated[Word, Meta(description="Git remote, by name or as a URL without a password.")] = "origin"
     branch: Annotated[
         Word | None,
-        Meta(
-            description="Deploy branch; `{env}` is replaced by the environment.",
-            examples=["deploy", "env/{env}"],
-        ),
+        Meta(description="Deploy branch; `{env}` is replaced by the environment.", examples=["deploy", "env/{env}"]),
     ] = None
     path: Annotated[
         Word | None,
@@ -44,8 +39,7 @@ class Publish(Block):
         ),
     ] = None
     version_suffix: Annotated[
-        bool,
-        Meta(description="Append a digest of the content to each chart version, as in `0.1.0+4f1c0a9e2d77`."),
+        bool, Meta(description="Append a digest of the content to each chart version, as in `0.1.0+4f1c0a9e2d77`.")
     ] = False
     manifests: Annotated[
         OciUrl | None,

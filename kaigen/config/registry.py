@@ -29,10 +29,7 @@ class Rule(Block):
     to: Annotated[
         str,
         text(
-            _PREFIX,
-            max_length=253,
-            description="What replaces it.",
-            examples=["registry.example.com/dockerhub/vllm"],
+            _PREFIX, max_length=253, description="What replaces it.", examples=["registry.example.com/dockerhub/vllm"]
         ),
     ]
 
@@ -49,8 +46,7 @@ class RegistryBlock(Block):
         ),
     ] = None
     rules: Annotated[
-        list[Rule],
-        Meta(description="Other replacements by the start of the name; the longest match applies."),
+        list[Rule], Meta(description="Other replacements by the start of the name; the longest match applies.")
     ] = field(default_factory=list)
 
 

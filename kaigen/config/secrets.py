@@ -117,10 +117,7 @@ def external_secrets_settings(
 
 
 def _check_template(
-    template: str,
-    given: Sequence[tuple[Secrets, tuple[str, ...]]],
-    document: Document,
-    problems: Diagnostics,
+    template: str, given: Sequence[tuple[Secrets, tuple[str, ...]]], document: Document, problems: Diagnostics
 ) -> None:
     """Report a template that gives Secrets of two namespaces the same entry of the store."""
     if NAMESPACE_IN_KEY.fullmatch(template):
@@ -130,9 +127,7 @@ def _check_template(
         for layer, place in reversed(given)
         if layer.external_secrets is not None and layer.external_secrets.key_template
     )
-    safe = "/".join(
-        part for part in ("{env}", "{namespace}", "{name}", "{key}") if part in template or "name" in part
-    )
+    safe = "/".join(part for part in ("{env}", "{namespace}", "{name}", "{key}") if part in template or "name" in part)
     problems.add(
         Diagnostic(
             "KG0732",

@@ -162,9 +162,7 @@ class Config(Struct, frozen=True):
         """
         gitops = self.gitops
         has_flux = gitops is not None and gitops.flux is not None and gitops.charts is None
-        return (has_flux and self.format == "chart") or (
-            self.publish is not None and self.publish.version_suffix
-        )
+        return (has_flux and self.format == "chart") or (self.publish is not None and self.publish.version_suffix)
 
     @property
     def output_base(self) -> str:
@@ -185,10 +183,7 @@ class Config(Struct, frozen=True):
 def paths_without_specs(config: Config) -> list[Path]:
     """Return the files and folders that are never read as specs: the output, the catalogue, kinds and patches."""
     # The trees of all environments are siblings.
-    return [
-        config.root / path
-        for path in (config.output_base, config.catalog, *config.kinds, *config.patch_files)
-    ]
+    return [config.root / path for path in (config.output_base, config.catalog, *config.kinds, *config.patch_files)]
 
 
 def pins_path(root: Path, environment: str) -> Path:

@@ -44,9 +44,7 @@ _Bucket = Annotated[str, text(rf"^({'|'.join(SCHEMES)})://[^\s,\[\]]+$", max_len
 _Option = Annotated[str, text(r"^[^\t\n\r,\[\]]+$", max_length=512)]
 _Host = Annotated[str, text(r"^[A-Za-z0-9*?._-]+$", max_length=253)]
 _Class = Annotated[str, text(rf"^(\*|{'|'.join(CLASS_KINDS)})/[^\s,\[\]]+$", max_length=317)]
-_Domain = Annotated[
-    str, text(r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$", max_length=253)
-]
+_Domain = Annotated[str, text(r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$", max_length=253)]
 _RIGHT = r"[a-z0-9*?-]+(/[a-z]+)?(\.[a-z0-9*?-]+)*(=[a-z*?]+)?"
 _Right = Annotated[str, text(rf"^{_RIGHT}$", max_length=317)]
 _Peer = Annotated[str, text(r"^([a-z0-9*?-]+|[0-9a-fA-F.:]+/[0-9]{1,3})$", max_length=63)]
@@ -60,8 +58,7 @@ class TenantBlock(Block):
         list[_Folder], Meta(min_length=1, description="Folders of its specs.", examples=[["specs/team-a"]])
     ]
     namespaces: Annotated[
-        list[LabelName],
-        Meta(min_length=1, description="Namespaces that only this tenant uses.", examples=[["team-a"]]),
+        list[LabelName], Meta(min_length=1, description="Namespaces that only this tenant uses.", examples=[["team-a"]])
     ]
     kinds: Annotated[
         list[_Kind] | None,
@@ -72,15 +69,14 @@ class TenantBlock(Block):
         ),
     ] = None
     buckets: Annotated[
-        list[_Bucket],
-        Meta(description="Buckets and prefixes.", examples=[["s3://acme-models/team-a"]]),
+        list[_Bucket], Meta(description="Buckets and prefixes.", examples=[["s3://acme-models/team-a"]])
     ] = field(default_factory=list)
-    drivers: Annotated[
-        list[_Glob], Meta(description="CSI drivers of volumes.", examples=[["s3.csi.aws.com"]])
-    ] = field(default_factory=list)
-    attributes: Annotated[
-        list[_Glob], Meta(description="Attributes of CSI volumes, by key.", examples=[["share"]])
-    ] = field(default_factory=list)
+    drivers: Annotated[list[_Glob], Meta(description="CSI drivers of volumes.", examples=[["s3.csi.aws.com"]])] = field(
+        default_factory=list
+    )
+    attributes: Annotated[list[_Glob], Meta(description="Attributes of CSI volumes, by key.", examples=[["share"]])] = (
+        field(default_factory=list)
+    )
     options: Annotated[
         list[_Option],
         Meta(
@@ -95,9 +91,9 @@ class TenantBlock(Block):
             examples=[["fast-ssd"]],
         ),
     ] = field(default_factory=list)
-    priority_classes: Annotated[
-        list[_Glob], Meta(description="Priority classes of pods.", examples=[["team-a-*"]])
-    ] = field(default_factory=list)
+    priority_classes: Annotated[list[_Glob], Meta(description="Priority classes of pods.", examples=[["team-a-*"]])] = (
+        field(default_factory=list)
+    )
     classes: Annotated[
         list[_Class],
         Meta(
@@ -109,8 +105,7 @@ class TenantBlock(Block):
         ),
     ] = field(default_factory=list)
     hosts: Annotated[
-        list[_Glob],
-        Meta(description="Hosts of routes, gateways and DNS records.", examples=[["*.team-a.example.com"]]),
+        list[_Glob], Meta(description="Hosts of routes, gateways and DNS records.", examples=[["*.team-a.example.com"]])
     ] = field(default_factory=list)
     images: Annotated[
         list[_Glob],
@@ -127,8 +122,7 @@ class TenantBlock(Block):
         ),
     ] = field(default_factory=list)
     services: Annotated[
-        list[_Glob],
-        Meta(description="Types of Services besides `ClusterIP`.", examples=[["LoadBalancer"]]),
+        list[_Glob], Meta(description="Types of Services besides `ClusterIP`.", examples=[["LoadBalancer"]])
     ] = field(default_factory=list)
     addresses: Annotated[
         list[_Glob],
@@ -299,9 +293,7 @@ def delivered_tenants(config: Config) -> tuple[Tenant, ...]:
                 for place in other.namespaces
                 if any(place.startswith(f"{own}-") for own in tenant.namespaces)
             ),
-            reserved=reserved_names(
-                config.gitops, config.environment, tenant.namespaces, config.syncer_secrets
-            ),
+            reserved=reserved_names(config.gitops, config.environment, tenant.namespaces, config.syncer_secrets),
             denied=tenancy.default_deny if tenancy is not None else (),
             network=config.network,
         )
@@ -309,18 +301,14 @@ def delivered_tenants(config: Config) -> tuple[Tenant, ...]:
     )
 
 
-def check_tenants(
-    blocks: Mapping[str, TenantBlock], document: Document | None, problems: Diagnostics
-) -> None:
+def check_tenants(blocks: Mapping[str, TenantBlock], document: Document | None, problems: Diagnostics) -> None:
     """Report what two tenants have, folders with wildcards, and namespaces and domains that are not of tenants."""
     _check_places(blocks, document, problems)
     for name, block in blocks.items():
         for index, namespace in enumerate(block.namespaces):
             if is_system_namespace(namespace):
                 assert document is not None
-                message = (
-                    f"`{namespace}` is a namespace of Kubernetes or of a cluster service, and not of a tenant"
-                )
+                message = f"`{namespace}` is a namespace of Kubernetes or of a cluster service, and not of a tenant"
                 mark = document.mark(("tenants", name, "namespaces", index))
                 problems.add(Diagnostic("KG0745", message, mark, "choose another namespace"))
         for index, domain in enumerate(block.domains):
@@ -331,9 +319,7 @@ def check_tenants(
                 problems.add(Diagnostic("KG0744", message, mark, "list single keys in `annotations`"))
 
 
-def _check_places(
-    blocks: Mapping[str, TenantBlock], document: Document | None, problems: Diagnostics
-) -> None:
+def _check_places(blocks: Mapping[str, TenantBlock], document: Document | None, problems: Diagnostics) -> None:
     seen: dict[tuple[str, str], str] = {}
     for name, block in blocks.items():
         for field_name, values in (("folders", block.folders), ("namespaces", block.namespaces)):

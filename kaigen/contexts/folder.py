@@ -98,9 +98,7 @@ class _Walk:
         used = own if (folder / own).is_file() else IGNORE_FILE
         self._rules = _rules(folder / used) if (folder / used).is_file() else IgnoreRules(())
         self._always = frozenset({dockerfile, used})
-        self._above = frozenset(
-            name[:at] for name in self._always for at, char in enumerate(name) if char == "/"
-        )
+        self._above = frozenset(name[:at] for name in self._always for at, char in enumerate(name) if char == "/")
 
     def entries(self) -> Iterator[Entry]:
         """Yield what is included, in any order."""
@@ -160,9 +158,7 @@ class _Walk:
         inside = real == self._real or real.startswith(f"{self._real}{os.sep}")
         if os.path.isabs(target) or lexical.split(os.sep)[0] == ".." or not inside:
             return f"is a symbolic link that leaves the folder, to `{printable(target)}`"
-        return (
-            "is a symbolic link with characters that are not accepted" if printable(target) != target else ""
-        )
+        return "is a symbolic link with characters that are not accepted" if printable(target) != target else ""
 
     def _report(self, path: Path, problem: str) -> None:
         if len(self.problems) >= _MOST_PROBLEMS:

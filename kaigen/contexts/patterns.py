@@ -100,11 +100,7 @@ class Pattern:
         """Return the tokens that may come next after a character; a bit for each, and one for the end."""
         mask = self._masks.get(char)
         if mask is None:
-            mask = sum(
-                1 << at
-                for at, token in enumerate(self._tokens)
-                if token.kind == "one" and token.accepts(char)
-            )
+            mask = sum(1 << at for at, token in enumerate(self._tokens) if token.kind == "one" and token.accepts(char))
             self._masks[char] = mask
         moved = (state & mask & self._single) << 1 | state & self._in_path
         moved |= (state & self._below) << 1 if char == "/" else state & self._in_name

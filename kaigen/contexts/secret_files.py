@@ -57,9 +57,7 @@ def _has_secret_name(name: str) -> bool:
     own = name.rpartition("/")[2]
     if any(fnmatchcase(own, glob) for glob in _EXAMPLES):
         return False
-    return any(
-        fnmatchcase(own, glob) if "/" not in glob else f"/{name}".endswith(f"/{glob}") for glob in _NAMES
-    )
+    return any(fnmatchcase(own, glob) if "/" not in glob else f"/{name}".endswith(f"/{glob}") for glob in _NAMES)
 
 
 def _first_secret(entry: Entry) -> tuple[int, str]:

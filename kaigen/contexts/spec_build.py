@@ -90,11 +90,7 @@ def read_build(path: Path) -> SpecBuild:
     found = [document for document in documents if _build_of(document)]
     if len(found) != 1:
         count = "several specs" if found else "no spec"
-        hint = (
-            "set `build: {artifact: …}` by hand"
-            if found
-            else "add `build` with the `repository` of the image"
-        )
+        hint = "set `build: {artifact: …}` by hand" if found else "add `build` with the `repository` of the image"
         raise InputError.of(CODE, f"{path} has {count} with `build`", hint=hint)
     return SpecBuild(path, found[0])
 

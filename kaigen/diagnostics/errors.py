@@ -38,14 +38,10 @@ class InputError(KaigenError):
         self.diagnostics = list(diagnostics)
         errors = [d for d in self.diagnostics if d.severity is diagnostic.Severity.ERROR]
         first = errors[0] if errors else None
-        super().__init__(
-            f"{first.mark}: {first.message}" if first and first.mark else (first.message if first else "")
-        )
+        super().__init__(f"{first.mark}: {first.message}" if first and first.mark else (first.message if first else ""))
 
     @classmethod
-    def of(
-        cls, code: str, message: str, *, mark: Mark | None = None, hint: str = "", path: str = ""
-    ) -> InputError:
+    def of(cls, code: str, message: str, *, mark: Mark | None = None, hint: str = "", path: str = "") -> InputError:
         """Return an error with a single diagnostic."""
         return cls([diagnostic.Diagnostic(code, message, mark, hint, path=path)])
 

@@ -22,12 +22,7 @@ FORGES = ("sarif", "github", "gitlab")
 
 
 def render_report(
-    diagnostics: Iterable[Diagnostic],
-    output: str,
-    *,
-    color: bool = False,
-    files: Sequence[str] = (),
-    folder: str = "",
+    diagnostics: Iterable[Diagnostic], output: str, *, color: bool = False, files: Sequence[str] = (), folder: str = ""
 ) -> str:
     """Return a report, ending in a line end unless it is empty.
 

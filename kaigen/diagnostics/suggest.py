@@ -14,12 +14,7 @@ kaigen has 291 codes, and Kubernetes 140 kinds."""
 _FIRST_PART = re.compile("[a-z]{3,}(?=[A-Z])")
 """First part of a name in camelCase."""
 
-_SHORT_FORMS = {
-    "rwo": "ReadWriteOnce",
-    "rox": "ReadOnlyMany",
-    "rwx": "ReadWriteMany",
-    "rwop": "ReadWriteOncePod",
-}
+_SHORT_FORMS = {"rwo": "ReadWriteOnce", "rox": "ReadOnlyMany", "rwx": "ReadWriteMany", "rwop": "ReadWriteOncePod"}
 """Abbreviations that kubectl prints for access modes; they are too short for a similarity search."""
 
 

@@ -16,14 +16,10 @@ from kaigen.kubernetes.metadata_keys import RESERVED_LABELS
 class ForeignMetadata(Block):
     """Metadata of a foreign document. Fields that only a cluster writes are accepted and ignored."""
 
-    name: Annotated[
-        AppName, Meta(description=f"Name of the resource. At most {APP_NAME_MAX} characters and no dots.")
-    ]
-    namespace: Annotated[
-        LabelName | None, Meta(description="Namespace. Default: the one in `kaigen.yaml`.")
-    ] = None
-    labels: Annotated[Labels, Meta(description="Labels. Labels that kaigen sets itself are ignored.")] = (
-        field(default_factory=dict)
+    name: Annotated[AppName, Meta(description=f"Name of the resource. At most {APP_NAME_MAX} characters and no dots.")]
+    namespace: Annotated[LabelName | None, Meta(description="Namespace. Default: the one in `kaigen.yaml`.")] = None
+    labels: Annotated[Labels, Meta(description="Labels. Labels that kaigen sets itself are ignored.")] = field(
+        default_factory=dict
     )
     annotations: Annotated[
         Annotations, Meta(description="Annotations; those starting with `kaigen.dev/` direct kaigen.")
@@ -43,11 +39,11 @@ class ForeignMetadata(Block):
     finalizers: Annotated[list[str], Meta(description="Written by the operator; ignored.")] = field(
         default_factory=list
     )
-    owner_references: Annotated[list[dict[str, Json]], Meta(description="Written by a cluster; ignored.")] = (
-        field(default_factory=list)
+    owner_references: Annotated[list[dict[str, Json]], Meta(description="Written by a cluster; ignored.")] = field(
+        default_factory=list
     )
-    managed_fields: Annotated[list[dict[str, Json]], Meta(description="Written by a cluster; ignored.")] = (
-        field(default_factory=list)
+    managed_fields: Annotated[list[dict[str, Json]], Meta(description="Written by a cluster; ignored.")] = field(
+        default_factory=list
     )
 
 

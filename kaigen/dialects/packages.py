@@ -72,9 +72,7 @@ class PackageKind(ForeignKind, frozen=True):
             return lowering.result()
         return result
 
-    def continued(
-        self, document: Mapping[str, Any], name: str, image: str, command: Sequence[str]
-    ) -> Continued:
+    def continued(self, document: Mapping[str, Any], name: str, image: str, command: Sequence[str]) -> Continued:
         """Return the document that runs what a notebook tried; the arguments are those of a ForeignKind.
 
         Raises:

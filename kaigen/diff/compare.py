@@ -8,16 +8,7 @@ from msgspec import Struct, field
 
 from kaigen.config.settings import Config
 from kaigen.diff.fields import diff_fields
-from kaigen.diff.model import (
-    ABSENT,
-    AppChange,
-    AppStatus,
-    Change,
-    Effect,
-    FieldChange,
-    ObjectChange,
-    ObjectStatus,
-)
+from kaigen.diff.model import ABSENT, AppChange, AppStatus, Change, Effect, FieldChange, ObjectChange, ObjectStatus
 from kaigen.diff.objects import Obj, Unreadable, read_objects, strip_header
 from kaigen.diff.pairing import Pair, full_identity, pair_objects
 from kaigen.diff.rights import ROLES, rights_fields
@@ -33,10 +24,7 @@ _POD_SECURITY = POD_SECURITY.encode()
 
 
 def compare(
-    old: Mapping[str, bytes],
-    new: Mapping[str, bytes],
-    *,
-    settings: Mapping[str, Config] | None = None,
+    old: Mapping[str, bytes], new: Mapping[str, bytes], *, settings: Mapping[str, Config] | None = None
 ) -> Change:
     """Return the changes between two rendered trees, and their effects in the cluster.
 
@@ -168,11 +156,7 @@ class _App(Struct):
 
     def change(self) -> AppChange | None:
         """Return the changes of the app; None when it differs at most in formatting."""
-        pairs = [
-            *self.pairs,
-            *(Pair(obj, None) for obj in self.olds),
-            *(Pair(None, obj) for obj in self.news),
-        ]
+        pairs = [*self.pairs, *(Pair(obj, None) for obj in self.olds), *(Pair(None, obj) for obj in self.news)]
         siblings = Siblings(self.siblings)
         objects = [change for pair in pairs if (change := self._object(pair, siblings)) is not None]
         touched = {change.path for change in (*objects, *self.broken)}

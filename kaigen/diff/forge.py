@@ -196,9 +196,7 @@ class _Api(Struct, frozen=True):
             with build_opener(Stay).open(request, timeout=TIMEOUT) as answer:
                 return json.loads(answer.read() or b"null")
         except HTTPError as error:
-            raise SystemFailure(
-                f"{method} {url}: HTTP {error.code} {_reason(error)}", hint=_hint(error.code)
-            ) from None
+            raise SystemFailure(f"{method} {url}: HTTP {error.code} {_reason(error)}", hint=_hint(error.code)) from None
         except (URLError, HTTPException, OSError, ValueError) as error:
             raise SystemFailure(f"{method} {url}: {getattr(error, 'reason', error)}") from None
 
@@ -360,8 +358,7 @@ def find_forge(environment: Mapping[str, str]) -> Forge:
     if environment.get("GITHUB_ACTIONS"):
         return GitHub(environment)
     raise SystemFailure(
-        "this is not a GitHub or GitLab pipeline",
-        hint="run it in a job, where GITHUB_ACTIONS or GITLAB_CI is set",
+        "this is not a GitHub or GitLab pipeline", hint="run it in a job, where GITHUB_ACTIONS or GITLAB_CI is set"
     )
 
 
@@ -393,6 +390,4 @@ def _pull_request(environment: Mapping[str, str]) -> tuple[int, Revision]:
     except OSError as error:
         raise SystemFailure(f"{path}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError):
-        raise SystemFailure(
-            "this run is not for a pull request", hint="run it on the event `pull_request`"
-        ) from None
+        raise SystemFailure("this run is not for a pull request", hint="run it on the event `pull_request`") from None

@@ -120,9 +120,7 @@ def gravest(items: Sequence[str], limit: int) -> list[str]:
     seen: Counter[int] = Counter()
     turns = []
     for item in items:
-        kind = next(
-            (number for number, (pattern, _) in enumerate(_GRAVE) if pattern.search(item)), len(_GRAVE)
-        )
+        kind = next((number for number, (pattern, _) in enumerate(_GRAVE) if pattern.search(item)), len(_GRAVE))
         turns.append((seen[kind] if kind < len(_GRAVE) else 0, -weight(item), item))
         seen[kind] += 1
     grave = [item for _, grade, item in sorted(turns, key=lambda turn: turn[:2]) if grade][:_MOST_GRAVE]

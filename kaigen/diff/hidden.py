@@ -13,10 +13,7 @@ _MOST = 10
 
 
 def with_hidden(
-    change: Change,
-    files: Mapping[str, Sequence[str]],
-    grants: Sequence[str],
-    settings: Sequence[str] = (),
+    change: Change, files: Mapping[str, Sequence[str]], grants: Sequence[str], settings: Sequence[str] = ()
 ) -> Change:
     """Return a change with a danger for each file that no spec explains, each new grant, and each setting.
 

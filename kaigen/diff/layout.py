@@ -118,9 +118,7 @@ def _text_lines(old: str, new: str) -> Iterator[str]:
         yield f"- {plural(len(before), 'line')}"
         yield f"+ {plural(len(after), 'line')}"
         return
-    lines = [
-        line for line in unified_diff(before, after, n=1, lineterm="") if not line.startswith(("---", "+++"))
-    ]
+    lines = [line for line in unified_diff(before, after, n=1, lineterm="") if not line.startswith(("---", "+++"))]
     shown = [line for line in lines if not line.startswith("@@")]
     for line in shown[:MAX_TEXT_LINES]:
         yield clip(f"{line[0]} {clean(line[1:])}", _MAX_VALUE)

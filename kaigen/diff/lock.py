@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from kaigen.config.lock_file import (
-    Lock,
-    LockedArtifact,
-    LockedBucket,
-    LockedModel,
-    LockedObject,
-    LockedWeights,
-)
+from kaigen.config.lock_file import Lock, LockedArtifact, LockedBucket, LockedModel, LockedObject, LockedWeights
 from kaigen.core.text import plural
 from kaigen.diff.formatting import listing, size_text
 
@@ -115,9 +108,7 @@ def _file_changes(before: LockedWeights, after: LockedWeights) -> str:
         if paths
     ]
     fresh = sum(content[0] for content in new.values() if content not in known)
-    sizes = (
-        f"{size_text(total(before))} become {size_text(total(after))}, of which {size_text(fresh)} are new"
-    )
+    sizes = f"{size_text(total(before))} become {size_text(total(after))}, of which {size_text(fresh)} are new"
     return f"{', '.join(parts)}; {sizes}"
 
 

@@ -7,15 +7,7 @@ import re
 from kaigen.config.settings import LOCK_NAME
 from kaigen.core.text import plural
 from kaigen.diff.formatting import clean
-from kaigen.diff.layout import (
-    MAX_FIELDS,
-    app_summary,
-    counts,
-    field_lines,
-    headline,
-    more,
-    object_name,
-)
+from kaigen.diff.layout import MAX_FIELDS, app_summary, counts, field_lines, headline, more, object_name
 from kaigen.diff.model import AppChange, Change, Effect, ObjectChange
 
 MARKER = "<!-- kaigen diff -->"

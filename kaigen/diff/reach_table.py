@@ -25,17 +25,7 @@ _NAME = "x"
 _START = f"tenant `{_NAME}` is not granted "
 
 _ELSEWHERE = frozenset(
-    {
-        "csi",
-        "hostIPC",
-        "hostNetwork",
-        "hostPID",
-        "hostPath",
-        "mountOptions",
-        "nodeName",
-        "parentRefs",
-        "privileged",
-    }
+    {"csi", "hostIPC", "hostNetwork", "hostPID", "hostPath", "mountOptions", "nodeName", "parentRefs", "privileged"}
 )
 """Fields that other rules judge: those of volumes, Pod Security and the scheduler. And what a Gateway decides: which
 routes it admits (source: Gateway API, allowedRoutes)."""

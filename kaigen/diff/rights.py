@@ -63,9 +63,7 @@ def _wider(grant: Grant) -> Iterator[Grant]:
     group, resource, name, verb = grant
     if group == "URL":
         # `/healthz/*` for all URLs below.
-        ends = (
-            range(1, len(resource) + 1) if len(resource) <= _LONGEST_URL and resource.startswith("/") else ()
-        )
+        ends = range(1, len(resource) + 1) if len(resource) <= _LONGEST_URL and resource.startswith("/") else ()
         starts = [f"{resource[:end]}*" for end in ends]
         return product(["URL"], [resource, "*", *starts], ["*"], [verb, "*"])
     # `*/scale` for a subresource of everything.
@@ -112,10 +110,7 @@ def _is_plain(rules: Json) -> bool:
     return isinstance(rules, list) and all(
         isinstance(rule, dict)
         and rule.keys() <= _FIELDS
-        and all(
-            isinstance(items, list) and all(isinstance(item, str) for item in items)
-            for items in rule.values()
-        )
+        and all(isinstance(items, list) and all(isinstance(item, str) for item in items) for items in rule.values())
         for rule in rules
     )
 

@@ -49,11 +49,7 @@ def render_json(change: Change) -> str:
         "formattingOnly": change.formatting_only,
         "otherFiles": change.other_files,
     }
-    whole: dict[str, Json] = {
-        "version": VERSION,
-        "summary": summary,
-        "apps": [_app(app) for app in change.apps],
-    }
+    whole: dict[str, Json] = {"version": VERSION, "summary": summary, "apps": [_app(app) for app in change.apps]}
     if change.lock:
         whole["lock"] = list(change.lock)
     # ASCII, so that lone surrogates of odd file names stay valid JSON.

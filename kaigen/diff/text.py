@@ -13,15 +13,7 @@ from kaigen.diff.model import AppChange, Change, Effect, FieldChange, Level, Obj
 MAX_WIDTH = 100
 """The maximum width in columns; longer lines are hard to read."""
 
-_COLORS: dict[str, str] = {
-    "danger": "1;31",
-    "notice": "33",
-    "info": "2",
-    "-": "31",
-    "+": "32",
-    "@": "36",
-    "app": "1",
-}
+_COLORS: dict[str, str] = {"danger": "1;31", "notice": "33", "info": "2", "-": "31", "+": "32", "@": "36", "app": "1"}
 _SIGNS = {"added": "+", "removed": "-", "changed": "~", "replaced": "~"}
 _SHORT_FIELD = 40
 
@@ -57,12 +49,7 @@ class _Pen:
 
     def wrap(self, text: str, indent: int, first: str = "") -> list[str]:
         """Return the text in lines, with `first` before the first line and the other lines indented to match."""
-        lines = textwrap.wrap(
-            text,
-            self.width - indent - len(first),
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        lines = textwrap.wrap(text, self.width - indent - len(first), break_long_words=False, break_on_hyphens=False)
         blank = " " * (indent + len(first))
         return [(" " * indent + first if number == 0 else blank) + line for number, line in enumerate(lines)]
 

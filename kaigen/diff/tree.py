@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-_NOT_OBJECTS = frozenset(
-    {"kustomization.yaml", "kustomization.yml", "Kustomization", "index.yaml", "index.json"}
-)
+_NOT_OBJECTS = frozenset({"kustomization.yaml", "kustomization.yml", "Kustomization", "index.yaml", "index.json"})
 _OBJECT_SUFFIXES = (".yaml", ".yml", ".json")
 
 Role = Literal["object", "chart", "other", "bookkeeping"]

@@ -65,9 +65,7 @@ class Trees(Once):
         """Return the objects of a kind in a namespace: their own, or that of their app."""
         return self._with_word(side, kind, top, namespace, place_of)
 
-    def _with_word(
-        self, side: Side, kind: str, top: str, word: str, word_of: Callable[[Obj], str]
-    ) -> list[Obj]:
+    def _with_word(self, side: Side, kind: str, top: str, word: str, word_of: Callable[[Obj], str]) -> list[Obj]:
         """Return the objects with a name or a namespace. Files without it, in path and content, need not be read."""
         words = self._words.setdefault((side, kind), set())
         words.add(word)

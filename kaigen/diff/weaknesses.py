@@ -13,9 +13,7 @@ from kaigen.kubernetes.pod_security import violations
 
 def weaknesses(template: PodTemplate) -> list[str]:
     """Return a description of each violation of level restricted, as in `container main is privileged`."""
-    pod = pods.PodTemplate(
-        (), cast("Object", get_map(template.data, "metadata")), cast("Object", template.spec)
-    )
+    pod = pods.PodTemplate((), cast("Object", get_map(template.data, "metadata")), cast("Object", template.spec))
     return [
         f"{f'container {found.container}' if found.container else 'pod'} {found.problem}"
         for found in violations(pod, "restricted")

@@ -40,9 +40,7 @@ def examine(
     yield from check_nodes(cluster)
     yield check_storage(cluster)
     apps = compilation.apps if compilation is not None else ()
-    namespaces = (
-        [namespace] if namespace else sorted({item.app.namespace for item in apps}) or [config.namespace]
-    )
+    namespaces = [namespace] if namespace else sorted({item.app.namespace for item in apps}) or [config.namespace]
     for each in namespaces:
         yield from check_rights(cluster, each)
     yield check_reaper(cluster, namespaces, expiring(apps))

@@ -89,9 +89,7 @@ def _plugin(cluster: Cluster, has_gpus: bool, labelled: list[Object]) -> Check:
         return Check("device plugin", "ok", ", ".join(found) or "nodes offer GPUs")
     if labelled:
         names = ", ".join(identity_of(node).name for node in labelled)
-        return Check(
-            "device plugin", "failed", f"these nodes have GPUs, and offer none: {names}", _PLUGIN_FIX
-        )
+        return Check("device plugin", "failed", f"these nodes have GPUs, and offer none: {names}", _PLUGIN_FIX)
     if found:
         fix = "check its logs: no node offers a GPU"
         return Check("device plugin", "warning", f"{', '.join(found)}; no node offers a GPU", fix)

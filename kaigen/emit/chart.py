@@ -70,9 +70,7 @@ def _files(app: App, values: Mapping[str, Json] | None) -> dict[str, str]:
         "templates/_helpers.tpl": "",
         "templates/NOTES.txt": notes(app),
     }
-    templates = {
-        f"templates/{item.role}.yaml": template(app, item) for item in app.objects if not item.verbatim
-    }
+    templates = {f"templates/{item.role}.yaml": template(app, item) for item in app.objects if not item.verbatim}
     files["templates/_helpers.tpl"] = helpers(app, "".join(templates.values()))
     return files | templates
 
@@ -86,10 +84,7 @@ def _chart_yaml(app: App, version: str) -> dict[str, Json]:
         "version": version,
         **({"appVersion": app.app_version} if app.app_version else {}),
         "kubeVersion": KUBE_VERSION,
-        "annotations": {
-            "kaigen.dev/kind": app.kind,
-            "kaigen.dev/pod-security": app.lowest_pod_security,
-        },
+        "annotations": {"kaigen.dev/kind": app.kind, "kaigen.dev/pod-security": app.lowest_pod_security},
     }
 
 

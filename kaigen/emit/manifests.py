@@ -23,9 +23,7 @@ def manifest_files(
     folder = f"{app_folder(app)}/manifests"
     head = header(app) + "---\n"
     items = app.render(values) if rendered is None else rendered
-    files = {
-        f"{folder}/{_file(item)}": (item.object.verbatim or head + dump(item.body)).encode() for item in items
-    }
+    files = {f"{folder}/{_file(item)}": (item.object.verbatim or head + dump(item.body)).encode() for item in items}
     kustomization = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",

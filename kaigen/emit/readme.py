@@ -68,9 +68,7 @@ def readme(app: App, values: Mapping[str, Json]) -> str:
         kind=app.kind,
         source=f" from `{source}`" if source else "",
         objects="".join(
-            f"| {item.kind} | `templates/{item.role}.yaml` | {item.wave} |\n"
-            for item in app.objects
-            if not item.test
+            f"| {item.kind} | `templates/{item.role}.yaml` | {item.wave} |\n" for item in app.objects if not item.test
         ),
         settings="".join(rows) + ROWS,
     )

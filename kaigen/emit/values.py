@@ -110,10 +110,7 @@ def _wrong(error: ValidationError) -> tuple[str, str]:
         names = [wanted] if isinstance(wanted, str) else wanted
         types = " or ".join(TYPES.get(name, name) for name in names)
         quote = "string" in names and isinstance(value, int | float)
-        return (
-            f" must be {types}, not {describe(value, typed=True)}",
-            "quote it in a values file" if quote else "",
-        )
+        return (f" must be {types}, not {describe(value, typed=True)}", "quote it in a values file" if quote else "")
     if rule == "not":
         return f": `{value}` is a label that kaigen or Kubernetes sets", "choose another key"
     if rule == "enum":
@@ -122,9 +119,7 @@ def _wrong(error: ValidationError) -> tuple[str, str]:
             str(value), map(str, wanted)
         )
     if rule == "pattern":
-        return f" must be {pattern_text(wanted)}, not {describe(value, typed=True)}", nearest_form(
-            value, wanted
-        )
+        return f" must be {pattern_text(wanted)}, not {describe(value, typed=True)}", nearest_form(value, wanted)
     limits = {"min": "at least", "max": "at most"}
     if rule in {"minimum", "maximum"}:
         return f" must be {limits[rule[:3]]} {wanted}, not {value}", ""

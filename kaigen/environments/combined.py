@@ -31,9 +31,7 @@ def for_each(configs: Sequence[Config], work: Callable[[Config], Result]) -> lis
         except InputError as error:
             errors[config.environment] = error.diagnostics
     if errors:
-        raise InputError(
-            combined({config.environment: errors.get(config.environment, ()) for config in configs})
-        )
+        raise InputError(combined({config.environment: errors.get(config.environment, ()) for config in configs}))
     return results
 
 

@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from kaigen.catalog.presets import find_preset
-from kaigen.config.lock_file import (
-    Lock,
-    LockedWeights,
-    git_key,
-    lock_of,
-)
+from kaigen.config.lock_file import Lock, LockedWeights, git_key, lock_of
 from kaigen.config.locked_files import bucket_revision, locked_files, locked_source
 from kaigen.kinds.base import AUTO
 from kaigen.kinds.block import Block, derived
@@ -61,9 +56,7 @@ def with_lock(block: T, config: Config) -> T:
         if isinstance(each, Oci):
             return _with_digest(each, lock)
         if isinstance(each, ModelSpec):
-            return _with_size(
-                _with_facts(each, each.source.hugging_face, locked_source(each.source, lock)), lock
-            )
+            return _with_size(_with_facts(each, each.source.hugging_face, locked_source(each.source, lock)), lock)
         if isinstance(each, DownloadSpec):
             return _with_size(each, lock)
         if isinstance(each, ServedModel) and each.hugging_face is not None:

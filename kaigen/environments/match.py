@@ -93,9 +93,7 @@ def parse_dotted(name: str) -> FieldPath:
 def _is_patchable(document: Document) -> bool:
     """Whether patches can be applied; validation reports documents of the wrong shape."""
     data = document.data
-    return isinstance(data, dict) and all(
-        isinstance(data.get(name, {}), dict) for name in ("metadata", "spec")
-    )
+    return isinstance(data, dict) and all(isinstance(data.get(name, {}), dict) for name in ("metadata", "spec"))
 
 
 def _fits(override: Override, document: Document, entry: KindEntry, namespace: str) -> bool:
@@ -164,9 +162,7 @@ def _hidden(pins: Iterable[str], layers: Iterable[Layer]) -> list[Diagnostic]:
     return found
 
 
-def explained(
-    document: Document | PatchedDocument, diagnostics: Sequence[Diagnostic]
-) -> Sequence[Diagnostic]:
+def explained(document: Document | PatchedDocument, diagnostics: Sequence[Diagnostic]) -> Sequence[Diagnostic]:
     """Return the diagnostics of a patched document; a missing field that an override removed is reported there."""
     if not diagnostics or not isinstance(document, PatchedDocument):
         return diagnostics

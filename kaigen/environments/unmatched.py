@@ -11,9 +11,7 @@ from kaigen.dialects.registry import own_kinds
 from kaigen.environments.file_entry import FileEntry
 
 
-def unmatched(
-    config: Config, matched: Collection[int | str], apps: Iterable[tuple[str, str]]
-) -> list[Diagnostic]:
+def unmatched(config: Config, matched: Collection[int | str], apps: Iterable[tuple[str, str]]) -> list[Diagnostic]:
     """Return warnings about overrides and pins that match no spec.
 
     Args:
@@ -38,9 +36,7 @@ def unmatched(
         for number, name in wrong:
             mark = place.mark(("match", "app", number) if len(override.apps) > 1 else ("match", "app"))
             found.append(
-                Diagnostic(
-                    "KG0707", f"no app `{name}` to override", mark, did_you_mean(name, known) or listed
-                )
+                Diagnostic("KG0707", f"no app `{name}` to override", mark, did_you_mean(name, known) or listed)
             )
         if not wrong:
             found.append(_matches_none(override, place, listed))
@@ -48,13 +44,9 @@ def unmatched(
         if name not in matched:
             pins = pins_path(config.root, config.environment)
             mark = FileEntry(pins, ("apps", name)).mark(key=True)
-            hint = (
-                did_you_mean(name, known) or "its spec was deleted; the next `kaigen promote` removes the pin"
-            )
+            hint = did_you_mean(name, known) or "its spec was deleted; the next `kaigen promote` removes the pin"
             found.append(
-                Diagnostic(
-                    "KG0713", f"`{name}` is pinned, but no app has this name", mark, hint, Severity.WARNING
-                )
+                Diagnostic("KG0713", f"`{name}` is pinned, but no app has this name", mark, hint, Severity.WARNING)
             )
     return found
 

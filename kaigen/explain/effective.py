@@ -68,14 +68,8 @@ class Effective(Struct, frozen=True):
             "source": self.source,
             "effective": dict(self.document),
             "origins": {dotted(path): origin for path, origin in self.origins.items()},
-            "profile": {
-                "name": self.profile,
-                "origin": self.profile_origin,
-                "settings": dict(self.filled_in),
-            },
-            "settings": {
-                name: {"value": value, "origin": origin} for name, (value, origin) in self.settings.items()
-            },
+            "profile": {"name": self.profile, "origin": self.profile_origin, "settings": dict(self.filled_in)},
+            "settings": {name: {"value": value, "origin": origin} for name, (value, origin) in self.settings.items()},
         }
 
 
@@ -163,9 +157,7 @@ def _find(app: str, run: Run) -> tuple[Unit, int]:
         raise unknown_app(app, names)
     if len(found) > 1:
         full = sorted(f"{namespace}/{name}" for namespace, name in names if name == app)
-        raise InputError.of(
-            "KG0716", f"`{app}` is the name of several apps", hint="name one: " + ", ".join(full)
-        )
+        raise InputError.of("KG0716", f"`{app}` is the name of several apps", hint="name one: " + ", ".join(full))
     unit, position = found[0]
     errors = [item for item in unit.loaded.diagnostics if item.severity is Severity.ERROR]
     if errors:
@@ -224,11 +216,7 @@ def _place(spec: Spec, path: FieldPath, config: Config) -> str:
         return ""
     layer = document.layer(path) if isinstance(document, PatchedDocument) else None
     place = _shown(document.mark(path))
-    return (
-        f"{place} (environment {layer.environment})"
-        if layer and layer.environment and not layer.pins
-        else place
-    )
+    return f"{place} (environment {layer.environment})" if layer and layer.environment and not layer.pins else place
 
 
 def _shown(mark: Mark) -> str:
@@ -300,6 +288,4 @@ def _settings(compiled: Compiled, layers: Sequence[Overrides], config: Config) -
 def _is_of_environment(layer: Overrides, config: Config) -> bool:
     path = ("environments", config.environment, "values")
     document = document_of(config.root / FILE_NAME)
-    return (
-        document is not None and reach(document.data, path) == (layer, len(path)) and layer in config.values
-    )
+    return document is not None and reach(document.data, path) == (layer, len(path)) and layer in config.values

@@ -109,9 +109,7 @@ def facts(node: Schema) -> Iterator[str]:
     """Yield default, allowed values, limits and an example of a field."""
     yield from _choices(node)
     bounds = [
-        f"{word} {node[name]}"
-        for name, word in (("minimum", "at least"), ("maximum", "at most"))
-        if name in node
+        f"{word} {node[name]}" for name, word in (("minimum", "at least"), ("maximum", "at most")) if name in node
     ]
     if bounds:
         yield "Range: " + ", ".join(bounds)

@@ -12,17 +12,7 @@ from msgspec.structs import replace
 from kaigen.compile.app import App, Object, Place, collect_settings
 from kaigen.compile.builders.frame import WAVE
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import (
-    Expr,
-    Joined,
-    Namespace,
-    Release,
-    Scope,
-    Setting,
-    Tree,
-    find_settings,
-    resolve,
-)
+from kaigen.compile.expressions import Expr, Joined, Namespace, Release, Scope, Setting, Tree, find_settings, resolve
 from kaigen.compile.field_expressions import HashedName
 from kaigen.compile.finish import check_labels, finish, frame_of
 from kaigen.compile.problems import Problems
@@ -122,15 +112,7 @@ def build_app(
     objects.sort(key=lambda item: item.wave)
     settings = _settings(objects, problems)
     return finish(
-        kind,
-        metadata,
-        frame,
-        context,
-        objects,
-        settings,
-        problems,
-        pod_security=pod_security,
-        summary=summary,
+        kind, metadata, frame, context, objects, settings, problems, pod_security=pod_security, summary=summary
     )
 
 

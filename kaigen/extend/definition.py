@@ -71,9 +71,7 @@ class KindFile(Block):
     ] = "restricted"
 
 
-DEFINITION_ENTRY = KindEntry(
-    API_VERSION, "KindDefinition", "kaigen.extend.definition:KindFile", "a user-defined kind"
-)
+DEFINITION_ENTRY = KindEntry(API_VERSION, "KindDefinition", "kaigen.extend.definition:KindFile", "a user-defined kind")
 
 
 def files_of(root: Path, folders: tuple[str, ...]) -> list[Path]:
@@ -109,12 +107,7 @@ def read_definitions(
         base = root / folder
         if not base.is_dir():
             diagnostics.add(
-                Diagnostic(
-                    "KG1001",
-                    "folder of kinds not found",
-                    Mark(_shown(base)),
-                    "correct `kinds` in kaigen.yaml",
-                )
+                Diagnostic("KG1001", "folder of kinds not found", Mark(_shown(base)), "correct `kinds` in kaigen.yaml")
             )
             broken.add(None)
             continue
@@ -181,9 +174,7 @@ def _document(path: Path, root: Path, diagnostics: Diagnostics) -> Document | No
     if not documents or problems.has_errors:
         return None
     if len(documents) > 1:
-        diagnostics.add(
-            Diagnostic("KG1001", f"{path.name} must contain only one document", documents[1].mark(()))
-        )
+        diagnostics.add(Diagnostic("KG1001", f"{path.name} must contain only one document", documents[1].mark(())))
     if not isinstance(documents[0].data, dict):
         diagnostics.add(Diagnostic("KG1001", f"{path.name} must contain a mapping", documents[0].mark(())))
         return None

@@ -125,19 +125,13 @@ def all_kinds(config: Config) -> UserKinds:
     plugins, problems = plugin_kinds()
     dialects = package_dialects()
     taken = _with_free_names(
-        [(entry, None) for entry in (*plugins, *dialects.kinds)],
-        (*problems, *dialects.diagnostics),
-        own.entries,
+        [(entry, None) for entry in (*plugins, *dialects.kinds)], (*problems, *dialects.diagnostics), own.entries
     )
-    return UserKinds(
-        (*own.entries, *taken.entries), (*own.diagnostics, *taken.diagnostics), own.broken | taken.broken
-    )
+    return UserKinds((*own.entries, *taken.entries), (*own.diagnostics, *taken.diagnostics), own.broken | taken.broken)
 
 
 def _with_free_names(
-    entries: Sequence[tuple[Kind, Mark | None]],
-    problems: Sequence[Diagnostic],
-    known: Sequence[Kind] = (),
+    entries: Sequence[tuple[Kind, Mark | None]], problems: Sequence[Diagnostic], known: Sequence[Kind] = ()
 ) -> UserKinds:
     """Return the kinds whose names are not taken."""
     kept: list[Kind] = list(known)
@@ -152,9 +146,7 @@ def _with_free_names(
         if group == API_VERSION.rpartition("/")[0] or any(
             other.key == entry.key or _names(other) == _names(entry) for other in own_kinds()
         ):
-            found.add(
-                Diagnostic("KG1002", f"{whose} is reserved for kaigen", mark, "use a group of your own")
-            )
+            found.add(Diagnostic("KG1002", f"{whose} is reserved for kaigen", mark, "use a group of your own"))
         elif is_cluster_scoped(entry.api_version, entry.kind) is not None:
             hint = "use a group of your own"
             found.add(Diagnostic("KG1002", f"{whose} is a kind of Kubernetes", mark, hint))

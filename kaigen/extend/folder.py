@@ -35,9 +35,7 @@ if TYPE_CHECKING:
     from kaigen.yaml.document import Document
 
 
-def compile_document(
-    definition: Definition, block: UserDocument, context: Context, problems: Problems
-) -> App | None:
+def compile_document(definition: Definition, block: UserDocument, context: Context, problems: Problems) -> App | None:
     """Return the app of a document, or None after adding the errors of its templates to `problems`.
 
     Args:
@@ -52,9 +50,7 @@ def compile_document(
 class _Compiler:
     """Compiles one document."""
 
-    def __init__(
-        self, definition: Definition, block: UserDocument, context: Context, problems: Problems
-    ) -> None:
+    def __init__(self, definition: Definition, block: UserDocument, context: Context, problems: Problems) -> None:
         self.definition = definition
         self.block = block
         self.context = context
@@ -135,9 +131,7 @@ class _Compiler:
         origin = call.origin
         about = walk(self.schema, origin[1:]) if origin[:1] == ("spec",) and len(origin) > 1 else None
         about = deref(self.schema, about) if about else None
-        text = (
-            call.doc or str((about or {}).get("description", "")) or f"The field `{dotted(origin) or path}`."
-        )
+        text = call.doc or str((about or {}).get("description", "")) or f"The field `{dotted(origin) or path}`."
         schema = self._setting_schema(path, call.schema, about, default)
         setting = Setting(path, default, " ".join(text.split()), schema, False, origin)
         known = self.settings.setdefault(path, (setting, (call.template, call.line)))[0]
@@ -195,9 +189,7 @@ class _Compiler:
         body: Any = self.tokens.read(document)
         for key in ("apiVersion", "kind"):
             if key not in body:
-                raise ProblemError(
-                    OUTPUT_ERROR, f"the object has no `{key}`", (key,), did_you_mean(key, body)
-                )
+                raise ProblemError(OUTPUT_ERROR, f"the object has no `{key}`", (key,), did_you_mean(key, body))
             if not isinstance(body[key], str):
                 raise ProblemError(OUTPUT_ERROR, f"`{key}` must be a string", (key,))
         self._check_metadata(body)

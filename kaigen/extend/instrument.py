@@ -60,9 +60,7 @@ class InstrumentedTemplate(NodeTransformer):
                 "_origin": _field_of(default) if default is not None else (),
             }
             for key, value in arguments.items():
-                node.kwargs.append(
-                    nodes.Keyword(key, nodes.Const(value, lineno=node.lineno), lineno=node.lineno)
-                )
+                node.kwargs.append(nodes.Keyword(key, nodes.Const(value, lineno=node.lineno), lineno=node.lineno))
         return node
 
     def visit_Output(self, node: nodes.Output) -> nodes.Node:

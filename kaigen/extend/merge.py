@@ -133,9 +133,7 @@ class Merge:
             names = [str(value) for value in values]
             listed = "known: " + ", ".join(f"`{name}`" for name in names)
             hint = did_you_mean(str(entry[key]), names) or listed
-            raise MergeFailed(
-                f"`{field}` has no `{entry[key]}`, and a new container needs `image`", origin, hint
-            )
+            raise MergeFailed(f"`{field}` has no `{entry[key]}`, and a new container needs `image`", origin, hint)
         return None
 
     def _values(self, node: Sequence[Any], key: str) -> list[Any]:

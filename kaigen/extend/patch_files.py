@@ -87,10 +87,7 @@ def _document(path: Path, root: Path, diagnostics: Diagnostics) -> Document | No
     if len(documents) > 1:
         diagnostics.add(
             Diagnostic(
-                "KG1020",
-                "a patch file must contain one document",
-                documents[1].mark(()),
-                "use one file for each patch",
+                "KG1020", "a patch file must contain one document", documents[1].mark(()), "use one file for each patch"
             )
         )
     return documents[0] if documents and not diagnostics.has_errors else None
@@ -125,9 +122,7 @@ def _directive_errors(node: object, path: FieldPath, marks: PatchMarks) -> Itera
     for key, value in node.items():
         here = (*path, key)
         if key == DIRECTIVE and value not in DIRECTIVES:
-            hint = did_you_mean(str(value), DIRECTIVES) or "known: " + ", ".join(
-                f"`{name}`" for name in DIRECTIVES
-            )
+            hint = did_you_mean(str(value), DIRECTIVES) or "known: " + ", ".join(f"`{name}`" for name in DIRECTIVES)
             yield Diagnostic("KG1020", f"unknown `{DIRECTIVE}`: `{value}`", marks(here), hint)
         elif key.partition("/")[0] in _UNKNOWN_DIRECTIVES:
             hint = "use `$patch`, or a list of operations (RFC 6902)"
@@ -138,9 +133,7 @@ def _directive_errors(node: object, path: FieldPath, marks: PatchMarks) -> Itera
 
 def _operation_errors(operation: object, index: int, marks: PatchMarks) -> Iterable[Diagnostic]:
     if not isinstance(operation, dict):
-        yield Diagnostic(
-            "KG1020", "an operation must be a mapping", marks((index,)), "for example `op: remove`"
-        )
+        yield Diagnostic("KG1020", "an operation must be a mapping", marks((index,)), "for example `op: remove`")
         return
     name = operation.get("op")
     if not isinstance(name, str) or name not in _MEMBERS:

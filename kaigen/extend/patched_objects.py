@@ -22,17 +22,10 @@ from kaigen.extend.patch_wire import Patched, PatchRequest, Sender
 from kaigen.extend.pointer import brief, same, thaw
 from kaigen.extend.wire import LIMIT, encode
 
-_IDENTITY: tuple[FieldPath, ...] = (
-    ("apiVersion",),
-    ("kind",),
-    ("metadata", "name"),
-    ("metadata", "namespace"),
-)
+_IDENTITY: tuple[FieldPath, ...] = (("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace"))
 
 
-def patch_app(
-    app: App, patch: Patch, diagnostics: Diagnostics, stopped: dict[str, Diagnostic]
-) -> tuple[App, bool]:
+def patch_app(app: App, patch: Patch, diagnostics: Diagnostics, stopped: dict[str, Diagnostic]) -> tuple[App, bool]:
     """Return an app with one patch applied, and whether the patch matched an object.
 
     Args:
@@ -43,9 +36,7 @@ def patch_app(
     """
     scope = Scope(app.name, app.namespace, app.default_values())
     names = [(item.kind, str(resolve(item.name, scope))) for item in app.objects]
-    matching = [
-        number for number, item in enumerate(app.objects) if patch.matches_object(item, names[number][1])
-    ]
+    matching = [number for number, item in enumerate(app.objects) if patch.matches_object(item, names[number][1])]
     if not matching:
         if not patch.has_wildcard:
             diagnostics.add(_no_object(app, patch, names))
@@ -58,9 +49,7 @@ def patch_app(
         objects[number] = _patched_object(objects[number], answer, title, patch, scope, diagnostics)
     objects = follow_runs(app.objects, objects)
     used = {
-        setting.path
-        for item in objects
-        for setting in (*([item.when] if item.when else []), *find_settings(item.body))
+        setting.path for item in objects for setting in (*([item.when] if item.when else []), *find_settings(item.body))
     }
     removed = [setting.path for setting in app.settings if setting.path not in used]
     if removed:
@@ -70,11 +59,7 @@ def patch_app(
 
 
 def _answers(
-    objects: Sequence[Object],
-    patch: Patch,
-    scope: Scope,
-    diagnostics: Diagnostics,
-    stopped: dict[str, Diagnostic],
+    objects: Sequence[Object], patch: Patch, scope: Scope, diagnostics: Diagnostics, stopped: dict[str, Diagnostic]
 ) -> list[Patched]:
     """Return what the process of patches makes of objects; nothing after reporting that it reached a limit."""
     if patch.token in stopped:
@@ -122,9 +107,7 @@ def _no_object(app: App, patch: Patch, objects: Sequence[tuple[str, str]]) -> Di
         return Diagnostic("KG1021", f"app `{app.name}` has no {kind}", patch.target_marks(("kind",)), hint)
     names = [name for each, name in objects if kind in (None, each)]
     roles = [item.role for item in app.objects if kind in (None, item.kind) and not item.test]
-    hint = did_you_mean(pattern or "", [*names, *roles]) or "names: " + ", ".join(
-        f"`{name}`" for name in names
-    )
+    hint = did_you_mean(pattern or "", [*names, *roles]) or "names: " + ", ".join(f"`{name}`" for name in names)
     message = f"app `{app.name}` has no {kind or 'object'} `{pattern}`"
     return Diagnostic("KG1021", message, patch.target_marks(("name",)), hint)
 

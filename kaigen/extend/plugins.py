@@ -102,9 +102,7 @@ class PluginKind(CompiledKind, frozen=True):
             return read_by_schema(self, document, self.offered.schema)
         except Exception as error:
             # A model may have code of the package.
-            return None, [
-                failure(error, f"the kind `{self.kind}` of the package {self.package} failed", "KG1011")
-            ]
+            return None, [failure(error, f"the kind `{self.kind}` of the package {self.package} failed", "KG1011")]
 
     def compiler(self) -> Callable[..., Any]:
         """Return the package's function, with its exceptions handled."""

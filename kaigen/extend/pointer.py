@@ -173,11 +173,7 @@ def opened(node: Expr) -> Any:
         if node.inside is None:
             return node
         if node.is_open:
-            return (
-                OpenMap(node.inside, node)
-                if isinstance(node.inside, Mapping)
-                else OpenList(node.inside, node)
-            )
+            return OpenMap(node.inside, node) if isinstance(node.inside, Mapping) else OpenList(node.inside, node)
         return thaw(node.inside)
     if isinstance(node, Labels):
         shown = {**node.common, **node.own}
@@ -310,6 +306,4 @@ def _put(body: Any, path: Sequence[str], value: Any, scope: Scope, *, new: bool)
             _key(node, last, path[:-1], scope)
         node.insert(index, value)
         return root[0], (*_as_path(root[0], path[:-1]), index)
-    raise OperationFailed(
-        f"{_shown(path[:-1])} is {brief(resolve(node, scope))}, so nothing can be added to it"
-    )
+    raise OperationFailed(f"{_shown(path[:-1])} is {brief(resolve(node, scope))}, so nothing can be added to it")

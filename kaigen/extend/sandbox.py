@@ -143,9 +143,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self._weigh(sum(map(len, texts)))
         if any(isinstance(part, Markup) for part in parts):
             pairs = zip(parts, texts, strict=True)
-            return Markup(
-                "".join(t if isinstance(p, Markup | Placeholder) else self.written(p) for p, t in pairs)
-            )
+            return Markup("".join(t if isinstance(p, Markup | Placeholder) else self.written(p) for p, t in pairs))
         return "".join(texts)
 
     def text(self, value: Any) -> str:
@@ -166,9 +164,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def _weigh(self, length: int) -> None:
         if length > MAX_TEXT:
-            raise LimitExceeded(
-                f"the template produced more than {MAX_TEXT:,} characters of text and was stopped"
-            )
+            raise LimitExceeded(f"the template produced more than {MAX_TEXT:,} characters of text and was stopped")
         self.step(1 + length // 64)
 
     def _count(self, value: Any) -> None:
@@ -300,9 +296,7 @@ def _for_json(value: object) -> object:
 def _component(labels: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The filter `component`: return labels that select only one component of an app."""
     if not isinstance(labels, Mapping):
-        raise MisusedValue(
-            "`component` must be applied to labels", "for example `{{ labels | component('serve') }}`"
-        )
+        raise MisusedValue("`component` must be applied to labels", "for example `{{ labels | component('serve') }}`")
     return {**labels, "app.kubernetes.io/component": name}
 
 

@@ -245,9 +245,7 @@ def _for_values(schema: Mapping[str, Any]) -> dict[str, Any]:
         if key not in _VALUES_KEYWORDS:
             continue
         if key == "properties":
-            found[key] = {
-                name: _for_values(inner) for name, inner in value.items() if isinstance(inner, dict)
-            }
+            found[key] = {name: _for_values(inner) for name, inner in value.items() if isinstance(inner, dict)}
         elif key in {"items", "additionalProperties"} and isinstance(value, dict):
             found[key] = _for_values(value)
         else:

@@ -32,6 +32,4 @@ class LimitExceeded(TemplateFailure):
     """A template takes too many steps or produces too much text."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(
-            message, "limit what the template loops over, for example with `maxItems` in the schema"
-        )
+        super().__init__(message, "limit what the template loops over, for example with `maxItems` in the schema")

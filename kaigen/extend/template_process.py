@@ -11,13 +11,7 @@ from types import TracebackType
 from typing import Any
 
 import msgspec
-from jinja2.exceptions import (
-    SecurityError,
-    TemplateNotFound,
-    TemplateRuntimeError,
-    TemplateSyntaxError,
-    UndefinedError,
-)
+from jinja2.exceptions import SecurityError, TemplateNotFound, TemplateRuntimeError, TemplateSyntaxError, UndefinedError
 
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.extend.child import Report
@@ -45,12 +39,8 @@ TOO_DEEP = "the template is nested too deep"
 
 def prepare() -> None:
     """Load what rendering needs: encodings, and the modules that Jinja and Python import late."""
-    texts = {
-        "a.yaml.jinja": '{% for i in [2, 1]|sort %}{{ "\\n" }}{{ i|round }}{{ spec.missing }}{% endfor %}'
-    }
-    request = Render(
-        msgspec.Raw(encode(texts)), tuple(texts), "", "nonce", {"spec": {}, "name": "", "kubernetes": ""}
-    )
+    texts = {"a.yaml.jinja": '{% for i in [2, 1]|sort %}{{ "\\n" }}{{ i|round }}{{ spec.missing }}{% endfor %}'}
+    request = Render(msgspec.Raw(encode(texts)), tuple(texts), "", "nonce", {"spec": {}, "name": "", "kubernetes": ""})
     answer(encode(TemplateRequest(render=request)), lambda _: None)
     with suppress(ImportError):
         import_module("_pylong")  # divides large numbers since Python 3.12
@@ -69,9 +59,7 @@ def answer(request: bytes, report: Report) -> bytes:
         return encode(_check(wanted.check.templates, report))
     if wanted.locate is not None:
         known = _Templates(wanted.locate.templates)
-        return encode(
-            known.environment.get_template(wanted.locate.name).get_corresponding_lineno(wanted.locate.line)
-        )
+        return encode(known.environment.get_template(wanted.locate.name).get_corresponding_lineno(wanted.locate.line))
     assert wanted.render is not None
     return encode(_Rendering(wanted.render).rendered(report))
 
@@ -150,9 +138,7 @@ def _syntax_error(name: str, error: TemplateSyntaxError) -> Failure:
         return Failure(name, error.lineno, f"unknown {kind} `{word}`", hint, word, "KG1004")
     found = re.search(r"'([^']+)'", message)
     text = message[0].lower() + message[1:].replace("'", "`")
-    return Failure(
-        name, error.lineno, f"Jinja2 syntax error: {text}", "", found[1] if found else "", "KG1004"
-    )
+    return Failure(name, error.lineno, f"Jinja2 syntax error: {text}", "", found[1] if found else "", "KG1004")
 
 
 class _Rendering:
@@ -203,9 +189,7 @@ class _Rendering:
                 raise
             template, line = self._templates.failing_line(error.__traceback__) or (name, 1)
             code = LIMIT if isinstance(error, MemoryError) and not error.args else "KG1005"
-            return Output(
-                name, failure=Failure(template, line, failure.message, failure.hint, failure.word, code)
-            )
+            return Output(name, failure=Failure(template, line, failure.message, failure.hint, failure.word, code))
 
     def _generate(self, name: str) -> str:
         parts: list[str] = []
@@ -213,9 +197,7 @@ class _Rendering:
         for part in self._templates.environment.get_template(name).generate(**self._names):
             length += len(part)
             if length > MAX_TEXT:
-                raise LimitExceeded(
-                    f"the template produced more than {MAX_TEXT:,} characters and was stopped"
-                )
+                raise LimitExceeded(f"the template produced more than {MAX_TEXT:,} characters and was stopped")
             parts.append(part)
         return str.__str__("".join(parts))
 

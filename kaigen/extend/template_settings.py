@@ -63,6 +63,4 @@ def check_same(path: str, known: object, default: object) -> None:
         MisusedValue: they have not.
     """
     if known != default:
-        raise MisusedValue(
-            f"the setting `{path}` has two different defaults", "rename one of the two settings"
-        )
+        raise MisusedValue(f"the setting `{path}` has two different defaults", "rename one of the two settings")

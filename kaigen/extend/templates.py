@@ -153,22 +153,16 @@ def render(
     settings: dict[str, Setting] = {}
     outputs = [output for output in answer.outputs if output.template in definition.templates]
     outputs = [
-        output
-        for output in outputs
-        if _is_usable(output, definition.templates, settings, add_setting, diagnostics)
+        output for output in outputs if _is_usable(output, definition.templates, settings, add_setting, diagnostics)
     ]
-    values = (
-        settings.get(value.path) if isinstance(value, SettingPath) else value for value in answer.values
-    )
+    values = (settings.get(value.path) if isinstance(value, SettingPath) else value for value in answer.values)
     run.values += values
     return [_read(output, definition.templates, run, diagnostics) for output in outputs]
 
 
 def _rendered(definition: Definition, run: Run, names: Mapping[str, Any]) -> Rendered:
     assert len(run.values) == len(FIRST_TOKENS)
-    request = Render(
-        _texts(definition), tuple(definition.objects()), definition.signature, run.nonce, plain(names)
-    )
+    request = Render(_texts(definition), tuple(definition.objects()), definition.signature, run.nonce, plain(names))
     return _ask(TemplateRequest(render=request), Rendered)
 
 
@@ -225,14 +219,10 @@ def _stopped(stopped: process.Stopped, templates: Mapping[str, Source], names: S
         texts = {each: source.text for each, source in templates.items()}
         with suppress(process.Stopped, ValueError):
             line = _ask(TemplateRequest(locate=Locate(texts, name, code_line)), int)
-    return Diagnostic(
-        LIMIT, f"the template {stopped.message}", mark_line(templates[name], line), stopped.hint
-    )
+    return Diagnostic(LIMIT, f"the template {stopped.message}", mark_line(templates[name], line), stopped.hint)
 
 
-def _read(
-    output: Output, templates: Mapping[str, Source], run: Run, diagnostics: Diagnostics
-) -> RenderedTemplate:
+def _read(output: Output, templates: Mapping[str, Source], run: Run, diagnostics: Diagnostics) -> RenderedTemplate:
     lines = LineMap(output.text, templates)
     own = Diagnostics()
     documents = parse(Source(templates[output.template].path, lines.text), own)

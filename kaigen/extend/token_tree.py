@@ -59,10 +59,7 @@ class TokenTree:
             return self._string(node, document, path)
         if node is None:
             raise ProblemError(
-                OUTPUT_ERROR,
-                f"`{dotted(path)}` has no value",
-                path,
-                "set a value, or omit the line with `{% if %}`",
+                OUTPUT_ERROR, f"`{dotted(path)}` has no value", path, "set a value, or omit the line with `{% if %}`"
             )
         return node  # type: ignore[return-value]
 
@@ -107,9 +104,7 @@ class TokenTree:
         if isinstance(value, Sequence | range) or type(value).__name__ in {"dict_keys", "dict_values"}:
             return [self._value(item, path) for item in value]
         raise ProblemError(
-            OUTPUT_ERROR,
-            "the expression has no value" if value is None else "the expression is not plain data",
-            path,
+            OUTPUT_ERROR, "the expression has no value" if value is None else "the expression is not plain data", path
         )
 
     def _step(self, path: FieldPath, size: int = 0) -> None:

@@ -65,6 +65,4 @@ def _listed(title: str, names: Sequence[str]) -> str:
 def _type_name(value: object) -> str:
     if isinstance(value, bool):
         return "a boolean"
-    return (
-        "a list" if isinstance(value, list | tuple) else "a string" if isinstance(value, str) else "a number"
-    )
+    return "a list" if isinstance(value, list | tuple) else "a string" if isinstance(value, str) else "a number"

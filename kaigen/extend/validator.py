@@ -35,9 +35,7 @@ def _validator(root: dict[str, Any]) -> Any:
             return
         others = {key: value for key, value in schema.items() if key != "unevaluatedProperties"}
         evaluated = _evaluated(validator, root, instance, others)
-        wrong = [
-            key for key in instance if key not in evaluated and not _fits(validator, rule, instance[key])
-        ]
+        wrong = [key for key in instance if key not in evaluated and not _fits(validator, rule, instance[key])]
         if wrong:
             yield ValidationError(f"unevaluated properties are not allowed: {', '.join(wrong)}")
 
@@ -89,9 +87,7 @@ def _evaluated(validator: Any, root: dict[str, Any], instance: dict[str, Any], s
     return found
 
 
-def _applying(
-    validator: Any, root: dict[str, Any], instance: dict[str, Any], schema: dict[str, Any]
-) -> Iterator[Any]:
+def _applying(validator: Any, root: dict[str, Any], instance: dict[str, Any], schema: dict[str, Any]) -> Iterator[Any]:
     """Yield the schemas in a schema that apply to the same mapping."""
     for keyword in ("$ref", "$dynamicRef"):
         if keyword in schema:

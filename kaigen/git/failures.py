@@ -62,9 +62,7 @@ class BranchMoved(KaigenError):
 
 def main_error(result: Result) -> str:
     """Return the most useful line of a failed call's error output."""
-    lines = [
-        line for line in mask(result.err).split("\n") if line and not line.startswith(("remote:", "hint:"))
-    ]
+    lines = [line for line in mask(result.err).split("\n") if line and not line.startswith(("remote:", "hint:"))]
     for mark in ("fatal: ", "error: "):
         for line in lines:
             if line.startswith(mark):
@@ -76,9 +74,7 @@ def remote_lines(err: str) -> list[str]:
     """Return the lines that the hooks of the remote printed."""
     lines = [mask(line) for line in re.split(r"[\r\n]", err)]
     messages = [line.removeprefix("remote:").strip() for line in lines if line.startswith("remote:")]
-    return [text for text in messages if text and not text.startswith("Resolving deltas")][
-        :_MOST_REMOTE_LINES
-    ]
+    return [text for text in messages if text and not text.startswith("Resolving deltas")][:_MOST_REMOTE_LINES]
 
 
 def pull_request_url(err: str) -> str:
@@ -127,7 +123,6 @@ def _rejected(remote: str, output: str, hook_lines: str) -> SystemFailure:
     hint = f"remote output: {hook_lines}" if hook_lines else "ask the owner of the repository"
     if "protected branch" in output.lower() or "GH006" in output:
         return SystemFailure(
-            f"the branch is protected on {remote}: {reason}",
-            hint=f"{hint}; or publish with --pull-request",
+            f"the branch is protected on {remote}: {reason}", hint=f"{hint}; or publish with --pull-request"
         )
     return SystemFailure(f"{remote} rejected the push: {reason}", hint=hint)

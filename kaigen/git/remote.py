@@ -71,9 +71,7 @@ class Git(Struct, frozen=True):
         }
         return cls(folder, _ADDED_REMOTE, mask(remote), env)
 
-    def call(
-        self, args: Sequence[str], *, stdin: bytes = b"", env: Mapping[str, str] | None = None
-    ) -> Result:
+    def call(self, args: Sequence[str], *, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> Result:
         """Run git and return its result, also when it fails.
 
         Args:
@@ -125,9 +123,7 @@ def _stall_limits(folder: Path) -> dict[str, str]:
     if not env.keys().isdisjoint(os.environ) or git.text("config", "--get-regexp", r"^http\.(.*\.)?lowspeed"):
         env = {}
     ssh = {"GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSH_VARIANT"}
-    if ssh.isdisjoint(os.environ) and not git.text(
-        "config", "--get-regexp", r"^(core\.sshcommand|ssh\.variant)$"
-    ):
+    if ssh.isdisjoint(os.environ) and not git.text("config", "--get-regexp", r"^(core\.sshcommand|ssh\.variant)$"):
         interval = max(STALL_LIMIT_S // 4, 1)
         options = {"ConnectTimeout": STALL_LIMIT_S, "ServerAliveInterval": interval, "ServerAliveCountMax": 4}
         env["GIT_SSH_COMMAND"] = " ".join(["ssh", *(f"-o {name}={value}" for name, value in options.items())])

@@ -78,9 +78,7 @@ def has_commit(folder: Path, commit: str) -> bool:
 def _entries(repo: Path, commit: str, under: str, modes: Collection[bytes]) -> dict[str, bytes]:
     """Return the objects with some modes below a folder at a commit, by path relative to it."""
     folder = _folder_in_repository(repo, under)
-    listing = _git_or_none(
-        repo, ["ls-tree", "-r", "-z", "--full-tree", f"{commit}:{folder}"], expected=_NO_FOLDER
-    )
+    listing = _git_or_none(repo, ["ls-tree", "-r", "-z", "--full-tree", f"{commit}:{folder}"], expected=_NO_FOLDER)
     found: dict[str, bytes] = {}
     for entry in (listing or b"").split(b"\0"):
         meta, tab, name = entry.partition(b"\t")
@@ -123,9 +121,7 @@ def resolve(repo: Path, ref: str) -> str:
     output = None
     # Git would read a leading dash as an option; blanks and control characters are not allowed in a ref.
     if ref and not ref.startswith("-") and not _INVALID_IN_REF.search(ref):
-        output = _git_or_none(
-            repo, ["rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}"], expected=_ANY_FAILURE
-        )
+        output = _git_or_none(repo, ["rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}"], expected=_ANY_FAILURE)
     else:
         require_repository(repo)
     commit = (output or b"").decode("ascii", "replace").strip()

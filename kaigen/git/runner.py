@@ -80,13 +80,7 @@ class Result(Struct, frozen=True):
         return self.code == 0
 
 
-def run_git(
-    folder: Path,
-    args: Sequence[str],
-    *,
-    stdin: bytes = b"",
-    env: Mapping[str, str] | None = None,
-) -> Result:
+def run_git(folder: Path, args: Sequence[str], *, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> Result:
     """Run git in a folder.
 
     Args:
@@ -115,9 +109,7 @@ def run_git(
         )
     except FileNotFoundError as error:
         if error.filename == "git":
-            raise SystemFailure(
-                "git is not installed or not on the PATH", hint="install git 2.31 or later"
-            ) from None
+            raise SystemFailure("git is not installed or not on the PATH", hint="install git 2.31 or later") from None
         raise InputError.of("KG0802", f"folder '{folder}' does not exist") from None
     except NotADirectoryError:
         raise InputError.of("KG0802", f"'{folder}' is not a folder") from None

@@ -11,9 +11,7 @@ from kaigen.git.repository import has_commit, read_tree_at, submodules_at
 
 def is_below(path: str, folders: Iterable[str]) -> bool:
     """Return whether a path is one of the folders or below one; `.` is the folder of every path."""
-    return any(
-        folder == "." or path == folder or path.startswith(f"{folder.rstrip('/')}/") for folder in folders
-    )
+    return any(folder == "." or path == folder or path.startswith(f"{folder.rstrip('/')}/") for folder in folders)
 
 
 def read_submodules_at(repo: Path, ref: str, folders: Collection[str]) -> dict[str, bytes]:

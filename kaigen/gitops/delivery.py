@@ -58,9 +58,7 @@ def facts_digest(apps: Iterable[AppFacts]) -> str:
     return sha256(json.dumps([to_builtins(item) for item in apps]).encode()).hexdigest()
 
 
-def facts_of(
-    app: App, objects: Sequence[Rendered], needs: Iterable[AppKey] = (), chart_version: str = ""
-) -> AppFacts:
+def facts_of(app: App, objects: Sequence[Rendered], needs: Iterable[AppKey] = (), chart_version: str = "") -> AppFacts:
     """Return the facts about an app and its objects.
 
     Args:

@@ -123,12 +123,7 @@ def _source(delivery: Delivery, home: str = "") -> Manifest:
         spec |= {"url": delivery.repository, "ref": {"branch": delivery.branch}}
     if flux.secret:
         spec["secretRef"] = {"name": flux.secret}
-    return {
-        "apiVersion": _SOURCE,
-        "kind": kind,
-        "metadata": _metadata(delivery, delivery.project, home),
-        "spec": spec,
-    }
+    return {"apiVersion": _SOURCE, "kind": kind, "metadata": _metadata(delivery, delivery.project, home), "spec": spec}
 
 
 def _verify(delivery: Delivery) -> Manifest:
@@ -147,9 +142,7 @@ def _folder(delivery: Delivery, *parts: str) -> str:
     return f"./{folder}"
 
 
-def _kustomization(
-    delivery: Delivery, name: str, path: str, *, home: str = "", wait: bool = True
-) -> Manifest:
+def _kustomization(delivery: Delivery, name: str, path: str, *, home: str = "", wait: bool = True) -> Manifest:
     flux = delivery.flux
     spec: Manifest = {
         "interval": flux.interval,
@@ -224,11 +217,7 @@ def _app(delivery: Delivery, app: AppFacts) -> Manifest:
 
 
 def _remarks(app: AppFacts) -> list[str]:
-    return (
-        ["force: a Job with a fixed name cannot be changed in place, so it is recreated."]
-        if app.replaces
-        else []
-    )
+    return ["force: a Job with a fixed name cannot be changed in place, so it is recreated."] if app.replaces else []
 
 
 def _chart_source(delivery: Delivery, app: AppFacts) -> Manifest:
@@ -239,10 +228,7 @@ def _chart_source(delivery: Delivery, app: AppFacts) -> Manifest:
         "interval": flux.interval,
         "url": f"{charts}/{app.name}",
         "ref": {"tag": app.version.replace("+", "_")},
-        "layerSelector": {
-            "mediaType": "application/vnd.cncf.helm.chart.content.v1.tar+gzip",
-            "operation": "copy",
-        },
+        "layerSelector": {"mediaType": "application/vnd.cncf.helm.chart.content.v1.tar+gzip", "operation": "copy"},
         **_verify(delivery),
     }
     if secret := flux.charts_secret or flux.secret:
@@ -281,9 +267,7 @@ def _helm_release(delivery: Delivery, app: AppFacts) -> Manifest:
     needs = _needs(delivery, app)
     if needs:
         spec["dependsOn"] = needs
-    ignored = [
-        {"target": {"kind": kind, "name": name}, "paths": ["/spec/replicas"]} for _, kind, name in app.scaled
-    ]
+    ignored = [{"target": {"kind": kind, "name": name}, "paths": ["/spec/replicas"]} for _, kind, name in app.scaled]
     if ignored:
         spec["driftDetection"]["ignore"] = ignored
     spec |= _account(delivery)

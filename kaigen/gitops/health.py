@@ -48,10 +48,7 @@ class Health(Struct, frozen=True):
             queued: a suspended object waits for its queue. Otherwise it counts as healthy: Flux has no status for it.
         """
         suspended = () if queued else self.conditions.suspended
-        failed = [
-            self._exists(self.conditions.degraded, "True"),
-            self._exists(self.conditions.broken, "False"),
-        ]
+        failed = [self._exists(self.conditions.degraded, "True"), self._exists(self.conditions.broken, "False")]
         entry = {
             "apiVersion": self.api_version,
             "kind": self.kind,

@@ -24,10 +24,7 @@ _REMOVE = ["get", "list", "watch", "delete"]
 _READ = ["get", "list", "watch"]
 _RELEASES = ("", "Secret")
 """What Helm stores its releases in."""
-_MADE = {
-    ("apps", "Deployment"): (("apps", "ReplicaSet"), ("", "Pod")),
-    ("apps", "StatefulSet"): (("", "Pod"),),
-}
+_MADE = {("apps", "Deployment"): (("apps", "ReplicaSet"), ("", "Pod")), ("apps", "StatefulSet"): (("", "Pod"),)}
 """The objects that Flux reads to know the health of a kind (source: kstatus)."""
 
 
@@ -136,9 +133,7 @@ def _namespace(delivery: Delivery, name: str, apps: list[AppFacts]) -> dict[str,
     }
 
 
-def _policies(
-    directions: Sequence[str], egress: Sequence[Mapping[str, Any]], metadata: Any
-) -> list[dict[str, Any]]:
+def _policies(directions: Sequence[str], egress: Sequence[Mapping[str, Any]], metadata: Any) -> list[dict[str, Any]]:
     api = "networking.k8s.io/v1"
     policies = [
         {
@@ -162,11 +157,7 @@ def _policies(
                 "apiVersion": api,
                 "kind": "NetworkPolicy",
                 "metadata": metadata(ALLOW_DNS),
-                "spec": {
-                    "podSelector": {},
-                    "policyTypes": ["Egress"],
-                    "egress": [{"to": to, "ports": ports}],
-                },
+                "spec": {"podSelector": {}, "policyTypes": ["Egress"], "egress": [{"to": to, "ports": ports}]},
             }
         )
         if egress:
@@ -189,16 +180,12 @@ def _rules(delivery: Delivery, namespace: str, apps: list[AppFacts]) -> list[dic
     `bind` is named for the roles that are bound: a binding is tried before its role is there.
     """
     held = {pair for app in apps for pair in app.kinds_in(namespace)}
-    if delivery.settings.flux is not None and any(
-        delivery.as_chart(app) for app in apps if app.namespace == namespace
-    ):
+    if delivery.settings.flux is not None and any(delivery.as_chart(app) for app in apps if app.namespace == namespace):
         held.add(_RELEASES)
     rules = [*_grants(held, _WRITE), *_grants({*OWN_KINDS} - held, _REMOVE)]
     if delivery.settings.flux is not None:
         rules += _grants({made for pair in held for made in _MADE.get(pair, ())} - held, _READ)
-    own = {
-        json.dumps(rule, sort_keys=True) for app in apps for place, rule in app.rules if place == namespace
-    }
+    own = {json.dumps(rule, sort_keys=True) for app in apps for place, rule in app.rules if place == namespace}
     bound = {(kind, name) for app in apps for place, kind, name in app.binds if place == namespace}
     for kind in ("Role", "ClusterRole"):
         names = sorted(name for of_kind, name in bound if of_kind == kind)

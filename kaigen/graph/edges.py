@@ -80,9 +80,7 @@ class _Edges:
         found = self._makers.get((kind, namespace, name))
         return found if found is not None else self._makers.get((kind, "", name))
 
-    def _references(
-        self, node: ObjectNode, app: AppNode, externals: dict[str, ExternalNode]
-    ) -> Iterator[Edge]:
+    def _references(self, node: ObjectNode, app: AppNode, externals: dict[str, ExternalNode]) -> Iterator[Edge]:
         for reference in references_of(self._bodies[node.id], app.namespace):
             target = self._maker_of(reference.target)
             if target is None:

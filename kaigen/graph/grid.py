@@ -111,9 +111,7 @@ def _depths(apps: Sequence[AppNode], needs: Needs) -> dict[str, int]:
             here, done = waiting.pop()
             if done:
                 open_.discard(here)
-                depths[here] = 1 + max(
-                    (depths[other] for other in needs[here] if other in depths), default=-1
-                )
+                depths[here] = 1 + max((depths[other] for other in needs[here] if other in depths), default=-1)
             elif here not in depths and here not in open_:
                 open_.add(here)
                 waiting.append((here, True))

@@ -31,9 +31,7 @@ def render_html(graph: Graph) -> str:
     style = "\n" + _part("svg.css") + _part("page.css")
     script = "\n" + _part("page.js")
     view = (-_MARGIN, -_MARGIN, max(layout.width, 120) + 2 * _MARGIN, max(layout.height, 40) + 2 * _MARGIN)
-    used = {family(node) for app in graph.apps for node in app.objects} | {
-        family(node) for node in graph.externals
-    }
+    used = {family(node) for app in graph.apps for node in app.objects} | {family(node) for node in graph.externals}
     environment = Environment(
         loader=FileSystemLoader(_FOLDER),
         undefined=StrictUndefined,
@@ -98,9 +96,7 @@ def _data(graph: Graph) -> str:
         }
         for node in graph.externals
     ]
-    edges: list[Json] = [
-        [one_line(edge.source), one_line(edge.target), edge.relation.value] for edge in graph.edges
-    ]
+    edges: list[Json] = [[one_line(edge.source), one_line(edge.target), edge.relation.value] for edge in graph.edges]
     text = json.dumps({"apps": apps, "externals": externals, "edges": edges}, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -13,16 +13,7 @@ from collections.abc import Iterable, Mapping
 from math import sqrt
 from typing import TypeVar
 
-from kaigen.graph.geometry import (
-    BOX_HEIGHT,
-    BOX_WIDTH,
-    HEAD_HEIGHT,
-    Box,
-    FrameBox,
-    Layout,
-    Line,
-    Point,
-)
+from kaigen.graph.geometry import BOX_HEIGHT, BOX_WIDTH, HEAD_HEIGHT, Box, FrameBox, Layout, Line, Point
 from kaigen.graph.grid import EXTERNAL_WAVE, AppCells, Grid, components
 from kaigen.graph.model import Graph
 from kaigen.graph.routes import ColumnGap, Route, RouteKey, Track, Tracks, assign_tracks, find_routes
@@ -99,10 +90,7 @@ class _Group:
         bottom = last_row + (BOX_HEIGHT if place.rows > 1 else HEAD_HEIGHT)
         right = self._column_x[place.first + len(place.columns) - 1] + BOX_WIDTH + _FRAME
         columns = tuple(
-            (
-                self._column_x[place.first + number],
-                "elsewhere" if wave == EXTERNAL_WAVE else f"wave {wave}",
-            )
+            (self._column_x[place.first + number], "elsewhere" if wave == EXTERNAL_WAVE else f"wave {wave}")
             for number, (wave, _) in enumerate(place.columns)
         )
         return FrameBox(place.app, left, top, right - left, bottom - top + _FRAME, columns)
@@ -156,9 +144,7 @@ class _Group:
             y = self._lane_y[route.lane] + _GAP // 2 + track.number * _TRACK
             points += [(out, y1), (out, y), (into, y)]
         points += [(into, y2), (x2, y2)]
-        return tuple(
-            point for number, point in enumerate(points) if number == 0 or point != points[number - 1]
-        )
+        return tuple(point for number, point in enumerate(points) if number == 0 or point != points[number - 1])
 
     def _gap_position(self, route: Route, gap: ColumnGap) -> int:
         return self._gap_x[gap] + _GAP // 2 + self._tracks.columns[gap, route.key].number * _TRACK

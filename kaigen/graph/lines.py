@@ -52,9 +52,7 @@ def _lay(value: Json, path: FieldPath, found: list[FieldPath]) -> None:
 
 def plain_lines(body: Json, document: Document, source: str) -> tuple[Location | None, ...]:
     """Return, for each line of an object that is copied from a document, its line there."""
-    return tuple(
-        Location(source, document.mark(path, key=isinstance(path[-1], str)).line) for path in line_paths(body)
-    )
+    return tuple(Location(source, document.mark(path, key=isinstance(path[-1], str)).line) for path in line_paths(body))
 
 
 def spec_lines(item: Rendered, compiled: Compiled, spec: Spec) -> tuple[Location | None, ...]:

@@ -149,9 +149,7 @@ def _extend(ranges: dict[RouteKey, tuple[float, float]], key: RouteKey, start: f
     ranges[key] = (min(low, start, end), max(high, start, end))
 
 
-def _separate(
-    gaps: Mapping[_Gap, Mapping[RouteKey, tuple[float, float]]],
-) -> dict[tuple[_Gap, RouteKey], Track]:
+def _separate(gaps: Mapping[_Gap, Mapping[RouteKey, tuple[float, float]]]) -> dict[tuple[_Gap, RouteKey], Track]:
     """Return for each key in each gap a track where its range overlaps no other."""
     found: dict[tuple[_Gap, RouteKey], Track] = {}
     for gap, ranges in gaps.items():

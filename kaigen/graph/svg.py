@@ -71,9 +71,7 @@ def _frame(frame: FrameBox) -> str:
     room = (frame.width - 24) // 8
     title = shorten(app.id, room)
     kind = app.kind if len(title) + len(app.kind) + 2 <= room else ""
-    waves = "".join(
-        f'<text class="wave" x="{x}" y="{frame.y + 35}">{_text(name)}</text>' for x, name in frame.columns
-    )
+    waves = "".join(f'<text class="wave" x="{x}" y="{frame.y + 35}">{_text(name)}</text>' for x, name in frame.columns)
     return (
         f'<g class="app" data-id={_attribute(app.id)}><title>{_text(f"{app.id}: {app.kind}, {app.location}")}</title>'
         f'<rect class="frame" x="{frame.x}" y="{frame.y}" width="{frame.width}" height="{frame.height}" rx="8"/>'

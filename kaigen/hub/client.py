@@ -59,11 +59,7 @@ class Server(Struct, frozen=True):
         """Return the failure for a status and an `X-Error-Code`."""
         if code == "RevisionNotFound":
             return NotFound(f"the Hub {self.host} has no `{revision}` of {repo}")
-        way = (
-            "use a token in HF_TOKEN that may read it"
-            if self.token
-            else "set HF_TOKEN to a token that may read it"
-        )
+        way = "use a token in HF_TOKEN that may read it" if self.token else "set HF_TOKEN to a token that may read it"
         if code == "GatedRepo":
             return NotFound(f"{repo} is gated", hint=f"accept its terms on the Hub, and {way}")
         if status in (401, 403, 404):
@@ -161,9 +157,7 @@ class Hub:
             raise SystemFailure(f"the Hub {server.host} has a damaged file in {repo}: {error}") from None
         except (httpx2.HTTPError, ValueError, KeyError, TypeError, AttributeError) as error:
             reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            raise SystemFailure(
-                f"the Hub {server.host} gives no valid answer about {repo} ({reason})"
-            ) from None
+            raise SystemFailure(f"the Hub {server.host} gives no valid answer about {repo} ({reason})") from None
 
     def server(self, endpoint: str | None) -> Server:
         """Return a Hub. The token is for one with TLS, or on this machine.

@@ -173,14 +173,10 @@ class Metadata(Block):
     namespace: Annotated[
         LabelName | None, Meta(description="Namespace of all objects. Default: the one in `kaigen.yaml`.")
     ] = None
-    labels: Annotated[Labels, Meta(description="Labels for every object and pod.")] = field(
-        default_factory=dict
-    )
+    labels: Annotated[Labels, Meta(description="Labels for every object and pod.")] = field(default_factory=dict)
     annotations: Annotated[
         Annotations,
-        Meta(
-            description="Annotations for every object and pod. Those that start with `kaigen.dev/` configure kaigen."
-        ),
+        Meta(description="Annotations for every object and pod. Those that start with `kaigen.dev/` configure kaigen."),
     ] = field(default_factory=dict)
 
 

@@ -52,9 +52,7 @@ Gpus = Annotated[int, Meta(ge=0, le=64)] | GpuShare
 class Resources(Block):
     """Resources of a container. CPU and memory are requests; memory is also the limit."""
 
-    gpus: Annotated[
-        Gpus | None, Meta(description="Number of whole GPUs, a MIG slice, or a device claim.")
-    ] = None
+    gpus: Annotated[Gpus | None, Meta(description="Number of whole GPUs, a MIG slice, or a device claim.")] = None
     gpu_type: Annotated[
         str | None,
         Meta(
@@ -67,16 +65,12 @@ class Resources(Block):
         Meta(description="Instance type of the node, as in the label `node.kubernetes.io/instance-type`."),
     ] = None
     cpu: Annotated[Quantity | None, Meta(description="CPU cores to request.", examples=["4", "500m"])] = None
-    memory: Annotated[
-        Quantity | None, Meta(description="Memory to request, and its limit.", examples=["16Gi"])
-    ] = None
+    memory: Annotated[Quantity | None, Meta(description="Memory to request, and its limit.", examples=["16Gi"])] = None
     ephemeral_storage: Annotated[
         Quantity | None,
         Meta(description="Scratch disk of the container (limit of its writable layer and scratch volumes)."),
     ] = None
-    shared_memory: Annotated[
-        Quantity | None, Meta(description="Size of `/dev/shm`; it counts as memory.")
-    ] = None
+    shared_memory: Annotated[Quantity | None, Meta(description="Size of `/dev/shm`; it counts as memory.")] = None
     extra: Annotated[
         dict[
             Annotated[
@@ -98,18 +92,14 @@ class Resources(Block):
 class Placement(Block):
     """Where pods may run, and their priority."""
 
-    node_selector: Annotated[Labels, Meta(description="Labels that a node must have.")] = field(
-        default_factory=dict
-    )
+    node_selector: Annotated[Labels, Meta(description="Labels that a node must have.")] = field(default_factory=dict)
     tolerations: Annotated[list[JsonObject], Meta(description="Tolerations, as in a pod.")] = field(
         default_factory=list
     )
     affinity: Annotated[JsonObject | None, Meta(description="Affinity, as in a pod.")] = None
     topology_spread: Annotated[
         list[JsonObject],
-        Meta(
-            description="Topology spread constraints, as in a pod. Default `labelSelector`: the pods of the app."
-        ),
+        Meta(description="Topology spread constraints, as in a pod. Default `labelSelector`: the pods of the app."),
     ] = field(default_factory=list)
     priority_class_name: Annotated[ObjectName | None, Meta(description="PriorityClass of the pods.")] = None
     runtime_class_name: Annotated[
@@ -122,9 +112,7 @@ class Placement(Block):
     queue: Annotated[LabelName | None, Meta(description="Kueue LocalQueue that admits the pods.")] = None
     spot: Annotated[
         bool,
-        Meta(
-            description="Run on spot (preemptible) nodes, with the node selector and tolerations of the profile."
-        ),
+        Meta(description="Run on spot (preemptible) nodes, with the node selector and tolerations of the profile."),
     ] = False
 
 
@@ -146,9 +134,9 @@ class ImageBlock(Block):
         Literal["Always", "IfNotPresent", "Never"] | None,
         Meta(description="When to pull the image. Default: the default of Kubernetes."),
     ] = None
-    pull_secrets: Annotated[
-        list[ObjectName], Meta(description="Names of Secrets of type dockerconfigjson.")
-    ] = field(default_factory=list)
+    pull_secrets: Annotated[list[ObjectName], Meta(description="Names of Secrets of type dockerconfigjson.")] = field(
+        default_factory=list
+    )
 
 
 Image = Annotated[str, text(NO_BLANKS, min_length=1, max_length=512), IMAGE] | ImageBlock
@@ -191,8 +179,7 @@ class PodUser(Block):
     run_as_user: Annotated[
         Annotated[int, Meta(ge=0, le=2147483647)] | None,
         Meta(
-            description="User id of the processes. Default: 65532 for `restricted`. 0 requires `podSecurity: "
-            "baseline`."
+            description="User id of the processes. Default: 65532 for `restricted`. 0 requires `podSecurity: baseline`."
         ),
     ] = None
     fs_group: Annotated[
@@ -221,9 +208,7 @@ class Security(PodUser):
     ] = field(default_factory=list)
 
 
-RepoName = Annotated[
-    str, text(r"^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200), NAME
-]
+RepoName = Annotated[str, text(r"^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200), NAME]
 """A repository on the Hugging Face Hub, `owner/name`."""
 RevisionName = Annotated[str, text(r"^[A-Za-z0-9][A-Za-z0-9._/-]*$", min_length=1, max_length=200), REVISION]
 """A commit, tag or branch of a repository."""
@@ -240,35 +225,24 @@ class HubRepository(Block):
         """Whether weights are downloaded that the repository has as safetensors files already."""
         return False
 
-    repo: Annotated[
-        RepoName, Meta(description="Repository, `owner/name`.", examples=["Qwen/Qwen2.5-0.5B-Instruct"])
-    ]
+    repo: Annotated[RepoName, Meta(description="Repository, `owner/name`.", examples=["Qwen/Qwen2.5-0.5B-Instruct"])]
     revision: Annotated[
         RevisionName,
-        Meta(
-            description="Commit (preferred), tag or branch.",
-            examples=["7ae557604adf67be50417f59c2c2f167def9a775"],
-        ),
+        Meta(description="Commit (preferred), tag or branch.", examples=["7ae557604adf67be50417f59c2c2f167def9a775"]),
     ] = "main"
     include: Annotated[
         list[Annotated[str, Meta(min_length=1)]],
-        Meta(
-            description="Globs of files to download. Default: all files.",
-            examples=[["*.safetensors", "*.json"]],
-        ),
+        Meta(description="Globs of files to download. Default: all files.", examples=[["*.safetensors", "*.json"]]),
     ] = field(default_factory=list)
-    exclude: Annotated[
-        list[Annotated[str, Meta(min_length=1)]], Meta(description="Globs of files to skip.")
-    ] = field(default_factory=list)
+    exclude: Annotated[list[Annotated[str, Meta(min_length=1)]], Meta(description="Globs of files to skip.")] = field(
+        default_factory=list
+    )
     token_secret: Annotated[
         TokenSecret | None,
-        Meta(
-            description="Secret with a Hub token, for gated or private repositories. Only the downloader reads it."
-        ),
+        Meta(description="Secret with a Hub token, for gated or private repositories. Only the downloader reads it."),
     ] = None
     endpoint: Annotated[
-        Annotated[str, text(ADDRESS)] | None,
-        Meta(description="URL of a Hub mirror. Default: the public Hub."),
+        Annotated[str, text(ADDRESS)] | None, Meta(description="URL of a Hub mirror. Default: the public Hub.")
     ] = None
 
 
@@ -332,11 +306,7 @@ class ModelSignature(Block):
     """The signature that downloaded files must have, in the format of OpenSSF Model Signing 1.0."""
 
     public_keys: Annotated[
-        list[
-            Annotated[
-                str, text(r"^-----BEGIN PUBLIC KEY-----\s[A-Za-z0-9+/=\s]+-----END PUBLIC KEY-----\s*$")
-            ]
-        ],
+        list[Annotated[str, text(r"^-----BEGIN PUBLIC KEY-----\s[A-Za-z0-9+/=\s]+-----END PUBLIC KEY-----\s*$")]],
         Meta(
             min_length=1,
             description="Public keys in PEM, ECDSA on P-256, P-384 or P-521, of which one must have signed.",
@@ -358,14 +328,10 @@ class FileSource(Choice):
 
     exactly_one: ClassVar[tuple[str, ...]] = ("huggingFace", "http", "s3", "oci")
 
-    hugging_face: Annotated[
-        HubRepository | None, Meta(description="A repository on the Hugging Face Hub.")
-    ] = None
+    hugging_face: Annotated[HubRepository | None, Meta(description="A repository on the Hugging Face Hub.")] = None
     http: Annotated[Http | None, Meta(description="Files from web servers.")] = None
     s3: Annotated[S3 | None, Meta(description="Files of a bucket.")] = None
-    oci: Annotated[Oci | None, Meta(description="An OCI artifact, or an image with files in its layers.")] = (
-        None
-    )
+    oci: Annotated[Oci | None, Meta(description="An OCI artifact, or an image with files in its layers.")] = None
     signature: Annotated[
         ModelSignature | None,
         Meta(description="Download nothing whose signature is missing or wrong. Not for `volume`."),
@@ -375,9 +341,7 @@ class FileSource(Choice):
 class Source(FileSource):
     """Source of model weights."""
 
-    hugging_face: Annotated[HuggingFace | None, Meta(description="A repository on the Hugging Face Hub.")] = (
-        None
-    )
+    hugging_face: Annotated[HuggingFace | None, Meta(description="A repository on the Hugging Face Hub.")] = None
 
 
 class Volume(Block):
@@ -386,13 +350,11 @@ class Volume(Block):
     size: Annotated[Quantity, Meta(description="Size to request, in bytes with a unit.", examples=["50Gi"])]
     storage_class_name: Annotated[
         Annotated[str, Meta(max_length=253)] | None,
-        Meta(
-            description='StorageClass. Default: the profile\'s. `""` uses the default class of the cluster.'
-        ),
+        Meta(description='StorageClass. Default: the profile\'s. `""` uses the default class of the cluster.'),
     ] = None
-    access_modes: Annotated[
-        list[AccessMode], Meta(min_length=1, description="Access modes of the claim.")
-    ] = field(default_factory=lambda: ["ReadWriteOnce"])
+    access_modes: Annotated[list[AccessMode], Meta(min_length=1, description="Access modes of the claim.")] = field(
+        default_factory=lambda: ["ReadWriteOnce"]
+    )
 
 
 class Transfer(Block):
@@ -401,14 +363,11 @@ class Transfer(Block):
     image: Annotated[Image | None, Meta(description="Image of the downloader. Default: kaigen's own.")] = None
     memory: Annotated[
         Quantity | None,
-        Meta(
-            description="Memory of the downloader. Default: 512Mi, or more for a bucket with many or large parts."
-        ),
+        Meta(description="Memory of the downloader. Default: 512Mi, or more for a bucket with many or large parts."),
     ] = None
     cpu: Annotated[Quantity | None, Meta(description="CPU of the downloader. Default: 500m.")] = None
     concurrency: Annotated[
-        Annotated[int, Meta(ge=1, le=64)] | None,
-        Meta(description="Connections for one large file. Default: 4."),
+        Annotated[int, Meta(ge=1, le=64)] | None, Meta(description="Connections for one large file. Default: 4.")
     ] = None
     part_size: Annotated[Quantity | None, Meta(description="Bytes of one request. Default: 16Mi.")] = None
     proxy: Annotated[

@@ -38,9 +38,7 @@ class BucketCredentials(Choice):
 
     exactly_one: ClassVar[tuple[str, ...]] = ("secret", "serviceAccount")
 
-    secret: Annotated[
-        BucketSecret | None, Meta(description="Access keys in a Secret; HMAC keys for `gs://`.")
-    ] = None
+    secret: Annotated[BucketSecret | None, Meta(description="Access keys in a Secret; HMAC keys for `gs://`.")] = None
     service_account: Annotated[
         BucketAccount | None, Meta(description="The cloud's identity of the downloader's service account.")
     ] = None
@@ -65,8 +63,7 @@ class BucketMount(Block):
         ),
     ] = None
     driver_name: Annotated[
-        ObjectName | None,
-        Meta(description="Name of the installed driver, if it differs from the usual name."),
+        ObjectName | None, Meta(description="Name of the installed driver, if it differs from the usual name.")
     ] = None
     options: Annotated[
         list[Annotated[str, text(r"^\S(.*\S)?$", min_length=1, max_length=200)]],
@@ -77,10 +74,7 @@ class BucketMount(Block):
     ] = field(default_factory=list)
     attributes: Annotated[
         dict[_KEY, str],
-        Meta(
-            description="Volume attributes in addition to kaigen's.",
-            examples=[{"authenticationSource": "pod"}],
-        ),
+        Meta(description="Volume attributes in addition to kaigen's.", examples=[{"authenticationSource": "pod"}]),
     ] = field(default_factory=dict)
     secret: Annotated[
         SecretPlace | None,
@@ -95,13 +89,7 @@ class BucketPlace(Block):
     """A folder of an existing bucket."""
 
     uri: Annotated[
-        str,
-        text(
-            LOCATION,
-            max_length=1024,
-            description="Bucket and prefix.",
-            examples=["s3://acme-results/finetune"],
-        ),
+        str, text(LOCATION, max_length=1024, description="Bucket and prefix.", examples=["s3://acme-results/finetune"])
     ]
     endpoint: Annotated[
         Annotated[str, text(ADDRESS)] | None,

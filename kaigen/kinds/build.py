@@ -55,10 +55,7 @@ class GitContext(Block):
     ]
     path: Annotated[
         Annotated[str, text(RELATIVE_PATH, max_length=1024)] | None,
-        Meta(
-            description="Folder of the repository with the files. Default: its root.",
-            examples=["images/train"],
-        ),
+        Meta(description="Folder of the repository with the files. Default: its root.", examples=["images/train"]),
     ] = None
     token_secret: Annotated[
         TokenSecret | None,
@@ -102,12 +99,10 @@ class Build(Choice):
         ),
     ] = None
     plain_http: Annotated[
-        bool,
-        Meta(description="Use HTTP instead of HTTPS for the registry of `repository`, inside the cluster."),
+        bool, Meta(description="Use HTTP instead of HTTPS for the registry of `repository`, inside the cluster.")
     ] = False
     dockerfile: Annotated[
-        str,
-        text(RELATIVE_PATH, max_length=1024, description="Path of the Dockerfile in the folder."),
+        str, text(RELATIVE_PATH, max_length=1024, description="Path of the Dockerfile in the folder.")
     ] = "Dockerfile"
     target: Annotated[
         Annotated[str, text(r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=128)] | None,
@@ -136,8 +131,7 @@ class Build(Choice):
         ),
     ] = None
     builder: Annotated[
-        Image | None,
-        Meta(description="Image of rootless BuildKit. Default: that of `images.buildkit` in kaigen.yaml."),
+        Image | None, Meta(description="Image of rootless BuildKit. Default: that of `images.buildkit` in kaigen.yaml.")
     ] = None
     cpu: Annotated[Quantity, Meta(description="CPU of the builder.")] = "1"
     memory: Annotated[Quantity, Meta(description="Memory of the builder, requested and its limit.")] = "4Gi"

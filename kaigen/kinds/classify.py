@@ -37,8 +37,7 @@ class Classify(Block):
     """What the workload `classify` reads and writes."""
 
     image: Annotated[
-        Image | None,
-        Meta(description="Image with `kaigen-classify`. Default: `images.classify` of kaigen.yaml."),
+        Image | None, Meta(description="Image with `kaigen-classify`. Default: `images.classify` of kaigen.yaml.")
     ] = None
     model: Annotated[Literal["resnet50", "mobilenet_v3_small"], Meta(description="The network.")] = "resnet50"
     weights: Annotated[ClassifyWeights, Meta(description="The file with its weights.")] = field(

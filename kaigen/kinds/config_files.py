@@ -38,9 +38,7 @@ def file_digest(path: str) -> str:
 def is_model_config(data: Any) -> bool:
     """Return whether a document is the `config.json` of a model, which lies next to the specs that name it."""
     return (
-        isinstance(data, dict)
-        and isinstance(data.get("model_type"), str)
-        and not {"apiVersion", "kind"} & data.keys()
+        isinstance(data, dict) and isinstance(data.get("model_type"), str) and not {"apiVersion", "kind"} & data.keys()
     )
 
 
@@ -57,9 +55,7 @@ def resolve_file(named: str, document: str, root: str) -> str:
     """
     if not named.endswith(".json"):
         # `kaigen diff` restores the JSON files of a commit only.
-        raise ProblemError(
-            _CODE, f"the name of `{named}` does not end in .json", hint="name the model's config.json"
-        )
+        raise ProblemError(_CODE, f"the name of `{named}` does not end in .json", hint="name the model's config.json")
     folder = root if not document or document.startswith("<") else os.path.dirname(document)
     path = os.path.normpath(os.path.join(folder, named))
     real = os.path.realpath(path)

@@ -40,16 +40,14 @@ class ExtraContainer(Block):
     """A container next to kaigen's own, with the same hardened defaults."""
 
     image: Annotated[Image, Meta(description="Image: a reference, or a block with pull settings.")]
-    command: Annotated[list[str], Meta(description="Entry point. Default: the image's.")] = field(
+    command: Annotated[list[str], Meta(description="Entry point. Default: the image's.")] = field(default_factory=list)
+    args: Annotated[list[str], Meta(description="Arguments of the entry point. Default: the image's.")] = field(
         default_factory=list
     )
-    args: Annotated[list[str], Meta(description="Arguments of the entry point. Default: the image's.")] = (
-        field(default_factory=list)
-    )
     env: Variables = field(default_factory=dict)
-    env_from: Annotated[
-        list[EnvFrom], Meta(description="ConfigMaps and Secrets whose keys become variables.")
-    ] = field(default_factory=list)
+    env_from: Annotated[list[EnvFrom], Meta(description="ConfigMaps and Secrets whose keys become variables.")] = field(
+        default_factory=list
+    )
     mounts: Annotated[
         dict[LabelName, MountPath | Mount],
         Meta(
@@ -63,9 +61,7 @@ class ExtraContainer(Block):
         Annotated[int, Meta(ge=0, le=2147483647)] | None,
         Meta(description="User id of the processes. Default: that of the pod."),
     ] = None
-    read_only_root_filesystem: Annotated[bool, Meta(description="Mount the root file system read-only.")] = (
-        True
-    )
+    read_only_root_filesystem: Annotated[bool, Meta(description="Mount the root file system read-only.")] = True
 
 
 class InitContainer(ExtraContainer):

@@ -28,12 +28,11 @@ class Converter(Block):
 
     image: Annotated[Image | None, Meta(description="Image of the converter. Default: kaigen's own.")] = None
     memory: Annotated[
-        Quantity | None,
-        Meta(description="Memory of the converter. Default: computed from the shape of the model."),
+        Quantity | None, Meta(description="Memory of the converter. Default: computed from the shape of the model.")
     ] = None
-    cpu: Annotated[
-        Quantity | None, Meta(description="CPU of the converter, which uses two at most. Default: 1.")
-    ] = None
+    cpu: Annotated[Quantity | None, Meta(description="CPU of the converter, which uses two at most. Default: 1.")] = (
+        None
+    )
 
 
 class DistributedLlama(Block):

@@ -17,9 +17,7 @@ API_VERSION: Final = "kaigen.dev/v1alpha1"
 OWN_SYSTEM = "kaigen"
 """System of kaigen's own kinds."""
 
-GROUP_VERSION: Final = (
-    r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/v[0-9]+((alpha|beta)[0-9]+)?$"
-)
+GROUP_VERSION: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/v[0-9]+((alpha|beta)[0-9]+)?$"
 """Group and version of a kind that is not kaigen's own."""
 
 PATCHABLE: Final = ("spec", "resource", "inference", "tuning")

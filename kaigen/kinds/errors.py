@@ -63,10 +63,7 @@ class Explained(Struct, frozen=True):
 
 
 def explain(
-    document: Positioned,
-    schema: dict[str, Any],
-    errors: Iterable[ValidationError],
-    place: FieldPath = (),
+    document: Positioned, schema: dict[str, Any], errors: Iterable[ValidationError], place: FieldPath = ()
 ) -> list[Diagnostic]:
     """Return a diagnostic for each error, without those that only follow from another one.
 
@@ -86,10 +83,7 @@ def explain(
 
 
 def find_problems(
-    document: Positioned,
-    schema: dict[str, Any],
-    errors: Iterable[ValidationError],
-    place: FieldPath = (),
+    document: Positioned, schema: dict[str, Any], errors: Iterable[ValidationError], place: FieldPath = ()
 ) -> list[Explained]:
     """Return the problem of each error; see `explain`."""
     explainer = _Explainer(document, schema, place)
@@ -143,13 +137,9 @@ class _Explainer:
 
     def _alternatives(self, violation: _Violation, error: ValidationError) -> Iterator[Explained]:
         """Explain the alternative that the value's type suggests, else the one that it matches furthest."""
-        options = [
-            deref(self.schema, option) if isinstance(option, dict) else {} for option in violation.expected
-        ]
+        options = [deref(self.schema, option) if isinstance(option, dict) else {} for option in violation.expected]
         types = [_types(option) for option in options]
-        fitting = [
-            index for index, names in enumerate(types) if not names or _has_type(violation.value, names)
-        ]
+        fitting = [index for index, names in enumerate(types) if not names or _has_type(violation.value, names)]
         context = error.context or []
         if not fitting:
             # A block is the long form of a value that is usually written in its first form.
@@ -165,9 +155,7 @@ class _Explainer:
                 deepest = [item for item in context if len(item.absolute_path) == depth]
                 yield from self.explain(max(deepest, key=relevance))
             elif context:
-                yield violation.problem(
-                    "KG0206", f"`{violation.name}` matches none of the allowed alternatives"
-                )
+                yield violation.problem("KG0206", f"`{violation.name}` matches none of the allowed alternatives")
             else:
                 yield from self._other(violation)
 
@@ -185,9 +173,7 @@ class _Explainer:
             return
         wanted = ", ".join(f"`{field}`" for field in names)
         subject = f"`{name}`" if name else "the document"
-        yield Explained(
-            Problem("KG0206", f"{subject} needs one of {wanted}", path), path, key=True, names=names
-        )
+        yield Explained(Problem("KG0206", f"{subject} needs one of {wanted}", path), path, key=True, names=names)
 
     def _unknown_fields(self, violation: _Violation) -> Iterator[Explained]:
         if not isinstance(violation.value, dict):
@@ -203,9 +189,7 @@ class _Explainer:
                 home = self._home(key)
                 hint = f"move it to `{home}`" if home else _listed(known)
             path = (*violation.path, key)
-            yield Explained(
-                Problem("KG0201", f"unknown field `{key}`", path, hint), path, key=True, meant=meant
-            )
+            yield Explained(Problem("KG0201", f"unknown field `{key}`", path, hint), path, key=True, meant=meant)
 
     def _home(self, name: str) -> str:
         """Return the only block nearest to the top with a field of that name; empty when there is none or several."""
@@ -262,11 +246,7 @@ class _Explainer:
             pattern = (walk(self.schema, violation.inner) or {}).get("pattern", "")
             if pattern and not matches(pattern, written):
                 return form_hint(written, pattern)
-            return (
-                f'quote it: "{written}"'
-                if isinstance(path[-1], int)
-                else f'quote it: `{path[-1]}: "{written}"`'
-            )
+            return f'quote it: "{written}"' if isinstance(path[-1], int) else f'quote it: `{path[-1]}: "{written}"`'
         if types == ["array"]:
             return "write a list, with `- ` before each entry"
         if types == ["object"]:
@@ -332,9 +312,7 @@ class _Explainer:
 def _exclusive_fields(violation: _Violation) -> tuple[str, ...]:
     """Return the fields of which a block needs exactly one; empty for another rule."""
     options = violation.expected if violation.rule == "oneOf" else []
-    names = [
-        option["required"] for option in options if isinstance(option, dict) and set(option) == {"required"}
-    ]
+    names = [option["required"] for option in options if isinstance(option, dict) and set(option) == {"required"}]
     single = names and len(names) == len(options) and all(len(name) == 1 for name in names)
     return tuple(name[0] for name in names) if single else ()
 

@@ -17,13 +17,12 @@ Port = Annotated[int, Meta(ge=1, le=65535)]
 class Service(Block):
     """The Service of the app."""
 
-    type: Annotated[
-        Literal["ClusterIP", "NodePort", "LoadBalancer"], Meta(description="Type of the Service.")
-    ] = "ClusterIP"
+    type: Annotated[Literal["ClusterIP", "NodePort", "LoadBalancer"], Meta(description="Type of the Service.")] = (
+        "ClusterIP"
+    )
     port: Annotated[Port, Meta(description="Port of the Service.")] = 80
     annotations: Annotated[
-        Annotations,
-        Meta(description="Annotations of the Service, such as those for the cloud's load balancer."),
+        Annotations, Meta(description="Annotations of the Service, such as those for the cloud's load balancer.")
     ] = field(default_factory=dict)
     load_balancer_class: Annotated[
         Annotated[str, Meta(min_length=1, max_length=317)] | None,
@@ -52,15 +51,12 @@ class Gateway(Choice):
 
     name: Annotated[ObjectName | None, Meta(description="An existing Gateway.", examples=["public"])] = None
     class_name: Annotated[
-        ObjectName | None,
-        Meta(description="GatewayClass; kaigen creates a Gateway for this host.", examples=["istio"]),
+        ObjectName | None, Meta(description="GatewayClass; kaigen creates a Gateway for this host.", examples=["istio"])
     ] = None
     namespace: Annotated[
         LabelName | None, Meta(description="Namespace of the Gateway `name`. Default: that of the app.")
     ] = None
-    section_name: Annotated[
-        ObjectName | None, Meta(description="Listener of the Gateway `name`. Default: all.")
-    ] = None
+    section_name: Annotated[ObjectName | None, Meta(description="Listener of the Gateway `name`. Default: all.")] = None
     timeout: Annotated[
         Duration | None,
         Meta(
@@ -76,23 +72,18 @@ class Ingress(Block):
     class_name: Annotated[
         ObjectName | None, Meta(description="IngressClass. Default: that of the cluster.", examples=["nginx"])
     ] = None
-    annotations: Annotated[Annotations, Meta(description="Annotations of the Ingress.")] = field(
-        default_factory=dict
-    )
+    annotations: Annotated[Annotations, Meta(description="Annotations of the Ingress.")] = field(default_factory=dict)
 
 
 class Tls(Block):
     """The TLS certificate of a host."""
 
     secret_name: Annotated[
-        ObjectName,
-        Meta(description="Secret of type `kubernetes.io/tls` with the certificate.", examples=["chat-tls"]),
+        ObjectName, Meta(description="Secret of type `kubernetes.io/tls` with the certificate.", examples=["chat-tls"])
     ]
     cluster_issuer: Annotated[
         ObjectName | None,
-        Meta(
-            description="ClusterIssuer of cert-manager that creates the Secret. Default: the Secret exists."
-        ),
+        Meta(description="ClusterIssuer of cert-manager that creates the Secret. Default: the Secret exists."),
     ] = None
 
 
@@ -114,24 +105,19 @@ class Route(Choice):
     ] = None
     gateway: Annotated[Gateway | None, Meta(description="Use Gateway API with an HTTPRoute.")] = None
     ingress: Annotated[Ingress | None, Meta(description="Use an Ingress.")] = None
-    tls: Annotated[
-        Tls | None, Meta(description="Certificate of the host. An existing Gateway has its own.")
-    ] = None
+    tls: Annotated[Tls | None, Meta(description="Certificate of the host. An existing Gateway has its own.")] = None
 
 
 class InferencePool(Block):
     """Gateway API Inference Extension: an endpoint picker chooses the pod of each request."""
 
     endpoint_picker: Annotated[
-        ObjectName,
-        Meta(description="Service of the endpoint picker, in the same namespace.", examples=["chat-epp"]),
+        ObjectName, Meta(description="Service of the endpoint picker, in the same namespace.", examples=["chat-epp"])
     ]
     port: Annotated[Port, Meta(description="Port of the endpoint picker.")] = 9002
     failure_mode: Annotated[
         Literal["FailOpen", "FailClose"],
-        Meta(
-            description="Whether requests go to any pod or are rejected when the endpoint picker does not answer."
-        ),
+        Meta(description="Whether requests go to any pod or are rejected when the endpoint picker does not answer."),
     ] = "FailClose"
 
 
@@ -139,6 +125,4 @@ class Auth(Block):
     """The API key that requests must have, as `Authorization: Bearer KEY`."""
 
     secret: Annotated[ObjectName, Meta(description="Name of the Secret.", examples=["chat-api-key"])]
-    key: Annotated[str, text(r"^[-._a-zA-Z0-9]+$", max_length=253, description="Key of the API key.")] = (
-        "api-key"
-    )
+    key: Annotated[str, text(r"^[-._a-zA-Z0-9]+$", max_length=253, description="Key of the API key.")] = "api-key"

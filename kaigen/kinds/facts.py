@@ -21,8 +21,5 @@ class Facts(Block):
     ]
     weights: Annotated[
         Quantity,
-        Meta(
-            description="Size of the weights that the engine loads, in bytes with a unit.",
-            examples=["14.2Gi"],
-        ),
+        Meta(description="Size of the weights that the engine loads, in bytes with a unit.", examples=["14.2Gi"]),
     ]

@@ -5,29 +5,9 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta, field
 
 from kaigen.core.json_types import JsonObject
-from kaigen.kinds.base import (
-    ADDRESS,
-    FILE_PATH,
-    LOCATION,
-    SHA256,
-    AppName,
-    Duration,
-    KeyRef,
-    Metadata,
-    MountPath,
-    text,
-)
+from kaigen.kinds.base import ADDRESS, FILE_PATH, LOCATION, SHA256, AppName, Duration, KeyRef, Metadata, MountPath, text
 from kaigen.kinds.block import Block, Choice
-from kaigen.kinds.blocks import (
-    Params,
-    ParamsFile,
-    Placement,
-    Resources,
-    Security,
-    Source,
-    Transfer,
-    Volume,
-)
+from kaigen.kinds.blocks import Params, ParamsFile, Placement, Resources, Security, Source, Transfer, Volume
 from kaigen.kinds.bucket import FilledBucket
 from kaigen.kinds.classify import Classify
 from kaigen.kinds.entry import API_VERSION
@@ -43,9 +23,7 @@ class ModelUse(Choice):
 
     exactly_one: ClassVar[tuple[str, ...]] = ("name", "source")
 
-    name: Annotated[AppName | None, Meta(description="A Model in the same namespace.", examples=["qwen"])] = (
-        None
-    )
+    name: Annotated[AppName | None, Meta(description="A Model in the same namespace.", examples=["qwen"])] = None
     source: Annotated[
         Source | None,
         Meta(
@@ -115,9 +93,7 @@ class Inputs(Block):
         ),
     ] = None
     mount_path: Annotated[MountPath, Meta(description="Folder of the files in the container.")] = "/inputs"
-    transfer: Annotated[Transfer, Meta(description="Settings of the downloader.")] = field(
-        default_factory=Transfer
-    )
+    transfer: Annotated[Transfer, Meta(description="Settings of the downloader.")] = field(default_factory=Transfer)
 
 
 InputsRef = Annotated[list[Input], Meta(min_length=1, max_length=1000)] | Inputs
@@ -127,9 +103,7 @@ class OutputVolume(Volume):
     """The volume for results."""
 
     mount_path: Annotated[MountPath, Meta(description="Folder for results in the container.")] = "/output"
-    retain: Annotated[
-        bool, Meta(description="Keep the volume with the results when the spec is deleted.")
-    ] = True
+    retain: Annotated[bool, Meta(description="Keep the volume with the results when the spec is deleted.")] = True
     ttl: Annotated[
         Ttl | VolumeTtl | None,
         Meta(
@@ -156,12 +130,10 @@ class OutputBucket(FilledBucket):
     include: Annotated[
         Globs, Meta(description="Globs of files to upload. Default: all files.", examples=[["*.safetensors"]])
     ] = field(default_factory=list)
-    exclude: Annotated[Globs, Meta(description="Globs of files to skip.", examples=[["checkpoint-*/"]])] = (
-        field(default_factory=list)
+    exclude: Annotated[Globs, Meta(description="Globs of files to skip.", examples=[["checkpoint-*/"]])] = field(
+        default_factory=list
     )
-    transfer: Annotated[Transfer, Meta(description="Settings of the uploader.")] = field(
-        default_factory=Transfer
-    )
+    transfer: Annotated[Transfer, Meta(description="Settings of the uploader.")] = field(default_factory=Transfer)
 
 
 class Output(Block):
@@ -189,8 +161,7 @@ class JobSpec(Choice, PodFields):
         Meta(description="One of kaigen's own programs, in place of an image. `classify` labels images."),
     ] = None
     classify: Annotated[
-        Classify | None,
-        Meta(description="Settings of `workload: classify`: network, weights, images, result."),
+        Classify | None, Meta(description="Settings of `workload: classify`: network, weights, images, result.")
     ] = None
     tune: Annotated[
         Tune | None,
@@ -211,27 +182,17 @@ class JobSpec(Choice, PodFields):
     args: Args = None
     env: Variables = field(default_factory=dict)
     params: Annotated[
-        Params,
-        Meta(description="Parameters of the job, as `PARAM_*` variables and in `/etc/kaigen/params.json`."),
+        Params, Meta(description="Parameters of the job, as `PARAM_*` variables and in `/etc/kaigen/params.json`.")
     ] = field(default_factory=dict)
     params_file: ParamsFile = None
-    model: Annotated[
-        ModelRef | None, Meta(description="Weights to read: the name of a Model, or a block.")
-    ] = None
+    model: Annotated[ModelRef | None, Meta(description="Weights to read: the name of a Model, or a block.")] = None
     inputs: Annotated[
-        InputsRef | None,
-        Meta(description="Files to download to `/inputs` before the container starts, and Datasets."),
+        InputsRef | None, Meta(description="Files to download to `/inputs` before the container starts, and Datasets.")
     ] = None
     output: Annotated[Output | None, Meta(description="Where results go.")] = None
-    resources: Annotated[Resources, Meta(description="Resources of the container.")] = field(
-        default_factory=Resources
-    )
-    placement: Annotated[Placement, Meta(description="Where the pods run.")] = field(
-        default_factory=Placement
-    )
-    security: Annotated[Security, Meta(description="Security settings of the pods.")] = field(
-        default_factory=Security
-    )
+    resources: Annotated[Resources, Meta(description="Resources of the container.")] = field(default_factory=Resources)
+    placement: Annotated[Placement, Meta(description="Where the pods run.")] = field(default_factory=Placement)
+    security: Annotated[Security, Meta(description="Security settings of the pods.")] = field(default_factory=Security)
     nodes: Annotated[
         int,
         Meta(
@@ -261,15 +222,10 @@ class JobSpec(Choice, PodFields):
     ] = None
     retries: Annotated[
         int,
-        Meta(
-            ge=0,
-            le=100,
-            description="Number of retries of a failed pod. With several nodes, all pods start again.",
-        ),
+        Meta(ge=0, le=100, description="Number of retries of a failed pod. With several nodes, all pods start again."),
     ] = 2
     deadline: Annotated[
-        Duration | None,
-        Meta(description="Time limit of the job, including retries; of each attempt with a JobSet."),
+        Duration | None, Meta(description="Time limit of the job, including retries; of each attempt with a JobSet.")
     ] = None
     ttl: Annotated[
         Ttl | PodTtl | None,
@@ -284,9 +240,7 @@ class JobSpec(Choice, PodFields):
 class Job(Block):
     """A workload that runs to completion: fine-tuning, evaluation, batch inference."""
 
-    api_version: Annotated[Literal["kaigen.dev/v1alpha1"], Meta(description="Version of kaigen's kinds.")] = (
-        API_VERSION
-    )
+    api_version: Annotated[Literal["kaigen.dev/v1alpha1"], Meta(description="Version of kaigen's kinds.")] = API_VERSION
     kind: Annotated[Literal["Job"], Meta(description="Kind of the document.")] = "Job"
     metadata: Annotated[Metadata, Meta(description="Name, namespace, labels and annotations of the app.")]
     spec: Annotated[JobSpec, Meta(description="Desired state.")]

@@ -116,9 +116,7 @@ class ForeignKind(Kind, frozen=True):
         result: LoweringResult = imported(self.lower_reference)(block, document, context)
         return result
 
-    def continued(
-        self, document: Mapping[str, Any], name: str, image: str, command: Sequence[str]
-    ) -> Continued:
+    def continued(self, document: Mapping[str, Any], name: str, image: str, command: Sequence[str]) -> Continued:
         """Return the document that runs what a notebook tried.
 
         Args:

@@ -22,8 +22,7 @@ class PodTtl(Block):
         ),
     ] = "never"
     failed_pods: Annotated[
-        Ttl | None,
-        Meta(description="The same for a failed run. Default: `pods`.", examples=["7d", "never"]),
+        Ttl | None, Meta(description="The same for a failed run. Default: `pods`.", examples=["7d", "never"])
     ] = None
 
 
@@ -38,6 +37,5 @@ class VolumeTtl(Block):
         ),
     ] = "never"
     failed: Annotated[
-        Ttl | None,
-        Meta(description="The same after a failed run. Default: `completed`.", examples=["7d", "never"]),
+        Ttl | None, Meta(description="The same after a failed run. Default: `completed`.", examples=["7d", "never"])
     ] = None

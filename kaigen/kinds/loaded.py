@@ -58,12 +58,7 @@ def _stored(block: M, name: str) -> M:
 
 
 def _metadata(metadata: Metadata, name: str) -> Metadata:
-    return Metadata(
-        name=name,
-        namespace=metadata.namespace,
-        labels=metadata.labels,
-        annotations=metadata.annotations,
-    )
+    return Metadata(name=name, namespace=metadata.namespace, labels=metadata.labels, annotations=metadata.annotations)
 
 
 def _volume(spec: DownloadSpec, loader: Loader, lowering: Lowering) -> OutputVolume | None:

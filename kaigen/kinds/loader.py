@@ -30,16 +30,13 @@ class Loader(Choice, PodFields):
     args: Args = None
     env: Variables = field(default_factory=dict)
     params: Annotated[
-        Params,
-        Meta(description=f"Parameters of the container, as `PARAM_*` variables and in `{PARAMS}`."),
+        Params, Meta(description=f"Parameters of the container, as `PARAM_*` variables and in `{PARAMS}`.")
     ] = field(default_factory=dict)
     model: Annotated[
-        AppName | None,
-        Meta(description=f"A Model that the container reads, in `{MODEL}`.", examples=["qwen"]),
+        AppName | None, Meta(description=f"A Model that the container reads, in `{MODEL}`.", examples=["qwen"])
     ] = None
     dataset: Annotated[
-        AppName | None,
-        Meta(description=f"A Dataset that the container reads, in `{DATA}`.", examples=["alpaca"]),
+        AppName | None, Meta(description=f"A Dataset that the container reads, in `{DATA}`.", examples=["alpaca"])
     ] = None
     volume: Annotated[
         Volume | None,
@@ -48,9 +45,7 @@ class Loader(Choice, PodFields):
             "`store.volume`. Required with `store.bucket` and with `size: auto`."
         ),
     ] = None
-    resources: Annotated[Resources, Meta(description="Resources of the container.")] = field(
-        default_factory=Resources
-    )
+    resources: Annotated[Resources, Meta(description="Resources of the container.")] = field(default_factory=Resources)
     placement: Annotated[
         Placement | None, Meta(description="Where the container runs. Default: as the downloader.")
     ] = None
@@ -58,6 +53,4 @@ class Loader(Choice, PodFields):
         Security | None, Meta(description="Security settings of the pod. Default: as the downloader's.")
     ] = None
     retries: Annotated[int, Meta(ge=0, le=100, description="Number of retries of a failed pod.")] = 2
-    deadline: Annotated[Duration | None, Meta(description="Time limit of the container, with retries.")] = (
-        None
-    )
+    deadline: Annotated[Duration | None, Meta(description="Time limit of the container, with retries.")] = None

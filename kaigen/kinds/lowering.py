@@ -132,9 +132,7 @@ class Lowering:
         namespace: str = data["metadata"].get("namespace") or self.context.namespace
         return namespace
 
-    def find_object(
-        self, api_version: str, kind: str, name: str, namespace: str | None = None
-    ) -> Document | None:
+    def find_object(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Document | None:
         """Return an object of the input by its name; None when the input does not have it.
 
         An object without a namespace is in the namespace of the context. When several objects have the name, those in
@@ -183,15 +181,11 @@ class Lowering:
         """Make another document part of this one."""
         self._consumed.append(document)
 
-    def error(
-        self, code: str, message: str, path: Sequence[str | int], hint: str = "", *, key: bool = False
-    ) -> None:
+    def error(self, code: str, message: str, path: Sequence[str | int], hint: str = "", *, key: bool = False) -> None:
         """Report an error at a field of the document."""
         self._report(Severity.ERROR, code, message, path, hint, key)
 
-    def warning(
-        self, code: str, message: str, path: Sequence[str | int], hint: str = "", *, key: bool = False
-    ) -> None:
+    def warning(self, code: str, message: str, path: Sequence[str | int], hint: str = "", *, key: bool = False) -> None:
         """Report a warning at a field of the document."""
         self._report(Severity.WARNING, code, message, path, hint, key)
 
@@ -243,8 +237,6 @@ class Lowering:
             return value == "true"
         if value is not None:
             self.error(
-                "KG0406",
-                f'`{PREFIX}{name}` must be "true" or "false"',
-                ("metadata", "annotations", PREFIX + name),
+                "KG0406", f'`{PREFIX}{name}` must be "true" or "false"', ("metadata", "annotations", PREFIX + name)
             )
         return default

@@ -27,8 +27,8 @@ class JobFiles(JobOutput):
     include: Annotated[
         Globs, Meta(description="Globs of files to store. Default: all files.", examples=[["*.safetensors"]])
     ] = field(default_factory=list)
-    exclude: Annotated[Globs, Meta(description="Globs of files to skip.", examples=[["checkpoint-*/"]])] = (
-        field(default_factory=list)
+    exclude: Annotated[Globs, Meta(description="Globs of files to skip.", examples=[["checkpoint-*/"]])] = field(
+        default_factory=list
     )
 
 
@@ -69,45 +69,35 @@ class DatasetSource(FileSource):
     loader: Annotated[Loader | None, Meta(description=_FROM_LOADER)] = None
     hugging_face: Annotated[HubDataset | None, Meta(description="A dataset on the Hugging Face Hub.")] = None
     volume: Annotated[
-        ExistingVolume | None,
-        Meta(description="A folder of an existing volume with the files. Nothing is downloaded."),
+        ExistingVolume | None, Meta(description="A folder of an existing volume with the files. Nothing is downloaded.")
     ] = None
 
 
 class DownloadSpec(PodFields):
     """Files to download and where to store them."""
 
-    source: Annotated[
-        ModelSource | DatasetSource, Meta(description="Source of the files. Exactly one is required.")
-    ]
+    source: Annotated[ModelSource | DatasetSource, Meta(description="Source of the files. Exactly one is required.")]
     store: Annotated[
         Store,
-        Meta(
-            description="Where downloaded files are stored: exactly one is required, and none with `source.volume`."
-        ),
+        Meta(description="Where downloaded files are stored: exactly one is required, and none with `source.volume`."),
     ] = field(default_factory=NoStore)
-    transfer: Annotated[Transfer, Meta(description="Settings of the downloader.")] = field(
-        default_factory=Transfer
-    )
+    transfer: Annotated[Transfer, Meta(description="Settings of the downloader.")] = field(default_factory=Transfer)
     placement: Annotated[
         Placement, Meta(description="Where the downloader runs. A volume on a node's disk is created there.")
     ] = field(default_factory=Placement)
     security: Annotated[PodUser, Meta(description="Security settings of the downloader.")] = field(
         default_factory=PodUser
     )
-    env: Annotated[
-        Env, Meta(description="Environment variables of the downloader: a value, or its source.")
-    ] = field(default_factory=dict)
+    env: Annotated[Env, Meta(description="Environment variables of the downloader: a value, or its source.")] = field(
+        default_factory=dict
+    )
     monitoring: Annotated[
-        Monitoring | None,
-        Meta(description="A PodMonitor for the progress of the downloader; `{}` for the defaults."),
+        Monitoring | None, Meta(description="A PodMonitor for the progress of the downloader; `{}` for the defaults.")
     ] = None
     retries: Annotated[
         int, Meta(ge=0, le=100, description="Number of retries of a failed download, which resumes.")
     ] = 6
-    deadline: Annotated[
-        Duration | None, Meta(description="Time limit of the download, including retries.")
-    ] = None
+    deadline: Annotated[Duration | None, Meta(description="Time limit of the download, including retries.")] = None
 
 
 class ModelSpec(DownloadSpec):
@@ -139,9 +129,7 @@ class DatasetSpec(DownloadSpec):
 class Model(Block):
     """Model weights, downloaded, verified and stored."""
 
-    api_version: Annotated[Literal["kaigen.dev/v1alpha1"], Meta(description="Version of kaigen's kinds.")] = (
-        API_VERSION
-    )
+    api_version: Annotated[Literal["kaigen.dev/v1alpha1"], Meta(description="Version of kaigen's kinds.")] = API_VERSION
     kind: Annotated[Literal["Model"], Meta(description="Kind of the document.")] = "Model"
     metadata: Annotated[Metadata, Meta(description="Name, namespace, labels and annotations of the app.")]
     spec: Annotated[ModelSpec, Meta(description="Desired state.")]
@@ -150,9 +138,7 @@ class Model(Block):
 class Dataset(Block):
     """Files of a dataset, downloaded, verified and stored."""
 
-    api_version: Annotated[Literal["kaigen.dev/v1alpha1"], Meta(description="Version of kaigen's kinds.")] = (
-        API_VERSION
-    )
+    api_version: Annotated[Literal["kaigen.dev/v1alpha1"], Meta(description="Version of kaigen's kinds.")] = API_VERSION
     kind: Annotated[Literal["Dataset"], Meta(description="Kind of the document.")] = "Dataset"
     metadata: Annotated[Metadata, Meta(description="Name, namespace, labels and annotations of the app.")]
     spec: Annotated[DatasetSpec, Meta(description="Desired state.")]

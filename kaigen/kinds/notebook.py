@@ -19,8 +19,7 @@ class Mounted(Block):
 
     name: Annotated[AppName, Meta(description="A Model or Dataset in the same namespace.", examples=["qwen"])]
     mount_path: Annotated[
-        MountPath | None,
-        Meta(description="Folder in the container. Default: `/models/NAME`, or `/datasets/NAME`."),
+        MountPath | None, Meta(description="Folder in the container. Default: `/models/NAME`, or `/datasets/NAME`.")
     ] = None
 
 
@@ -29,8 +28,7 @@ class HomeVolume(Volume):
 
     size: Annotated[Quantity, Meta(description="Size to request, in bytes with a unit.")] = "10Gi"
     mount_path: Annotated[
-        MountPath,
-        Meta(description="The home folder, in which the server starts and of which it shows the files."),
+        MountPath, Meta(description="The home folder, in which the server starts and of which it shows the files.")
     ] = "/home/notebook"
     retain: Annotated[bool, Meta(description="Keep the volume when the spec is deleted.")] = True
 
@@ -77,9 +75,7 @@ class NotebookSpec(PodFields):
     args: Args = None
     suspend: Annotated[
         bool,
-        Meta(
-            description="Run no pod. The volume stays, and with `false` the notebook starts with its files again."
-        ),
+        Meta(description="Run no pod. The volume stays, and with `false` the notebook starts with its files again."),
     ] = False
     token_secret: Annotated[
         TokenSecret | None,
@@ -91,10 +87,7 @@ class NotebookSpec(PodFields):
     ] = None
     env: Variables = field(default_factory=dict)
     params: Annotated[
-        Params,
-        Meta(
-            description="Parameters of the notebook, as `PARAM_*` variables and in `/etc/kaigen/params.json`."
-        ),
+        Params, Meta(description="Parameters of the notebook, as `PARAM_*` variables and in `/etc/kaigen/params.json`.")
     ] = field(default_factory=dict)
     params_file: ParamsFile = None
     models: Annotated[
@@ -113,21 +106,15 @@ class NotebookSpec(PodFields):
             examples=[["instructions"]],
         ),
     ] = field(default_factory=list)
-    storage: Annotated[HomeVolume, Meta(description="The volume with the home folder of the notebook.")] = (
-        field(default_factory=HomeVolume)
+    storage: Annotated[HomeVolume, Meta(description="The volume with the home folder of the notebook.")] = field(
+        default_factory=HomeVolume
     )
     idle: Annotated[
         Idle | None, Meta(description="End what nobody uses. Default: kernels run until somebody ends them.")
     ] = None
-    resources: Annotated[Resources, Meta(description="Resources of the container.")] = field(
-        default_factory=Resources
-    )
-    placement: Annotated[Placement, Meta(description="Where the pod runs.")] = field(
-        default_factory=Placement
-    )
-    security: Annotated[Security, Meta(description="Security settings of the pod.")] = field(
-        default_factory=Security
-    )
+    resources: Annotated[Resources, Meta(description="Resources of the container.")] = field(default_factory=Resources)
+    placement: Annotated[Placement, Meta(description="Where the pod runs.")] = field(default_factory=Placement)
+    security: Annotated[Security, Meta(description="Security settings of the pod.")] = field(default_factory=Security)
     service: Annotated[NotebookService, Meta(description="The Service of the notebook.")] = field(
         default_factory=NotebookService
     )
@@ -136,9 +123,7 @@ class NotebookSpec(PodFields):
 class Notebook(Block):
     """A Jupyter server with Models and Datasets to read, and files that stay while it is suspended."""
 
-    api_version: Annotated[Literal["kaigen.dev/v1alpha1"], Meta(description="Version of kaigen's kinds.")] = (
-        API_VERSION
-    )
+    api_version: Annotated[Literal["kaigen.dev/v1alpha1"], Meta(description="Version of kaigen's kinds.")] = API_VERSION
     kind: Annotated[Literal["Notebook"], Meta(description="Kind of the document.")] = "Notebook"
     metadata: Annotated[Metadata, Meta(description="Name, namespace, labels and annotations of the app.")]
     spec: Annotated[NotebookSpec, Meta(description="Desired state.")] = field(default_factory=NotebookSpec)

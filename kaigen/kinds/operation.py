@@ -22,8 +22,7 @@ class MetricsServer(Block):
         str, text(ADDRESS, description="URL of the server.", examples=["http://prometheus.monitoring:9090"])
     ]
     trigger_authentication: Annotated[
-        ObjectName | None,
-        Meta(description="TriggerAuthentication of KEDA for the server, in the same namespace."),
+        ObjectName | None, Meta(description="TriggerAuthentication of KEDA for the server, in the same namespace.")
     ] = None
     auth_modes: Annotated[
         list[Literal["apiKey", "basic", "bearer", "custom", "oauth", "tls"]],
@@ -39,8 +38,7 @@ class Autoscale(Block):
     """Scaling of replicas with the load. The number of replicas is then not in Git."""
 
     min: Annotated[
-        int,
-        Meta(ge=0, le=1000, description="Minimum number of replicas; 0 scales to zero when idle, with KEDA."),
+        int, Meta(ge=0, le=1000, description="Minimum number of replicas; 0 scales to zero when idle, with KEDA.")
     ] = 1
     max: Annotated[int, Meta(ge=1, le=1000, description="Maximum number of replicas.")]
     scaler: Annotated[
@@ -73,18 +71,13 @@ class Autoscale(Block):
     pod_metric: Annotated[
         Annotated[str, text(NO_BLANKS, min_length=1, max_length=253)] | None,
         Meta(
-            description="Name of the metric in the custom metrics API, for HPA. Default: the name that the "
-            "engine uses."
+            description="Name of the metric in the custom metrics API, for HPA. Default: the name that the engine uses."
         ),
     ] = None
-    prometheus: Annotated[
-        MetricsServer | None, Meta(description="The Prometheus server that KEDA queries.")
-    ] = None
+    prometheus: Annotated[MetricsServer | None, Meta(description="The Prometheus server that KEDA queries.")] = None
     idle_after: Annotated[
         Duration | None,
-        Meta(
-            description="Idle time before the last replica is removed, or any replica with HPA. Default: 5m."
-        ),
+        Meta(description="Idle time before the last replica is removed, or any replica with HPA. Default: 5m."),
     ] = None
 
 
@@ -95,10 +88,7 @@ class Monitoring(Block):
         Duration | None, Meta(description="Scrape interval. Default: that of Prometheus.", examples=["15s"])
     ] = None
     labels: Annotated[
-        Labels,
-        Meta(
-            description="Labels by which Prometheus selects monitors.", examples=[{"release": "prometheus"}]
-        ),
+        Labels, Meta(description="Labels by which Prometheus selects monitors.", examples=[{"release": "prometheus"}])
     ] = field(default_factory=dict)
 
 
@@ -107,9 +97,7 @@ class Disruption(Choice):
 
     exactly_one: ClassVar[tuple[str, ...]] = ("maxUnavailable", "minAvailable")
 
-    max_unavailable: Annotated[
-        CountOrShare | None, Meta(description="Pods that may be unavailable at once.")
-    ] = None
+    max_unavailable: Annotated[CountOrShare | None, Meta(description="Pods that may be unavailable at once.")] = None
     min_available: Annotated[CountOrShare | None, Meta(description="Pods that must stay available.")] = None
 
 
@@ -125,9 +113,7 @@ class Rollout(Block):
     ] = None
     max_unavailable: Annotated[
         CountOrShare | None,
-        Meta(
-            description="Replicas that may be unavailable during a rollout. Default: 0, or 1 if none is added."
-        ),
+        Meta(description="Replicas that may be unavailable during a rollout. Default: 0, or 1 if none is added."),
     ] = None
 
 
@@ -137,15 +123,12 @@ class Probes(Block):
     ready: Annotated[
         Annotated[str, text(ROUTE_PATH, max_length=1024)] | None,
         Meta(
-            description="Path at `port` that answers 200 when the engine is ready for requests.",
-            examples=["/health"],
+            description="Path at `port` that answers 200 when the engine is ready for requests.", examples=["/health"]
         ),
     ] = None
     live: Annotated[
         Annotated[str, text(ROUTE_PATH, max_length=1024)] | None,
-        Meta(
-            description="Path at `port` that answers 200 unless the process must be restarted. Default: `ready`."
-        ),
+        Meta(description="Path at `port` that answers 200 unless the process must be restarted. Default: `ready`."),
     ] = None
     startup: Annotated[
         Duration | None,

@@ -29,8 +29,7 @@ class ServiceAccount(Choice):
     exactly_one: ClassVar[tuple[str, ...]] = ("name", "create")
 
     name: Annotated[
-        ObjectName | None,
-        Meta(description="An existing ServiceAccount in the same namespace.", examples=["trainer"]),
+        ObjectName | None, Meta(description="An existing ServiceAccount in the same namespace.", examples=["trainer"])
     ] = None
     create: Annotated[
         CreatedAccount | None,
@@ -60,12 +59,11 @@ class PodFields(Block):
             "namespace's `default`, without a token."
         ),
     ] = None
-    pod_labels: Annotated[
-        Labels, Meta(description="Labels of the pods only, besides those of `metadata.labels`.")
-    ] = field(default_factory=dict)
+    pod_labels: Annotated[Labels, Meta(description="Labels of the pods only, besides those of `metadata.labels`.")] = (
+        field(default_factory=dict)
+    )
     pod_annotations: Annotated[
-        Annotations,
-        Meta(description="Annotations of the pods only, besides those of `metadata.annotations`."),
+        Annotations, Meta(description="Annotations of the pods only, besides those of `metadata.annotations`.")
     ] = field(default_factory=dict)
     volumes: Annotated[
         dict[LabelName, PodVolume],
@@ -74,9 +72,9 @@ class PodFields(Block):
             examples=[{"data": {"claimName": "datasets", "mountPath": "/data"}}],
         ),
     ] = field(default_factory=dict)
-    env_from: Annotated[
-        list[EnvFrom], Meta(description="ConfigMaps and Secrets whose keys become variables.")
-    ] = field(default_factory=list)
+    env_from: Annotated[list[EnvFrom], Meta(description="ConfigMaps and Secrets whose keys become variables.")] = field(
+        default_factory=list
+    )
     sidecars: Annotated[
         dict[LabelName, Sidecar], Meta(description="Containers that run next to the main container, by name.")
     ] = field(default_factory=dict)
@@ -93,9 +91,8 @@ class PodFields(Block):
         Meta(description="How the pods look up names. Default: in the cluster first."),
     ] = None
     dns_config: Annotated[
-        JsonObject | None,
-        Meta(description="Name servers, search domains and options, as in a pod."),
+        JsonObject | None, Meta(description="Name servers, search domains and options, as in a pod.")
     ] = None
-    host_aliases: Annotated[list[JsonObject], Meta(description="Entries of `/etc/hosts`, as in a pod.")] = (
-        field(default_factory=list)
+    host_aliases: Annotated[list[JsonObject], Meta(description="Entries of `/etc/hosts`, as in a pod.")] = field(
+        default_factory=list
     )

@@ -60,9 +60,7 @@ class PodVolume(Choice):
     config_map: Annotated[
         ObjectName | Files | None, Meta(description="A ConfigMap as files: its name, or a block.")
     ] = None
-    secret: Annotated[
-        ObjectName | Files | None, Meta(description="A Secret as files: its name, or a block.")
-    ] = None
+    secret: Annotated[ObjectName | Files | None, Meta(description="A Secret as files: its name, or a block.")] = None
     empty_dir: Annotated[EmptyDir | None, Meta(description="Scratch space; `{}` for the defaults.")] = None
     ephemeral: Annotated[
         Volume | None, Meta(description="A volume that Kubernetes creates and deletes with each pod.")
@@ -81,14 +79,11 @@ class PodVolume(Choice):
     ] = None
     mount_path: Annotated[
         MountPath | None,
-        Meta(
-            description="Folder in the main container. Default: only containers with the volume in `mounts` have it."
-        ),
+        Meta(description="Folder in the main container. Default: only containers with the volume in `mounts` have it."),
     ] = None
     sub_path: Annotated[
         SubPath | None, Meta(description="Folder or file of the volume that is mounted. Default: its root.")
     ] = None
     read_only: Annotated[
-        bool | None,
-        Meta(description="Mount it read-only. Default: true for ConfigMaps, Secrets and `projected`."),
+        bool | None, Meta(description="Mount it read-only. Default: true for ConfigMaps, Secrets and `projected`.")
     ] = None

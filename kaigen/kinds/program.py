@@ -11,8 +11,7 @@ GivenImage = Annotated[
     Image | None, Meta(description="Image of the container: a reference, or a block with pull settings.")
 ]
 BuiltImage = Annotated[
-    Build | None,
-    Meta(description="An image that is built from a Git repository, in place of an existing one."),
+    Build | None, Meta(description="An image that is built from a Git repository, in place of an existing one.")
 ]
 Command = Annotated[
     Annotated[list[str], Meta(min_length=1)] | None, Meta(description="Entry point. Default: the image's.")

@@ -109,8 +109,7 @@ def is_promotable(model: type[Block], name: str) -> bool:
     """Return whether a dotted name is that of a promotable field."""
     steps = re.sub(r"\[[0-9]+\]", "[]", name).split(".")
     return any(
-        len(field) == len(steps)
-        and all(known in ("*", step) for known, step in zip(field, steps, strict=True))
+        len(field) == len(steps) and all(known in ("*", step) for known, step in zip(field, steps, strict=True))
         for field in (known.split(".") for known in promotable_fields(model))
     )
 

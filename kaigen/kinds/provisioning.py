@@ -29,21 +29,17 @@ class Karpenter(Block):
         default_factory=lambda: NodeClass(name="default")
     )
     zones: Annotated[
-        list[Annotated[str, text(DNS_LABEL, max_length=63)]],
-        Meta(description="Zones of the nodes. Default: all."),
+        list[Annotated[str, text(DNS_LABEL, max_length=63)]], Meta(description="Zones of the nodes. Default: all.")
     ] = field(default_factory=list)
     max_nodes: Annotated[
         Annotated[int, Meta(ge=1, le=10000)] | None,
-        Meta(
-            description="Maximum number of nodes. Default: those of all replicas, and of one more for a rollout."
-        ),
+        Meta(description="Maximum number of nodes. Default: those of all replicas, and of one more for a rollout."),
     ] = None
     consolidate_after: Annotated[
         Duration | None, Meta(description="Time before an idle node is removed. Default: 10m.")
     ] = None
     expire_after: Annotated[
-        Duration | None,
-        Meta(description="Age at which a node is replaced. Default: never, since models load slowly."),
+        Duration | None, Meta(description="Age at which a node is replaced. Default: never, since models load slowly.")
     ] = None
 
 

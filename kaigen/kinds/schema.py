@@ -103,9 +103,7 @@ def deref(root: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
 def branches(root: dict[str, Any], node: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the schema itself, or each of its alternatives."""
     node = deref(root, node)
-    options = [option for option in node.get("oneOf", []) if set(option) != {"required"}] or node.get(
-        "anyOf", []
-    )
+    options = [option for option in node.get("oneOf", []) if set(option) != {"required"}] or node.get("anyOf", [])
     if not options:
         yield node
     for option in options:

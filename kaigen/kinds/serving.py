@@ -32,9 +32,7 @@ else:
 class PulledModel(Block):
     """A repository on the Hugging Face Hub that each engine downloads when it starts."""
 
-    repo: Annotated[
-        RepoName, Meta(description="Repository, `owner/name`.", examples=["Qwen/Qwen2.5-0.5B-Instruct"])
-    ]
+    repo: Annotated[RepoName, Meta(description="Repository, `owner/name`.", examples=["Qwen/Qwen2.5-0.5B-Instruct"])]
     revision: Annotated[
         RevisionName,
         Meta(
@@ -46,8 +44,7 @@ class PulledModel(Block):
         TokenSecret | None, Meta(description="Secret with a Hub token, for gated or private repositories.")
     ] = None
     endpoint: Annotated[
-        Annotated[str, text(ADDRESS)] | None,
-        Meta(description="URL of a Hub mirror. Default: the public Hub."),
+        Annotated[str, text(ADDRESS)] | None, Meta(description="URL of a Hub mirror. Default: the public Hub.")
     ] = None
 
 
@@ -73,17 +70,15 @@ class ImageVolume(Block):
         Literal["Always", "IfNotPresent", "Never"] | None,
         Meta(description="When to pull the image. Default: the default of Kubernetes."),
     ] = None
-    pull_secrets: Annotated[
-        list[ObjectName], Meta(description="Names of Secrets of type dockerconfigjson.")
-    ] = field(default_factory=list)
+    pull_secrets: Annotated[list[ObjectName], Meta(description="Names of Secrets of type dockerconfigjson.")] = field(
+        default_factory=list
+    )
 
 
 class JobOutput(Block):
     """A folder of the volume in which a Job stores its results."""
 
-    name: Annotated[
-        AppName, Meta(description="A Job in the same namespace with an `output`.", examples=["finetune"])
-    ]
+    name: Annotated[AppName, Meta(description="A Job in the same namespace with an `output`.", examples=["finetune"])]
     path: Annotated[
         Annotated[str, text(RELATIVE_PATH, max_length=1024)] | None,
         Meta(description="Folder in the volume. Default: its root.", examples=["merged"]),
@@ -93,9 +88,7 @@ class JobOutput(Block):
 class ExistingVolume(Block):
     """A folder of an existing volume."""
 
-    claim_name: Annotated[
-        ObjectName, Meta(description="Name of the PersistentVolumeClaim.", examples=["models"])
-    ]
+    claim_name: Annotated[ObjectName, Meta(description="Name of the PersistentVolumeClaim.", examples=["models"])]
     path: Annotated[
         Annotated[str, text(RELATIVE_PATH, max_length=1024)] | None,
         Meta(description="Folder in the volume. Default: its root.", examples=["qwen/v3"]),
@@ -106,10 +99,7 @@ class WeightsVolume(ExistingVolume):
     """A folder of an existing volume with weights."""
 
     files: Annotated[
-        dict[
-            FileName,
-            Annotated[str, text(FILE_PATH, max_length=1024)],
-        ],
+        dict[FileName, Annotated[str, text(FILE_PATH, max_length=1024)]],
         Meta(
             description="Names of files in the folder, by those that kaigen gives them. Only the engine "
             "`distributedLlama` has such files.",
@@ -124,8 +114,7 @@ class ServedModel(Choice):
     exactly_one: ClassVar[tuple[str, ...]] = ("name", "huggingFace", "image", "job", "volume", "folder")
 
     name: Annotated[
-        AppName | None,
-        Meta(description="A Model; its volume is mounted read-only.", examples=["qwen"]),
+        AppName | None, Meta(description="A Model; its volume is mounted read-only.", examples=["qwen"])
     ] = None
     namespace: Annotated[
         LabelName | None,
@@ -138,9 +127,7 @@ class ServedModel(Choice):
         PulledModel | None,
         Meta(description="A repository on the Hugging Face Hub that each pod downloads when it starts."),
     ] = None
-    image: Annotated[
-        ImageVolume | None, Meta(description="An OCI image with the weights, mounted as a volume.")
-    ] = None
+    image: Annotated[ImageVolume | None, Meta(description="An OCI image with the weights, mounted as a volume.")] = None
     job: Annotated[
         JobOutput | None,
         Meta(
@@ -150,16 +137,11 @@ class ServedModel(Choice):
     ] = None
     volume: Annotated[
         WeightsVolume | None,
-        Meta(
-            description="Weights that are in an existing volume; mounted read-only. Nothing waits for them."
-        ),
+        Meta(description="Weights that are in an existing volume; mounted read-only. Nothing waits for them."),
     ] = None
     folder: Annotated[
         MountPath | None,
-        Meta(
-            description="Folder in the engine's image, for weights that the image contains.",
-            examples=["/weights"],
-        ),
+        Meta(description="Folder in the engine's image, for weights that the image contains.", examples=["/weights"]),
     ] = None
     mount_path: Annotated[
         MountPath | None,
@@ -192,9 +174,7 @@ class Adapter(Choice):
             examples=["support"],
         ),
     ]
-    model: Annotated[AppName | None, Meta(description="A Model in the same namespace with the adapter.")] = (
-        None
-    )
+    model: Annotated[AppName | None, Meta(description="A Model in the same namespace with the adapter.")] = None
     job: Annotated[
         JobOutput | None,
         Meta(
@@ -203,20 +183,14 @@ class Adapter(Choice):
         ),
     ] = None
     volume: Annotated[ExistingVolume | None, Meta(description="A folder of an existing volume.")] = None
-    image: Annotated[
-        ImageVolume | None, Meta(description="An OCI image with the adapter, mounted as a volume.")
-    ] = None
+    image: Annotated[ImageVolume | None, Meta(description="An OCI image with the adapter, mounted as a volume.")] = None
     hugging_face: Annotated[
         HubRepository | None,
-        Meta(
-            description="A repository on the Hub that kaigen's downloader downloads before the engine starts."
-        ),
+        Meta(description="A repository on the Hub that kaigen's downloader downloads before the engine starts."),
     ] = None
     strength: Annotated[
         Annotated[float, Meta(ge=0, le=1)] | None,
-        Meta(
-            description="Factor of the adapter's weights, from 0 to 1, in the sum with the model. Default: 1."
-        ),
+        Meta(description="Factor of the adapter's weights, from 0 to 1, in the sum with the model. Default: 1."),
     ] = None
 
 
@@ -239,8 +213,7 @@ class Shape(Block):
         Meta(description="Stages that the layers are split into. Default: the number of nodes."),
     ] = None
     data_parallel: Annotated[
-        Annotated[int, Meta(ge=1, le=512)] | None,
-        Meta(description="Copies of the model in one engine. Default: 1."),
+        Annotated[int, Meta(ge=1, le=512)] | None, Meta(description="Copies of the model in one engine. Default: 1.")
     ] = None
     executor: Annotated[
         Literal["native", "ray"] | None,
@@ -261,9 +234,7 @@ class Storage(Block):
     size: Annotated[Quantity, Meta(description="Size to request, in bytes with a unit.", examples=["100Gi"])]
     storage_class_name: Annotated[
         Annotated[str, Meta(max_length=253)] | None,
-        Meta(
-            description='StorageClass. Default: the profile\'s. `""` uses the default class of the cluster.'
-        ),
+        Meta(description='StorageClass. Default: the profile\'s. `""` uses the default class of the cluster.'),
     ] = None
     retain: Annotated[
         bool, Meta(description="Keep the volumes of pods that are scaled down, and of a deleted spec.")

@@ -23,9 +23,7 @@ class SourceField(Struct, frozen=True):
 
 
 def find_source(
-    path: Sequence[str | int],
-    sources: Mapping[FieldPath, SourceField],
-    origins: Mapping[FieldPath, FieldPath],
+    path: Sequence[str | int], sources: Mapping[FieldPath, SourceField], origins: Mapping[FieldPath, FieldPath]
 ) -> SourceField | None:
     """Return the place of a field in another document; None when its own document has it.
 

@@ -48,8 +48,7 @@ class S3(Block):
         ),
     ] = None
     include: Annotated[
-        Globs,
-        Meta(description="Globs of files to download. Default: all files.", examples=[["*.safetensors"]]),
+        Globs, Meta(description="Globs of files to download. Default: all files.", examples=[["*.safetensors"]])
     ] = field(default_factory=list)
     exclude: Annotated[Globs, Meta(description="Globs of files to skip.")] = field(default_factory=list)
 
@@ -93,14 +92,12 @@ class Oci(Block):
         ),
     ] = None
     include: Annotated[
-        Globs,
-        Meta(description="Globs of files to download. Default: all files.", examples=[["*.safetensors"]]),
+        Globs, Meta(description="Globs of files to download. Default: all files.", examples=[["*.safetensors"]])
     ] = field(default_factory=list)
     exclude: Annotated[Globs, Meta(description="Globs of files to skip.")] = field(default_factory=list)
     pull_secret: Annotated[
-        ObjectName | None,
-        Meta(description="Secret of type dockerconfigjson. Only the downloader reads it."),
+        ObjectName | None, Meta(description="Secret of type dockerconfigjson. Only the downloader reads it.")
     ] = None
-    plain_http: Annotated[
-        bool, Meta(description="Use HTTP instead of HTTPS, for a registry inside the cluster.")
-    ] = False
+    plain_http: Annotated[bool, Meta(description="Use HTTP instead of HTTPS, for a registry inside the cluster.")] = (
+        False
+    )

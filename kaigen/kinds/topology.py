@@ -45,8 +45,7 @@ class TopologySpec(PodFields):
         ),
     ] = None
     token_secret: Annotated[
-        TokenSecret | None,
-        Meta(description="Secret with a Hub token, for a `preset` whose repository is gated."),
+        TokenSecret | None, Meta(description="Secret with a Hub token, for a `preset` whose repository is gated.")
     ] = None
     template: Annotated[
         JsonObject | None,
@@ -57,29 +56,21 @@ class TopologySpec(PodFields):
     ] = None
     engine: Annotated[EngineName, Meta(description=f"Engine: {engine_choices()}.")] = engine_names()[0]
     image: Annotated[
-        Image | None,
-        Meta(description="Image of the engine. Default: the pinned image. Required for a container."),
+        Image | None, Meta(description="Image of the engine. Default: the pinned image. Required for a container.")
     ] = None
     build: Annotated[
         Build | None,
-        Meta(
-            description="Image of the engine that is built from a Git repository, in place of an existing one."
-        ),
+        Meta(description="Image of the engine that is built from a Git repository, in place of an existing one."),
     ] = None
     engine_version: Annotated[
         Annotated[str, text(r"^[0-9]+\.[0-9]+(\.[0-9]+)?$")] | None,
-        Meta(
-            description="Version of the engine in `image`, if the tag does not contain it.",
-            examples=["0.25.1"],
-        ),
+        Meta(description="Version of the engine in `image`, if the tag does not contain it.", examples=["0.25.1"]),
     ] = None
     command: Annotated[
         Annotated[list[str], Meta(min_length=1)] | None,
         Meta(description="Entry point of a `container`. Default: the image's."),
     ] = None
-    args: Annotated[
-        list[str] | None, Meta(description="Arguments of a `container`. Default: the image's.")
-    ] = None
+    args: Annotated[list[str] | None, Meta(description="Arguments of a `container`. Default: the image's.")] = None
     engine_args: Annotated[
         EngineArgs,
         Meta(
@@ -117,32 +108,24 @@ class TopologySpec(PodFields):
             "many requests of the longest context. Default: the default of the engine."
         ),
     ] = None
-    trust_remote_code: Annotated[
-        bool, Meta(description="Run code from the model's repository. Default: false.")
-    ] = False
-    adapters: Annotated[list[Adapter], Meta(max_length=100, description="LoRA adapters of the model.")] = (
-        field(default_factory=list)
+    trust_remote_code: Annotated[bool, Meta(description="Run code from the model's repository. Default: false.")] = (
+        False
+    )
+    adapters: Annotated[list[Adapter], Meta(max_length=100, description="LoRA adapters of the model.")] = field(
+        default_factory=list
     )
     env: Variables = field(default_factory=dict)
     params: Annotated[
-        Params,
-        Meta(
-            description="Parameters of the engine, as `PARAM_*` variables and in `/etc/kaigen/params.json`."
-        ),
+        Params, Meta(description="Parameters of the engine, as `PARAM_*` variables and in `/etc/kaigen/params.json`.")
     ] = field(default_factory=dict)
     params_file: ParamsFile = None
     resources: Annotated[Resources, Meta(description="Resources of the engine in each pod.")] = field(
         default_factory=Resources
     )
-    placement: Annotated[Placement, Meta(description="Where the pods run.")] = field(
-        default_factory=Placement
-    )
-    security: Annotated[Security, Meta(description="Security settings of the pods.")] = field(
-        default_factory=Security
-    )
+    placement: Annotated[Placement, Meta(description="Where the pods run.")] = field(default_factory=Placement)
+    security: Annotated[Security, Meta(description="Security settings of the pods.")] = field(default_factory=Security)
     provisioning: Annotated[
-        ProvisioningRef,
-        Meta(description="Nodes for the app: `karpenter`, a block, or `none` for existing nodes."),
+        ProvisioningRef, Meta(description="Nodes for the app: `karpenter`, a block, or `none` for existing nodes.")
     ] = "none"
     storage: Annotated[
         Storage | None,
@@ -153,35 +136,26 @@ class TopologySpec(PodFields):
     ] = None
     port: Annotated[Port, Meta(description="Port that the engine listens on.")] = 8000
     service: Annotated[Service, Meta(description="The Service of the app.")] = field(default_factory=Service)
-    route: Annotated[
-        Route | None, Meta(description="How requests from outside the cluster reach the app.")
-    ] = None
+    route: Annotated[Route | None, Meta(description="How requests from outside the cluster reach the app.")] = None
     inference_pool: Annotated[
         InferencePool | None,
         Meta(description="An InferencePool, whose endpoint picker chooses the pod of each request."),
     ] = None
-    autoscale: Annotated[
-        Autoscale | None, Meta(description="Scale the number of replicas with the load.")
-    ] = None
+    autoscale: Annotated[Autoscale | None, Meta(description="Scale the number of replicas with the load.")] = None
     auth: Annotated[Auth | None, Meta(description="API key that requests must have. Default: none.")] = None
     monitoring: Annotated[
-        Monitoring | None,
-        Meta(description="A PodMonitor for the metrics of the engine; `{}` for the defaults."),
+        Monitoring | None, Meta(description="A PodMonitor for the metrics of the engine; `{}` for the defaults.")
     ] = None
     disruption: Annotated[
         Disruption | None,
         Meta(description="PodDisruptionBudget for several replicas. Default: one pod may be unavailable."),
     ] = None
-    rollout: Annotated[Rollout, Meta(description="How a change is rolled out.")] = field(
-        default_factory=Rollout
-    )
+    rollout: Annotated[Rollout, Meta(description="How a change is rolled out.")] = field(default_factory=Rollout)
     probes: Annotated[Probes, Meta(description="Probes of the engine.")] = field(default_factory=Probes)
     drain: Annotated[
         Duration, Meta(description="Time for requests in flight to finish when a pod stops.", examples=["5m"])
     ] = "2m"
-    transfer: Annotated[Transfer, Meta(description="Settings of the downloader.")] = field(
-        default_factory=Transfer
-    )
+    transfer: Annotated[Transfer, Meta(description="Settings of the downloader.")] = field(default_factory=Transfer)
 
     @property
     def has_own_image(self) -> bool:
@@ -192,9 +166,7 @@ class TopologySpec(PodFields):
 class Topology(Block):
     """A service that serves a model on an HTTP port, on one node or several."""
 
-    api_version: Annotated[Literal["kaigen.dev/v1alpha1"], Meta(description="Version of kaigen's kinds.")] = (
-        API_VERSION
-    )
+    api_version: Annotated[Literal["kaigen.dev/v1alpha1"], Meta(description="Version of kaigen's kinds.")] = API_VERSION
     kind: Annotated[Literal["Topology"], Meta(description="Kind of the document.")] = "Topology"
     metadata: Annotated[Metadata, Meta(description="Name, namespace, labels and annotations of the app.")]
     spec: Annotated[TopologySpec, Meta(description="Desired state.")]

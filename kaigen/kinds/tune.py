@@ -17,15 +17,14 @@ class Columns(Choice):
     exactly_one: ClassVar[tuple[str, ...]] = ("text", "completion", "messages")
 
     text: Annotated[Column | None, Meta(description="A text that is trained on as a whole.")] = None
-    prompt: Annotated[
-        Column | None, Meta(description="What comes before `completion`.", examples=["instruction"])
-    ] = None
+    prompt: Annotated[Column | None, Meta(description="What comes before `completion`.", examples=["instruction"])] = (
+        None
+    )
     completion: Annotated[
         Column | None, Meta(description="What is trained on after `prompt`.", examples=["response"])
     ] = None
     messages: Annotated[
-        Column | None,
-        Meta(description="A conversation, of which the messages of the assistant are trained on."),
+        Column | None, Meta(description="A conversation, of which the messages of the assistant are trained on.")
     ] = None
 
 
@@ -33,8 +32,7 @@ class Tune(Block):
     """What is trained, on which samples, and how."""
 
     image: Annotated[
-        Image | None,
-        Meta(description="Image with `kaigen-train`. Default: `images.train` of kaigen.yaml."),
+        Image | None, Meta(description="Image with `kaigen-train`. Default: `images.train` of kaigen.yaml.")
     ] = None
     method: Annotated[
         Literal["lora", "qlora", "full"],
@@ -78,30 +76,25 @@ class Tune(Block):
         Meta(description="Part of the inputs of the adapter that a step ignores. Default: 0."),
     ] = None
     target_modules: Annotated[
-        Annotated[
-            list[Annotated[str, Meta(min_length=1, max_length=256)]], Meta(min_length=1, max_length=100)
-        ]
-        | None,
+        Annotated[list[Annotated[str, Meta(min_length=1, max_length=256)]], Meta(min_length=1, max_length=100)] | None,
         Meta(
             description="Names of the layers that get an adapter. Default: all linear layers except the output.",
             examples=[["q_proj", "v_proj"]],
         ),
     ] = None
     merge: Annotated[
-        bool,
-        Meta(description="Store a whole model in place of the adapter: the weights with the adapter added."),
+        bool, Meta(description="Store a whole model in place of the adapter: the weights with the adapter added.")
     ] = False
     learning_rate: Annotated[
         Annotated[float, Meta(ge=1e-9, le=1)] | None,
         Meta(description="Largest step of AdamW. Default: 2e-4, with `full` 1e-5.", examples=[1e-4]),
     ] = None
     schedule: Annotated[
-        Literal["cosine", "linear", "constant"],
-        Meta(description="How the learning rate falls after the warm-up."),
+        Literal["cosine", "linear", "constant"], Meta(description="How the learning rate falls after the warm-up.")
     ] = "cosine"
-    warmup: Annotated[
-        float, Meta(ge=0, le=0.5, description="Part of the steps in which the learning rate grows.")
-    ] = 0.03
+    warmup: Annotated[float, Meta(ge=0, le=0.5, description="Part of the steps in which the learning rate grows.")] = (
+        0.03
+    )
     weight_decay: Annotated[float, Meta(ge=0, le=1, description="Weight decay of AdamW.")] = 0.0
     epochs: Annotated[float, Meta(ge=0.01, le=1000, description="Passes over the samples.")] = 1.0
     batch_size: Annotated[int, Meta(ge=1, le=4096, description="Samples in one pass of each GPU.")] = 4
@@ -110,10 +103,7 @@ class Tune(Block):
         int, Meta(ge=8, le=1 << 20, description="Tokens of a sample. Further tokens are cut off.")
     ] = 1024
     seed: Annotated[
-        int,
-        Meta(
-            ge=0, le=(1 << 32) - 1, description="Seed of the order of the samples, new weights and dropout."
-        ),
+        int, Meta(ge=0, le=(1 << 32) - 1, description="Seed of the order of the samples, new weights and dropout.")
     ] = 42
     evaluation: Annotated[
         float,
@@ -125,8 +115,7 @@ class Tune(Block):
         ),
     ] = 0.05
     checkpoint_steps: Annotated[
-        int,
-        Meta(ge=1, le=1_000_000, description="Steps between checkpoints, from which a killed run goes on."),
+        int, Meta(ge=1, le=1_000_000, description="Steps between checkpoints, from which a killed run goes on.")
     ] = 100
     precision: Annotated[
         Literal["auto", "float32", "bfloat16", "float16"],
@@ -136,6 +125,5 @@ class Tune(Block):
         ),
     ] = "auto"
     gradient_checkpointing: Annotated[
-        bool,
-        Meta(description="Compute activations twice in place of storing them, which takes less GPU memory."),
+        bool, Meta(description="Compute activations twice in place of storing them, which takes less GPU memory.")
     ] = True

@@ -48,9 +48,7 @@ def validate_document(document: Positioned, entry: KindEntry) -> tuple[Block | N
             "give it a value, or delete the line",
             path=dotted(path),
         )
-        for path in (
-            _nulls(document.data, (), (*_NULLABLE, *entry.nullable)) if _holds_null(document.data) else ()
-        )
+        for path in (_nulls(document.data, (), (*_NULLABLE, *entry.nullable)) if _holds_null(document.data) else ())
         if not any(_matches(path, allowed) for allowed in entry.empty)
     ]
     empty = {item.path for item in errors}
@@ -69,9 +67,7 @@ def _explained(document: Positioned, entry: KindEntry, error: ValidationError) -
         return found
     # A rule that only the model's own code knows.
     text, _, place = str(error).partition(" - at `$")
-    path = tuple(
-        int(index) if index else name for name, index in re.findall(r"\.([^.\[\]`]+)|\[([0-9]+)\]", place)
-    )
+    path = tuple(int(index) if index else name for name, index in re.findall(r"\.([^.\[\]`]+)|\[([0-9]+)\]", place))
     message = f"`{name_of(path)}`: {text}" if path else f"the document: {text}"
     return [Diagnostic("KG0210", message, document.mark(path), path=dotted(path))]
 
@@ -96,6 +92,4 @@ def _nulls(node: Any, path: FieldPath, nullable: Sequence[NullPath]) -> Iterator
 
 
 def _matches(path: FieldPath, allowed: NullPath) -> bool:
-    return len(path) == len(allowed) and all(
-        step in {"*", part} for part, step in zip(path, allowed, strict=True)
-    )
+    return len(path) == len(allowed) and all(step in {"*", part} for part, step in zip(path, allowed, strict=True))

@@ -91,9 +91,7 @@ def _location_reason(value: str) -> str:
     if not 3 <= len(bucket) <= 63:
         return f"the name of a bucket has 3 to 63 characters, not {len(bucket)}"
     if not re.fullmatch(r"[a-z0-9._-]+", bucket):
-        return (
-            f"the bucket `{bucket}` may contain only lower-case letters, digits, dots, dashes and underscores"
-        )
+        return f"the bucket `{bucket}` may contain only lower-case letters, digits, dots, dashes and underscores"
     if not (bucket[0].isalnum() and bucket[-1].isalnum()):
         return f"the bucket `{bucket}` must start and end with a letter or digit"
     for folder in prefix.removesuffix("/").split("/"):
@@ -143,9 +141,7 @@ def nearest_form(value: str, pattern: str) -> str:
         meant = re.sub(r"[^a-z0-9.]+", "-", value.lower()).strip("-.")
     elif pattern == base.ENV_NAME:
         meant = re.sub(r"[^A-Za-z0-9_]+", "_", f"_{value}" if value[:1].isdigit() else value)
-    return (
-        f"did you mean `{meant}`?" if re.search("[A-Za-z0-9]", meant) and re.fullmatch(pattern, meant) else ""
-    )
+    return f"did you mean `{meant}`?" if re.search("[A-Za-z0-9]", meant) and re.fullmatch(pattern, meant) else ""
 
 
 def whole_number(written: str) -> int | None:

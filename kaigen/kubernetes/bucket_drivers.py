@@ -65,15 +65,7 @@ S3_OPTIONS = "--memory-limit=1000 --dir-mode=0555 --file-mode=0444"
 ATTRIBUTES = ("authenticationSource", "bucketName", "mountOptions", "mounter", "options")
 """Attributes that name the bucket and whose credentials the driver uses, and those with options."""
 
-OPTIONS = (
-    "allow-other",
-    "force-path-style",
-    "implicit-dirs",
-    "only-dir=*",
-    "prefix *",
-    "read-only",
-    "region *",
-)
+OPTIONS = ("allow-other", "force-path-style", "implicit-dirs", "only-dir=*", "prefix *", "read-only", "region *")
 """Globs of the mount options that kaigen sets itself, and that reach nothing but the bucket."""
 
 

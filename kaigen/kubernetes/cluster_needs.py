@@ -282,7 +282,5 @@ def _resources(container: Object, path: FieldPath) -> Iterator[ClusterNeed]:
     for field in ("limits", "requests"):
         for name in mapping(resources.get(field)):
             if name not in _STANDARD_RESOURCES:
-                supplier = next(
-                    (by for start, by in RESOURCE_SUPPLIERS.items() if name.startswith(start)), ""
-                )
+                supplier = next((by for start, by in RESOURCE_SUPPLIERS.items() if name.startswith(start)), "")
                 yield ClusterNeed("resource", name, (*path, "resources", field, name), name, supplier)

@@ -83,8 +83,7 @@ class ReferenceField(NamedTuple):
 
 
 TRIGGER_AUTHENTICATION = ReferenceField(
-    "spec.triggers[].authenticationRef.name",
-    ("TriggerAuthentication.keda.sh", "ClusterTriggerAuthentication.keda.sh"),
+    "spec.triggers[].authenticationRef.name", ("TriggerAuthentication.keda.sh", "ClusterTriggerAuthentication.keda.sh")
 )
 
 
@@ -178,6 +177,4 @@ class ObjectKind(NamedTuple):
 
     def has_built_in(self, name: str) -> bool:
         """Whether every cluster or namespace has an object of this name."""
-        return any(
-            name.startswith(known[:-1]) if known.endswith("*") else name == known for known in self.built_in
-        )
+        return any(name.startswith(known[:-1]) if known.endswith("*") else name == known for known in self.built_in)

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from kaigen.kubernetes.names import (
-    LABEL_NAME,
-    LABEL_VALUE_NAME,
-    PATH_SEGMENT_NAME,
-    SUBDOMAIN_NAME,
-    label_1035_name,
-)
+from kaigen.kubernetes.names import LABEL_NAME, LABEL_VALUE_NAME, PATH_SEGMENT_NAME, SUBDOMAIN_NAME, label_1035_name
 from kaigen.kubernetes.object_kind import (
     SCALABLE,
     TRIGGER_AUTHENTICATION,
@@ -52,10 +46,7 @@ _STORAGE_KINDS = (
         "PersistentVolume",
         references=(
             *(ReferenceField(f"spec.csi.{field}.name", ("Secret",), "reads") for field in _CSI_SECRETS),
-            *(
-                ReferenceField(f"spec.{driver}.secretRef.name", ("Secret",), "reads")
-                for driver in _VOLUME_DRIVERS
-            ),
+            *(ReferenceField(f"spec.{driver}.secretRef.name", ("Secret",), "reads") for driver in _VOLUME_DRIVERS),
             ReferenceField("spec.azureFile.secretName", ("Secret",), "reads"),
         ),
         immutable=(
@@ -95,11 +86,7 @@ _STORAGE_KINDS = (
 _CONFIG_KINDS = (
     ObjectKind("ConfigMap", references=(), built_in=("kube-root-ca.crt",), emitted=True, family="config"),
     ObjectKind(
-        "Secret",
-        references=(),
-        immutable=(ImmutableField("type", "Opaque"),),
-        outside_git=True,
-        family="config",
+        "Secret", references=(), immutable=(ImmutableField("type", "Opaque"),), outside_git=True, family="config"
     ),
     ObjectKind("ExternalSecret.external-secrets.io", references=(), emitted=True, family="config"),
     ObjectKind("SealedSecret.bitnami.com", references=(), family="config"),
@@ -173,17 +160,10 @@ _NETWORK_KINDS = (
         "Ingress.networking.k8s.io",
         references=(
             ReferenceField(
-                "spec.tls[].secretName",
-                ("Secret",),
-                "reads",
-                keys=TLS_KEYS,
-                secret_type=TLS,
-                as_files=True,
+                "spec.tls[].secretName", ("Secret",), "reads", keys=TLS_KEYS, secret_type=TLS, as_files=True
             ),
             ReferenceField("spec.defaultBackend.service.name", ("Service",), port=_INGRESS_PORT),
-            ReferenceField(
-                "spec.rules[].http.paths[].backend.service.name", ("Service",), port=_INGRESS_PORT
-            ),
+            ReferenceField("spec.rules[].http.paths[].backend.service.name", ("Service",), port=_INGRESS_PORT),
         ),
         emitted=True,
         wave=4,
@@ -205,9 +185,7 @@ _NETWORK_KINDS = (
         wave=4,
         family="network",
     ),
-    ObjectKind(
-        "HTTPRoute.gateway.networking.k8s.io", references=_ROUTE, emitted=True, wave=4, family="network"
-    ),
+    ObjectKind("HTTPRoute.gateway.networking.k8s.io", references=_ROUTE, emitted=True, wave=4, family="network"),
     ObjectKind("GRPCRoute.gateway.networking.k8s.io", references=_ROUTE, wave=4, family="network"),
     ObjectKind("TCPRoute.gateway.networking.k8s.io", references=_ROUTE, wave=4, family="network"),
     ObjectKind(
@@ -221,11 +199,7 @@ _NETWORK_KINDS = (
         family="network",
     ),
     ObjectKind(
-        "HorizontalPodAutoscaler.autoscaling",
-        references=(_SCALE_TARGET,),
-        emitted=True,
-        wave=3,
-        family="network",
+        "HorizontalPodAutoscaler.autoscaling", references=(_SCALE_TARGET,), emitted=True, wave=3, family="network"
     ),
     ObjectKind(
         "ScaledObject.keda.sh",
@@ -255,9 +229,7 @@ _NETWORK_KINDS = (
 _CLUSTER_KINDS = (
     ObjectKind("Namespace", references=(), name=LABEL_NAME),
     ObjectKind(
-        "PodMonitor.monitoring.coreos.com",
-        selector=PodSelector("selector", unless="namespaceSelector"),
-        emitted=True,
+        "PodMonitor.monitoring.coreos.com", selector=PodSelector("selector", unless="namespaceSelector"), emitted=True
     ),
     ObjectKind("CustomResourceDefinition.apiextensions.k8s.io", references=()),
     ObjectKind(
@@ -267,10 +239,7 @@ _CLUSTER_KINDS = (
     ObjectKind("ClusterTriggerAuthentication.keda.sh", references=()),
     ObjectKind(
         "PriorityClass.scheduling.k8s.io",
-        immutable=(
-            ImmutableField("value", 0),
-            ImmutableField("preemptionPolicy", "PreemptLowerPriority"),
-        ),
+        immutable=(ImmutableField("value", 0), ImmutableField("preemptionPolicy", "PreemptLowerPriority")),
     ),
     ObjectKind("RuntimeClass.node.k8s.io", immutable=(ImmutableField("handler"),)),
     ObjectKind("IngressClass.networking.k8s.io", immutable=(ImmutableField("spec.controller"),)),

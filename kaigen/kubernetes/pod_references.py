@@ -37,10 +37,7 @@ POD_REFERENCES = (
     ReferenceField("volumes[].projected.sources[].configMap.name", _CONFIG_MAP, "reads", as_files=True),
     ReferenceField("volumes[].projected.sources[].secret.name", _SECRET, "reads", as_files=True),
     ReferenceField(
-        "volumes[].azureFile.secretName",
-        _SECRET,
-        "reads",
-        keys=("azurestorageaccountname", "azurestorageaccountkey"),
+        "volumes[].azureFile.secretName", _SECRET, "reads", keys=("azurestorageaccountname", "azurestorageaccountkey")
     ),
     ReferenceField("volumes[].*.secretRef.name", _SECRET, "reads"),
     ReferenceField("volumes[].*.nodePublishSecretRef.name", _SECRET, "reads"),

@@ -217,9 +217,7 @@ class _Pod:
 
 def _root_allowed(path: FieldPath, container: str) -> Violation:
     problem = "may run as root (runAsNonRoot is not true)"
-    return Violation(
-        Control.RUN_AS_NON_ROOT, path, problem, container, "set securityContext.runAsNonRoot: true"
-    )
+    return Violation(Control.RUN_AS_NON_ROOT, path, problem, container, "set securityContext.runAsNonRoot: true")
 
 
 def _privileged(pod: _Pod, value: object, path: FieldPath, container: str) -> Iterator[Violation]:
@@ -246,9 +244,7 @@ def _apparmor(pod: _Pod, value: object, path: FieldPath, container: str) -> Iter
     yield from _profile(Control.APPARMOR, "AppArmor", value, path, container)
 
 
-def _profile(
-    control: Control, what: str, value: object, path: FieldPath, container: str
-) -> Iterator[Violation]:
+def _profile(control: Control, what: str, value: object, path: FieldPath, container: str) -> Iterator[Violation]:
     if isinstance(value, dict) and value.get("type") not in PROFILES:
         problem = f"uses the {what} profile {value.get('type')}"
         yield Violation(control, path, problem, container, f"set {path[-1]}.type: {PROFILES[0]}")
@@ -304,14 +300,10 @@ def _host_violations(container: Container) -> Iterator[Violation]:
     for number, port in entries(body.get("ports")):
         if port.get("hostPort"):
             place = (*path, "ports", number, "hostPort")
-            yield Violation(
-                Control.HOST_PORT, place, f"opens port {port['hostPort']} of the node (hostPort)", name
-            )
+            yield Violation(Control.HOST_PORT, place, f"opens port {port['hostPort']} of the node (hostPort)", name)
     handlers: list[tuple[FieldPath, object]] = [((probe,), body[probe]) for probe in PROBES if probe in body]
     if "lifecycle" in body:
-        handlers += [
-            (("lifecycle", str(hook)), handler) for hook, handler in mapping(body["lifecycle"]).items()
-        ]
+        handlers += [(("lifecycle", str(hook)), handler) for hook, handler in mapping(body["lifecycle"]).items()]
     for where, handler in handlers:
         for action in ("httpGet", "tcpSocket"):
             host = mapping(mapping(handler).get(action)).get("host")

@@ -100,9 +100,7 @@ def is_searched(obj: Object) -> bool:
     return is_cluster_scoped(str(obj.get("apiVersion")), str(obj.get("kind"))) is None
 
 
-def _single(
-    path: FieldPath, container: Object, role: str, pod: object, *, by_form: bool = False
-) -> PodTemplate:
+def _single(path: FieldPath, container: Object, role: str, pod: object, *, by_form: bool = False) -> PodTemplate:
     """Return the template of a single container, with the security context of the pod that it joins."""
     context = mapping(pod).get("securityContext")
     spec: Object = {"containers": [container]}

@@ -17,9 +17,7 @@ from kaigen.kubernetes.pod_references import POD_REFERENCES
 from kaigen.kubernetes.schemas import is_cluster_type
 from kaigen.kubernetes.secret_types import DOCKER_CONFIG, DOCKER_CONFIG_KEY
 
-_MONITORING_FIELDS = frozenset(
-    {"bearerTokenSecret", "credentials", "keySecret", "password", "secret", "username"}
-)
+_MONITORING_FIELDS = frozenset({"bearerTokenSecret", "credentials", "keySecret", "password", "secret", "username"})
 """Fields of ServiceMonitor, PodMonitor and their like that contain the name of a Secret and a key."""
 
 _KEYED = ("ConfigMap", "Secret")
@@ -152,12 +150,7 @@ def _walk(step: _Step, value: object, path: FieldPath, namespace: str, found: li
 
 
 def _reference(
-    field: ReferenceField,
-    targets: dict[str, str],
-    holder: Object,
-    name_field: str,
-    path: FieldPath,
-    namespace: str,
+    field: ReferenceField, targets: dict[str, str], holder: Object, name_field: str, path: FieldPath, namespace: str
 ) -> Reference | None:
     """Return the reference of a field; None when it names an object of another kind."""
     name = holder.get(name_field)
@@ -248,9 +241,7 @@ def _search(node: object, path: FieldPath, group: str, namespace: str) -> Iterat
                 yield from _search(value, (*path, str(key)), group, namespace)
 
 
-def _secret_field(
-    name: str, value: Object, path: FieldPath, group: str, namespace: str
-) -> Iterator[Reference]:
+def _secret_field(name: str, value: Object, path: FieldPath, group: str, namespace: str) -> Iterator[Reference]:
     key = value.get("key")
     monitoring = group == "monitoring.coreos.com" and name in _MONITORING_FIELDS
     usual = name.lower().endswith("secretref" if key is None else "secretkeyref")

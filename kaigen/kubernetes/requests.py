@@ -171,9 +171,7 @@ def _pods(obj: Object, template: PodTemplate, most: int | None, surge: bool) -> 
             return replicas * (1 if template.role == "leader" else size - has_leader)
         case "Deployment.apps" | "ReplicaSet.apps" | "StatefulSet.apps":
             return replicas
-        case "RayCluster.ray.io" | "RayService.ray.io" | "RayJob.ray.io" if (
-            "workerGroupSpecs" in template.path
-        ):
+        case "RayCluster.ray.io" | "RayService.ray.io" | "RayJob.ray.io" if "workerGroupSpecs" in template.path:
             return _ray(_holder(obj, template))
     return 1
 

@@ -67,14 +67,7 @@ _REDIS = Trigger(
 )
 _LISTS = _REDIS._replace(others=(*_REDIS.others, "listName", "(activationL|l)istLength"))
 _STREAMS = _REDIS._replace(
-    others=(
-        *_REDIS.others,
-        "pendingEntriesCount",
-        "stream",
-        "streamLength",
-        "(activationL|l)agCount",
-        "consumerGroup",
-    )
+    others=(*_REDIS.others, "pendingEntriesCount", "stream", "streamLength", "(activationL|l)agCount", "consumerGroup")
 )
 _KAFKA = Trigger(
     hosts=("bootstrapServers",),
@@ -171,37 +164,18 @@ TRIGGERS: Mapping[str, Trigger] = {
         hosts=("host",),
         words=("port",),
         names=("username", "dbName"),
-        others=(
-            *_environment("username", "password"),
-            "query",
-            "(activationQ|q)ueryValue",
-            "metricName",
-        ),
+        others=(*_environment("username", "password"), "query", "(activationQ|q)ueryValue", "metricName"),
     ),
     "nats-jetstream": Trigger(
         ("natsServerMonitoringEndpoint",),
         (),
         ("account", "accountID", "stream", "consumer", "(activationL|l)agThreshold", "useHttps"),
     ),
-    "postgresql": Trigger(
-        hosts=("host",),
-        words=("port", "sslmode"),
-        names=("userName", "dbName"),
-        is_free=False,
-    ),
+    "postgresql": Trigger(hosts=("host",), words=("port", "sslmode"), names=("userName", "dbName"), is_free=False),
     "prometheus": Trigger(
         ("serverAddress",),
         (),
-        (
-            *_QUERY,
-            *_LOGIN,
-            "queryParameters",
-            "customHeaders",
-            "namespace",
-            "timeout",
-            "identityOwner",
-            "metricName",
-        ),
+        (*_QUERY, *_LOGIN, "queryParameters", "customHeaders", "namespace", "timeout", "identityOwner", "metricName"),
     ),
     "rabbitmq": Trigger(
         ("host",),
@@ -234,11 +208,7 @@ TRIGGERS: Mapping[str, Trigger] = {
         hosts=("endpoint",),
         others=(
             *_either(
-                "namespace",
-                "taskQueue",
-                "workerDeploymentName",
-                "workerDeploymentBuildId",
-                "workflowTaskQueueForCount",
+                "namespace", "taskQueue", "workerDeploymentName", "workerDeploymentBuildId", "workflowTaskQueueForCount"
             ),
             *_environment("apiKey"),
             "(activationT|t)argetQueueSize",

@@ -39,10 +39,7 @@ _RAY = (
     f"historyServerOptions.collectorOptions.env[].{_KEY}",
 )
 _KEDA = (
-    *(
-        f"awsSecretManager.credentials.{field}.{_KEY}"
-        for field in ("accessKey", "accessSecretKey", "accessToken")
-    ),
+    *(f"awsSecretManager.credentials.{field}.{_KEY}" for field in ("accessKey", "accessSecretKey", "accessToken")),
     f"azureKeyVault.credentials.clientSecret.{_KEY}",
     *(
         f"azureServicePrincipal.{field}.{_KEY}"
@@ -61,15 +58,10 @@ _FURTHER: dict[str, tuple[str, ...]] = {
         "spec.keystores.jks.passwordSecretRef.name",
         "spec.keystores.pkcs12.passwordSecretRef.name",
     ),
-    "PodMonitor.monitoring.coreos.com": tuple(
-        f"spec.podMetricsEndpoints[].{field}.name" for field in _ENDPOINT
-    ),
+    "PodMonitor.monitoring.coreos.com": tuple(f"spec.podMetricsEndpoints[].{field}.name" for field in _ENDPOINT),
     "ServiceMonitor.monitoring.coreos.com": tuple(f"spec.endpoints[].{field}.name" for field in _ENDPOINT),
     "TriggerAuthentication.keda.sh": tuple(f"spec.{field}" for field in _KEDA),
-    "ClusterTriggerAuthentication.keda.sh": (
-        "spec.secretTargetRef[].name",
-        *(f"spec.{field}" for field in _KEDA),
-    ),
+    "ClusterTriggerAuthentication.keda.sh": ("spec.secretTargetRef[].name", *(f"spec.{field}" for field in _KEDA)),
     "RayCluster.ray.io": tuple(f"spec.{field}" for field in _RAY),
     "RayService.ray.io": tuple(f"spec.rayClusterConfig.{field}" for field in _RAY),
     "GitRepository.source.toolkit.fluxcd.io": (

@@ -6,14 +6,7 @@ custom resources' own schemas, and the webhooks of LeaderWorkerSet and JobSet.
 
 from __future__ import annotations
 
-from kaigen.kubernetes.names import (
-    LABEL_1123,
-    LABEL_FORM,
-    LABEL_VALUE_NAME,
-    SUBDOMAIN_NAME,
-    NameRule,
-    label_1035_name,
-)
+from kaigen.kubernetes.names import LABEL_1123, LABEL_FORM, LABEL_VALUE_NAME, SUBDOMAIN_NAME, NameRule, label_1035_name
 from kaigen.kubernetes.object_kind import (
     TRIGGER_AUTHENTICATION,
     HealthConditions,

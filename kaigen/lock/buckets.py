@@ -66,8 +66,7 @@ class Buckets:
             from botocore import exceptions
         except ImportError:
             raise SystemFailure(
-                "`kaigen lock` requires boto3 for buckets",
-                hint='install it with `pip install "kaigen[lock]"`',
+                "`kaigen lock` requires boto3 for buckets", hint='install it with `pip install "kaigen[lock]"`'
             ) from None
         try:
             return question(_Prefix(self._client(s3), s3))
@@ -148,9 +147,7 @@ class _Prefix:
         return LockedBucket(**facts.fields(), files=files)
 
     def _listed(self) -> Iterator[tuple[str, tuple[int, str]]]:
-        pages = self._client.get_paginator("list_objects_v2").paginate(
-            Bucket=self._bucket, Prefix=self._prefix
-        )
+        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=self._prefix)
         for page in pages:
             for entry in page.get("Contents", ()):
                 key = entry["Key"]
@@ -167,10 +164,7 @@ class _Prefix:
             raise ValueError(f"{path} changed while it was listed")
         version = head.get("VersionId")
         return LockedObject(
-            size=size,
-            etag=etag,
-            sha256=_sha256(head),
-            version=version if version not in (None, "null") else None,
+            size=size, etag=etag, sha256=_sha256(head), version=version if version not in (None, "null") else None
         )
 
     def range(self, path: str, file: LockedObject, start: int, end: int) -> bytes:
@@ -179,10 +173,7 @@ class _Prefix:
         if start >= end:
             return b""
         answer = self._client.get_object(
-            Bucket=self._bucket,
-            Key=self._prefix + path,
-            Range=f"bytes={start}-{end - 1}",
-            IfMatch=f'"{file.etag}"',
+            Bucket=self._bucket, Key=self._prefix + path, Range=f"bytes={start}-{end - 1}", IfMatch=f'"{file.etag}"'
         )
         content: bytes = answer["Body"].read(end - start + 1)
         if len(content) != end - start:

@@ -106,9 +106,7 @@ class Pins(Struct, frozen=True):
     changes: tuple[FileChange, ...]
 
 
-def moving_names(
-    config: Config, apps: Sequence[str] = (), *, update: bool = False
-) -> dict[Source, list[Name]]:
+def moving_names(config: Config, apps: Sequence[str] = (), *, update: bool = False) -> dict[Source, list[Name]]:
     """Return the names in the specs that can change, by file.
 
     Args:

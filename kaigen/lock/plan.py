@@ -72,11 +72,7 @@ def stale(configs: Sequence[Config]) -> Stale:
 
 
 def plan_lock(
-    configs: Sequence[Config],
-    servers: Servers,
-    upgrade: Collection[str] | None = None,
-    *,
-    built: bool = False,
+    configs: Sequence[Config], servers: Servers, upgrade: Collection[str] | None = None, *, built: bool = False
 ) -> LockPlan:
     """Return the lock with an entry for each name in the specs of all environments, and no others.
 
@@ -170,9 +166,7 @@ class _Answers:
         if self._problems.has_errors:
             raise (ServersFailed if self._failed else InputError)(self._problems.sorted())
 
-    def _add(
-        self, error: CheckFailed | SystemFailure, mark: Mark | None, field: str, whose: str = ""
-    ) -> None:
+    def _add(self, error: CheckFailed | SystemFailure, mark: Mark | None, field: str, whose: str = "") -> None:
         self._failed |= isinstance(error, SystemFailure)
         message = f"{error} ({whose})" if whose else str(error)
         self._problems.add(Diagnostic(_CODE, message, mark, error.hint, path=field))
@@ -199,9 +193,7 @@ def _short(apps: Iterable[str]) -> set[str]:
     return {app.partition("/")[2] for app in apps}
 
 
-def _check_names(
-    upgrade: Collection[str], names: Iterable[SourceName | GitName], used: Iterable[Image]
-) -> None:
+def _check_names(upgrade: Collection[str], names: Iterable[SourceName | GitName], used: Iterable[Image]) -> None:
     known = {title for name in names for title in _titles(name)}
     known |= {title for image in used for title in _image_titles(image)}
     for name in upgrade:

@@ -16,10 +16,7 @@ from kaigen.oci.attachments import EMPTY
 from kaigen.oci.registry import LATEST, Registry, registry_of
 
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
-_IMAGE_CONFIGS = {
-    "application/vnd.oci.image.config.v1+json",
-    "application/vnd.docker.container.image.v1+json",
-}
+_IMAGE_CONFIGS = {"application/vnd.oci.image.config.v1+json", "application/vnd.docker.container.image.v1+json"}
 _NAMES = ("org.opencontainers.image.title", "org.cncf.model.filepath")
 """Annotations with the name of a layer's file (source: OCI image specification; CNCF model specification)."""
 _LICENCES = "org.opencontainers.image.licenses"
@@ -115,8 +112,7 @@ def _platform(index: Mapping[str, Any]) -> str:
     fitting = [
         entry
         for entry in entries
-        if (platform := entry.get("platform") or {}).get("os") == "linux"
-        and platform.get("architecture") == "amd64"
+        if (platform := entry.get("platform") or {}).get("os") == "linux" and platform.get("architecture") == "amd64"
     ]
     return str((fitting or entries)[0]["digest"])
 

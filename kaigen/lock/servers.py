@@ -6,14 +6,7 @@ import hashlib
 
 from msgspec import Struct
 
-from kaigen.config.lock_file import (
-    LockedBucket,
-    LockedFile,
-    LockedModel,
-    LockedObject,
-    LockedWeights,
-    namespace_of,
-)
+from kaigen.config.lock_file import LockedBucket, LockedFile, LockedModel, LockedObject, LockedWeights, namespace_of
 from kaigen.config.locked_files import bucket_revision
 from kaigen.diagnostics.errors import NotFound, SystemFailure
 from kaigen.git.refs import remote_commit
@@ -55,9 +48,7 @@ class Servers(Struct, frozen=True):
             check_signed(entry, signed, lambda path, file: self._content(entry, name.source, path, file))
         return entry
 
-    def _content(
-        self, entry: LockedWeights, source: MovingSource, path: str, file: LockedFile | LockedObject
-    ) -> bytes:
+    def _content(self, entry: LockedWeights, source: MovingSource, path: str, file: LockedFile | LockedObject) -> bytes:
         """Return the content of a file of a source."""
         if isinstance(source, S3):
             assert isinstance(file, LockedObject)
@@ -108,10 +99,7 @@ def _locked_model(revision: Revision) -> LockedModel:
         weights=shapes.bytes,
         config=config,
         files={
-            file.path: LockedFile(
-                size=file.size,
-                sha256=file.sha256 or hashlib.sha256(contents[file.path]).hexdigest(),
-            )
+            file.path: LockedFile(size=file.size, sha256=file.sha256 or hashlib.sha256(contents[file.path]).hexdigest())
             for file in sorted(revision.files, key=lambda file: file.path)
         },
     )

@@ -126,9 +126,7 @@ def _listed(statement: Mapping[str, Any], file: str) -> dict[str, str]:
         raise ValueError
     is_whole = (serialization["method"], serialization["hash_type"]) == ("files", "sha256")
     if not is_whole or any(algorithm != "sha256" for _, algorithm, _ in found):
-        raise NotFound(
-            f"{file} signs parts of files or other checksums", hint="sign whole files with SHA-256"
-        )
+        raise NotFound(f"{file} signs parts of files or other checksums", hint="sign whole files with SHA-256")
     digest = hashlib.sha256(b"".join(bytes.fromhex(value) for _, _, value in found)).hexdigest()
     if [each["digest"] for each in statement["subject"]] != [{"sha256": digest}]:
         raise NotFound(f"{file} contradicts itself: the digest of its list differs")

@@ -67,12 +67,7 @@ def _images(sources: Iterable[Compiled], apps: Iterable[Compiled]) -> tuple[Imag
                 continue
             used.setdefault(names, []).append(_key(item))
     return tuple(
-        ImageItem(
-            source=str(parse_image(image)),
-            target=target,
-            digest=parse_image(image).digest,
-            apps=tuple(names),
-        )
+        ImageItem(source=str(parse_image(image)), target=target, digest=parse_image(image).digest, apps=tuple(names))
         for (image, target), names in sorted(used.items())
     )
 
@@ -121,9 +116,7 @@ def _repository(repository: Repository, config: Config) -> ModelItem:
     named = repository.endpoint or (config.network.hub_endpoint if config.network is not None else "")
     target = f"{(named or HUB).rstrip('/')}/{repo}"
     include, exclude = (
-        (tuple(repository.include), tuple(repository.exclude))
-        if isinstance(repository, HubRepository)
-        else ((), ())
+        (tuple(repository.include), tuple(repository.exclude)) if isinstance(repository, HubRepository) else ((), ())
     )
     locked = lock_of(config.root, config.lock).of(repository)
     if locked is not None:

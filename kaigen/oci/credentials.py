@@ -64,8 +64,7 @@ def _files() -> list[Path]:
     home = Path(os.path.expanduser("~"))
     docker = Path(os.environ.get("DOCKER_CONFIG") or home / ".docker") / "config.json"
     config = Path(
-        os.environ.get("HELM_CONFIG_HOME")
-        or Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config", "helm")
+        os.environ.get("HELM_CONFIG_HOME") or Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config", "helm")
     )
     helm = Path(os.environ.get("HELM_REGISTRY_CONFIG") or config / "registry" / "config.json")
     return [docker, helm]
@@ -120,9 +119,7 @@ def _entry(entry: dict[str, Any], path: Path) -> Credentials:
         try:
             text = base64.b64decode(str(entry["auth"]), validate=True).decode()
         except (binascii.Error, ValueError):
-            raise SystemFailure(
-                f"cannot read credentials from {path}: invalid `auth`", hint="log in again"
-            ) from None
+            raise SystemFailure(f"cannot read credentials from {path}: invalid `auth`", hint="log in again") from None
         user, _, password = text.rstrip("\0").partition(":")
     return Credentials(user, password, str(entry.get("identitytoken") or ""))
 
@@ -131,8 +128,7 @@ def _call_helper(helper: str, name: str) -> Credentials | None:
     """Return the answer of `docker-credential-HELPER get`; None when it has no credentials for this registry."""
     if not _HELPER_NAME.fullmatch(helper):
         raise SystemFailure(
-            f"`{helper}` is not a valid name of a credential helper",
-            hint="fix `credHelpers` in Docker's config.json",
+            f"`{helper}` is not a valid name of a credential helper", hint="fix `credHelpers` in Docker's config.json"
         )
     program = f"docker-credential-{helper}"
     try:

@@ -58,9 +58,7 @@ def _pause_after(attempt: int) -> float:
 class Opener:
     """Sends requests, with one retry policy for all."""
 
-    def __init__(
-        self, pause: Callable[[float], object] | None, server: str, largest_body: int = _LARGEST_BODY
-    ) -> None:
+    def __init__(self, pause: Callable[[float], object] | None, server: str, largest_body: int = _LARGEST_BODY) -> None:
         """Send nothing yet.
 
         Args:
@@ -78,13 +76,7 @@ class Opener:
         self._pause(_pause_after(attempt))
 
     def send(
-        self,
-        method: str,
-        url: str,
-        headers: Mapping[str, str],
-        body: Body = None,
-        *,
-        retry: bool = True,
+        self, method: str, url: str, headers: Mapping[str, str], body: Body = None, *, retry: bool = True
     ) -> Response:
         """Return the response to a request, also if it is an error.
 

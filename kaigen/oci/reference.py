@@ -67,10 +67,6 @@ def parse_reference(text: str, *, tag: bool) -> Reference:
     if "@" in text:
         hint = "set credentials with `docker login` or `helm registry login`, not in the address"
         raise InputError.of("KG0906", "`@` is not allowed in an OCI address", hint=hint)
-    hint = (
-        "for example `oci://ghcr.io/acme/manifests:latest`"
-        if tag
-        else "for example `oci://ghcr.io/acme/charts`"
-    )
+    hint = "for example `oci://ghcr.io/acme/manifests:latest`" if tag else "for example `oci://ghcr.io/acme/charts`"
     shown = "".join(char if char.isprintable() else "?" for char in text)
     raise InputError.of("KG0906", f"`{shown}` is not a valid OCI address", hint=hint)

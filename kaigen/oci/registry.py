@@ -88,9 +88,7 @@ class Registry:
             return None
         self._expect(response, 200, "read")
         digest = digest_of(response.body)
-        if response.headers.get("docker-content-digest", digest) != digest or (
-            ":" in name and name != digest
-        ):
+        if response.headers.get("docker-content-digest", digest) != digest or (":" in name and name != digest):
             raise SystemFailure(
                 f"the registry {self.reference.host} sent another manifest of {self.reference.repository}:{name} than "
                 "it names"
@@ -107,9 +105,7 @@ class Registry:
         while start + len(content) < end:
             first = start + len(content)
             last = min(end, first + _RANGE)
-            response = self._send(
-                "GET", f"{self._base}/blobs/{digest}", {"Range": f"bytes={first}-{last - 1}"}
-            )
+            response = self._send("GET", f"{self._base}/blobs/{digest}", {"Range": f"bytes={first}-{last - 1}"})
             if response.status == 200 and not content and start == 0:
                 return response.body[:end]  # It ignores ranges, and sends the start of the blob, too.
             if response.status == 416:
@@ -193,10 +189,7 @@ class Registry:
                 if attempt == ATTEMPTS:
                     raise
                 continue
-            if (
-                not (response.status in RETRY_STATUSES or _is_digest_mismatch(response))
-                or attempt == ATTEMPTS
-            ):
+            if not (response.status in RETRY_STATUSES or _is_digest_mismatch(response)) or attempt == ATTEMPTS:
                 break
             if self._send("HEAD", f"{self._base}/blobs/{digest}", {}).status == 200:
                 return digest
@@ -213,9 +206,7 @@ class Registry:
             SystemFailure: the registry is unreachable or rejects the request.
         """
         for attempt in range(1, ATTEMPTS + 1):
-            response = self._send(
-                "PUT", f"{self._base}/manifests/{name}", {"Content-Type": media_type}, content
-            )
+            response = self._send("PUT", f"{self._base}/manifests/{name}", {"Content-Type": media_type}, content)
             if not _is_digest_mismatch(response) or attempt == ATTEMPTS:
                 break
             self._opener.wait(attempt)
@@ -239,25 +230,15 @@ class Registry:
         )
 
     def _send(
-        self,
-        method: str,
-        url: str,
-        headers: Mapping[str, str],
-        body: Body = None,
-        *,
-        retry: bool = True,
+        self, method: str, url: str, headers: Mapping[str, str], body: Body = None, *, retry: bool = True
     ) -> Response:
         base, target = urllib.parse.urlsplit(self._base), urllib.parse.urlsplit(url)
         if base.scheme == "https" and target.scheme != "https":
-            raise SystemFailure(
-                f"the registry {self.reference.host} names an address without TLS for uploads"
-            )
+            raise SystemFailure(f"the registry {self.reference.host} names an address without TLS for uploads")
         ours = (target.scheme, target.netloc) == (base.scheme, base.netloc)
         for _ in range(2):
             own = {"Authorization": self._authorization} if ours and self._authorization else {}
-            response = self._opener.send(
-                method, url, {**headers, **own, "User-Agent": user_agent()}, body, retry=retry
-            )
+            response = self._opener.send(method, url, {**headers, **own, "User-Agent": user_agent()}, body, retry=retry)
             if response.status != 401 or not ours:
                 return response
             authorization = self._authorize(response.headers.get("www-authenticate", ""))

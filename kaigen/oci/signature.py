@@ -70,10 +70,7 @@ def sign_manifest(registry: Registry, manifest: bytes, key: PrivateKey, tags: Se
         # Where cosign puts `cosign sign --annotations`.
         subject["annotations"] = {TAGS: " ".join(sorted(set(tags)))}
     bundle = signed(key, PREDICATE, [subject], {})
-    notes = {
-        "dev.sigstore.bundle.content": "dsse-envelope",
-        "dev.sigstore.bundle.predicateType": PREDICATE,
-    }
+    notes = {"dev.sigstore.bundle.content": "dsse-envelope", "dev.sigstore.bundle.predicateType": PREDICATE}
     attach(registry, descriptor(MANIFEST, manifest), [(BUNDLE, bundle)], notes)
     return True
 

@@ -100,9 +100,7 @@ def _checked(name: str, path: Path) -> str:
     return name
 
 
-def write_archive(
-    entries: list[Entry], checksums: dict[str, str], advance: Advance | None = None
-) -> Iterator[bytes]:
+def write_archive(entries: list[Entry], checksums: dict[str, str], advance: Advance | None = None) -> Iterator[bytes]:
     """Yield a tar archive, in chunks.
 
     Args:
@@ -160,9 +158,7 @@ class Received(Struct):
     links: int = 0
 
 
-def read_archive(
-    stream: IO[bytes], target: Callable[[str], Path], advance: Advance | None = None
-) -> Received:
+def read_archive(stream: IO[bytes], target: Callable[[str], Path], advance: Advance | None = None) -> Received:
     """Write the files and folders of an archive, and return what they are.
 
     Links are left out: a link could lead a later file to anywhere. A name that leads out of the archive is refused.

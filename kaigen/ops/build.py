@@ -162,14 +162,7 @@ def _name_job(job: Manifest, run: Run) -> None:
 
 
 def helper_pod(
-    name: str,
-    namespace: str,
-    claim: Claim,
-    config: Config,
-    *,
-    image: str = "",
-    seconds: int,
-    node: str = "",
+    name: str, namespace: str, claim: Claim, config: Config, *, image: str = "", seconds: int, node: str = ""
 ) -> Manifest:
     """Return a pod that mounts a volume and waits for commands.
 

@@ -81,9 +81,7 @@ def create_run(
     return job
 
 
-def _make_claim(
-    cluster: Cluster, run: Run, objects: Objects, made: list[tuple[str, str]], report: Say
-) -> None:
+def _make_claim(cluster: Cluster, run: Run, objects: Objects, made: list[tuple[str, str]], report: Say) -> None:
     if cluster.find(CLAIM, run.claim.name, run.namespace) is None:
         # Noted before the request: an interrupt may come while the server answers.
         made.append((CLAIM, run.claim.name))
@@ -100,9 +98,7 @@ def _upload(
     detail: Say,
     progress: Progress | None,
 ) -> None:
-    with mounted(
-        cluster, run.namespace, run.claim, config, purpose=f"upload-{run.name}", say=detail
-    ) as mount:
+    with mounted(cluster, run.namespace, run.claim, config, purpose=f"upload-{run.name}", say=detail) as mount:
         upload(mount, entries, folder, progress)
 
 

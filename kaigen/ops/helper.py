@@ -162,11 +162,7 @@ def users_of(cluster: Cluster, namespace: str, claim: str) -> list[Manifest]:
 def claims_of(pod: Manifest) -> set[str]:
     """Return the names of the volume claims that a pod, or its template, mounts."""
     volumes = (pod.get("spec") or {}).get("volumes") or []
-    return {
-        volume["persistentVolumeClaim"]["claimName"]
-        for volume in volumes
-        if "persistentVolumeClaim" in volume
-    }
+    return {volume["persistentVolumeClaim"]["claimName"] for volume in volumes if "persistentVolumeClaim" in volume}
 
 
 def node_of(cluster: Cluster, namespace: str, claim: str) -> str:

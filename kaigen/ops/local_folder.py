@@ -149,9 +149,7 @@ class Record:
 
 def _plain(parts: list[str]) -> bool:
     """Return whether names are usable on both sides: not hidden, and no way out of the folder."""
-    return all(
-        part and not part.startswith(".") and "\\" not in part and part.isprintable() for part in parts
-    )
+    return all(part and not part.startswith(".") and "\\" not in part and part.isprintable() for part in parts)
 
 
 def _has(target: Path, expected: str | None) -> bool:

@@ -169,9 +169,5 @@ def _has_ended(pod: Manifest, container: str) -> bool:
         return False
     states = status.get("containerStatuses") or []
     if container:
-        states = [
-            each
-            for each in (*states, *(status.get("initContainerStatuses") or []))
-            if each["name"] == container
-        ]
+        states = [each for each in (*states, *(status.get("initContainerStatuses") or [])) if each["name"] == container]
     return bool(states) and "terminated" in (states[0].get("state") or {})

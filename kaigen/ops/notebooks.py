@@ -165,9 +165,7 @@ def token_of(cluster: Cluster, notebook: Manifest, say: Say = lambda text: None)
     stored = ((found or {}).get("data") or {}).get(key)
     token = base64.b64decode(stored).decode(errors="replace").strip() if stored else ""
     if not token:
-        command = (
-            f"kubectl create secret generic {name} -n {metadata['namespace']} --from-literal={key}=TOKEN"
-        )
+        command = f"kubectl create secret generic {name} -n {metadata['namespace']} --from-literal={key}=TOKEN"
         raise CheckFailed(f"Secret {name} has no token in its key {key}", hint=f"create it: {command}")
     return token
 
@@ -258,9 +256,7 @@ def delete_notebook(cluster: Cluster, notebook: Manifest, *, volume: bool) -> It
     metadata = notebook["metadata"]
     name, namespace = metadata["name"], metadata["namespace"]
     if syncer := tracked_by(notebook):
-        raise CheckFailed(
-            f"Notebook {name} is managed by {syncer}", hint="delete its spec from the repository"
-        )
+        raise CheckFailed(f"Notebook {name} is managed by {syncer}", hint="delete its spec from the repository")
     home = _volume(notebook, HOME)["persistentVolumeClaim"]["claimName"]
     for kind in _OBJECTS:
         for item in cluster.objects(kind, namespace, f"{_APP}={name},app.kubernetes.io/managed-by=kaigen"):

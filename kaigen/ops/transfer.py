@@ -78,9 +78,7 @@ def upload(mount: Mount, entries: list[Entry], folder: str, progress: Progress |
     return total
 
 
-def download(
-    mount: Mount, path: str, target: Callable[[str], Path], progress: Progress | None = None
-) -> Received:
+def download(mount: Mount, path: str, target: Callable[[str], Path], progress: Progress | None = None) -> Received:
     """Copy a file, or the content of a folder, from a volume, and check the copy.
 
     Args:
@@ -128,12 +126,7 @@ def verify(mount: Mount, checksums: dict[str, str], folder: str) -> None:
     printed = bytearray()
     command = ["sh", "-c", _VERIFY, "sh", folder]
     done = run_command(
-        mount.cluster,
-        mount.namespace,
-        mount.pod,
-        command,
-        stdin=iter([lines.encode()]),
-        stdout=printed.extend,
+        mount.cluster, mount.namespace, mount.pod, command, stdin=iter([lines.encode()]), stdout=printed.extend
     )
     if done.exit_code:
         failed = [line for line in printed.decode(errors="replace").splitlines() if not line.endswith(": OK")]

@@ -13,14 +13,7 @@ from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.errors import InputError
 from kaigen.output.contents import FileContent, digest, digest_of
 from kaigen.output.disk import MOVE_IT, Disk, kind_of, read_file
-from kaigen.output.index import (
-    INDEX_NAME,
-    check_paths,
-    collisions,
-    format_index,
-    parse_index,
-    read_index_file,
-)
+from kaigen.output.index import INDEX_NAME, check_paths, collisions, format_index, parse_index, read_index_file
 from kaigen.output.root import OutputRoot
 from kaigen.output.tree_state import Stamp, TreeState, now_ns, stamp_of
 
@@ -93,9 +86,7 @@ def compute_changeset(
     checked_ns = now_ns()
     owned, index = read_index(root)
     check_paths(files.keys() - owned)
-    kept = (
-        frozenset(path for path in owned if path not in files and not scope(path)) if scope else frozenset()
-    )
+    kept = frozenset(path for path in owned if path not in files and not scope(path)) if scope else frozenset()
     wanted = frozenset(files.keys() | kept)
     diagnostics = Diagnostics()
     for first, second in collisions(wanted):
@@ -131,9 +122,7 @@ def compute_changeset(
             added.add(INDEX_NAME)
     elif index:
         unchanged += 1
-    return Changeset(
-        owned, wanted, writes, frozenset(added), frozenset(removes), unchanged, stamps, checked_ns
-    )
+    return Changeset(owned, wanted, writes, frozenset(added), frozenset(removes), unchanged, stamps, checked_ns)
 
 
 def _is_up_to_date(

@@ -21,9 +21,7 @@ Signature: TypeAlias = tuple[int, int, int]
 OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 # Not EXDEV: that is a mount point, which must not be copied at all.
-_NO_LINKS = frozenset(
-    (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK)
-)
+_NO_LINKS = frozenset((errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK))
 
 _MOST_DEPTH = 2 * FOLDER_DEPTH
 """Most levels of directories that are deleted: a container has its own above those of a tree."""

@@ -136,10 +136,6 @@ def _blocked(root: OutputRoot, blocker: str) -> Diagnostic:
 
 
 def _occupied(root: OutputRoot, path: str, foreign: str) -> Diagnostic:
-    content = (
-        "is empty, and that kaigen did not create"
-        if foreign == path
-        else f"contains {root.mark(foreign).file}"
-    )
+    content = "is empty, and that kaigen did not create" if foreign == path else f"contains {root.mark(foreign).file}"
     message = f"an output file belongs here, but this is a directory that {content}"
     return Diagnostic("KG0603", message, root.mark(path), MOVE_IT)

@@ -13,9 +13,7 @@ _SYSCALL = {"x86_64": 316, "aarch64": 276, "riscv64": 276}
 # renameatx_np(2), macOS 10.12.
 _RENAME_SWAP = 2
 
-UNSUPPORTED = frozenset(
-    (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EXDEV, errno.EPERM)
-)
+UNSUPPORTED = frozenset((errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EXDEV, errno.EPERM))
 """Errors of `exchange` where the kernel, the file system or a sandbox does not support it."""
 
 

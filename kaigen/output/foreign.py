@@ -36,11 +36,7 @@ def foreign_files(root: Path, trees: Collection[str], own: Sequence[str] = ()) -
         return []
     owned = frozenset(path for tree in trees for path in _owned(root, tree))
     found = list(_foreign(str(root), owned, trees))
-    if (
-        "" not in trees
-        and any(path.startswith(STAGING_PREFIX) for path in found)
-        and is_being_written(str(root))
-    ):
+    if "" not in trees and any(path.startswith(STAGING_PREFIX) for path in found) and is_being_written(str(root)):
         # A run that writes one of the trees has a container next to it.
         found = [path for path in found if not path.startswith(STAGING_PREFIX)]
     return sorted(path for path in found if not matches_glob(path, own))

@@ -89,17 +89,11 @@ def parse_index(data: bytes, shown: str) -> tuple[frozenset[str], Diagnostics]:
         return frozenset(), diagnostics
     if not lines[0].startswith(_FIRST + ":"):
         known = lines[0].startswith("# kaigen index ")
-        what = (
-            "the index was written by another version of kaigen"
-            if known
-            else "this is not an index of kaigen"
-        )
+        what = "the index was written by another version of kaigen" if known else "this is not an index of kaigen"
         hint = "upgrade kaigen" if known else _RESTORE
         # A merge conflict at the top hides the first line; then report the markers instead.
         if not any(_MARKER.match(line) for line in lines):
-            diagnostics.add(
-                Diagnostic("KG0605", what, Mark(shown, 1, 1, max(1, len(lines[0])), lines[0]), hint)
-            )
+            diagnostics.add(Diagnostic("KG0605", what, Mark(shown, 1, 1, max(1, len(lines[0])), lines[0]), hint))
             return frozenset(), diagnostics
     owned = []
     for number, raw in enumerate(lines, 1):

@@ -9,14 +9,7 @@ from contextlib import suppress
 
 from kaigen.diagnostics.errors import InputError
 from kaigen.files.folders import too_deep
-from kaigen.output.copying import (
-    OPEN_DIRECTORY,
-    Signature,
-    copy_metadata,
-    link_or_copy,
-    make_writable,
-    signature,
-)
+from kaigen.output.copying import OPEN_DIRECTORY, Signature, copy_metadata, link_or_copy, make_writable, signature
 from kaigen.output.index import directories
 from kaigen.system.limits import FOLDER_DEPTH
 
@@ -129,9 +122,7 @@ class Replacement:
 
     def _is_copied(self, old: int, entry: os.DirEntry[str], path: str) -> bool:
         known = self._foreign.get(path)
-        return known is not None and known == signature(
-            os.stat(entry.name, dir_fd=old, follow_symlinks=False)
-        )
+        return known is not None and known == signature(os.stat(entry.name, dir_fd=old, follow_symlinks=False))
 
     def _move_to_new(self, old: int, entry: os.DirEntry[str], live: int, path: str, *, stale: bool) -> None:
         """Move an entry to the same path in the new state, or to a similar name if the path is taken."""

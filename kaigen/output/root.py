@@ -82,10 +82,7 @@ def resolve_root(root: Path, inside: Path | None = None) -> OutputRoot:
         raise InputError.of("KG0602", message, mark=mark, hint=OWN_DIRECTORY)
     if obstacle := _obstacle(target):
         raise InputError.of(
-            "KG0604",
-            f"kaigen cannot replace the output directory: it {obstacle}",
-            mark=mark,
-            hint=OWN_DIRECTORY,
+            "KG0604", f"kaigen cannot replace the output directory: it {obstacle}", mark=mark, hint=OWN_DIRECTORY
         )
     parent, name = os.path.split(target)
     return OutputRoot(shown, parent, name)

@@ -145,11 +145,7 @@ def _tree_change(changeset: Changeset) -> TreeChange:
 
 
 def _apply(
-    root: OutputRoot,
-    parent: int,
-    changeset: Changeset,
-    files: Mapping[str, FileContent],
-    state: TreeState | None,
+    root: OutputRoot, parent: int, changeset: Changeset, files: Mapping[str, FileContent], state: TreeState | None
 ) -> None:
     touched = changeset.writes.keys() | changeset.removes
     if not touched:
@@ -182,9 +178,7 @@ def _apply(
     _remember(state, changeset, staging.written, staging.done_ns)
 
 
-def _remember(
-    state: TreeState, changeset: Changeset, written: Container[str] = (), written_ns: int = 0
-) -> None:
+def _remember(state: TreeState, changeset: Changeset, written: Container[str] = (), written_ns: int = 0) -> None:
     for path, (stamp, known) in changeset.stamps.items():
         state.remember(path, stamp, known, written_ns if path in written else changeset.checked_ns)
     state.forget_others(changeset.wanted)

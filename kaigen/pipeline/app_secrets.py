@@ -45,9 +45,7 @@ def _maker(item: Compiled, index: int, made: MadeSecret, app: str) -> Maker:
 def _use(item: Compiled, index: int, reference: Reference, app: str) -> Use:
     body = item.objects[index].body
     keys = tuple(key for key, _ in reference.keys)
-    mark, path = item.written_at(
-        index, reference.path, reference.target.name, keys[0] if len(keys) == 1 else ""
-    )
+    mark, path = item.written_at(index, reference.path, reference.target.name, keys[0] if len(keys) == 1 else "")
     return Use(
         app=app,
         object=f"{body['kind']}/{body['metadata']['name']}",

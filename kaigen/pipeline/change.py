@@ -119,9 +119,7 @@ def _foreign_at(configs: Sequence[Config], folder: str) -> dict[str, bytes]:
     trees = {tree for config in configs if config.output_base == folder for tree in config.trees}
     paths = foreign_files(root, trees)
     return {
-        path: (root / path).read_bytes()
-        if not (root / path).is_symlink() and (root / path).is_file()
-        else b""
+        path: (root / path).read_bytes() if not (root / path).is_symlink() and (root / path).is_file() else b""
         for path in paths
     }
 

@@ -59,9 +59,7 @@ class Checked(Struct, frozen=True):
     @property
     def unreadable(self) -> bool:
         """True when something could not be read, and so was not checked."""
-        return any(
-            item.severity is Severity.ERROR and item.category in _UNREADABLE for item in self.diagnostics
-        )
+        return any(item.severity is Severity.ERROR and item.category in _UNREADABLE for item in self.diagnostics)
 
     def failed(self, *, strict: bool = False) -> bool:
         """Return whether there is an error, or with `strict` a warning."""
@@ -119,9 +117,7 @@ def check_manifests(
     bodies = [item.body for item in items]
     defined = _defined(bodies)
     diagnostics = [
-        item
-        for item in found
-        if not (item.category is Category.EMPTY and item.mark and item.mark.file == STDIN)
+        item for item in found if not (item.category is Category.EMPTY and item.mark and item.mark.file == STDIN)
     ]
     for item, finding in _findings(items, target or config.kubernetes, pod_security, config.external):
         if finding.category is Category.UNKNOWN_KIND:
@@ -142,9 +138,7 @@ def together(checks: Iterable[Checked]) -> Checked:
     diagnostics = {item for checked in every for item in checked.diagnostics}
     files = dict.fromkeys(file for checked in every for file in checked.files)
     return Checked(
-        tuple(sorted(diagnostics, key=Diagnostic.sort_key)),
-        tuple(files),
-        sum(checked.objects for checked in every),
+        tuple(sorted(diagnostics, key=Diagnostic.sort_key)), tuple(files), sum(checked.objects for checked in every)
     )
 
 

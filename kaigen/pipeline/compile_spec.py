@@ -34,12 +34,7 @@ from kaigen.pipeline.result import Compiled
 from kaigen.pipeline.summary import Missing
 from kaigen.pipeline.tokens import check_tokens
 from kaigen.system.lazy_import import lazy_imports
-from kaigen.tenancy.violations import (
-    LooseLevel,
-    binding_findings,
-    syncer_secret_findings,
-    tenant_findings,
-)
+from kaigen.tenancy.violations import LooseLevel, binding_findings, syncer_secret_findings, tenant_findings
 from kaigen.yaml.document_secrets import find_secrets
 
 if TYPE_CHECKING:
@@ -63,10 +58,7 @@ _BUILD = ("spec", "build")
 
 
 def make_context(
-    config: Config,
-    specs: SpecIndex,
-    patches: Patches | None = None,
-    objects_of: ObjectsOf | None = None,
+    config: Config, specs: SpecIndex, patches: Patches | None = None, objects_of: ObjectsOf | None = None
 ) -> Context:
     """Return the context that specs are compiled in, by a repository's settings."""
     return Context(
@@ -157,9 +149,7 @@ def compile_spec(spec: Spec, context: Context, layers: Sequence[Overrides] = ())
     return SpecResult(compiled, tuple(found), references, tuple(missing))
 
 
-def spec_objects(
-    spec: Spec, context: Context, layers: Sequence[Overrides] = ()
-) -> list[Mapping[str, Json]] | None:
+def spec_objects(spec: Spec, context: Context, layers: Sequence[Overrides] = ()) -> list[Mapping[str, Json]] | None:
     """Return the objects of a spec that another one refers to; None when it has errors, which are not reported here.
 
     Args:
@@ -219,9 +209,7 @@ def _values(app: App, layers: Sequence[Overrides], found: Diagnostics) -> Mappin
     return app.default_values()
 
 
-def _check(
-    spec: Spec, app: App, objects: Sequence[Rendered], context: Context, found: Diagnostics
-) -> list[Missing]:
+def _check(spec: Spec, app: App, objects: Sequence[Rendered], context: Context, found: Diagnostics) -> list[Missing]:
     """Check the objects of an app, report each problem at its place in the spec, and return missing objects."""
     missing = []
     every = [*_problems(objects, context, app)]
@@ -262,9 +250,7 @@ def _spec_problem(item: Rendered, problem: Problem, spec: Spec, path: FieldPath)
     )
 
 
-def _extension_problem(
-    item: Rendered, problem: Problem, written: Mark, spec: Spec, path: FieldPath
-) -> Diagnostic:
+def _extension_problem(item: Rendered, problem: Problem, written: Mark, spec: Spec, path: FieldPath) -> Diagnostic:
     """Return a problem at the line of the user's template or patch, with the spec's place in the hint."""
     name = item.body["metadata"]["name"]
     origin = spec.document.mark(spec.document_path(path or ("metadata", "name")))
@@ -301,9 +287,7 @@ def _problems(objects: Sequence[Rendered], context: Context, app: App) -> Iterab
     bodies = [item.body for item in objects]
     for index, problem in binding_findings(bodies, app.namespace, app.source, context.tenants):
         yield objects[index], problem
-    for index, problem in check_references(
-        bodies, external=_External(app.external_objects, context.external)
-    ):
+    for index, problem in check_references(bodies, external=_External(app.external_objects, context.external)):
         yield objects[index], problem
     for index, problem in check_classes(bodies, context.external):
         yield objects[index], problem

@@ -126,10 +126,7 @@ class Compiler:
             return pipeline_compile_spec.spec_objects(blocks.spec(key), context, self.overrides)
 
         return pipeline_compile_spec.make_context(
-            self.config,
-            compile_context.SpecIndex(blocks),
-            self.patches if self.config.patches else None,
-            objects_of,
+            self.config, compile_context.SpecIndex(blocks), self.patches if self.config.patches else None, objects_of
         )
 
     @cached_property
@@ -195,6 +192,4 @@ class _Documents(InputDocuments):
         """Return a digest of the files that have a document of that name, or of the file; empty when there is none."""
         if name == config_files.file_key(name[2]):
             return config_files.file_digest(name[2])
-        return " ".join(
-            f"{unit.source.path} {unit.digest}" for unit in dict.fromkeys(self._units.get(name, ()))
-        )
+        return " ".join(f"{unit.source.path} {unit.digest}" for unit in dict.fromkeys(self._units.get(name, ())))

@@ -86,11 +86,7 @@ def unmatched_overrides(
 
 def implied_namespace(config: Config, apps: Iterable[AppKey]) -> Iterator[Diagnostic]:
     """Return a warning if kaigen.yaml sets no namespace, and specs therefore go to `default`."""
-    names = (
-        [name for namespace, name in apps if namespace == config.namespace]
-        if config.implied_namespace
-        else []
-    )
+    names = [name for namespace, name in apps if namespace == config.namespace] if config.implied_namespace else []
     if names:
         listed = some_of(sorted(names), _LISTED)
         yield Diagnostic(
@@ -147,9 +143,7 @@ def _twice(key: ObjectKey, unit: Unit | None, app: AppSummary) -> Diagnostic:
 def _same_name(unit: Unit | None, app: AppSummary, first_unit: Unit | None, first: AppSummary) -> Diagnostic:
     if unit is None and first_unit is not None:
         message = f"`{app.name}` is the name of the app with the ExternalSecrets of a namespace"
-        return first_unit.diagnostic(
-            first, "KG0302", message, ("metadata", "name"), "choose another name for this app"
-        )
+        return first_unit.diagnostic(first, "KG0302", message, ("metadata", "name"), "choose another name for this app")
     message = f"the app of this file is `{app.name}`, and so is the app of {first.source}"
     mark = unit.loaded.plain[0].mark(()) if unit is not None and unit.loaded.plain else Mark(app.source)
     return Diagnostic("KG0302", message, mark, "rename one of the files")

@@ -66,9 +66,7 @@ def is_kubernetes_object(document: Document) -> bool:
     return schemas.is_cluster_scoped(document.apiVersion or "", document.kind or "") is not None
 
 
-def read_document(
-    document: Document, source: str, config: Config, documents: InputDocuments
-) -> DocumentResult:
+def read_document(document: Document, source: str, config: Config, documents: InputDocuments) -> DocumentResult:
     """Validate one document and lower it to specs, or pass it through.
 
     Args:
@@ -81,9 +79,7 @@ def read_document(
         return _read_document(document, source, config, documents)
 
 
-def _read_document(
-    document: Document, source: str, config: Config, documents: InputDocuments
-) -> DocumentResult:
+def _read_document(document: Document, source: str, config: Config, documents: InputDocuments) -> DocumentResult:
     if config_files.is_model_config(document.data):
         return DocumentResult()
     if not isinstance(document.data, dict):

@@ -71,26 +71,18 @@ def not_in_charts(items: Iterable[Compiled]) -> Iterator[Diagnostic]:
         for number, rendered in enumerate(item.objects):
             if rendered.object.verbatim:
                 name = rendered.body["metadata"]["name"]
-                message = (
-                    f"the Secret `{name}` is written as a manifest: SOPS cannot decrypt what is in a chart"
-                )
+                message = f"the Secret `{name}` is written as a manifest: SOPS cannot decrypt what is in a chart"
                 mark = item.documents[number].mark(("kind",)) if item.documents else None
                 hint = "sync the manifests of this folder with decryption, and use charts for the apps only"
                 yield Diagnostic("KG0610", message, mark, hint, Severity.WARNING)
 
 
-def _external(
-    every: list[ExpectedSecret], external: External, config: Config, found: list[Diagnostic]
-) -> SecretApps:
+def _external(every: list[ExpectedSecret], external: External, config: Config, found: list[Diagnostic]) -> SecretApps:
     secrets = writer.required_secrets(every)
     for secret in writer.secrets_with_unknown_keys(secrets, external):
         use = next(use for use in secret.uses if not use.keys)
-        message = (
-            f"`{secret.name}` is read whole ({use.purpose}), and `keyTemplate` needs the name of each key"
-        )
-        hint = (
-            "name the keys where they are read, or remove `{key}` from `secrets.externalSecrets.keyTemplate`"
-        )
+        message = f"`{secret.name}` is read whole ({use.purpose}), and `keyTemplate` needs the name of each key"
+        hint = "name the keys where they are read, or remove `{key}` from `secrets.externalSecrets.keyTemplate`"
         found.append(Diagnostic("KG0331", message, use.mark, hint, path=use.field))
     secrets = [item for item in secrets if item.keys or not external.by_key]
     compiled = []
@@ -108,9 +100,7 @@ def _external(
     return SecretApps(tuple(compiled), ordered, tuple(found))
 
 
-def _problems(
-    compiled: Iterable[Compiled], secrets: Iterable[ExpectedSecret], config: Config
-) -> Iterator[Diagnostic]:
+def _problems(compiled: Iterable[Compiled], secrets: Iterable[ExpectedSecret], config: Config) -> Iterator[Diagnostic]:
     """Return what the API server would reject: a name or a key that an app reads."""
     known = {(item.namespace, item.name): item for item in secrets}
     for item in compiled:

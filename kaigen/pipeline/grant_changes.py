@@ -34,9 +34,7 @@ def new_grants(before: Config, now: Config) -> list[str]:
     grants += [f"the server {each}" for each in now.allow.servers if each not in allow.servers]
     for grant in now.allow.volumes:
         if grant not in allow.volumes:
-            named = [
-                f"{field} {', '.join(values)}" for field, values in structs.asdict(grant).items() if values
-            ]
+            named = [f"{field} {', '.join(values)}" for field, values in structs.asdict(grant).items() if values]
             grants.append(f"volumes with {'; '.join(named)}")
     if now.passthrough and not before.passthrough:
         grants.append("plain objects, with `passthrough`")
@@ -53,19 +51,14 @@ def replaced_images(before: Mapping[str, Config], configs: Sequence[Config]) -> 
         configs: the settings of each environment.
     """
     defaults = default_images()
-    approved = {
-        *defaults.items(),
-        *(entry for each in before.values() for entry in each.plain_images.items()),
-    }
+    approved = {*defaults.items(), *(entry for each in before.values() for entry in each.plain_images.items())}
     found: dict[str, None] = {}
     for config in configs:
         was = before.get(config.environment) or next(iter(before.values()), Config())
         registries = _registries(was)
         for name, image in config.plain_images.items():
             old = (was.plain_images.get(name), defaults.get(name))
-            is_promoted = name in config.pinned_images and (
-                (name, image) in approved or image in _named(configs, name)
-            )
+            is_promoted = name in config.pinned_images and ((name, image) in approved or image in _named(configs, name))
             if image not in old and not is_promoted:
                 found[f"image {image} as kaigen's own image `{name}`"] = None
         for registry in _registries(config):
@@ -107,9 +100,7 @@ def free_specs(config: Config, commit: str) -> list[str]:
         return []
     known = set(read_submodules_at(config.root, commit, config.specs))
     for folder in config.specs:
-        known |= {
-            posixpath.normpath(f"{folder}/{path}") for path in read_tree_at(config.root, commit, folder)
-        }
+        known |= {posixpath.normpath(f"{folder}/{path}") for path in read_tree_at(config.root, commit, folder)}
     return [
         f"everything outside the tenants' namespaces in {path}, a new file in no tenant's folder"
         for path in sorted(free)

@@ -33,9 +33,7 @@ def wider_licenses(before: LicensePolicy | None, now: LicensePolicy | None) -> I
         yield "sources with every licence that `licenses` does not name"
     was = dict(before.known)
     for source, licence in now.known:
-        if was.get(source) != licence and _is_wider(
-            before.verdict(was.get(source, "unknown")), now.verdict(licence)
-        ):
+        if was.get(source) != licence and _is_wider(before.verdict(was.get(source, "unknown")), now.verdict(licence)):
             yield f"{source}, as it has the licence {licence} in `licenses.known`"
 
 
@@ -75,8 +73,7 @@ def _covers(globs: Sequence[str], name: str) -> bool:
     if not _WILDCARD.search(name):
         return any(fnmatchcase(name, glob) for glob in known)
     return name in known or any(
-        glob.endswith("*") and not _WILDCARD.search(glob[:-1]) and name.startswith(glob[:-1])
-        for glob in known
+        glob.endswith("*") and not _WILDCARD.search(glob[:-1]) and name.startswith(glob[:-1]) for glob in known
     )
 
 

@@ -115,9 +115,7 @@ def add_objects(loaded: LoadedSource, config: Config, consumed: Sequence[Documen
     """
     taken = {id(document) for document in consumed}
     objects = [
-        document
-        for document in loaded.parsed.documents
-        if is_kubernetes_object(document) and id(document) not in taken
+        document for document in loaded.parsed.documents if is_kubernetes_object(document) and id(document) not in taken
     ]
     looked_up = frozenset(loaded.lookups)
     used = [document for document in objects if object_name(document.data) in looked_up]
@@ -127,12 +125,7 @@ def add_objects(loaded: LoadedSource, config: Config, consumed: Sequence[Documen
     return _add(loaded, others, config, InputDocuments()) if others else loaded
 
 
-def _add(
-    loaded: LoadedSource,
-    documents: Iterable[Document],
-    config: Config,
-    every: InputDocuments,
-) -> LoadedSource:
+def _add(loaded: LoadedSource, documents: Iterable[Document], config: Config, every: InputDocuments) -> LoadedSource:
     """Return a file with more of its documents validated and lowered."""
     source = loaded.parsed.source
     path = relative_path(source.path, config.root)

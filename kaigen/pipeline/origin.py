@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from kaigen.config.settings import Config
 
 
-def origin_diagnostics(
-    root: Path, trees: Collection[str], config: Config, inside: Path | None
-) -> list[Diagnostic]:
+def origin_diagnostics(root: Path, trees: Collection[str], config: Config, inside: Path | None) -> list[Diagnostic]:
     """Return an error for each file that kaigen did not write (KG0607), and for each that Git converts (KG0608).
 
     Args:
@@ -37,11 +35,7 @@ def _converted(root: Path, inside: Path) -> Iterator[Diagnostic]:
     """Yield an error for each file of the output that Git converts, up to `MOST` files."""
     top, place = checkout_top(inside), Path(os.path.abspath(root))
     above = [folder for folder in place.parents if folder.is_relative_to(top)]
-    files = [
-        os.path.relpath(os.path.join(folder, name), place)
-        for folder, _, names in walk(place)
-        for name in names
-    ]
+    files = [os.path.relpath(os.path.join(folder, name), place) for folder, _, names in walk(place) for name in names]
     has_attributes = (
         any(os.path.lexists(folder / ATTRIBUTES_NAME) for folder in above)
         or any(os.path.basename(path) == ATTRIBUTES_NAME for path in files)

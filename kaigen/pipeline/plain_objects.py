@@ -40,9 +40,7 @@ def compile_plain(
     documents = loaded.plain
     nameless = [document for document in documents if not document.name]
     for document in nameless:
-        changed = [
-            each for each in folder_build_findings(mapping(document.data)) if each.code == CHANGED_BY_BUILD
-        ]
+        changed = [each for each in folder_build_findings(mapping(document.data)) if each.code == CHANGED_BY_BUILD]
         found.extend(problem.located(document.mark(problem.path)) for problem in changed)
         if not changed:
             mark = document.mark(("metadata", "name"))
@@ -53,9 +51,7 @@ def compile_plain(
     bodies: list[Any] = [document.data for document in documents]
     namespace = plain_namespace(bodies, config.namespace)
     taken = {name for place, name in names if place == namespace}
-    app = passthrough_app(
-        app_name(source, config.specs, taken), source, bodies, namespace, loaded.source.text
-    )
+    app = passthrough_app(app_name(source, config.specs, taken), source, bodies, namespace, loaded.source.text)
     app = replace(app, digest_in_version=config.digest_in_version)
     objects = app.render()
     for item, document in zip(objects, documents, strict=True):
@@ -67,8 +63,6 @@ def compile_plain(
             *syncer_secret_findings(item.body, namespace, source, config.tenants, config.syncer_secrets),
         ]
         found.extend(problem.located(document.mark(problem.path)) for problem in first_problems(problems))
-    for number, problem in binding_findings(
-        [item.body for item in objects], namespace, source, config.tenants
-    ):
+    for number, problem in binding_findings([item.body for item in objects], namespace, source, config.tenants):
         found.add(problem.located(documents[number].mark(problem.path)))
     return Compiled(app, {}, objects, documents=documents)

@@ -234,8 +234,7 @@ class Run:
         items = [item for unit in counted(self.units, "compiling", self._progress) for item in unit.apps()]
         self.raise_errors()
         compiled = [
-            replace(item, needs=(*item.needs, *self._waits((item.app.namespace, item.app.name))))
-            for item in items
+            replace(item, needs=(*item.needs, *self._waits((item.app.namespace, item.app.name)))) for item in items
         ]
         compiled += self._generated
         return tuple(sorted(compiled, key=lambda item: (item.app.namespace, item.app.name)))
@@ -318,11 +317,7 @@ class Run:
             kinds = tuple(kind_problems(self.config))
         if any(item.category is Category.LIMIT for item in kinds):
             return
-        stored = Stored(
-            kinds,
-            sources,
-            self._sync if self._sync.digest else self._stored.sync,
-        )
+        stored = Stored(kinds, sources, self._sync if self._sync.digest else self._stored.sync)
         if stored != self._stored:
             self._store.write(stored)
 
@@ -346,10 +341,7 @@ class Run:
         """The apps of all files, less those whose name is taken, and what kaigen adds, as summarized last."""
         duplicates = self._duplicates[1]
         apps: list[RunApp] = [
-            (unit, app)
-            for unit in self.units
-            for app in unit.summary.apps
-            if (unit, app.position) not in duplicates
+            (unit, app) for unit in self.units for app in unit.summary.apps if (unit, app.position) not in duplicates
         ]
         return [*apps, *self._generated_apps]
 

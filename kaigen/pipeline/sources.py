@@ -27,11 +27,7 @@ with lazy_imports():
 
 
 def read_named(
-    inputs: Sequence[Input],
-    config: Config,
-    *,
-    stdin: IO[bytes] | None = None,
-    folder: Path | None = None,
+    inputs: Sequence[Input], config: Config, *, stdin: IO[bytes] | None = None, folder: Path | None = None
 ) -> tuple[list[Source], Diagnostics]:
     """Return the texts of specs, by default the configured ones, and what could not be read.
 
@@ -48,9 +44,7 @@ def read_named(
     named = paths_of(inputs, config.root if folder is None else folder)
     if not inputs:
         named = [str(config.root / path) for path in config.specs]
-    sources, problems = read_sources(
-        named, root=config.root, stdin=stdin, exclude=paths_without_specs(config)
-    )
+    sources, problems = read_sources(named, root=config.root, stdin=stdin, exclude=paths_without_specs(config))
     return [*objects, *sources], problems
 
 

@@ -76,10 +76,7 @@ class Store:
         """Replace the stored summaries. A failure to write is ignored."""
         try:
             content = msgpack.encode(stored)
-        except (
-            UnicodeEncodeError,
-            OverflowError,
-        ):  # The name of a file is not UTF-8, a number has over 64 bits.
+        except (UnicodeEncodeError, OverflowError):  # The name of a file is not UTF-8, a number has over 64 bits.
             return
         replace_file(self._path, _header(self._run, content) + content)
 

@@ -31,9 +31,7 @@ def sync_clashes(apps: Sequence[RunApp], config: Config) -> Iterator[Diagnostic]
     """Return an error for each object of an app that kaigen writes itself."""
     if config.gitops is None:
         return
-    wanted = [
-        (unit, app, key) for unit, app in apps for key in app.objects if may_be_synced(key, config.gitops)
-    ]
+    wanted = [(unit, app, key) for unit, app in apps for key in app.objects if may_be_synced(key, config.gitops)]
     made = synced_objects(apps, config, config.gitops) if wanted else {}
     for unit, app, key in wanted:
         path = made.get(key)
@@ -52,10 +50,7 @@ def synced_objects(apps: Sequence[RunApp], config: Config, gitops: GitOpsSetting
     """Return the paths in the output tree of the objects that kaigen writes for Argo CD, Flux and namespaces."""
     facts = [app.facts for _, app in apps if app.facts is not None]
     named = gitops_files.identities(delivery_of(facts, config, gitops, config.format))
-    return {
-        ObjectKey(group, kind, namespace, name): path
-        for (group, kind, namespace, name), path in named.items()
-    }
+    return {ObjectKey(group, kind, namespace, name): path for (group, kind, namespace, name), path in named.items()}
 
 
 def _at_object(unit: Unit | None, app: AppSummary, key: ObjectKey, message: str) -> Diagnostic:

@@ -68,27 +68,19 @@ def gpu_quotas(apps: Sequence[RunApp], config: Config) -> Iterator[Diagnostic]:
     for unit, app in apps:
         for each in app.gpus.objects if app.gpus is not None else ():
             namespace, kind, name = each.key
-            tenant = tenant_of_file(app.source, config.tenants) or tenant_of_namespace(
-                namespace, config.tenants
-            )
+            tenant = tenant_of_file(app.source, config.tenants) or tenant_of_namespace(namespace, config.tenants)
             if tenant is None or tenant.gpus is None:
                 continue
             amount = each.most(most.get(each.key, 0))
             used[tenant.name] += amount
             by_app[tenant.name, app.name] += amount
             if each.unlimited and unit is not None:
-                message = (
-                    f"{kind} {name} requests GPUs, and {each.unlimited}, so `gpus` of tenant `{tenant.name}` "
-                )
+                message = f"{kind} {name} requests GPUs, and {each.unlimited}, so `gpus` of tenant `{tenant.name}` "
                 hint = "request none, set a limit, or use another kind"
-                yield unit.diagnostic(
-                    app, "KG0385", f"{message}cannot limit them", ("metadata", "name"), hint
-                )
+                yield unit.diagnostic(app, "KG0385", f"{message}cannot limit them", ("metadata", "name"), hint)
     for tenant in config.tenants:
         if tenant.gpus is not None and used[tenant.name] > tenant.gpus:
-            largest, name = max(
-                (number, app) for (owner, app), number in by_app.items() if owner == tenant.name
-            )
+            largest, name = max((number, app) for (owner, app), number in by_app.items() if owner == tenant.name)
             yield Diagnostic(
                 "KG0385",
                 f"the apps of tenant `{tenant.name}` request {used[tenant.name]} GPUs, and it has {tenant.gpus}",

@@ -243,9 +243,7 @@ class Unit(ABC):
 
         return {path: LazyFile(known, partial(read, path)) for path, known in self.summary.files.items()}
 
-    def diagnostic(
-        self, app: AppSummary, code: str, message: str, field: FieldPath, hint: str = ""
-    ) -> Diagnostic:
+    def diagnostic(self, app: AppSummary, code: str, message: str, field: FieldPath, hint: str = "") -> Diagnostic:
         """Return an error at a field of the spec that an app was compiled from."""
         if app.position >= 0:
             return self.loaded.specs[app.position].diagnostic(code, message, field, hint)

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from kaigen.kinds.spec import Spec
 
 
-def select_specs(
-    words: Sequence[str], config: Config, *, stdin: IO[bytes] | None = None
-) -> tuple[Run, list[Spec]]:
+def select_specs(words: Sequence[str], config: Config, *, stdin: IO[bytes] | None = None) -> tuple[Run, list[Spec]]:
     """Return a run of the repository, and the specs to plan.
 
     Args:

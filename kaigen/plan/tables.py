@@ -41,10 +41,7 @@ def tables(found: Answer, dialects: Iterable[Dialect]) -> list[Rows]:
     for dialect in dialects:
         facts += [(f"{dialect.title} {item.version}", item.text) for item in _estimates(found, dialect)]
     facts += [("note", note) for note in plan.notes]
-    memory = [
-        ("EACH GPU", "GiB".rjust(width), ""),
-        *((name, gib.rjust(width), how) for name, gib, how in sums),
-    ]
+    memory = [("EACH GPU", "GiB".rjust(width), ""), *((name, gib.rjust(width), how) for name, gib, how in sums)]
     return [memory, facts, *([format.plan_rows("NEXT BEST", found.others)] if found.others else [])]
 
 

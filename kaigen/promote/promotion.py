@@ -106,9 +106,7 @@ class _App(Struct, frozen=True):
         return self.specs[0]
 
 
-def plan_promotion(
-    root: Path, source: str, target: str, apps: Sequence[str] = (), *, skip: bool = False
-) -> Promotion:
+def plan_promotion(root: Path, source: str, target: str, apps: Sequence[str] = (), *, skip: bool = False) -> Promotion:
     """Return the values to promote from one environment to another: revisions, images, and kaigen's own images.
 
     Args:
@@ -181,9 +179,7 @@ def _check_step(config: Config, source: str, target: str, skip: bool) -> None:
             raise InputError.of("KG0714", f"`{name}` is not in the order of promotion: {listed}", hint=hint)
     if order.index(target) != order.index(source) + 1:
         place = order.index(target)
-        right = (
-            f"`{target}` gets its changes from `{order[place - 1]}`" if place else f"`{target}` comes first"
-        )
+        right = f"`{target}` gets its changes from `{order[place - 1]}`" if place else f"`{target}` comes first"
         raise InputError.of(
             "KG0714",
             f"`{source}` is not just before `{target}` in the order of promotion: {listed}",
@@ -212,10 +208,7 @@ def _apps(config: Config, *, strict: bool) -> dict[str, _App]:
 
 
 def _used_images(
-    source_config: Config,
-    source_apps: Mapping[str, _App],
-    target_config: Config,
-    target_apps: Mapping[str, _App],
+    source_config: Config, source_apps: Mapping[str, _App], target_config: Config, target_apps: Mapping[str, _App]
 ) -> set[str]:
     """Names of kaigen's own images that apps have in their objects in the environment that gets them.
 
@@ -231,9 +224,7 @@ def _own_images(config: Config, apps: Mapping[str, _App]) -> dict[str, set[str]]
 
     Those of `helm test` count where charts are written or published.
     """
-    charts = config.format != "manifests" or (
-        config.publish is not None and config.publish.charts is not None
-    )
+    charts = config.format != "manifests" or (config.publish is not None and config.publish.charts is not None)
     found: dict[str, set[str]] = {}
     for name, app in apps.items():
         made = [app.unit.compiler.compile(spec).compiled for spec in app.specs]
@@ -303,11 +294,7 @@ def _together(app: _App, found: Found) -> Iterator[tuple[str | int, ...]]:
     yield found.path
     if found.marker.needs != "digest":
         for other in app.fields.values():
-            if (
-                other.marker.needs != "digest"
-                and other.path != found.path
-                and other.path[:-1] == found.path[:-1]
-            ):
+            if other.marker.needs != "digest" and other.path != found.path and other.path[:-1] == found.path[:-1]:
                 yield other.path
 
 
@@ -318,9 +305,7 @@ def _moving(spec: Spec, found: Found) -> list[Diagnostic]:
         message = f"`{value}` is not a commit, so what is promoted may change without review"
         hint = "name the commit, 40 hex digits, in the spec"
     elif needs == "digest" and _is_moving_image(value):
-        message = (
-            f"`{value}` has neither a digest nor a version, so what is promoted may change without review"
-        )
+        message = f"`{value}` has neither a digest nor a version, so what is promoted may change without review"
         hint = "name the image by its digest, or at least by a version"
     else:
         return []

@@ -127,12 +127,7 @@ def manifests_artifact(
 
 
 def _parameters(config: Config, **more: str) -> dict[str, str]:
-    named = {
-        "environment": config.environment,
-        "profile": config.profile,
-        "kubernetes": config.kubernetes,
-        **more,
-    }
+    named = {"environment": config.environment, "profile": config.profile, "kubernetes": config.kubernetes, **more}
     return {key: value for key, value in named.items() if value}
 
 
@@ -150,7 +145,5 @@ def unique(artifacts: Iterable[Artifact]) -> list[Artifact]:
         same = item.immutable and first.layer == item.layer and first.reference == item.reference
         if first is not item and not same:
             hint = "put `{env}` or `{namespace}` into the address"
-            raise InputError.of(
-                "KG0907", f"two artifacts have the same address, {first.reference}", hint=hint
-            )
+            raise InputError.of("KG0907", f"two artifacts have the same address, {first.reference}", hint=hint)
     return list(seen.values())

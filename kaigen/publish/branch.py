@@ -116,9 +116,7 @@ def publish_branch(
 class _Publication:
     """One publication, with any number of attempts."""
 
-    def __init__(
-        self, git: Git, source: Source, branch: str, trees: Sequence[Tree], options: PublishOptions
-    ) -> None:
+    def __init__(self, git: Git, source: Source, branch: str, trees: Sequence[Tree], options: PublishOptions) -> None:
         self.git = git
         self.source = source
         self.branch = branch
@@ -144,9 +142,7 @@ class _Publication:
             all_changes.append(changes)
             results.append(TreeResult(tree.environment, tree.path, apps, changes.file_counts()))
         changed = [
-            tree
-            for tree, changes in zip(self.trees, all_changes, strict=True)
-            if changes.writes or changes.removes
+            tree for tree, changes in zip(self.trees, all_changes, strict=True) if changes.writes or changes.removes
         ]
         if not changed:
             return self._result("unchanged", self.branch, tip or "", "", results, attempt)
@@ -253,12 +249,8 @@ class _Publication:
         for path in (tree.path, *parents(tree.path)) if tree.path else ():
             if path in entries:
                 hint = "publish to another --path"
-                raise InputError.of(
-                    "KG0601", "a file is in the way of an output folder", mark=Mark(path), hint=hint
-                )
-        below = {
-            path.removeprefix(prefix): entry for path, entry in entries.items() if path.startswith(prefix)
-        }
+                raise InputError.of("KG0601", "a file is in the way of an output folder", mark=Mark(path), hint=hint)
+        below = {path.removeprefix(prefix): entry for path, entry in entries.items() if path.startswith(prefix)}
         index = b""
         if INDEX_NAME in below:
             index = self.git.run(["cat-file", "blob", below[INDEX_NAME].oid])

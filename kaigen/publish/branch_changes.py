@@ -68,9 +68,7 @@ class FolderChanges(Struct, frozen=True):
         touched = {app_of(path) for path in {*self.writes, *self.removes}} - {""}
         old, new = ({app_of(path) for path in paths} for paths in (before, after))
         return AppChanges(
-            tuple(sorted(touched - old)),
-            tuple(sorted(touched & old & new)),
-            tuple(sorted(touched & old - new)),
+            tuple(sorted(touched - old)), tuple(sorted(touched & old & new)), tuple(sorted(touched & old - new))
         )
 
     def file_counts(self) -> tuple[int, int, int]:
@@ -86,9 +84,7 @@ def app_of(path: str) -> str:
     return f"{parts[0]}/{parts[1]}" if len(parts) > 2 else ""
 
 
-def folder_changes(
-    folder: PublishedFolder, files: Mapping[str, bytes], oids: Mapping[str, str]
-) -> FolderChanges:
+def folder_changes(folder: PublishedFolder, files: Mapping[str, bytes], oids: Mapping[str, str]) -> FolderChanges:
     """Return what changes when a rendered tree replaces the tree that was published before.
 
     Args:
@@ -131,9 +127,7 @@ def _files_in_the_way(
             continue
         blocker = foreign_files.get(fold(path)) or foreign_folders.get(fold(path))
         if blocker is None:
-            blocker = next(
-                (foreign_files[fold(each)] for each in parents(path) if fold(each) in foreign_files), None
-            )
+            blocker = next((foreign_files[fold(each)] for each in parents(path) if fold(each) in foreign_files), None)
         if blocker is not None:
             yield Diagnostic(
                 "KG0601",

@@ -33,13 +33,7 @@ def commit_message(source: Source, trees: Sequence[TreeResult], given: str = "")
 def subject(trees: Sequence[TreeResult]) -> str:
     """Return the first line: the environments, and as many apps as fit."""
     where = ", ".join(shown_name(tree.environment) for tree in trees if tree.environment)
-    head = (
-        f"Render {where}: "
-        if where and len(where) < 40
-        else f"Render {len(trees)} trees: "
-        if where
-        else "Render "
-    )
+    head = f"Render {where}: " if where and len(where) < 40 else f"Render {len(trees)} trees: " if where else "Render "
     apps = sorted({shown_name(app) for tree in trees for app in tree.apps.all})
     if not apps:
         return f"{head.rstrip(': ')} again" if where else "Render again"
@@ -58,11 +52,7 @@ def _body(tree: TreeResult) -> str:
     path = shown_name(tree.path or ".")
     head = f"{shown_name(tree.environment)} ({path}):" if tree.environment else f"{path}:"
     lines = [head]
-    for word, apps in (
-        ("added", tree.apps.added),
-        ("changed", tree.apps.changed),
-        ("removed", tree.apps.removed),
-    ):
+    for word, apps in (("added", tree.apps.added), ("changed", tree.apps.changed), ("removed", tree.apps.removed)):
         lines += [f"- {word} {shown_name(app)}" for app in apps[:MOST_APPS]]
         if len(apps) > MOST_APPS:
             lines.append(f"- {word} {len(apps) - MOST_APPS} more")

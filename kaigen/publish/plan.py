@@ -151,12 +151,7 @@ class Plan(Struct, frozen=True):
             yield publish_branch(self.git, self.source, branch, trees, options, pause=pause)
 
 
-def make_plan(
-    configs: Sequence[Config],
-    where: Destination,
-    *,
-    allow_dirty: bool = False,
-) -> Plan:
+def make_plan(configs: Sequence[Config], where: Destination, *, allow_dirty: bool = False) -> Plan:
     """Render each environment and return what goes where. Writes nothing.
 
     Args:
@@ -208,9 +203,7 @@ def _files(run: Run, form: Format | None = None) -> dict[str, bytes]:
     return {path: data_of(content) for path, content in run.files(form).items()}
 
 
-def _manifests(
-    run: Run, compilation: Compilation, source: Source, url: str, materials: Mapping[str, str]
-) -> Artifact:
+def _manifests(run: Run, compilation: Compilation, source: Source, url: str, materials: Mapping[str, str]) -> Artifact:
     config = run.config
     flux = config.gitops.flux if config.gitops else None
     # The Flux objects are in the artifact only if Flux reads them from there; anyone else who applies the whole
@@ -233,9 +226,7 @@ def _folder(where: Destination, config: Config, source: Source) -> str:
     problem = "is not relative to the branch" if text.startswith("/") else path_problem(path) if path else ""
     if problem:
         hint = "for example `--path clusters/prod`, or `--path .` for the top of the branch"
-        raise InputError.of(
-            "KG0902", f"the folder `{text}` {problem}".replace("output directory", "branch"), hint=hint
-        )
+        raise InputError.of("KG0902", f"the folder `{text}` {problem}".replace("output directory", "branch"), hint=hint)
     return path
 
 

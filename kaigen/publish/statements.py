@@ -51,9 +51,7 @@ def provenance(
                 "externalParameters": dict(sorted(parameters.items())),
                 "resolvedDependencies": [origin, *files],
             },
-            "runDetails": {
-                "builder": {"id": "https://kaigen.dev/kaigen", "version": {"kaigen": __version__}}
-            },
+            "runDetails": {"builder": {"id": "https://kaigen.dev/kaigen", "version": {"kaigen": __version__}}},
         },
     }
     return canonical_json(statement)
@@ -75,17 +73,10 @@ def bill_of_images(name: str, version: str, digest: str, images: Iterable[str]) 
         "serialNumber": f"urn:uuid:{uuid5(NAMESPACE_URL, f'https://kaigen.dev/bom/{digest}')}",
         "version": 1,
         "metadata": {
-            "component": {
-                "type": "application",
-                "bom-ref": f"{name}@{version}",
-                "name": name,
-                "version": version,
-            }
+            "component": {"type": "application", "bom-ref": f"{name}@{version}", "name": name, "version": version}
         },
         "components": components,
-        "dependencies": [
-            {"ref": f"{name}@{version}", "dependsOn": [component["bom-ref"] for component in components]}
-        ],
+        "dependencies": [{"ref": f"{name}@{version}", "dependsOn": [component["bom-ref"] for component in components]}],
     }
     return canonical_json(bom)
 

@@ -30,9 +30,7 @@ class Chars(Struct, frozen=True):
     def has(self, char: str) -> bool:
         """Return whether a character is one of these."""
         forms = {char, char.lower(), char.upper()} if self.ignore_case else (char,)
-        found = any(
-            first <= ord(form) <= last for form in forms if len(form) == 1 for first, last in self.ranges
-        )
+        found = any(first <= ord(form) <= last for form in forms if len(form) == 1 for first, last in self.ranges)
         return found is not self.negated
 
 

@@ -39,12 +39,7 @@ _HEX = re.compile(r"x(?:([0-9A-Fa-f]{2})|\{([0-9A-Fa-f]{1,8})\})")
 
 _CONTROL = {"a": 7, "f": 12, "t": 9, "n": 10, "r": 13, "v": 11}
 _CLASSES = {"d": DIGITS, "w": WORD, "s": BLANKS}
-_ASSERTIONS = {
-    "A": Assertion.START,
-    "z": Assertion.END,
-    "b": Assertion.BOUNDARY,
-    "B": Assertion.NO_BOUNDARY,
-}
+_ASSERTIONS = {"A": Assertion.START, "z": Assertion.END, "b": Assertion.BOUNDARY, "B": Assertion.NO_BOUNDARY}
 _LOOKS = ("?=", "?!", "?<=", "?<!")
 _NEWLINE: Ranges = ((10, 10),)
 

@@ -148,10 +148,7 @@ class Pattern:
     def _reached(self, taken: int, context: Collection[Assertion]) -> int:
         """Return a bit for each state after some others which ends the match or takes the next character."""
         pending = [
-            index
-            for start in range(taken.bit_length())
-            if taken >> start & 1
-            for index in self._states[start].then
+            index for start in range(taken.bit_length()) if taken >> start & 1 for index in self._states[start].then
         ]
         seen: set[int] = set()
         found = 0

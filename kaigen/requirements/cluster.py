@@ -89,10 +89,7 @@ class _Search:
         return Finding("missing" if older else "found", f"version {own}")
 
     def _resource(self, name: str) -> Finding:
-        amounts = [
-            nano(mapping(mapping(node.get("status")).get("allocatable")).get(name)) or 0
-            for node in self._nodes
-        ]
+        amounts = [nano(mapping(mapping(node.get("status")).get("allocatable")).get(name)) or 0 for node in self._nodes]
         nodes = sum(amount > 0 for amount in amounts)
         if not nodes:
             return Finding("missing", "on no node")

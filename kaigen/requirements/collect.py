@@ -77,10 +77,7 @@ class _Provided:
                     self._apis.add((text(spec.get("group")), kind))
         tenancy = config.gitops.tenancy if config.gitops else None
         apps = [item.app.namespace for item in compilation.apps]
-        self._namespaces = {
-            *_BUILT_IN_NAMESPACES,
-            *(apps if tenancy is not None and tenancy.namespaces else ()),
-        }
+        self._namespaces = {*_BUILT_IN_NAMESPACES, *(apps if tenancy is not None and tenancy.namespaces else ())}
         self._account = tenancy.service_account if tenancy else None
 
     def __contains__(self, requirement: Requirement) -> bool:
@@ -96,8 +93,7 @@ class _Provided:
         if requirement.name != DEFAULT_CLASS and row.has_built_in(requirement.name):
             return True
         return any(
-            Identity(type_, namespace, requirement.name) in self._objects
-            for namespace in {requirement.namespace, ""}
+            Identity(type_, namespace, requirement.name) in self._objects for namespace in {requirement.namespace, ""}
         )
 
 
@@ -109,9 +105,7 @@ class _Collector:
         self._found: dict[tuple[str, str, str], Requirement] = {}
         self._uses: dict[tuple[str, str, str], dict[Use, None]] = {}
 
-    def add(
-        self, kind: str, name: str, use: Use, namespace: str = "", type_: str = "", supplier: str = ""
-    ) -> None:
+    def add(self, kind: str, name: str, use: Use, namespace: str = "", type_: str = "", supplier: str = "") -> None:
         """Add a place that requires something."""
         requirement = Requirement(kind, name, namespace, type_, supplier)
         key = (kind, namespace, name)
@@ -122,9 +116,7 @@ class _Collector:
     def items(self) -> tuple[Requirement, ...]:
         """Return every requirement with its places."""
         return tuple(
-            Requirement(
-                item.kind, item.name, item.namespace, item.type, item.supplier, tuple(self._uses[key])
-            )
+            Requirement(item.kind, item.name, item.namespace, item.type, item.supplier, tuple(self._uses[key]))
             for key, item in sorted(self._found.items())
         )
 
@@ -137,9 +129,7 @@ class _Collector:
             for need in cluster_needs(body):
                 mark, _ = item.written_at(index, need.path, need.text)
                 self.add(need.kind, need.name, Use(app, _place(mark)), "", need.type, need.supplier)
-            named = [
-                (each.type, each.namespace, each.name, each.path) for each in named_objects(body, namespace)
-            ]
+            named = [(each.type, each.namespace, each.name, each.path) for each in named_objects(body, namespace)]
             for reference in references_of(body, item.app.namespace):
                 if reference.target.type != SECRET and not reference.optional:
                     named.append((*reference.target, reference.path))
@@ -199,9 +189,7 @@ def _is_in_cluster(delivery: Delivery) -> bool:
 
 
 def _totals(items: Iterable[Compiled], all_items: Iterable[Compiled]) -> Iterator[Total]:
-    most = most_replicas(
-        (_namespace_of(each.body, item), each.body) for item in all_items for each in item.objects
-    )
+    most = most_replicas((_namespace_of(each.body, item), each.body) for item in all_items for each in item.objects)
     amounts: dict[str, Counter[str]] = {}
     uses: dict[tuple[str, str], dict[Use, None]] = {}
     for item in items:

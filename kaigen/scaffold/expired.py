@@ -41,9 +41,7 @@ class Expired(Struct, frozen=True):
         the spec is not validated before it is removed.
         """
         mark = self.document.mark()
-        kind, name = (
-            shown_name(str(word)).replace("/", "?") for word in (self.document.kind, self.document.name)
-        )
+        kind, name = (shown_name(str(word)).replace("/", "?") for word in (self.document.kind, self.document.name))
         place = f"{shown_name(mark.file)}:{mark.line}:{mark.column}"
         return f"{kind}/{name}", f"{self.time:%Y-%m-%d %H:%M} UTC", place
 
@@ -95,9 +93,7 @@ def find_expired(config: Config, now: datetime) -> list[Pruned]:
     return found
 
 
-def _pruned(
-    source: Source, documents: Sequence[Document], expired: Sequence[Expired], problems: Diagnostics
-) -> Pruned:
+def _pruned(source: Source, documents: Sequence[Document], expired: Sequence[Expired], problems: Diagnostics) -> Pruned:
     gone = {item.document.index for item in expired}
     kept = [document for document in documents if document.index not in gone]
     new = without_documents(source.text, [item.document for item in expired]) if kept else None

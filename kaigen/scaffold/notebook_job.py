@@ -92,10 +92,7 @@ def _job(block: Notebook, data: Mapping[str, Any], app: str, image: str, command
     datasets = [_mounted(item) for item in block.spec.datasets]
     comments, blank = [], []
     if len(models) == 1:
-        fields["model"] = {
-            "name": models[0].name,
-            "mountPath": models[0].mount_path or f"/models/{models[0].name}",
-        }
+        fields["model"] = {"name": models[0].name, "mountPath": models[0].mount_path or f"/models/{models[0].name}"}
     else:
         blank.append("model")
         comments.append(_NO_MODEL % _count(models))
@@ -108,10 +105,7 @@ def _job(block: Notebook, data: Mapping[str, Any], app: str, image: str, command
         comments.append(_NO_DATASET % _count(datasets))
     fields["output"] = {"volume": {"size": block.spec.storage.size}}
     fields |= {key: given[key] for key in ("resources", "params") if given.get(key)}
-    metadata = {
-        "name": app,
-        **({"namespace": data["metadata"]["namespace"]} if block.metadata.namespace else {}),
-    }
+    metadata = {"name": app, **({"namespace": data["metadata"]["namespace"]} if block.metadata.namespace else {})}
     document = {"apiVersion": API_VERSION, "kind": "Job", "metadata": metadata, "spec": fields}
     text = "".join(f"  {comment}" for comment in comments)
     return Continued(document, text, tuple(blank), has_image=bool(fields["image"]))
@@ -146,9 +140,7 @@ def _find(config: Config, name: str, paths: Sequence[str]) -> Spec:
     ]
     if len(found) != 1:
         which = f'Notebooks "{name}"' if name else "Notebooks"
-        raise CheckFailed(
-            f"the specs have {len(found)} {which}", hint="name one Notebook, and its file with -f"
-        )
+        raise CheckFailed(f"the specs have {len(found)} {which}", hint="name one Notebook, and its file with -f")
     return found[0]
 
 

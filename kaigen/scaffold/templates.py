@@ -78,9 +78,7 @@ class Choices(Struct, frozen=True):
         for syncer in self.syncers.values():
             if syncer not in SYNCERS:
                 message = f"unknown `{syncer}`: an environment is synced by argocd or flux"
-                found.append(
-                    Diagnostic("KG0703", message, hint="for example `--environments dev=argocd,prod=flux`")
-                )
+                found.append(Diagnostic("KG0703", message, hint="for example `--environments dev=argocd,prod=flux`"))
         if found:
             raise InputError(found)
 
@@ -141,17 +139,9 @@ def top_files(place: Place) -> dict[str, str]:
     pipeline = (
         {GITLAB: filled("gitlab.yaml", words)}
         if place.is_gitlab
-        else {
-            f".github/workflows/{title.replace(' ', '-').replace('/', '-')}.yaml": filled(
-                "workflow.yaml", words
-            )
-        }
+        else {f".github/workflows/{title.replace(' ', '-').replace('/', '-')}.yaml": filled("workflow.yaml", words)}
     )
-    return {
-        **pipeline,
-        HOOKS: filled("pre-commit.yaml", words),
-        SETTINGS: json.dumps(settings, indent=2) + "\n",
-    }
+    return {**pipeline, HOOKS: filled("pre-commit.yaml", words), SETTINGS: json.dumps(settings, indent=2) + "\n"}
 
 
 def filled(name: str, words: Mapping[str, str]) -> str:

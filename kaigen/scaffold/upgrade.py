@@ -10,17 +10,7 @@ from kaigen.catalog.images import default_images
 from kaigen.scaffold.changes import FileChange, read_text
 from kaigen.scaffold.merges import add_lines
 from kaigen.scaffold.place import find_place
-from kaigen.scaffold.templates import (
-    ATTRIBUTES,
-    CONFIG,
-    GITLAB,
-    HOOKS,
-    IGNORED,
-    TAG,
-    Choices,
-    root_files,
-    schema_files,
-)
+from kaigen.scaffold.templates import ATTRIBUTES, CONFIG, GITLAB, HOOKS, IGNORED, TAG, Choices, root_files, schema_files
 
 _PINS = (
     r"(repo: \S*kaigen-dev/kaigen(?:\.git)?[ \t]*\n(?:[ \t]*#.*\n)*[ \t]+rev:[ \t]*)([^\s#]+)",

@@ -19,9 +19,7 @@ def redact(text: str) -> str:
     """Return the text with the middle of every credential replaced by `…`, one per character, to keep columns."""
     if not may_contain_secret(text):
         return text
-    masked = WORD.sub(
-        lambda word: mask(word.group()) if looks_like_secret(word.group()) else word.group(), text
-    )
+    masked = WORD.sub(lambda word: mask(word.group()) if looks_like_secret(word.group()) else word.group(), text)
     if looks_like_secret(masked):
         # Only several words together are a credential: a key block, or a key after its name.
         masked = _KEY_BLOCK.sub(lambda block: block[1] + re.sub(r"\S", "…", block[2]), masked)

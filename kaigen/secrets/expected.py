@@ -50,9 +50,7 @@ def gather(facts: Facts) -> list[ExpectedSecret]:
     for namespace, name, kind, use in facts.reads:
         known = found.get((namespace, name))
         if known is None:
-            known = ExpectedSecret(
-                namespace, name, OPAQUE, (), False, True, (), makers.get((namespace, name))
-            )
+            known = ExpectedSecret(namespace, name, OPAQUE, (), False, True, (), makers.get((namespace, name)))
         found[namespace, name] = replace(
             known,
             type=kind if known.type == OPAQUE else known.type,
@@ -61,7 +59,4 @@ def gather(facts: Facts) -> list[ExpectedSecret]:
             optional=known.optional and use.optional,
             uses=known.uses if use in known.uses else (*known.uses, use),
         )
-    return [
-        replace(item, uses=tuple(sorted(item.uses, key=lambda use: use.app)))
-        for _, item in sorted(found.items())
-    ]
+    return [replace(item, uses=tuple(sorted(item.uses, key=lambda use: use.app))) for _, item in sorted(found.items())]

@@ -65,6 +65,5 @@ def merge_facts(facts: Iterable[Facts]) -> Facts:
     """Return the facts about several apps as one."""
     every = list(facts)
     return Facts(
-        tuple(read for item in every for read in item.reads),
-        tuple(made for item in every for made in item.makes),
+        tuple(read for item in every for read in item.reads), tuple(made for item in every for made in item.makes)
     )

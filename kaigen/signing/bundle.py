@@ -32,10 +32,7 @@ def canonical_json(data: Mapping[str, Any]) -> bytes:
 
 
 def signed(
-    key: PrivateKey,
-    predicate_type: str,
-    subjects: Sequence[Mapping[str, Any]],
-    predicate: Mapping[str, Any],
+    key: PrivateKey, predicate_type: str, subjects: Sequence[Mapping[str, Any]], predicate: Mapping[str, Any]
 ) -> bytes:
     """Return the bundle of a statement, which depends only on the key and the statement.
 

@@ -140,7 +140,5 @@ def _read(path: Path, kind: str) -> bytes:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES)
     except OSError as error:
-        raise InputError.of(
-            "KG0910", f"the {kind} key {path} cannot be read: {error.strerror}", hint=_MAKE
-        ) from error
+        raise InputError.of("KG0910", f"the {kind} key {path} cannot be read: {error.strerror}", hint=_MAKE) from error
     return content

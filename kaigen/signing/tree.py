@@ -59,9 +59,7 @@ def sign_tree(digests: Mapping[str, str], folders: Iterable[str], key: PrivateKe
     return signed(key, PREDICATE, subjects, {"folders": sorted(set(folders))})
 
 
-def check_tree(
-    bundle: bytes, keys: Sequence[PublicKey], digests: Mapping[str, str], folders: Iterable[str]
-) -> None:
+def check_tree(bundle: bytes, keys: Sequence[PublicKey], digests: Mapping[str, str], folders: Iterable[str]) -> None:
     """Check that folders contain exactly the signed files.
 
     Args:

@@ -160,11 +160,7 @@ def hardware_of(question: Question) -> Hardware | None:
         instance = find_instance(question.instance_type)
         if instance is None:
             near = nearest_instances(question.instance_type, limit=1)
-            hint = (
-                f"did you mean `{near[0]}`?"
-                if near
-                else "`kaigen gpus list` shows instance types; or name the GPUs"
-            )
+            hint = f"did you mean `{near[0]}`?" if near else "`kaigen gpus list` shows instance types; or name the GPUs"
             message = f"unknown instance type `{question.instance_type}`"
             raise PlanError("KG1102", Field.HARDWARE, message, hint)
         if question.gpus is not None and question.gpus > instance.count:
@@ -176,9 +172,7 @@ def hardware_of(question: Question) -> Hardware | None:
             )
         return hardware_of_instance(instance, question.gpus)
     if question.gpu:
-        return hardware_of_gpu(
-            gpu_of(question.gpu), 1 if question.gpus is None else question.gpus, question.mig
-        )
+        return hardware_of_gpu(gpu_of(question.gpu), 1 if question.gpus is None else question.gpus, question.mig)
     return None
 
 
@@ -198,22 +192,18 @@ def _with_way_out(error: PlanError, ranking: Ranking) -> PlanError:
         return error
     best = ranking.plans[0]
     way = f"{best.hardware.name} fits ({layout_text(best.layout)})"
-    return PlanError(
-        error.problem.code, error.field, str(error), f"{error.hint}; {way}" if error.hint else way
-    )
+    return PlanError(error.problem.code, error.field, str(error), f"{error.hint}; {way}" if error.hint else way)
 
 
 def no_instance(model: str, cloud: str, ranking: Ranking) -> PlanError:
     """Return why no instance type fits: the error of the one with most memory that the engine supports."""
-    usable = [
-        item for item in ranking.refused if item.error.problem.category is not Category.UNSUPPORTED
-    ] or list(ranking.refused)
+    usable = [item for item in ranking.refused if item.error.problem.category is not Category.UNSUPPORTED] or list(
+        ranking.refused
+    )
     nearest = max(usable, key=lambda item: item.hardware.nominal * item.hardware.count)
     error = nearest.error
     if error.field not in (Field.HARDWARE, Field.NODES):
         return error
     where = f"no instance type of {cloud}" if cloud else "no instance type of the catalogue"
     message = f"{where} can hold {model}"
-    return PlanError(
-        error.problem.code, error.field, message, f"of {nearest.hardware.name}: {error.hint or error}"
-    )
+    return PlanError(error.problem.code, error.field, message, f"of {nearest.hardware.name}: {error.hint or error}")

@@ -78,9 +78,7 @@ def facts_of_config(config: Mapping[str, Json], *, name: str, weights: float) ->
     head_dim = _integer(text, "head_dim") or hidden // heads
     cached = layers if kv_layers is None else kv_layers
     if not head_dim or cached > layers or window_layers > cached:
-        raise _impossible(
-            f"the config has {layers} layers, {heads} heads and a width of {hidden}, which do not match"
-        )
+        raise _impossible(f"the config has {layers} layers, {heads} heads and a width of {hidden}, which do not match")
     quantization = config.get("quantization_config") or text.get("quantization_config")
     method = quantization.get("quant_method") if isinstance(quantization, Mapping) else None
     dtype = text.get("dtype") or text.get("torch_dtype") or config.get("dtype") or config.get("torch_dtype")
@@ -133,12 +131,7 @@ def _number(config: Mapping[str, Json], what: str) -> int:
     given = next((key for key in _NAMES[what] if config.get(key) is not None), None)
     if given is not None:
         raise wrong_number(given, config[given])
-    raise PlanError(
-        "KG1103",
-        Field.MODEL,
-        f"the config has no {what}",
-        f"expected one of {', '.join(_NAMES[what])}",
-    )
+    raise PlanError("KG1103", Field.MODEL, f"the config has no {what}", f"expected one of {', '.join(_NAMES[what])}")
 
 
 def _kv_heads(config: Mapping[str, Json], heads: int) -> int:

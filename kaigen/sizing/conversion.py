@@ -41,6 +41,4 @@ def converted_bytes(spec: DownloadSpec) -> int:
     preset = find_preset(hub.repo) if hub is not None else None
     if preset is None or not preset.parameters or not preset.vocabulary:
         return 0
-    return estimated_bytes(
-        int(preset.parameters * 1e9), preset.vocabulary, preset.hidden_size, convert.weights
-    )
+    return estimated_bytes(int(preset.parameters * 1e9), preset.vocabulary, preset.hidden_size, convert.weights)

@@ -84,9 +84,7 @@ class Shape(Struct, frozen=True):
     def layer_weights(self) -> int:
         """Number of weights of a layer that are stored in the type of the weights."""
         experts = max(self.experts, 1)
-        return (
-            2 * self.dim * self.q_dim + 2 * self.dim * self.kv_dim + experts * 3 * self.dim * self.hidden_dim
-        )
+        return 2 * self.dim * self.q_dim + 2 * self.dim * self.kv_dim + experts * 3 * self.dim * self.hidden_dim
 
     @property
     def layer_floats(self) -> int:
@@ -106,9 +104,7 @@ def shape_of_config(config: Mapping[str, Json]) -> Shape:
     """
     kind = config.get("model_type")
     if kind not in ARCHITECTURES:
-        raise _refused(
-            f"distributed-llama cannot run models of type `{kind}`", f"it runs {', '.join(ARCHITECTURES)}"
-        )
+        raise _refused(f"distributed-llama cannot run models of type `{kind}`", f"it runs {', '.join(ARCHITECTURES)}")
     _check_variant(config)
     experts = _number(config, "num_experts", 0) if kind == "qwen3_moe" else 0
     dim, heads = _number(config, "hidden_size"), _number(config, "num_attention_heads")
@@ -131,18 +127,12 @@ def _check_variant(config: Mapping[str, Json]) -> None:
     """Report what the runtime ignores or rejects, so that its answers would be wrong."""
     activation, epsilon = config.get("hidden_act", "silu"), config.get("rms_norm_eps", 1e-5)
     if activation not in _ACTIVATIONS:
-        raise _refused(
-            f"distributed-llama has no activation `{activation}`", f"it has {' and '.join(_ACTIVATIONS)}"
-        )
+        raise _refused(f"distributed-llama has no activation `{activation}`", f"it has {' and '.join(_ACTIVATIONS)}")
     if epsilon not in _EPSILONS:
-        raise _refused(
-            f"distributed-llama cannot use `rms_norm_eps: {epsilon}`", "it can use 1e-05 and 1e-06"
-        )
+        raise _refused(f"distributed-llama cannot use `rms_norm_eps: {epsilon}`", "it can use 1e-05 and 1e-06")
     for name in ("attention_bias", "mlp_bias"):
         if config.get(name):
-            raise _refused(
-                f"distributed-llama ignores biases, and the model has `{name}`", "use another model"
-            )
+            raise _refused(f"distributed-llama ignores biases, and the model has `{name}`", "use another model")
     if "quantization_config" in config:
         raise _refused("the weights are quantized already", "use the repository with the original weights")
     scaling = config.get("rope_scaling") or config.get("rope_parameters")
@@ -160,11 +150,7 @@ def check_blocks(shape: Shape, weights: str) -> None:
     """
     if weights != "q40":
         return
-    for what, width in (
-        ("hidden_size", shape.dim),
-        ("the heads", shape.q_dim),
-        ("the MLP", shape.hidden_dim),
-    ):
+    for what, width in (("hidden_size", shape.dim), ("the heads", shape.q_dim), ("the MLP", shape.hidden_dim)):
         if width % BLOCK:
             raise _refused(
                 f"q40 has blocks of {BLOCK} weights, and {what} of the model has a width of {width}",

@@ -251,10 +251,7 @@ def hardware_of_gpu(gpu: Gpu, count: int = 1, mig: str = "") -> Hardware:
         raise PlanError.unknown_name(Field.MIG, f"MIG profile of {gpu.name}", mig, gpu.mig)
     if count != 1:
         raise PlanError(
-            "KG1106",
-            Field.MIG,
-            f"{count} MIG slices cannot share a model",
-            "request one larger slice, or whole GPUs",
+            "KG1106", Field.MIG, f"{count} MIG slices cannot share a model", "request one larger slice, or whole GPUs"
         )
     return Hardware(
         name=f"{gpu.name} {mig}",

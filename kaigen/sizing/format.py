@@ -41,15 +41,9 @@ def rows(plan: Plan) -> list[Row]:
     bits = f", {load.kv_bits} bit" if load.kv_bits != 16 else ""
     return [
         Row("weights", memory.weights, weights),
-        Row(
-            "KV cache", memory.kv_cache, f"{plural(load.context, 'token')} × {plural(each, 'sequence')}{bits}"
-        ),
+        Row("KV cache", memory.kv_cache, f"{plural(load.context, 'token')} × {plural(each, 'sequence')}{bits}"),
         Row("runtime", memory.runtime, "CUDA context, graphs" + (", buffers between GPUs" if shared else "")),
-        Row(
-            "activations",
-            memory.activations,
-            "one step" + (", logits, encoder" if facts.encoder else ", logits"),
-        ),
+        Row("activations", memory.activations, "one step" + (", logits, encoder" if facts.encoder else ", logits")),
         Row("needed", memory.needed, "together"),
         Row("budget", memory.budget, f"{memory.usable:.1f} usable × {load.utilization:g}"),
         Row("free", memory.free, "the engine adds it to the cache"),
@@ -75,11 +69,7 @@ def context_limit(plan: Plan) -> str:
     """Return what limits the context of a plan, to follow the number of tokens."""
     if plan.request.context_length is not None:
         return f", of {plan.max_context} that would fit"
-    return (
-        ", the limit of the model"
-        if plan.load.context == plan.facts.max_context
-        else ", the longest that fits"
-    )
+    return ", the limit of the model" if plan.load.context == plan.facts.max_context else ", the longest that fits"
 
 
 def command_line(plan: Plan) -> str:
@@ -104,11 +94,7 @@ def node_data(plan: Plan) -> dict[str, Json]:
         "memoryGiB": hardware.nominal,
         "usableGiB": hardware.usable,
         "resource": hardware.resource,
-        **(
-            {"pricePerHour": hardware.price, "currency": hardware.currency}
-            if hardware.price is not None
-            else {}
-        ),
+        **({"pricePerHour": hardware.price, "currency": hardware.currency} if hardware.price is not None else {}),
     }
 
 
@@ -128,11 +114,7 @@ def plan_data(plan: Plan) -> dict[str, Json]:
     """Return a plan as plain data, with the memory of the fullest GPU in GiB."""
     facts, memory, load = plan.facts, plan.memory, plan.load
     return {
-        "model": {
-            "name": facts.name,
-            "weightsGiB": facts.weights,
-            "quantization": facts.quantization or None,
-        },
+        "model": {"name": facts.name, "weightsGiB": facts.weights, "quantization": facts.quantization or None},
         "node": node_data(plan),
         "layout": layout_data(plan),
         "replicas": plan.request.replicas,

@@ -28,12 +28,7 @@ def check_overrides(facts: ModelFacts, request: Request, hardware: Hardware) -> 
     Raises:
         PlanError: names what is possible.
     """
-    tp, pp, dp, nodes = (
-        request.tensor_parallel,
-        request.pipeline_parallel,
-        request.data_parallel,
-        request.nodes,
-    )
+    tp, pp, dp, nodes = (request.tensor_parallel, request.pipeline_parallel, request.data_parallel, request.nodes)
     for field, value in (
         (Field.TENSOR_PARALLEL, tp),
         (Field.PIPELINE_PARALLEL, pp),
@@ -44,21 +39,16 @@ def check_overrides(facts: ModelFacts, request: Request, hardware: Hardware) -> 
         if value is not None and value < 1:
             raise PlanError("KG1106", field, f"{field.value} is {value}", "use at least 1")
     if tp is not None and not splits(facts, tp):
-        possible = ", ".join(
-            str(size) for size in range(1, max(hardware.count, 8) + 1) if splits(facts, size)
-        )
+        possible = ", ".join(str(size) for size in range(1, max(hardware.count, 8) + 1) if splits(facts, size))
         raise PlanError(
             "KG1106",
             Field.TENSOR_PARALLEL,
-            f"{tp} GPUs cannot share the {facts.heads} attention heads "
-            f"and {facts.kv_heads} KV heads of {facts.name}",
+            f"{tp} GPUs cannot share the {facts.heads} attention heads and {facts.kv_heads} KV heads of {facts.name}",
             f"possible: {possible}",
         )
     if pp is not None and pp > facts.layers:
         raise PlanError(
-            "KG1106",
-            Field.PIPELINE_PARALLEL,
-            f"{facts.name} has only {facts.layers} layers for {pp} stages",
+            "KG1106", Field.PIPELINE_PARALLEL, f"{facts.name} has only {facts.layers} layers for {pp} stages"
         )
     if hardware.mig and (tp or 1) * (pp or 1) * (dp or 1) > 1:
         raise PlanError(

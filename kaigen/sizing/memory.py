@@ -136,9 +136,7 @@ class CacheCost(Struct, frozen=True):
     sequence: float
 
 
-def cache_cost(
-    facts: ModelFacts, hardware: Hardware, tp: int, pp: int, context: int, kv_bits: int
-) -> CacheCost:
+def cache_cost(facts: ModelFacts, hardware: Hardware, tp: int, pp: int, context: int, kv_bits: int) -> CacheCost:
     """Return the size of the cache for sequences of `context` tokens on the GPU with most layers.
 
     Layers with a sliding window keep the window, and while a prompt is read also the step that is being computed.

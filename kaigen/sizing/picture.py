@@ -86,8 +86,7 @@ def render_svg(plan: Plan, style: str | None = None) -> str:
     where = f"{hardware_text(plan)}: {layout_text(plan.layout)}"
     elements = (
         f"{plural(load.concurrency, 'sequence')} of {plural(load.context, 'token')} at once, "
-        f"of {plan.max_concurrency} that would fit"
-        + (f", in each of {replicas} replicas" if replicas > 1 else "")
+        f"of {plan.max_concurrency} that would fit" + (f", in each of {replicas} replicas" if replicas > 1 else "")
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="kp" width="{_WIDTH}" height="{height}" '
@@ -162,8 +161,7 @@ def _gpu(plan: Plan, node: int, index: int, y: int) -> list[str]:
         ]
     role = _role(plan, node * busy + index)
     elements = [
-        f'<text x="{_MARGIN + 12}" y="{y + 13}">{name}'
-        f'<tspan class="faint" dx="7">{escape(role)}</tspan></text>'
+        f'<text x="{_MARGIN + 12}" y="{y + 13}">{name}<tspan class="faint" dx="7">{escape(role)}</tspan></text>'
     ]
     begun = 0.0
     for part in _parts(plan):

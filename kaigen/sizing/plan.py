@@ -7,14 +7,7 @@ from msgspec.structs import replace
 from kaigen.sizing.constants import constant
 from kaigen.sizing.facts import Hardware, ModelFacts, Request, quantized
 from kaigen.sizing.layouts import check_overrides, layouts, most_nodes, preference
-from kaigen.sizing.memory import (
-    GpuMemory,
-    Layout,
-    Load,
-    longest_context,
-    memory_of_gpu,
-    most_sequences,
-)
+from kaigen.sizing.memory import GpuMemory, Layout, Load, longest_context, memory_of_gpu, most_sequences
 from kaigen.sizing.problem import Field, PlanError
 from kaigen.sizing.result import Plan
 
@@ -88,10 +81,7 @@ def settle(facts: ModelFacts, request: Request) -> Load:
         )
     if not 0 < utilization <= 1:
         raise PlanError(
-            "KG1106",
-            Field.UTILIZATION,
-            f"{utilization} is not a share of a GPU",
-            "use a number above 0 and at most 1",
+            "KG1106", Field.UTILIZATION, f"{utilization} is not a share of a GPU", "use a number above 0 and at most 1"
         )
     if kv_dtype not in _KV_DTYPES:
         raise PlanError.unknown_name(Field.KV_CACHE_DTYPE, "dtype of the KV cache", kv_dtype, _KV_DTYPES)
@@ -233,11 +223,7 @@ def layout_text(layout: Layout) -> str:
     nodes = "1 node" if layout.nodes == 1 else f"{layout.nodes} nodes"
     parts = [
         f"{name} {value}"
-        for name, value in (
-            ("tensorParallel", layout.tp),
-            ("pipelineParallel", layout.pp),
-            ("dataParallel", layout.dp),
-        )
+        for name, value in (("tensorParallel", layout.tp), ("pipelineParallel", layout.pp), ("dataParallel", layout.dp))
         if value > 1
     ]
     return ", ".join([nodes, *parts])

@@ -37,9 +37,7 @@ def preset_row(
     known = config.get("_name_or_path")
     repo = repo or (known if isinstance(known, str) and known.count("/") == 1 else "")
     if not repo:
-        raise InputError.of(
-            "KG1103", f"{path} does not name the model's repository", hint="set --repo OWNER/NAME"
-        )
+        raise InputError.of("KG1103", f"{path} does not name the model's repository", hint="set --repo OWNER/NAME")
     facts = facts_of_config(config, name=name, weights=weights)
     architectures = config.get("architectures")
     row: dict[str, Any] = {
@@ -60,14 +58,8 @@ def preset_row(
     else:
         row["headDim"] = facts.head_dim
         row["attention"] = {facts.heads: "mha", 1: "mqa"}.get(facts.kv_heads, "gqa")
-    window = (
-        {"tokens": facts.window, "layers": facts.window_layers}
-        if facts.window and facts.window_layers
-        else None
-    )
-    quantization = {"compressed-tensors": "int4", "fbgemm_fp8": "fp8"}.get(
-        facts.quantization, facts.quantization
-    )
+    window = {"tokens": facts.window, "layers": facts.window_layers} if facts.window and facts.window_layers else None
+    quantization = {"compressed-tensors": "int4", "fbgemm_fp8": "fp8"}.get(facts.quantization, facts.quantization)
     row |= {
         "kvLayers": facts.kv_layers,
         "slidingWindow": window,

@@ -62,11 +62,4 @@ def _cost(found: Plan) -> tuple[bool, float, int, float, int, str]:
     gpus = found.nodes * found.hardware.count
     price = found.hardware.price
     unknown = price is None
-    return (
-        unknown,
-        found.nodes * (price or 0),
-        found.nodes,
-        gpus * found.hardware.nominal,
-        gpus,
-        found.hardware.name,
-    )
+    return (unknown, found.nodes * (price or 0), found.nodes, gpus * found.hardware.nominal, gpus, found.hardware.name)

@@ -25,9 +25,7 @@ _JOB = "batch.kubernetes.io/job-name"
 _JOB_SET = "jobset.sigs.k8s.io/jobset-name"
 
 
-def collect(
-    compilation: Compilation, config: Config, cluster: Cluster, apps: Sequence[str] = ()
-) -> list[AppStatus]:
+def collect(compilation: Compilation, config: Config, cluster: Cluster, apps: Sequence[str] = ()) -> list[AppStatus]:
     """Return the state of the apps of an environment.
 
     Args:
@@ -110,9 +108,7 @@ def _is_of(pod: Object, run: str) -> bool:
     return run in (_label(pod, _JOB), _label(pod, _JOB_SET))
 
 
-def _runs(
-    item: Compiled, own: Mapping[Identity, Object], live: Live, pods: Sequence[Object]
-) -> tuple[Run, ...]:
+def _runs(item: Compiled, own: Mapping[Identity, Object], live: Live, pods: Sequence[Object]) -> tuple[Run, ...]:
     found = [
         (identity, body)
         for identity, body in live.objects.items()

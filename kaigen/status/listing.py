@@ -113,8 +113,4 @@ def _described_sync(sync: Sync | None) -> dict[str, str] | None:
     if sync is None:
         return None
     optional = {"revision": sync.revision, "message": sync.message}
-    return {
-        "syncer": sync.syncer,
-        "status": sync.name,
-        **{key: value for key, value in optional.items() if value},
-    }
+    return {"syncer": sync.syncer, "status": sync.name, **{key: value for key, value in optional.items() if value}}

@@ -33,9 +33,7 @@ class _LazyFinder:
     def __init__(self, frame: FrameType) -> None:
         self._frame = frame
 
-    def find_spec(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         importer: FrameType | None = sys._getframe(1)
         while importer is not None and importer.f_code.co_filename in _MACHINERY:
             importer = importer.f_back

@@ -29,9 +29,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def map_on_cores(
-    work: Callable[[T], R], items: Sequence[T], report: Callable[[int], None] | None = None
-) -> list[R]:
+def map_on_cores(work: Callable[[T], R], items: Sequence[T], report: Callable[[int], None] | None = None) -> list[R]:
     """Return `[work(item) for item in items]`, computed by several processes when there are many items.
 
     Args:
@@ -96,9 +94,7 @@ class _Child:
             if self._process == 0:
                 _run(work, share, self._pipe, write)
         except OSError:
-            self._process = (
-                0  # the system has no free process: the pipe stays empty, and the parent does the share
-            )
+            self._process = 0  # the system has no free process: the pipe stays empty, and the parent does the share
         os.close(write)
 
     def results(self) -> list[Any] | None:

@@ -54,12 +54,7 @@ def policies(tenants: Sequence[Tenant], engine: Engine) -> list[dict[str, Any]]:
         engine: `kubernetes` for ValidatingAdmissionPolicies, `kyverno` for ValidatingPolicies.
     """
     write = _kubernetes if engine == "kubernetes" else _kyverno
-    return [
-        body
-        for tenant in tenants
-        for policy in (_objects(tenant), _requests(tenant))
-        for body in write(policy)
-    ]
+    return [body for tenant in tenants for policy in (_objects(tenant), _requests(tenant)) for body in write(policy)]
 
 
 def _kubernetes(policy: _Policy) -> list[dict[str, Any]]:
@@ -100,8 +95,7 @@ def _spec(policy: _Policy) -> dict[str, Any]:
         "matchConditions": _named(policy.conditions),
         "variables": _named(policy.variables),
         "validations": [
-            {"expression": rule.expression, "message": f"{rule.name}: {rule.message}"}
-            for rule in policy.rules
+            {"expression": rule.expression, "message": f"{rule.name}: {rule.message}"} for rule in policy.rules
         ],
     }
 
@@ -172,8 +166,7 @@ def _conditions(tenant: Tenant) -> dict[str, str]:
     places = " || ".join(f"({namespace()}) == {text(place)}" for place in tenant.namespaces)
     same = f"{OBJECT}.all(k, k in ['metadata', 'status'] || (k in {_OLD} && {OBJECT}[k] == {_OLD}[k]))"
     noted = " && ".join(
-        f"{at(OBJECT, ('metadata', field))} == {at(_OLD, ('metadata', field))}"
-        for field in ("annotations", "labels")
+        f"{at(OBJECT, ('metadata', field))} == {at(_OLD, ('metadata', field))}" for field in ("annotations", "labels")
     )
     updated = f"request.operation == 'UPDATE' && {same} && {noted}"
     deleted = f"{at(OBJECT, ('metadata', 'deletionTimestamp'))}.hasValue() && {updated}"

@@ -45,9 +45,7 @@ def request_rules(tenant: Tenant) -> Iterator[Rule]:
         name = "oldObject.metadata.name"
         own = f"{matches(name, glob_pattern(globs))}"
         expression = f"!({_DELETED} && {TYPE} == {text(type_)}) || {own}"
-        yield rule(
-            f"deleted-{type_.partition('.')[0].lower()}", expression, f"this {type_.partition('.')[0]}"
-        )
+        yield rule(f"deleted-{type_.partition('.')[0].lower()}", expression, f"this {type_.partition('.')[0]}")
     yield rule("status", f"{_SUBRESOURCE} != 'status'", "the status of objects, which controllers write")
     yield rule("proxy", f"{_SUBRESOURCE} != 'proxy'", "connections through the API server")
     yield rule("binding", f"{_SUBRESOURCE} != 'binding'", "a node by a binding")

@@ -86,9 +86,7 @@ def _of_place(place: PodPath, steps: Sequence[str]) -> str:
 
 def type_of(obj: str) -> str:
     """Return the expression of the kind of an object with its group."""
-    return (
-        f"({obj}.apiVersion.contains('/') ? {obj}.kind + '.' + {obj}.apiVersion.split('/')[0] : {obj}.kind)"
-    )
+    return f"({obj}.apiVersion.contains('/') ? {obj}.kind + '.' + {obj}.apiVersion.split('/')[0] : {obj}.kind)"
 
 
 def namespace(obj: str = OBJECT) -> str:
@@ -160,8 +158,7 @@ def _message(tenant: Tenant, what: str, grant: str) -> str:
 def _expression(reach: Reach, tenant: Tenant) -> str:
     def tests(base: str) -> str:
         return " && ".join(
-            f"({_all(base, steps, reach, tenant)}{_kept(steps) if reach.kept else ''})"
-            for steps in reach.paths
+            f"({_all(base, steps, reach, tenant)}{_kept(steps) if reach.kept else ''})" for steps in reach.paths
         )
 
     if reach.types == (PODS,):

@@ -77,8 +77,7 @@ def _pod_security_violations(obj: Object, tenant: Tenant) -> Iterator[Problem]:
             subject = f"the container `{each.container}`" if each.container else "the pod"
             yield Problem(
                 codes.TENANT_NOT_GRANTED,
-                f"tenant `{tenant.name}` is granted Pod Security `{tenant.pod_security}`, "
-                f"and {subject} {each.problem}",
+                f"tenant `{tenant.name}` is granted Pod Security `{tenant.pod_security}`, and {subject} {each.problem}",
                 each.path,
                 f"{each.hint or 'remove it'}, or {_set_level(tenant, needed)}",
             )
@@ -98,9 +97,7 @@ def violations(obj: Object, namespace: str, tenant: Tenant) -> Iterator[Problem]
         yield _problem(tenant, f"the namespace {place}", path, "namespaces")
     for reach, refusal, at in _refusals(REACHES, obj, tenant):
         what = f"{refusal.what or reach.what} {refusal.shown}".strip()
-        yield _problem(
-            tenant, what, at, reach.condition.grant if refusal.can_be_granted else "", refusal.hint
-        )
+        yield _problem(tenant, what, at, reach.condition.grant if refusal.can_be_granted else "", refusal.hint)
     yield from unknown_pods.violations(obj, tenant)
     yield from unknown_names.violations(obj, tenant)
     created = created_volume(obj)
@@ -229,9 +226,7 @@ def _values(reach: Reach, obj: Object, kind: str) -> Iterator[tuple[FieldPath, o
             yield from values_at(start, steps, reach.default, at)
 
 
-def _refusals(
-    reaches: Iterable[Reach], obj: Object, tenant: Tenant
-) -> Iterator[tuple[Reach, Refusal, FieldPath]]:
+def _refusals(reaches: Iterable[Reach], obj: Object, tenant: Tenant) -> Iterator[tuple[Reach, Refusal, FieldPath]]:
     """Yield what rows of the table refuse of an object, each with its place."""
     kind = type_of(obj)
     for reach in reaches:

@@ -96,10 +96,7 @@ def reject_bad_character(text: str) -> None:
         return
     number = ord(text[index])
     if number == 0xFEFF:
-        what, hint = (
-            "a byte order mark inside the text",
-            "delete this invisible character",
-        )
+        what, hint = ("a byte order mark inside the text", "delete this invisible character")
     elif 0xD800 <= number <= 0xDFFF:
         what, hint = f"half a surrogate pair, U+{number:04X}", "save the file as UTF-8"
     else:
@@ -133,9 +130,7 @@ def compose_each(text: str) -> Iterator[Node]:
         yield node
 
 
-def compose_parts(
-    text: str,
-) -> Iterator[tuple[int, int, list[Node] | Unreadable | YAMLError]]:
+def compose_parts(text: str) -> Iterator[tuple[int, int, list[Node] | Unreadable | YAMLError]]:
     """Compose document by document, so that a broken one does not hide the others.
 
     Yields:
@@ -170,9 +165,7 @@ def _parts(text: str) -> Iterator[tuple[int, int]]:
         begin = start + 3 if text.startswith("...", start) else start
         # Comments and directives before `---` belong to the document that it opens.
         prefix = only_prefix.match(text, begin, found.start())
-        if found.start() == start or (
-            text[found.start()] == "-" and prefix and prefix.end() == found.start()
-        ):
+        if found.start() == start or (text[found.start()] == "-" and prefix and prefix.end() == found.start()):
             continue
         yield start, found.start()
         start = found.start()

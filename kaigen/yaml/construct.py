@@ -112,9 +112,7 @@ class Constructor:
                 merged = [*(merged or ()), *self._merged(value_node)]
                 continue
             elif not key:
-                self._problem(
-                    "KG0131", "a key is missing before `:`", 'write a key, or "" for an empty one', key_node
-                )
+                self._problem("KG0131", "a key is missing before `:`", 'write a key, or "" for an empty one', key_node)
                 continue
             # By far the most common case, inlined to save a call per field.
             if value_node.__class__ is ScalarNode and value_node.tag == PLAIN:
@@ -177,23 +175,14 @@ class Constructor:
             self._problem("KG0119", message, "remove it: kustomize rejects or changes it", node)
 
     def _check_tag(self, key: Node) -> None:
-        if not key.tag.startswith(_TAGS) or key.tag.removeprefix(_TAGS) not in {
-            "str",
-            "int",
-            "float",
-            "bool",
-            "null",
-        }:
+        if not key.tag.startswith(_TAGS) or key.tag.removeprefix(_TAGS) not in {"str", "int", "float", "bool", "null"}:
             self._refuse_tag(key)
 
     def _refuse_tag(self, node: Node) -> None:
         tag = node.tag
         shown = "!!" + tag.removeprefix(_TAGS) if tag.startswith(_TAGS) else tag
         self._problem(
-            "KG0132",
-            f"the tag `{_short(shown)}` is not supported",
-            "remove it: kaigen reads plain data",
-            node,
+            "KG0132", f"the tag `{_short(shown)}` is not supported", "remove it: kaigen reads plain data", node
         )
 
     def _refuse_key(self, mapping: Node, node: Node) -> None:
@@ -207,10 +196,7 @@ class Constructor:
         else:
             what = "a mapping" if isinstance(node, MappingNode) else "a list"
             self._problem(
-                "KG0131",
-                f"{what} cannot be a key",
-                "use a string as key, in quotes where it contains brackets",
-                node,
+                "KG0131", f"{what} cannot be a key", "use a string as key, in quotes where it contains brackets", node
             )
 
     def _repeated(self, mapping: Node, key: Node) -> None:
@@ -230,9 +216,7 @@ class Constructor:
     def _merged(self, node: Node) -> list[dict[str, Json]]:
         parts = node.value if isinstance(node, SequenceNode) else [node]
         if not all(isinstance(part, MappingNode) for part in parts):
-            self._problem(
-                "KG0138", "`<<` merges a mapping or a list of mappings", "use an alias: `<<: *name`", node
-            )
+            self._problem("KG0138", "`<<` merges a mapping or a list of mappings", "use an alias: `<<: *name`", node)
             return []
         return [self._mapping(part) for part in parts]
 
@@ -245,11 +229,7 @@ class Constructor:
             if known is not None:
                 if known[0] == 0:
                     raise self._alias(
-                        parent,
-                        number,
-                        "KG0135",
-                        "the alias refers to a value that contains it",
-                        "remove the alias",
+                        parent, number, "KG0135", "the alias refers to a value that contains it", "remove the alias"
                     )
                 self._copied += known[0]
                 if self._copied > MAX_COPIED:
@@ -271,14 +251,8 @@ class Constructor:
             sizes[id(node)] = (size, depth)
             if depth > MAX_DEPTH:
                 raise too_deep(node.start_mark.index)
-            if (
-                self._bangs
-                and node.tag in (PLAIN, TEXT)
-                and self._text.startswith("!", node.start_mark.index)
-            ):
-                self._problem(
-                    "KG0132", "the tag `!` is not supported", "quote the value to make it text", node
-                )
+            if self._bangs and node.tag in (PLAIN, TEXT) and self._text.startswith("!", node.start_mark.index):
+                self._problem("KG0132", "the tag `!` is not supported", "quote the value to make it text", node)
             return sizes[id(node)]
 
         # An alias refers to an earlier node, so the recursion is no deeper than the text.

@@ -273,6 +273,4 @@ def _first_line_end(node: Node) -> int:
         last = value if value.start_mark.line == start.line and value.start_mark.index >= start.index else key
     else:
         last = node.value[0]
-    return (
-        max(_first_line_end(last), start.index + 1) if last.start_mark.line == start.line else start.index + 1
-    )
+    return max(_first_line_end(last), start.index + 1) if last.start_mark.line == start.line else start.index + 1

@@ -17,9 +17,7 @@ from kaigen.secret_scan.redact import WORD, mask, redact
 from kaigen.yaml.document import Document
 from kaigen.yaml.sources import Source
 
-_ENCRYPTED = re.compile(
-    r"ENC\[AES256_GCM,data:[A-Za-z0-9+/=]*,iv:[A-Za-z0-9+/=]+,tag:[A-Za-z0-9+/=]+,type:[a-z]+\]"
-)
+_ENCRYPTED = re.compile(r"ENC\[AES256_GCM,data:[A-Za-z0-9+/=]*,iv:[A-Za-z0-9+/=]+,tag:[A-Za-z0-9+/=]+,type:[a-z]+\]")
 _ONLY_VALUES = "encrypt the values only: `sops encrypt --encrypted-regex '^(data|stringData)$' FILE`"
 _ALTERNATIVES = "refer to a Secret by name, created with External Secrets, Sealed Secrets or SOPS"
 
@@ -38,9 +36,7 @@ def find_secrets(document: Document) -> list[Diagnostic]:
             mark = source.mark_at(place.start_mark.index, place.end_mark.index)
             where = redact(dotted(path))
             found.append(
-                Diagnostic(
-                    "KG0150", f"this looks like {kind}", _redacted_mark(mark), _ALTERNATIVES, path=where
-                )
+                Diagnostic("KG0150", f"this looks like {kind}", _redacted_mark(mark), _ALTERNATIVES, path=where)
             )
     if "Secret" in written:
         found.extend(_secret_objects(document))
@@ -104,9 +100,7 @@ def find_secrets_in_comments(source: Source, documents: Sequence[Document]) -> l
         return []
     # A `#` inside a value does not start a comment.
     values = sorted(
-        (node.start_mark.index, node.end_mark.index)
-        for document in documents
-        for node in _scalars(document.node)
+        (node.start_mark.index, node.end_mark.index) for document in documents for node in _scalars(document.node)
     )
     found: list[Diagnostic] = []
     at = 0
@@ -167,9 +161,7 @@ def _kind_of_value(mapping: MappingNode, key: ScalarNode, value: ScalarNode) -> 
         kind = looks_like_secret(f"{key.value}={value.value}")
     if kind is None and key.value == "value":
         # An environment variable of a pod: `{name: …, value: …}`.
-        name = next(
-            (v.value for k, v in mapping.value if k.value == "name" and isinstance(v, ScalarNode)), None
-        )
+        name = next((v.value for k, v in mapping.value if k.value == "name" and isinstance(v, ScalarNode)), None)
         kind = looks_like_secret(f"{name}={value.value}") if name else None
     return kind
 
@@ -187,11 +179,7 @@ def _secret_objects(document: Document) -> Iterator[Diagnostic]:
             start = fields["sops"][0]
             mark = document.source.mark_at(start.start_mark.index, start.end_mark.index)
             yield Diagnostic(
-                "KG0152",
-                "`sops` has no `mac`, so SOPS cannot decrypt this Secret",
-                mark,
-                _ONLY_VALUES,
-                path="sops",
+                "KG0152", "`sops` has no `mac`, so SOPS cannot decrypt this Secret", mark, _ONLY_VALUES, path="sops"
             )
         for name in ("data", "stringData"):
             key, value = fields.get(name, (None, None))

@@ -17,23 +17,7 @@ _PLAIN = re.compile(
     rf"(?:[A-Za-z/_.$(]|--?[A-Za-z]){_TAIL}*(?:[ :]{_TAIL}+)*|[1-9][0-9]*(?:m|k|M|G|T|Ki|Mi|Gi|Ti|s|h|d)"
 )
 _WORDS = frozenset(
-    {
-        "null",
-        "true",
-        "false",
-        "yes",
-        "no",
-        "on",
-        "off",
-        "y",
-        "n",
-        ".inf",
-        ".nan",
-        "none",
-        "nan",
-        "inf",
-        "infinity",
-    }
+    {"null", "true", "false", "yes", "no", "on", "off", "y", "n", ".inf", ".nan", "none", "nan", "inf", "infinity"}
 )
 _NUMERIC = re.compile(r"[-+]?(?:[0-9.]|0[xob])", re.IGNORECASE)
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
@@ -49,12 +33,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def _quote(text: str) -> str:
-    if (
-        ('"' in text or "\\" in text)
-        and not _UNPRINTABLE.search(text)
-        and "\n" not in text
-        and "\t" not in text
-    ):
+    if ('"' in text or "\\" in text) and not _UNPRINTABLE.search(text) and "\n" not in text and "\t" not in text:
         return "'" + text.replace("'", "''") + "'"
     return '"' + _QUOTED.sub(_escape, text) + '"'
 

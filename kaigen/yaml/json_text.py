@@ -17,9 +17,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from kaigen.yaml.compose import MAX_DEPTH, PLAIN, TEXT, Unreadable, too_deep
 
 _SPACE = re.compile(r"[ \t\n\r]*")
-_LITERAL = re.compile(
-    r"(?:-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null)(?=[\s,:{}\[\]\"']|\Z)"
-)
+_LITERAL = re.compile(r"(?:-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null)(?=[\s,:{}\[\]\"']|\Z)")
 _BARE = re.compile(r"[^\s,:{}\[\]\"']+")
 
 
@@ -46,8 +44,7 @@ class _Composer:
         self._skip()
         if self._at < len(self._text):
             self._reject(
-                "more text after the end of the value",
-                "a JSON file contains one value; check for a surplus comma",
+                "more text after the end of the value", "a JSON file contains one value; check for a surplus comma"
             )
         return root
 
@@ -102,13 +99,9 @@ class _Composer:
                 self._reject("a string without its closing quote", 'close it with `"`', start)
             if "control character" in message:
                 self._reject(
-                    "a line end or control character inside a string",
-                    "write it as \\n, \\t or \\u00XX",
-                    error.pos,
+                    "a line end or control character inside a string", "write it as \\n, \\t or \\u00XX", error.pos
                 )
-            self._reject(
-                "an invalid escape", 'after a backslash, JSON allows one of " \\ / b f n r t u', error.pos
-            )
+            self._reject("an invalid escape", 'after a backslash, JSON allows one of " \\ / b f n r t u', error.pos)
         return ScalarNode(TEXT, value, self._mark(start), self._mark(self._at), '"')
 
     def _object(self, level: int) -> Node:

@@ -72,15 +72,11 @@ def plain_value(text: str) -> Plain:
     if kind == "float":
         return _float(text)
     if kind == "no":
-        raise ProblemError(
-            "KG0141", f"`{text}` is not a number in JSON", hint="write a finite number, or quote it"
-        )
+        raise ProblemError("KG0141", f"`{text}` is not a number in JSON", hint="write a finite number, or quote it")
     digits, base = (text, 10) if kind == "int" else (text[2:], 16 if kind == "hex" else 8)
     value = int(digits, base) if len(digits) <= 30 else _LARGEST + 1
     if not _SMALLEST <= value <= _LARGEST:
-        raise ProblemError(
-            "KG0142", f"`{_short(text)}` does not fit into 64 bits", hint="quote it to make it text"
-        )
+        raise ProblemError("KG0142", f"`{_short(text)}` does not fit into 64 bits", hint="quote it to make it text")
     return value
 
 
@@ -91,9 +87,7 @@ def _short(text: str) -> str:
 def _float(text: str) -> float:
     value = float(text)
     if value in (float("inf"), float("-inf")):
-        raise ProblemError(
-            "KG0141", f"`{_short(text)}` is too large for a number", hint="quote it to make it text"
-        )
+        raise ProblemError("KG0141", f"`{_short(text)}` is too large for a number", hint="quote it to make it text")
     return value
 
 

@@ -112,9 +112,7 @@ def read_sources(
 
 
 class _Reader:
-    def __init__(
-        self, root: Path, stdin: IO[bytes] | None, limits: Limits, exclude: Collection[Path]
-    ) -> None:
+    def __init__(self, root: Path, stdin: IO[bytes] | None, limits: Limits, exclude: Collection[Path]) -> None:
         self.sources: list[Source] = []
         self.diagnostics = Diagnostics()
         self._root = os.path.realpath(root)
@@ -125,9 +123,7 @@ class _Reader:
         self._seen: set[str] = set(self._excluded)
         self._full = False
 
-    def _problem(
-        self, code: str, message: str, path: str, hint: str = "", severity: Severity = Severity.ERROR
-    ) -> None:
+    def _problem(self, code: str, message: str, path: str, hint: str = "", severity: Severity = Severity.ERROR) -> None:
         self.diagnostics.add(Diagnostic(code, message, Mark(path), hint, severity))
 
     def take(self, path: str) -> None:
@@ -160,10 +156,7 @@ class _Reader:
             self._search(path, real, self._root if inside else real)
             if before == (len(self.sources), len(self.diagnostics)) and not seen:
                 self._problem(
-                    "KG0109",
-                    f"no {', '.join(SUFFIXES)} file in this folder",
-                    shown,
-                    severity=Severity.WARNING,
+                    "KG0109", f"no {', '.join(SUFFIXES)} file in this folder", shown, severity=Severity.WARNING
                 )
         else:
             self._take_file(path, real, explicit=True)
@@ -258,29 +251,17 @@ class _Reader:
     def _keep(self, path: str, data: bytes, *, explicit: bool) -> None:
         limits = self._limits
         if len(data) > limits.file_bytes:
-            self._problem(
-                "KG0104",
-                f"the file is larger than {size_text(limits.file_bytes)}",
-                path,
-                "split the file",
-            )
+            self._problem("KG0104", f"the file is larger than {size_text(limits.file_bytes)}", path, "split the file")
             return
         text = self._decode(path, data)
         if text is None:
             return
         if not _CONTENT.search(text) and not _may_contain_secret(text):
             if explicit:
-                self._problem(
-                    "KG0108", "the file contains no document", path, "add a document, or remove the file"
-                )
+                self._problem("KG0108", "the file contains no document", path, "add a document, or remove the file")
             return
         if _count_documents(text, limits.documents) > limits.documents:
-            self._problem(
-                "KG0105",
-                f"more than {limits.documents} documents in one file",
-                path,
-                "split the file",
-            )
+            self._problem("KG0105", f"more than {limits.documents} documents in one file", path, "split the file")
         elif len(self.sources) >= limits.files:
             self._full = True
             self._problem("KG0105", f"more than {limits.files} files", path)

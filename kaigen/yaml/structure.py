@@ -23,10 +23,7 @@ def unclosed_quote(start: int, error: ErrorContext) -> Explanation:
 def directive_at(start: int) -> Explanation:
     """Explain a line that starts with `%`."""
     return Explanation(
-        "KG0116",
-        "a line that starts with `%` is a directive to the parser",
-        "quote it to make it text",
-        start,
+        "KG0116", "a line that starts with `%` is a directive to the parser", "quote it to make it text", start
     )
 
 
@@ -73,9 +70,7 @@ def _continued(error: ErrorContext, index: int) -> Explanation | None:
         )
     if not _ENTRY.match(line) and line.rstrip()[-1:] not in ("]", "}", '"', "'"):
         at = start + len(line) - len(line.lstrip())
-        return Explanation(
-            "KG0118", "`:` is missing: this is neither a key nor a value", "write `key: value`", at
-        )
+        return Explanation("KG0118", "`:` is missing: this is neither a key nor a value", "write `key: value`", at)
     return None
 
 
@@ -102,9 +97,7 @@ def missing_colon(error: ErrorContext) -> Explanation:
         return _glued(glued, line_start)
     if error.text[start : start + 1] in QUOTES and "\n" in error.text[start : error.at].strip():
         return unclosed_quote(start, error)
-    return Explanation(
-        "KG0118", "`:` is missing: this is neither a key nor a value", "write `key: value`", start
-    )
+    return Explanation("KG0118", "`:` is missing: this is neither a key nor a value", "write `key: value`", start)
 
 
 def open_brackets(error: ErrorContext) -> list[int]:
@@ -143,9 +136,7 @@ def item_of(text: str) -> str:
 def _closed_later(error: ErrorContext, closing: str) -> bool:
     """Return whether a bracket opened before the error is closed after it."""
     depth = 0
-    for found in re.compile(r"[\[\]{}]").finditer(
-        error.text, error.at, min(error.last, error.at + MOST_SCANNED)
-    ):
+    for found in re.compile(r"[\[\]{}]").finditer(error.text, error.at, min(error.last, error.at + MOST_SCANNED)):
         depth += 1 if found.group() in CLOSING_OF else -1
         if depth < 0:
             return found.group() == closing
@@ -167,9 +158,7 @@ def in_brackets(error: ErrorContext) -> Explanation:
     new_line = error.line_start(at) != error.line_start(last)
     looks_block = new_line and (_ENTRY.match(error.line(at)) or error.line(at).lstrip().startswith("- "))
     if at >= error.last or (looks_block and not _closed_later(error, closing)):
-        return Explanation(
-            "KG0113", f"this `{opening}` is never closed", f"close it with `{closing}`", last, last + 1
-        )
+        return Explanation("KG0113", f"this `{opening}` is never closed", f"close it with `{closing}`", last, last + 1)
     if error.char in OPENING_OF and error.char != closing:
         return Explanation(
             "KG0113", f"`{error.char}` cannot close `{opening}`", f"close it with `{closing}`", at, at + 1
@@ -183,12 +172,8 @@ def in_brackets(error: ErrorContext) -> Explanation:
             "KG0113", f"`,` or `{closing}` is missing before this", "check for a missing comma", start, at
         )
     if error.char == ":":
-        return Explanation(
-            "KG0113", "a space is missing after `:`", "write `key: value`, or quote it", at, at + 1
-        )
-    return Explanation(
-        "KG0113", f"`,` or `{closing}` is missing before this", "check for a missing comma", at, at + 1
-    )
+        return Explanation("KG0113", "a space is missing after `:`", "write `key: value`, or quote it", at, at + 1)
+    return Explanation("KG0113", f"`,` or `{closing}` is missing before this", "check for a missing comma", at, at + 1)
 
 
 def in_block(error: ErrorContext, *, in_list: bool) -> Explanation:
@@ -199,17 +184,12 @@ def in_block(error: ErrorContext, *, in_list: bool) -> Explanation:
     if error.char in OPENING_OF or error.char == ",":
         return stray_bracket(error)
     if error.char == ":" and not preceding:
-        return Explanation(
-            "KG0131", "a key is missing before `:`", 'write a key, or "" for an empty one', at, at + 1
-        )
+        return Explanation("KG0131", "a key is missing before `:`", 'write a key, or "" for an empty one', at, at + 1)
     if preceding[-1:] in QUOTES:
         return _after_quote(error, preceding)
     if preceding[-1:] in OPENING_OF:
         return Explanation(
-            "KG0113",
-            f"text after the closing `{preceding[-1]}`",
-            "quote the whole value, or remove the text",
-            at,
+            "KG0113", f"text after the closing `{preceding[-1]}`", "quote the whole value, or remove the text", at
         )
     if preceding.strip() and not preceding.endswith("-"):
         return Explanation("KG0110", "unexpected text after the value", "quote the whole value", at)
@@ -233,10 +213,7 @@ def _after_quote(error: ErrorContext, preceding: str) -> Explanation:
             if line.count(quote) % 2:
                 return unclosed_quote(start + line.rindex(quote), error)
     return Explanation(
-        "KG0112",
-        "text after the closing quote",
-        "quote the whole value; inside the quotes write \\\" or ''",
-        error.at,
+        "KG0112", "text after the closing quote", "quote the whole value; inside the quotes write \\\" or ''", error.at
     )
 
 
@@ -251,17 +228,11 @@ def _indentation(error: ErrorContext, *, in_list: bool) -> Explanation:
     if level is not None and column == level:
         if is_item:
             return Explanation(
-                "KG0114",
-                "a list item between keys",
-                "indent the list under the key it belongs to, or remove `- `",
-                at,
+                "KG0114", "a list item between keys", "indent the list under the key it belongs to, or remove `- `", at
             )
         if in_list:
             return Explanation(
-                "KG0114",
-                "a key between list items",
-                "indent it under its item, or start it with `- `",
-                at,
+                "KG0114", "a key between list items", "indent it under its item, or start it with `- `", at
             )
     levels = _levels_above(error)
     near = [

@@ -79,9 +79,7 @@ def _duplicate_anchor(error: ErrorContext) -> Explanation:
 def _undefined_alias(error: ErrorContext) -> Explanation:
     name = re.compile(r"\*[^\s,\[\]{}]*").match(error.text, error.at)
     shown = name.group() if name else "*"
-    known = re.findall(
-        r"&([^\s,\[\]{}]+)", error.text[error.first : min(error.at, error.first + MOST_SCANNED)]
-    )
+    known = re.findall(r"&([^\s,\[\]{}]+)", error.text[error.first : min(error.at, error.first + MOST_SCANNED)])
     hint = ""
     if known:
         close = nearest(shown[1:], known)
@@ -185,9 +183,7 @@ def _missing_node(error: ErrorContext) -> Explanation | None:
 
 def _tag(error: ErrorContext) -> Explanation:
     start = error.start
-    return Explanation(
-        "KG0132", "this tag is not supported", "remove it, or quote the value", start, start + 1
-    )
+    return Explanation("KG0132", "this tag is not supported", "remove it, or quote the value", start, start + 1)
 
 
 def _list_after_key(error: ErrorContext) -> Explanation:

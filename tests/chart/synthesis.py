@@ -8,13 +8,7 @@ from typing import Any
 from kaigen.compile.app import App
 from kaigen.compile.expressions import Setting
 
-STRINGS = (
-    "other",
-    " {{ .Values.x }} 100%s\n  'two' \"lines\"\n",
-    "yes",
-    "0123",
-    "naïve: # <カイゲン> &",
-)
+STRINGS = ("other", " {{ .Values.x }} 100%s\n  'two' \"lines\"\n", "yes", "0123", "naïve: # <カイゲン> &")
 """Replacement strings, used in turn: a plain one, and some that a careless template would break."""
 
 
@@ -98,11 +92,7 @@ def _other_mapping(schema: Mapping[str, Any], default: Mapping[str, Any], turn: 
 
 
 def _junk(turn: int) -> Any:
-    return (
-        {"deep": {"er": STRINGS[turn % len(STRINGS)], "list": [[], {}]}},
-        STRINGS[turn % len(STRINGS)],
-        3,
-    )[turn % 3]
+    return ({"deep": {"er": STRINGS[turn % len(STRINGS)], "list": [[], {}]}}, STRINGS[turn % len(STRINGS)], 3)[turn % 3]
 
 
 def _least(schema: Mapping[str, Any], default: Any) -> Any:
@@ -123,8 +113,6 @@ def _least(schema: Mapping[str, Any], default: Any) -> Any:
         return [_least(schema["items"], None)] * schema.get("minItems", 0)
     required = set(schema.get("required", ()))
     return {
-        key: _least(schema.get("properties", {}).get(key, {"type": "string"}), value)
-        if key in required
-        else None
+        key: _least(schema.get("properties", {}).get(key, {"type": "string"}), value) if key in required else None
         for key, value in (default or {}).items()
     }

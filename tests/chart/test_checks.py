@@ -55,10 +55,7 @@ def test_names_are_valid_in_a_release_with_the_longest_name(app_case: AppCase, t
     release = "r" * NAME_MAX
     rendered = helm.template(write_chart(tmp_path, item), release, item.app.namespace, fast=True)
     for body in rendered:
-        found = [
-            *check_object(body, target=TARGETS[-1]),
-            *check_policy(body, pod_security=level_of(body, item)),
-        ]
+        found = [*check_object(body, target=TARGETS[-1]), *check_policy(body, pod_security=level_of(body, item))]
         assert [f"{one.where}: {one.message}" for one in found] == [], body["metadata"]["name"]
     names = {(body["kind"], body["metadata"]["name"]) for body in rendered}
     same = item.app.render(item.values, release=release)

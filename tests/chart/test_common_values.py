@@ -52,9 +52,7 @@ def objects(chart: Path, values: dict[str, Any], name: str = "") -> dict[str, An
     """Return the chart's objects by kind, without those of `helm test`."""
     release = name or chart.parent.name
     found = helm.template(chart, release, "ml", values)
-    return {
-        each["kind"]: each for each in found if "helm.sh/hook" not in each["metadata"].get("annotations", {})
-    }
+    return {each["kind"]: each for each in found if "helm.sh/hook" not in each["metadata"].get("annotations", {})}
 
 
 def pod(made: dict[str, Any]) -> dict[str, Any]:
@@ -114,11 +112,7 @@ def test_an_account_of_the_app_can_be_replaced_by_an_existing_one(
 def test_annotations_of_the_account_are_added_to_those_of_the_spec(charts: dict[str, Path]) -> None:
     values = {"serviceAccount": {"annotations": {"example.com/more": "x"}}, "annotations": {"a": "b"}}
     account = objects(charts["evaluate"], values)["ServiceAccount"]
-    assert account["metadata"]["annotations"] == {
-        "a": "b",
-        "example.com/more": "x",
-        "example.com/role": "reader",
-    }
+    assert account["metadata"]["annotations"] == {"a": "b", "example.com/more": "x", "example.com/role": "reader"}
 
 
 def test_autoscaling_can_be_switched_off(charts: dict[str, Path]) -> None:

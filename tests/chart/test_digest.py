@@ -44,9 +44,7 @@ def job_name(app: App, values: dict[str, Any] | None = None) -> str:
     return [str(i.body["metadata"]["name"]) for i in app.render(values) if i.object.hashed][-1]
 
 
-_IMAGE = helm_texts().map(
-    lambda text: "".join(char for char in text if not (char.isspace() or char < "!")) or "i"
-)
+_IMAGE = helm_texts().map(lambda text: "".join(char for char in text if not (char.isspace() or char < "!")) or "i")
 _NAMES = st.sampled_from(["A", "B_2", "PATH", "lower"])
 
 
@@ -79,9 +77,7 @@ def test_both_forms_agree_on_any_text(
 
 
 @given(data=st.data())
-def test_both_forms_agree_on_any_values(
-    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_both_forms_agree_on_any_values(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     item = _plain_job()
     text, any_json = helm_texts(), json_values(helm_texts(), helm_keys())
     values = data.draw(
@@ -90,9 +86,7 @@ def test_both_forms_agree_on_any_values(
             optional={
                 "image": text.filter(bool),
                 "args": st.lists(text, max_size=3),
-                "env": st.fixed_dictionaries(
-                    {"A": text | floats() | st.integers(-(2**53), 2**53) | st.booleans()}
-                ),
+                "env": st.fixed_dictionaries({"A": text | floats() | st.integers(-(2**53), 2**53) | st.booleans()}),
                 "params": st.fixed_dictionaries({"a": any_json}, optional={"more": any_json}),
                 "nodeSelector": st.dictionaries(helm_keys(), text, max_size=2),
                 "tolerations": st.lists(st.dictionaries(helm_keys(), any_json, max_size=2), max_size=2),
@@ -111,14 +105,7 @@ def test_both_forms_agree_on_any_values(
 
 
 def _plain_job() -> Compiled:
-    return compiled(
-        {
-            "image": "i",
-            "env": {"A": "a"},
-            "params": {"a": 1},
-            "output": {"volume": {"size": "1Gi"}},
-        }
-    )
+    return compiled({"image": "i", "env": {"A": "a"}, "params": {"a": 1}, "output": {"volume": {"size": "1Gi"}}})
 
 
 def _chart(factory: pytest.TempPathFactory, item: Compiled, values: dict[str, Any] | None = None) -> Path:
@@ -129,9 +116,7 @@ def _chart(factory: pytest.TempPathFactory, item: Compiled, values: dict[str, An
 
 
 @pytest.mark.parametrize(
-    "app_case",
-    [case for case in app_cases() if any(o.hashed for o in case.compiled.app.objects)],
-    ids=lambda c: c.name,
+    "app_case", [case for case in app_cases() if any(o.hashed for o in case.compiled.app.objects)], ids=lambda c: c.name
 )
 def test_the_name_changes_only_with_the_pod_template(app_case: AppCase) -> None:
     app = app_case.compiled.app
@@ -148,9 +133,7 @@ def test_the_name_changes_only_with_the_pod_template(app_case: AppCase) -> None:
     decisive = {setting.path for spec in fixed for setting in find_settings(spec)}
     # The retries of several nodes, and everything below a JobSet, are immutable.
     of_several = any(spec.get("completionMode") != "NonIndexed" for spec in fixed)
-    mutable = (
-        {"networkPolicy.enabled"} if of_several else {"networkPolicy.enabled", "retries", "deadlineSeconds"}
-    )
+    mutable = {"networkPolicy.enabled"} if of_several else {"networkPolicy.enabled", "retries", "deadlineSeconds"}
     assert mutable.isdisjoint(decisive)
     before = job_name(app, app_case.effective({}))
     for setting in app.settings:
@@ -163,11 +146,7 @@ def test_the_name_changes_only_with_the_pod_template(app_case: AppCase) -> None:
         assert changed == (setting.path in decisive), setting.path
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"retries": 7}, {"deadline": "2h"}, {"deadline": "1d12h"}],
-    ids=str,
-)
+@pytest.mark.parametrize("change", [{"retries": 7}, {"deadline": "2h"}, {"deadline": "1d12h"}], ids=str)
 def test_fields_that_may_change_in_place_start_no_new_run(change: dict[str, Any]) -> None:
     spec = {"image": "i", "retries": 1, "deadline": "1h"}
     assert job_name(compiled({**spec, **change}).app) == job_name(compiled(spec).app)
@@ -211,7 +190,5 @@ def test_a_change_of_the_pod_template_starts_a_new_run(change: dict[str, Any]) -
 
 def test_a_changed_parameter_starts_a_new_run() -> None:
     """The name of the ConfigMap with the parameters has a hash of them, which is in the pod template."""
-    names = {
-        job_name(compiled({"image": "i", "params": {"a": value}}).app) for value in (1, 2, "1", [1], {"b": 1})
-    }
+    names = {job_name(compiled({"image": "i", "params": {"a": value}}).app) for value in (1, 2, "1", [1], {"b": 1})}
     assert len(names) == 5  # 1 and "1" are the same text in the variable, but not in the ConfigMap

@@ -46,12 +46,7 @@ def without_tests(objects: Objects) -> Objects:
 
 
 def by_helm(
-    chart: Path,
-    item: Compiled,
-    values: Mapping[str, Any] | None = None,
-    *,
-    release: str = "",
-    fast: bool = True,
+    chart: Path, item: Compiled, values: Mapping[str, Any] | None = None, *, release: str = "", fast: bool = True
 ) -> Objects:
     """Return the chart's objects without hooks."""
     found = helm.template(chart, release or item.app.name, item.app.namespace, values, fast=fast)
@@ -91,9 +86,7 @@ def test_both_forms_agree_with_every_setting_overridden(
     effective = app_case.effective(values)
     assert check_values(item.app, effective) == []
     assert effective != item.values or not any(setting.default for setting in item.app.settings)
-    assert_same(
-        by_helm(chart, item, values, fast=synthesised is emptied), written(item.app.render(effective))
-    )
+    assert_same(by_helm(chart, item, values, fast=synthesised is emptied), written(item.app.render(effective)))
 
 
 @every_app

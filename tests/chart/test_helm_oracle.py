@@ -116,9 +116,7 @@ def test_both_reject_an_invalid_release_name(chart: Path, fast: bool) -> None:
 def test_lint_treats_warnings_as_errors(chart: Path) -> None:
     assert "0 chart(s) failed" in helm.lint(chart)
     (chart / "templates" / "all.yaml").unlink()
-    (chart / "templates" / "tests" / "check.yaml").write_text(
-        "apiVersion: extensions/v1beta1\nkind: Ingress\n"
-    )
+    (chart / "templates" / "tests" / "check.yaml").write_text("apiVersion: extensions/v1beta1\nkind: Ingress\n")
     with pytest.raises(helm.HelmError, match="1 chart"):
         helm.lint(chart)
 

@@ -37,15 +37,7 @@ MIRROR = ImageMirror(
         ImageRule("registry.example.com:5000", "registry.corp.example/tools"),
     ),
 )
-NAMES = {
-    "HTTPS_PROXY",
-    "https_proxy",
-    "NO_PROXY",
-    "no_proxy",
-    "SSL_CERT_FILE",
-    "REQUESTS_CA_BUNDLE",
-    "PIP_INDEX_URL",
-}
+NAMES = {"HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_INDEX_URL"}
 
 
 @cache

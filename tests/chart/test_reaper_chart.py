@@ -47,11 +47,7 @@ VALUES: dict[str, dict[str, Any]] = {
         "topologySpreadConstraints": [
             {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}
         ],
-        "global": {
-            "imageRegistry": "mirror.example",
-            "labels": {"all": "yes"},
-            "imagePullSecrets": ["global"],
-        },
+        "global": {"imageRegistry": "mirror.example", "labels": {"all": "yes"}, "imagePullSecrets": ["global"]},
     },
     "own-account": {"serviceAccount": {"create": False, "name": "mine"}, "networkPolicy": {"enabled": False}},
 }
@@ -68,9 +64,7 @@ def find(objects: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
 def pod_specs(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
     found = [obj["spec"] for obj in find(objects, "Pod")]
     found += [obj["spec"]["template"]["spec"] for obj in find(objects, "Deployment")]
-    return found + [
-        obj["spec"]["jobTemplate"]["spec"]["template"]["spec"] for obj in find(objects, "CronJob")
-    ]
+    return found + [obj["spec"]["jobTemplate"]["spec"]["template"]["spec"] for obj in find(objects, "CronJob")]
 
 
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
@@ -153,13 +147,7 @@ def test_a_dry_run_may_not_delete() -> None:
 
 
 def test_the_schema_is_closed_and_accepts_the_defaults() -> None:
-    for values in (
-        {"other": 1},
-        {"podMonitor": {"other": 1}},
-        {"rate": 0},
-        {"namespaces": "one"},
-        {"page": 0},
-    ):
+    for values in ({"other": 1}, {"podMonitor": {"other": 1}}, {"rate": 0}, {"namespaces": "one"}, {"page": 0}):
         with pytest.raises(helm.HelmError, match="values don't meet the specifications"):
             render(values)
     with pytest.raises(helm.HelmError):

@@ -158,15 +158,8 @@ def the_app() -> App:
     """Return an app with a setting of each type, and one object that contains them all."""
     settings = [Setting(path, default, "Any value.", {}) for path, default in DEFAULTS.items()]
     shown = {setting.path: JsonText(setting) for setting in settings}
-    body: dict[str, Tree] = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": Release()},
-        "data": shown,
-    }
-    return App(
-        "app", "space", "Shown", "", (Object("all", body),), tuple(settings), summary="Shows its values."
-    )
+    body: dict[str, Tree] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": Release()}, "data": shown}
+    return App("app", "space", "Shown", "", (Object("all", body),), tuple(settings), summary="Shows its values.")
 
 
 APP = the_app()
@@ -207,9 +200,7 @@ def test_assignments_equal_those_of_helm(chart: Path, assignments: list[str]) ->
 
 
 @pytest.mark.parametrize(("files", "assignments"), FILES, ids=str)
-def test_assignments_override_values_files(
-    chart: Path, files: list[dict[str, Any]], assignments: list[str]
-) -> None:
+def test_assignments_override_values_files(chart: Path, files: list[dict[str, Any]], assignments: list[str]) -> None:
     assert_alike(chart, files, assignments)
 
 

@@ -139,9 +139,7 @@ def test_global_values_reach_every_dependency(platform: Path) -> None:
         ("registry:5000/x/y:1", "mirror:5000/a/x/y:1"),
     ],
 )
-def test_the_global_registry_replaces_the_registry_of_an_image(
-    platform: Path, image: str, mirrored: str
-) -> None:
+def test_the_global_registry_replaces_the_registry_of_an_image(platform: Path, image: str, mirrored: str) -> None:
     given = {"global": {"imageRegistry": "mirror:5000/a/"}, "evaluate": {"image": image}}
     (job,) = (
         each
@@ -151,9 +149,7 @@ def test_the_global_registry_replaces_the_registry_of_an_image(
     assert job["spec"]["template"]["spec"]["containers"][0]["image"] == mirrored
 
 
-def test_annotations_of_the_umbrella_reach_objects_and_pods_without_replacing_those_of_kaigen(
-    platform: Path,
-) -> None:
+def test_annotations_of_the_umbrella_reach_objects_and_pods_without_replacing_those_of_kaigen(platform: Path) -> None:
     given = {
         "global": {"annotations": {"example.com/a": "global", "argocd.argoproj.io/sync-wave": "9"}},
         "chat": {"annotations": {"example.com/a": "own"}, "podAnnotations": {"example.com/b": "pod"}},
@@ -211,9 +207,7 @@ def test_two_aliases_of_one_chart_do_not_collide(platform: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("release", ["qwen", "chat", "qwen-chat", "evaluate-qwen-chat"])
-def test_a_release_that_is_called_like_its_dependencies_does_not_mix_them_up(
-    platform: Path, release: str
-) -> None:
+def test_a_release_that_is_called_like_its_dependencies_does_not_mix_them_up(platform: Path, release: str) -> None:
     """Helm's convention alone would give several charts the name of the release."""
     objects = helm.template(platform, release, NAMESPACE)
     assert len(set(names(objects))) == len(objects)
@@ -272,9 +266,7 @@ def test_pods_wait_for_the_run_of_a_job_in_the_same_umbrella(tuned: Path, given:
     assert awaited
     assert set(awaited) <= jobs
     gates = [each for each in of_kind(objects, "Role") if each["metadata"]["name"].endswith("-gate")]
-    assert {name for each in gates for rule in each["rules"] for name in rule["resourceNames"]} == set(
-        awaited
-    )
+    assert {name for each in gates for rule in each["rules"] for name in rule["resourceNames"]} == set(awaited)
     assert set(values(objects, "claimName")) <= {name for kind, name in names(objects)}
 
 

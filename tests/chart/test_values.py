@@ -53,9 +53,7 @@ def wrong_value(setting: Setting) -> Any:
     types = {schema["type"]} if isinstance(schema["type"], str) else set(schema["type"])
     samples = {"string": "text", "array": [1], "boolean": True, "number": 1.5, "object": {"a": 1}}
     return next(
-        value
-        for name, value in samples.items()
-        if name not in types and not (name == "number" and "integer" in types)
+        value for name, value in samples.items() if name not in types and not (name == "number" and "integer" in types)
     )
 
 
@@ -90,9 +88,7 @@ def test_a_misspelled_setting_is_rejected(app_case: AppCase, tmp_path: Path) -> 
 
 @every_setting
 def test_a_value_of_the_wrong_type_is_rejected(app_case: AppCase, setting: Setting, tmp_path: Path) -> None:
-    refused_by_both(
-        app_case, write_chart(tmp_path, app_case.compiled), nested(setting.keys, wrong_value(setting))
-    )
+    refused_by_both(app_case, write_chart(tmp_path, app_case.compiled), nested(setting.keys, wrong_value(setting)))
 
 
 @every_setting
@@ -116,9 +112,7 @@ def test_a_chart_works_as_a_dependency(app_case: AppCase, tmp_path: Path) -> Non
     parent = tmp_path / "parent"
     write_chart(tmp_path / "own", item).rename(_made(parent / "charts") / item.app.name)
     (parent / "templates").mkdir()
-    (parent / "templates" / "own.yaml").write_text(
-        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: parents-own}\n"
-    )
+    (parent / "templates" / "own.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: parents-own}\n")
     about = {"apiVersion": "v2", "name": "parent", "version": "1.0.0"}
     needed = [{"name": item.app.name, "version": item.app.version, "repository": ""}]
     (parent / "Chart.yaml").write_text(yaml.safe_dump({**about, "dependencies": needed}))
@@ -142,9 +136,7 @@ _LEAVES = st.one_of(
 )
 _VALUES = st.recursive(
     _LEAVES,
-    lambda inner: (
-        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["a", "cpu"]), inner, max_size=2)
-    ),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["a", "cpu"]), inner, max_size=2),
     max_leaves=4,
 )
 

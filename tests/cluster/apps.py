@@ -45,17 +45,10 @@ def case(found: Case, namespace: str) -> dict[str, Compiled]:
 
 def spec(kind: str, name: str, **fields: object) -> Object:
     """Return a spec of one of kaigen's kinds."""
-    return {
-        "apiVersion": "kaigen.dev/v1alpha1",
-        "kind": kind,
-        "metadata": {"name": name},
-        "spec": fields,
-    }
+    return {"apiVersion": "kaigen.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": fields}
 
 
-def compiled(
-    folder: Path, specs: Sequence[Object], namespace: str, profile: str = "k3s"
-) -> dict[str, Compiled]:
+def compiled(folder: Path, specs: Sequence[Object], namespace: str, profile: str = "k3s") -> dict[str, Compiled]:
     """The apps of specs by name.
 
     Args:
@@ -95,13 +88,7 @@ def add_gpu_node(plane: Plane) -> None:
     """A node as k3s has it: GPUs, and no taint that keeps other pods away. Those of the world have one."""
     name = "k3s-gpu"
     if plane.client.find("v1/Node", name) is None:
-        capacity = {
-            "cpu": "192",
-            "memory": "2Ti",
-            "ephemeral-storage": "8Ti",
-            "pods": "500",
-            "nvidia.com/gpu": "8",
-        }
+        capacity = {"cpu": "192", "memory": "2Ti", "ephemeral-storage": "8Ti", "pods": "500", "nvidia.com/gpu": "8"}
         plane.add_node(world.node(name, capacity=capacity))
 
 

@@ -134,10 +134,7 @@ class ArgoCD:
                 "apiVersion": "v1",
                 "kind": "ConfigMap",
                 "metadata": metadata("argocd-cm"),
-                "data": {
-                    "timeout.reconciliation": f"{self._resync}s",
-                    "timeout.reconciliation.jitter": "0s",
-                },
+                "data": {"timeout.reconciliation": f"{self._resync}s", "timeout.reconciliation.jitter": "0s"},
             }
         )
         secret: Object = {
@@ -218,14 +215,7 @@ class ArgoCD:
         self._plane.processes.wait_until(lambda: any(self._plugins.glob("*.sock")), "the plugin listens")
 
     def application(
-        self,
-        name: str,
-        repository: str,
-        path: str,
-        namespace: str,
-        *,
-        self_heal: bool = True,
-        prune: bool = True,
+        self, name: str, repository: str, path: str, namespace: str, *, self_heal: bool = True, prune: bool = True
     ) -> Object:
         """Return an Application in the project without restrictions.
 
@@ -256,13 +246,9 @@ class ArgoCD:
     def refresh(self, name: str) -> None:
         """Refresh an Application from its repository and the cluster now."""
         annotations = {"argocd.argoproj.io/refresh": "normal"}
-        self._plane.client.patch(
-            APPLICATION, name, self.namespace, {"metadata": {"annotations": annotations}}
-        )
+        self._plane.client.patch(APPLICATION, name, self.namespace, {"metadata": {"annotations": annotations}})
 
-    def wait_synced(
-        self, name: str, revision: str, *, healthy: bool = True, timeout: float = PATIENCE
-    ) -> Object:
+    def wait_synced(self, name: str, revision: str, *, healthy: bool = True, timeout: float = PATIENCE) -> Object:
         """Wait until an Application has synced a commit.
 
         Args:
@@ -280,9 +266,7 @@ class ArgoCD:
         check = partial(_synced, revision=revision, healthy=healthy)
         return self.wait(name, check, f"synced to {revision}", timeout)
 
-    def wait(
-        self, name: str, check: Callable[[Object], bool], what: str, timeout: float = PATIENCE
-    ) -> Object:
+    def wait(self, name: str, check: Callable[[Object], bool], what: str, timeout: float = PATIENCE) -> Object:
         """Wait until an Application passes a check, and refresh it repeatedly.
 
         An Application that is already polling the repository has not seen the newest commit, and drops the
@@ -302,9 +286,7 @@ class ArgoCD:
             self.refresh(name)
             left = deadline - time.monotonic()
             try:
-                return self._plane.client.wait(
-                    APPLICATION, name, self.namespace, check, what, min(_AGAIN_S, left)
-                )
+                return self._plane.client.wait(APPLICATION, name, self.namespace, check, what, min(_AGAIN_S, left))
             except TimeoutError:
                 if left <= _AGAIN_S:
                     raise

@@ -162,9 +162,7 @@ class Audit:
                 end = start
         return 0
 
-    def writes_since(
-        self, mark: int, *, namespace: str | None = None, user: str | None = None
-    ) -> list[Request]:
+    def writes_since(self, mark: int, *, namespace: str | None = None, user: str | None = None) -> list[Request]:
         """What may have changed something since a mark.
 
         Args:

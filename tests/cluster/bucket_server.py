@@ -61,13 +61,7 @@ def client(host: str) -> Any:
 def account(gateway: str, name: str, *, exists: bool) -> None:
     """Make an account that may use the bucket, or delete it."""
     argv = [str(locate_part("versitygw")), "admin", "--access", KEYS[0], "--secret", KEYS[1]]
-    argv += [
-        "--endpoint-url",
-        f"http://{gateway}",
-        "create-user" if exists else "delete-user",
-        "--access",
-        name,
-    ]
+    argv += ["--endpoint-url", f"http://{gateway}", "create-user" if exists else "delete-user", "--access", name]
     subprocess.run([*argv, *(["--secret", KEYS[1], "--role", "user"] if exists else [])], check=True)
     if exists:
         resources = ["arn:aws:s3:::models", "arn:aws:s3:::models/*"]

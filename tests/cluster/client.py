@@ -250,9 +250,7 @@ class Client:
             labels: A label selector.
         """
         params = {"labelSelector": labels} if labels else None
-        items: list[Object] = self.request("GET", self.path(kind, namespace=namespace), params=params).body[
-            "items"
-        ]
+        items: list[Object] = self.request("GET", self.path(kind, namespace=namespace), params=params).body["items"]
         return items
 
     def create(self, obj: Object, namespace: str = "", *, dry_run: bool = False) -> Object:
@@ -285,9 +283,7 @@ class Client:
         params = {"fieldManager": manager, "fieldValidation": "Strict", "force": str(force).lower()}
         if dry_run:
             params["dryRun"] = "All"
-        answer = self.request(
-            "PATCH", self.path_of(obj, namespace), obj, params, "application/apply-patch+yaml"
-        )
+        answer = self.request("PATCH", self.path_of(obj, namespace), obj, params, "application/apply-patch+yaml")
         return Applied(answer.body, answer.warnings, answer.code == 201)
 
     def patch(self, kind: str, name: str, namespace: str, change: Object, subresource: str = "") -> Object:
@@ -368,9 +364,7 @@ class Client:
         Raises:
             ApiError: The server refused.
         """
-        params = {"watch": "true", "timeoutSeconds": str(seconds)} | (
-            {"resourceVersion": since} if since else {}
-        )
+        params = {"watch": "true", "timeoutSeconds": str(seconds)} | ({"resourceVersion": since} if since else {})
         path = f"{self.path(kind, namespace=namespace)}?{urlencode(params)}"
         connection = self._connect(seconds + 10)
         try:

@@ -66,10 +66,7 @@ class Flux:
         storage.mkdir()
         where = f"{_HOST}:{port}"
         self._start(
-            "source-controller",
-            f"--storage-path={storage}",
-            f"--storage-addr={where}",
-            f"--storage-adv-addr={where}",
+            "source-controller", f"--storage-path={storage}", f"--storage-addr={where}", f"--storage-adv-addr={where}"
         )
         self._start(self.user, "--requeue-dependency=1s")
 
@@ -172,12 +169,7 @@ class Flux:
             "apiVersion": GIT_REPOSITORY.rpartition("/")[0],
             "kind": "GitRepository",
             "metadata": {"name": name, "namespace": self.namespace},
-            "spec": {
-                "interval": "1h",
-                "url": self.url(name),
-                "ref": {"branch": "main"},
-                "secretRef": {"name": SECRET},
-            },
+            "spec": {"interval": "1h", "url": self.url(name), "ref": {"branch": "main"}, "secretRef": {"name": SECRET}},
         }
         self._plane.client.apply(source)
         self.fetch(GIT_REPOSITORY, name)
@@ -197,9 +189,7 @@ class Flux:
 
     # Kustomizations and HelmReleases
 
-    def kustomization(
-        self, name: str, source: str, path: str, namespace: str, *, prune: bool = True
-    ) -> Object:
+    def kustomization(self, name: str, source: str, path: str, namespace: str, *, prune: bool = True) -> Object:
         """A Kustomization that waits for its objects to be ready.
 
         Args:

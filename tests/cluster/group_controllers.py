@@ -90,17 +90,12 @@ class GroupControllers:
 
     def start_leader_worker_set(self) -> None:
         """Start the controller of LeaderWorkerSets."""
-        self._start(
-            "lws", "config.lws.x-k8s.io/v1alpha1", _LWS, {"internalCertManagement": {"enable": False}}
-        )
+        self._start("lws", "config.lws.x-k8s.io/v1alpha1", _LWS, {"internalCertManagement": {"enable": False}})
 
     def start_job_set(self) -> None:
         """Start the controller of JobSets."""
         self._start(
-            "jobset",
-            "config.jobset.x-k8s.io/v1alpha1",
-            _JOB_SET,
-            {"internalCertManagement": {"enable": False}},
+            "jobset", "config.jobset.x-k8s.io/v1alpha1", _JOB_SET, {"internalCertManagement": {"enable": False}}
         )
 
     def start_kueue(self) -> None:
@@ -159,9 +154,7 @@ class GroupControllers:
         if name == "kueue":
             # It writes its authority into them before it starts.
             self._create(entries)
-        self._plane.start(
-            name, str(program), f"--config={path}", f"--kubeconfig={self._plane.kubeconfig_for(name)}"
-        )
+        self._plane.start(name, str(program), f"--config={path}", f"--kubeconfig={self._plane.kubeconfig_for(name)}")
         self._plane.processes.wait_until(partial(self._serves, port), f"{name} serves its webhooks")
         if name != "kueue":
             self._create(entries)

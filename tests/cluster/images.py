@@ -241,9 +241,7 @@ def kept(name: str, make: Callable[[Path], None]) -> Path:
             draft.unlink(missing_ok=True)
             make(draft)
             draft.rename(archive)
-            for old in sorted(_folder().glob(f"{image}-*.tar"), key=lambda path: path.stat().st_mtime)[
-                :-_KEPT
-            ]:
+            for old in sorted(_folder().glob(f"{image}-*.tar"), key=lambda path: path.stat().st_mtime)[:-_KEPT]:
                 old.unlink()
     return archive
 
@@ -261,9 +259,7 @@ def run(argv: Sequence[str], stdin: str | None = None) -> None:
     """
     if shutil.which(argv[0]) is None:
         raise ToolsMissing(f"{argv[0]} is not on the PATH; run `make cluster-tools` first")
-    done = subprocess.run(
-        argv, env=builder_environment(), input=stdin, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(argv, env=builder_environment(), input=stdin, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise ImageFailed(f"{argv[0]} failed\n{(done.stdout + done.stderr)[-3000:]}")
 

@@ -35,11 +35,7 @@ class Keda:
             f"--metrics-bind-address={HOST}:{others[0]}",
             f"--health-probe-bind-address={HOST}:{others[1]}",
             f"--kubeconfig={plane.kubeconfig_for('keda-operator')}",
-            env={
-                "POD_NAMESPACE": _NAMESPACE,
-                "WATCH_NAMESPACE": "",
-                "KEDA_CLUSTER_OBJECT_NAMESPACE": _NAMESPACE,
-            },
+            env={"POD_NAMESPACE": _NAMESPACE, "WATCH_NAMESPACE": "", "KEDA_CLUSTER_OBJECT_NAMESPACE": _NAMESPACE},
         )
         plane.processes.wait_until(partial(plane.listens, metrics), "KEDA's operator serves metrics")
         user = plane.kubeconfig_for("keda-adapter")

@@ -12,9 +12,7 @@ from tests.cluster.tools.parts import KINDS, locate_part
 
 _HOST = "127.0.0.1"
 _NAMESPACE = "kyverno"
-_WEBHOOKS = tuple(
-    f"admissionregistration.k8s.io/v1/{kind}WebhookConfiguration" for kind in ("Mutating", "Validating")
-)
+_WEBHOOKS = tuple(f"admissionregistration.k8s.io/v1/{kind}WebhookConfiguration" for kind in ("Mutating", "Validating"))
 
 
 class Kyverno:
@@ -32,9 +30,7 @@ class Kyverno:
         for folder in sorted(each for each in (program.parent / KINDS).iterdir() if each.is_dir()):
             plane.install_kinds(folder)
         for name in ("kyverno", "kyverno-metrics"):
-            plane.client.create(
-                {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}, _NAMESPACE
-            )
+            plane.client.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}, _NAMESPACE)
         (port,) = free_ports(1)
         plane.start(
             "kyverno",

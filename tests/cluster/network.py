@@ -112,10 +112,7 @@ class NetworkNamespace:
     @contextlib.contextmanager
     def entered(self) -> Iterator[None]:
         """Create the calling thread's sockets in the namespace; a socket stays where it was made."""
-        with (
-            open("/proc/thread-self/ns/net", "rb") as before,
-            open(_RUN / self.name, "rb") as target,
-        ):
+        with open("/proc/thread-self/ns/net", "rb") as before, open(_RUN / self.name, "rb") as target:
             _set_namespace(target.fileno())
             try:
                 yield

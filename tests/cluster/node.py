@@ -150,11 +150,7 @@ class Node(Plane):
             "tlsPrivateKeyFile": str(serving.key),
             "port": _KUBELET_PORT,
             "healthzPort": 0,
-            "evictionHard": {
-                "memory.available": "100Mi",
-                "nodefs.available": "1%",
-                "imagefs.available": "1%",
-            },
+            "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
             "imageGCHighThresholdPercent": 100,
             "maxPods": 200,
             "nodeStatusUpdateFrequency": "5s",
@@ -201,26 +197,16 @@ class Node(Plane):
             "healthzBindAddress": "127.0.0.1:10256",
             "metricsBindAddress": "127.0.0.1:10249",
             # The limits of connection tracking belong to the machine.
-            "conntrack": {
-                "maxPerCore": 0,
-                "min": 0,
-                "tcpCloseWaitTimeout": "0s",
-                "tcpEstablishedTimeout": "0s",
-            },
+            "conntrack": {"maxPerCore": 0, "min": 0, "tcpCloseWaitTimeout": "0s", "tcpEstablishedTimeout": "0s"},
         }
-        self.start(
-            "kube-proxy", str(self.program("kube-proxy")), f"--config={self._file('proxy.json', config)}"
-        )
+        self.start("kube-proxy", str(self.program("kube-proxy")), f"--config={self._file('proxy.json', config)}")
 
     def _start_dns(self) -> None:
         self._hosts.touch()
         config = self.folder / "Corefile"
         config.write_text(
             _COREFILE.format(
-                port=_DNS_PORT,
-                host=self.network.host,
-                kubeconfig=self.kubeconfig_for("dns"),
-                hosts=self._hosts,
+                port=_DNS_PORT, host=self.network.host, kubeconfig=self.kubeconfig_for("dns"), hosts=self._hosts
             )
         )
         self.start("coredns", str(self.program("coredns")), f"-conf={config}")
@@ -242,9 +228,7 @@ class Node(Plane):
         folder = self.folder / "volumes"
         folder.mkdir()
         settings = {
-            "config.json": json.dumps(
-                {"nodePathMap": [], "sharedFileSystemPath": str(self._data / "volumes")}
-            ),
+            "config.json": json.dumps({"nodePathMap": [], "sharedFileSystemPath": str(self._data / "volumes")}),
             "setup": '#!/bin/sh\nset -eu\nmkdir -m 0777 -p "$VOL_DIR"\n',
             "teardown": '#!/bin/sh\nset -eu\nrm -rf "$VOL_DIR"\n',
             "helperPod.yaml": json.dumps(_helper_pod()),
@@ -292,10 +276,7 @@ def _storage_class() -> Object:
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
-        "metadata": {
-            "name": STORAGE_CLASS,
-            "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
-        },
+        "metadata": {"name": STORAGE_CLASS, "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
         "provisioner": "rancher.io/local-path",
         "volumeBindingMode": "WaitForFirstConsumer",
         "reclaimPolicy": "Delete",
@@ -304,28 +285,15 @@ def _storage_class() -> Object:
 
 def _helper_pod() -> Object:
     container = {"name": "helper-pod", "image": BASE, "imagePullPolicy": "IfNotPresent"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "helper-pod"},
-        "spec": {"containers": [container]},
-    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "helper-pod"}, "spec": {"containers": [container]}}
 
 
 def _dns(host: str) -> list[Object]:
     """CoreDNS runs outside the node: a Service with an endpoint of its own leads pods there."""
-    ports = [
-        {"name": name, "port": 53, "protocol": name.upper(), "targetPort": _DNS_PORT}
-        for name in ("udp", "tcp")
-    ]
+    ports = [{"name": name, "port": 53, "protocol": name.upper(), "targetPort": _DNS_PORT} for name in ("udp", "tcp")]
     metadata = {"name": "kube-dns", "namespace": "kube-system"}
     return [
-        {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": metadata,
-            "spec": {"clusterIP": _DNS_IP, "ports": ports},
-        },
+        {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"clusterIP": _DNS_IP, "ports": ports}},
         {
             "apiVersion": "discovery.k8s.io/v1",
             "kind": "EndpointSlice",

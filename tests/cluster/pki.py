@@ -26,9 +26,7 @@ class Pair:
 
 def _private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
 
 
@@ -48,9 +46,7 @@ def signing_pair(folder: Path, name: str) -> Pair:
         name: Their name without suffix.
     """
     key = ec.generate_private_key(ec.SECP256R1())
-    public = key.public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
+    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     return _write(folder, name, public, key)
 
 
@@ -88,9 +84,7 @@ class Authority:
             .not_valid_after(now + _LIFETIME)
         )
 
-    def issue(
-        self, name: str, common_name: str, groups: Sequence[str] = (), hosts: Sequence[str] = ()
-    ) -> Pair:
+    def issue(self, name: str, common_name: str, groups: Sequence[str] = (), hosts: Sequence[str] = ()) -> Pair:
         """Return a server certificate for ``hosts``, or a client certificate of a user.
 
         Args:

@@ -188,9 +188,7 @@ class Plane:
             "current-context": _NAME,
             "clusters": [{"name": _NAME, "cluster": cluster}],
             "users": [{"name": _NAME, "user": user}],
-            "contexts": [
-                {"name": _NAME, "context": {"cluster": _NAME, "user": _NAME, "namespace": namespace}}
-            ],
+            "contexts": [{"name": _NAME, "context": {"cluster": _NAME, "user": _NAME, "namespace": namespace}}],
         }
         path = self.folder / f"{name or uuid.uuid4().hex[:8]}.kubeconfig"
         path.touch(mode=0o600)
@@ -245,9 +243,7 @@ class Plane:
         serving = self._authority.issue(
             "api-server", "kube-apiserver", hosts=["localhost", "kubernetes", *self._api_hosts]
         )
-        kubelet_user = self._authority.issue(
-            "api-server-as-client", "kube-apiserver-kubelet-client", [_ADMINS]
-        )
+        kubelet_user = self._authority.issue("api-server-as-client", "kube-apiserver-kubelet-client", [_ADMINS])
         tokens = signing_pair(self.folder / "pki", "service-accounts")
         policy = self.folder / "audit-policy.json"
         policy.write_text(json.dumps(POLICY))
@@ -412,10 +408,7 @@ class Plane:
             AssertionError: It failed; the text is what it printed.
         """
         env = os.environ | {"KUBECONFIG": str(kubeconfig or self.kubeconfig)}
-        env |= {
-            f"HELM_{kind}_HOME": str(self.folder / "helm" / kind.lower())
-            for kind in ("CACHE", "CONFIG", "DATA")
-        }
+        env |= {f"HELM_{kind}_HOME": str(self.folder / "helm" / kind.lower()) for kind in ("CACHE", "CONFIG", "DATA")}
         done = subprocess.run(
             self.network.command([str(self.program(program)), *arguments]),
             env=env,
@@ -440,9 +433,7 @@ class Plane:
             labels: More of its labels.
         """
         labels = _pod_security(pod_security) | labels
-        self.client.create(
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-        )
+        self.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
         self.client.wait("v1/ServiceAccount", "default", name, lambda _: True, "there")
 
     def set_pod_security(self, namespace: str, level: str) -> None:
@@ -462,9 +453,7 @@ class Plane:
     def add_node(self, node: Object) -> None:
         """Add a node (see ``world.node``) and wait until it is ready."""
         self.client.create(node)
-        self.client.wait(
-            "v1/Node", node["metadata"]["name"], "", partial(is_true, condition="Ready"), "ready"
-        )
+        self.client.wait("v1/Node", node["metadata"]["name"], "", partial(is_true, condition="Ready"), "ready")
 
 
 def _credentials(pair: Pair) -> Credentials:

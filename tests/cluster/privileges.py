@@ -33,10 +33,7 @@ def is_refused(client: Client, method: str, path: str, body: Object | None = Non
     """Return whether the API server refuses a request for lack of permission."""
     try:
         client.request(
-            method,
-            path,
-            body,
-            content_type="application/merge-patch+json" if method == "PATCH" else "application/json",
+            method, path, body, content_type="application/merge-patch+json" if method == "PATCH" else "application/json"
         )
     except ApiError as error:
         return error.code == 403

@@ -113,10 +113,7 @@ class Processes:
         self._commands: dict[str, Command] = {}
         self._lock = threading.Lock()
         self._supervisor = subprocess.Popen(
-            [
-                *(sys.executable, "-I", "-S", supervisor.__file__),
-                *(str(os.getpid()), str(scratch), self._network.name),
-            ],
+            [*(sys.executable, "-I", "-S", supervisor.__file__), *(str(os.getpid()), str(scratch), self._network.name)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

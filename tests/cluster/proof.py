@@ -93,9 +93,7 @@ def seen(requests: Iterable[Request]) -> Seen:
         name = request.name or request.body.get("metadata", {}).get("name", "")
         key = (request.group, resource, request.namespace, name)
         if not subresource and request.body.get("metadata", {}).get("labels", {}).get(_MANAGED) in _BY_KAIGEN:
-            entry = objects.setdefault(
-                key, Emitted(request.body.get("kind", ""), request.namespace, name, {})
-            )
+            entry = objects.setdefault(key, Emitted(request.body.get("kind", ""), request.namespace, name, {}))
             entry.kind = request.body.get("kind", entry.kind)
             entry.body = request.body
         if key in objects and isinstance(status := request.body.get("status"), dict):

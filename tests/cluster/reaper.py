@@ -52,13 +52,7 @@ def running(plane: Plane, namespace: str, folder: Path, *arguments: str) -> Iter
     env = account_variables(plane, namespace, ACCOUNT, folder)
     process = subprocess.Popen(
         [sys.executable, "-m", "kaigen_reaper", "run", *arguments],
-        env={
-            **os.environ,
-            "PYTHONPATH": str(_PACKAGE),
-            "KAIGEN_RECHECK": "0.5",
-            "KAIGEN_RETRY": "0.5",
-            **env,
-        },
+        env={**os.environ, "PYTHONPATH": str(_PACKAGE), "KAIGEN_RECHECK": "0.5", "KAIGEN_RETRY": "0.5", **env},
         stderr=subprocess.PIPE,
         text=True,
     )

@@ -63,9 +63,7 @@ def program() -> Path:
 
 def _apt(*arguments: str, folder: str) -> subprocess.CompletedProcess[str]:
     env = os.environ | {"LC_ALL": "C"}
-    return subprocess.run(
-        ["apt-get", *arguments], cwd=folder, env=env, capture_output=True, text=True, check=False
-    )
+    return subprocess.run(["apt-get", *arguments], cwd=folder, env=env, capture_output=True, text=True, check=False)
 
 
 class LocalRegistry:

@@ -74,9 +74,7 @@ class RootlessMachine:
         self.root = root
         for name in ("etc", "bin", "state"):
             (root / name).mkdir(parents=True)
-        (root / "etc/passwd").write_text(
-            f"root:x:0:0::/root:/bin/sh\nuser:x:{_USER}:{_USER}::/home/user:/bin/sh\n"
-        )
+        (root / "etc/passwd").write_text(f"root:x:0:0::/root:/bin/sh\nuser:x:{_USER}:{_USER}::/home/user:/bin/sh\n")
         for name in ("subuid", "subgid"):
             (root / "etc" / name).write_text("user:100000:65536\n")
         for name in ("buildctl", "buildkitd", "rootlesskit"):
@@ -100,10 +98,7 @@ class RootlessMachine:
             variables: its environment besides that of the image.
             timeout: seconds.
         """
-        image = {
-            "PATH": f"{self.root / 'bin'}:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-            **_VARIABLES,
-        }
+        image = {"PATH": f"{self.root / 'bin'}:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", **_VARIABLES}
         own = {"ROOT": str(self.root), "CAPABILITIES": ",".join(("-all", *(f"+{name}" for name in _DEFAULT)))}
         unshare = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
         return subprocess.run(

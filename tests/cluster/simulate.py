@@ -84,11 +84,7 @@ def pod(name: str, *, annotations: Mapping[str, str] | None = None, **spec: obje
 def pod_spec() -> Object:
     """Return the spec of a pod that restricted admission accepts."""
     return {
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": 65532,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}},
         "automountServiceAccountToken": False,
         "containers": [container("main")],
     }
@@ -118,9 +114,7 @@ def set_course(client: Client, namespace: str, course: Course, where: str = "tru
     """
     name = f"sim-{uuid.uuid4().hex[:12]}"
     probe = f"{name}-probe"
-    entries = ", ".join(
-        f"{json.dumps(key)}: {json.dumps(value)}" for key, value in course.annotations().items()
-    )
+    entries = ", ".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in course.annotations().items())
     space = client.get("v1/Namespace", namespace)["metadata"]
     owner = {"apiVersion": "v1", "kind": "Namespace", "name": namespace, "uid": space["uid"]}
     metadata = {"name": name, "ownerReferences": [owner]}
@@ -134,19 +128,11 @@ def set_course(client: Client, namespace: str, course: Course, where: str = "tru
             "matchConstraints": {
                 "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
                 "resourceRules": [
-                    {
-                        "apiGroups": [""],
-                        "apiVersions": ["v1"],
-                        "operations": ["CREATE"],
-                        "resources": ["pods"],
-                    }
+                    {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
                 ],
             },
             "matchConditions": [
-                {
-                    "name": "where",
-                    "expression": f"object.metadata.?name.orValue('') == '{probe}' || ({where})",
-                }
+                {"name": "where", "expression": f"object.metadata.?name.orValue('') == '{probe}' || ({where})"}
             ],
             "mutations": [
                 {
@@ -195,10 +181,7 @@ def release(client: Client, namespace: str, labels: str = "") -> None:
         if PREFIX + "hold-init" in metadata.get("annotations", {}):
             try:
                 client.patch(
-                    "v1/Pod",
-                    metadata["name"],
-                    namespace,
-                    {"metadata": {"annotations": {PREFIX + "hold-init": None}}},
+                    "v1/Pod", metadata["name"], namespace, {"metadata": {"annotations": {PREFIX + "hold-init": None}}}
                 )
             except ApiError as error:
                 if error.code != 404:
@@ -228,12 +211,7 @@ def queues_full(client: Client) -> Iterator[None]:
             "matchConstraints": {
                 "objectSelector": {"matchExpressions": [{"key": _QUEUED, "operator": "Exists"}]},
                 "resourceRules": [
-                    {
-                        "apiGroups": ["batch"],
-                        "apiVersions": ["v1"],
-                        "operations": ["CREATE"],
-                        "resources": ["jobs"],
-                    }
+                    {"apiGroups": ["batch"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["jobs"]}
                 ],
             },
             "mutations": [
@@ -253,9 +231,7 @@ def queues_full(client: Client) -> Iterator[None]:
     client.create(policy)
     client.create(binding)
     try:
-        wait_until(
-            lambda: bool(client.create(job, "default", dry_run=True)["spec"].get("suspend")), "Jobs wait", 15
-        )
+        wait_until(lambda: bool(client.create(job, "default", dry_run=True)["spec"].get("suspend")), "Jobs wait", 15)
         yield
     finally:
         end_course(client, name)

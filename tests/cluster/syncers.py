@@ -98,9 +98,7 @@ class ArgoSyncer(Syncer):
         revision = self.repository.commit(_manifests(apps))
         for app in apps:
             path = _folder(self.namespace, app)
-            self.plane.client.apply(
-                self.argocd.application(self._name(app), self.repository.url, path, self.namespace)
-            )
+            self.plane.client.apply(self.argocd.application(self._name(app), self.repository.url, path, self.namespace))
             self.synced.add(app)
         return revision
 
@@ -112,9 +110,7 @@ class ArgoSyncer(Syncer):
         """See ``Syncer``."""
         # A hard one forgets the manifests that were built before.
         how = {"argocd.argoproj.io/refresh": "hard" if number % 2 else "normal"}
-        self.plane.client.patch(
-            APPLICATION, self._name(app), self.argocd.namespace, {"metadata": {"annotations": how}}
-        )
+        self.plane.client.patch(APPLICATION, self._name(app), self.argocd.namespace, {"metadata": {"annotations": how}})
 
     def has_reconciled(self, app: str, number: int) -> bool:
         """See ``Syncer``."""
@@ -142,9 +138,7 @@ class FluxSyncer(Syncer):
         revision = self.flux.publish(self.namespace, _manifests(apps))
         for app in apps:
             path = _folder(self.namespace, app)
-            self.plane.client.apply(
-                self.flux.kustomization(self._name(app), self.namespace, path, self.namespace)
-            )
+            self.plane.client.apply(self.flux.kustomization(self._name(app), self.namespace, path, self.namespace))
             self.synced.add(app)
         return revision
 
@@ -155,9 +149,7 @@ class FluxSyncer(Syncer):
     def reconcile(self, app: str, number: int) -> None:
         """See ``Syncer``."""
         how = {"reconcile.fluxcd.io/requestedAt": f"round-{number}"}
-        self.plane.client.patch(
-            KUSTOMIZATION, self._name(app), self.flux.namespace, {"metadata": {"annotations": how}}
-        )
+        self.plane.client.patch(KUSTOMIZATION, self._name(app), self.flux.namespace, {"metadata": {"annotations": how}})
 
     def has_reconciled(self, app: str, number: int) -> bool:
         """See ``Syncer``."""
@@ -171,9 +163,7 @@ class FluxSyncer(Syncer):
         self.plane.client.wait_gone(KUSTOMIZATION, self._name(app), self.flux.namespace)
 
 
-def make_syncer(
-    request: pytest.FixtureRequest, name: str, plane: Plane, namespace: str, folder: Path
-) -> Syncer:
+def make_syncer(request: pytest.FixtureRequest, name: str, plane: Plane, namespace: str, folder: Path) -> Syncer:
     """Return a syncer by name.
 
     Args:

@@ -140,9 +140,7 @@ def sync_flux(plane: Plane, flux: Flux, team: Team, files: Mapping[str, str]) ->
     return revision
 
 
-def wait_application(
-    plane: Plane, argocd: ArgoCD, name: str, revision: str, timeout: float = PATIENCE
-) -> Object:
+def wait_application(plane: Plane, argocd: ArgoCD, name: str, revision: str, timeout: float = PATIENCE) -> Object:
     """Wait until the root has made an Application, and that has a commit in the cluster."""
     plane.client.wait(APPLICATION, name, argocd.namespace, bool, "made", timeout)
     return argocd.wait_synced(name, revision, timeout=timeout)

@@ -78,10 +78,7 @@ _REFUSES = {
 }
 """What a policy of each engine says, with the name of the rule."""
 
-_UNSEEN: Mapping[Engine, frozenset[str]] = {
-    "kubernetes": frozenset(),
-    "kyverno": frozenset({"kind: a webhook"}),
-}
+_UNSEEN: Mapping[Engine, frozenset[str]] = {"kubernetes": frozenset(), "kyverno": frozenset({"kind: a webhook"})}
 """Objects that the API server shows to no policy of the engine: it calls no webhook for configurations of webhooks."""
 
 
@@ -122,9 +119,7 @@ def check_policies(plane: Plane, root: Path, engine: Engine) -> None:
         # The API server drops the field of PodCertificateRequest, which is off, and those of Gateway API's experimental
         # channel before policies read them. The rule of labels refuses those of aggregated ClusterRoles first.
         hidden = {"volume", "pod-certificate", "route-default", "aggregated"}
-        assert shown == known - hidden, (
-            f"objects do not show {known - hidden - shown}, and show {shown - known}"
-        )
+        assert shown == known - hidden, f"objects do not show {known - hidden - shown}, and show {shown - known}"
         # The rules are those of the namespace too, for everyone but controllers.
         assert refusal(plane.client, _FOREIGN_IMAGE, engine) == "image"
         _check_updates(plane, client, engine)
@@ -171,11 +166,7 @@ def deployer(plane: Plane, root: Path, engine: Engine, **changes: object) -> Ite
         labels = {"resource.kubernetes.io/admin-access": "true"}
         plane.client.patch("v1/Namespace", name, "", {"metadata": {"labels": labels}})
     # Other tests of the process may have those of Argo CD and Flux.
-    others = [
-        name
-        for name in ACCOUNTS
-        if name not in _NAMESPACES and plane.client.find("v1/Namespace", name) is None
-    ]
+    others = [name for name in ACCOUNTS if name not in _NAMESPACES and plane.client.find("v1/Namespace", name) is None]
     for name in others:
         plane.make_namespace(name)
     made = [RUNNER, _BINDING, *policies(tenants(root, **changes), engine)]

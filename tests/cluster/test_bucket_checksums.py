@@ -181,9 +181,7 @@ def test_a_crc32_replaces_the_signature_of_bytes_over_tls_only(gateway: Gateway,
 
 
 @pytest.mark.parametrize("name", ["partNumber=2", "config.json"])
-def test_the_server_refuses_bytes_that_were_damaged_on_their_way(
-    gateway: Gateway, tmp_path: Path, name: str
-) -> None:
+def test_the_server_refuses_bytes_that_were_damaged_on_their_way(gateway: Gateway, tmp_path: Path, name: str) -> None:
     gateway.damaged, gateway.left = name, 1000
     code, printed = put(gateway, tmp_path / "made", KAIGEN_ATTEMPTS="2")
     refusal = "BadDigest" if gateway.scheme == "https" else "XAmzContentSHA256Mismatch"

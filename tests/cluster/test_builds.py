@@ -116,9 +116,7 @@ class World:
         """Return the pod of the Job of the spec, and the image that the app's own pod runs."""
         files = render([self.folder / "spec.yaml"], Config(namespace="research"))
         objects = {
-            path.rpartition("/")[2]: yaml.safe_load(data)
-            for path, data in files.items()
-            if path.endswith(".yaml")
+            path.rpartition("/")[2]: yaml.safe_load(data) for path, data in files.items() if path.endswith(".yaml")
         }
         pods = {name: objects[name]["spec"]["template"]["spec"] for name in ("job-build.yaml", "job.yaml")}
         return pods["job-build.yaml"], pods["job.yaml"]["containers"][0]["image"]
@@ -206,9 +204,7 @@ def test_image_is_built_once_and_has_the_commit_and_the_arguments(world: World) 
     assert len(world.git.asked) == asked
 
 
-def test_folder_of_this_machine_is_built_from_its_artifact(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folder_of_this_machine_is_built_from_its_artifact(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_CONFIG", str(world.folder / "docker"))
     world.registry.login(world.folder / "docker")
     files = world.folder / "train"
@@ -231,9 +227,7 @@ def test_folder_of_this_machine_is_built_from_its_artifact(
     tag = reference.rpartition(":")[2]
     index: Any = world.registry.manifest("acme/folder", tag)
     manifest: Any = world.registry.manifest("acme/folder", index["manifests"][0]["digest"])
-    with tarfile.open(
-        fileobj=io.BytesIO(world.blob("acme/folder", manifest["layers"][0]["digest"]))
-    ) as layer:
+    with tarfile.open(fileobj=io.BytesIO(world.blob("acme/folder", manifest["layers"][0]["digest"]))) as layer:
         names = {member.name.rstrip("/"): member.linkname for member in layer}
     assert names == {
         "files": "",

@@ -80,8 +80,7 @@ def change_finetune(publisher: Publisher) -> str:
     after = publisher.files()
     differ = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
     assert {path for path in differ if not path.endswith(".kaigen-index")} == {
-        f"rendered/{team.environment}/{team.space}/finetune/manifests/{name}.yaml"
-        for name in ("job", "networkpolicy")
+        f"rendered/{team.environment}/{team.space}/finetune/manifests/{name}.yaml" for name in ("job", "networkpolicy")
     }
     return commit
 
@@ -117,9 +116,7 @@ def test_argocd_syncs_what_is_published_by_its_own_project_and_a_change_touches_
     labels = f"kaigen.dev/environment={team.environment}"
     made = plane.client.objects(APPLICATION, argocd.namespace, labels)
     assert {found["metadata"]["name"] for found in made} == set(names)
-    projects = {
-        found["metadata"]["name"] for found in plane.client.objects(PROJECT, argocd.namespace, labels)
-    }
+    projects = {found["metadata"]["name"] for found in plane.client.objects(PROJECT, argocd.namespace, labels)}
     assert {found["spec"]["project"] for found in made} == projects
     assert "default" not in projects
 
@@ -148,9 +145,7 @@ def test_flux_syncs_what_is_published_and_a_change_touches_one_app(
     bootstrap_flux(plane, team, publisher.files())
     for app in team.specs:
         name = team.name(team.space, app)
-        plane.client.wait(
-            KUSTOMIZATION, name, flux.namespace, partial(is_true, condition="Ready"), "ready", 120
-        )
+        plane.client.wait(KUSTOMIZATION, name, flux.namespace, partial(is_true, condition="Ready"), "ready", 120)
         flux.wait_ready(name, revision)
 
     mark = plane.audit.mark()
@@ -161,9 +156,7 @@ def test_flux_syncs_what_is_published_and_a_change_touches_one_app(
     check_writes(plane, publisher, mark, flux.user)
 
     remove_bootstrap(plane, flux, team.environment)
-    for found in plane.client.objects(
-        KUSTOMIZATION, flux.namespace, f"kaigen.dev/environment={team.environment}"
-    ):
+    for found in plane.client.objects(KUSTOMIZATION, flux.namespace, f"kaigen.dev/environment={team.environment}"):
         plane.client.delete(KUSTOMIZATION, found["metadata"]["name"], flux.namespace)
         plane.client.wait_gone(KUSTOMIZATION, found["metadata"]["name"], flux.namespace)
     assert plane.client.objects(JOB, team.space) == []

@@ -88,9 +88,7 @@ def test_folder_is_pushed_once_and_has_the_same_digest(
     assert registry.get(f"acme/pushed/blobs/{manifest['layers'][0]['digest']}") is not None
 
 
-def test_tag_moves_to_the_last_push(
-    push: Callable[..., dict[str, Any]], registry: LocalRegistry, folder: Path
-) -> None:
+def test_tag_moves_to_the_last_push(push: Callable[..., dict[str, Any]], registry: LocalRegistry, folder: Path) -> None:
     place = f"{registry.host}/acme/tagged:main"
     first = push("--to", place)
     (folder / "src" / "run.sh").write_text("#!/bin/sh\necho more\n")
@@ -109,9 +107,7 @@ def test_digest_is_written_into_the_spec(
     first = push("--spec", str(spec))
     assert first["written"]
     line = f"    artifact: {first['reference']}\n"
-    assert spec.read_text() == SPEC.format(host=registry.host).replace(
-        "    plainHttp", f"{line}    plainHttp"
-    )
+    assert spec.read_text() == SPEC.format(host=registry.host).replace("    plainHttp", f"{line}    plainHttp")
     assert push("--spec", str(spec)) == {**first, "status": "unchanged", "written": False}
     (folder / "src" / "run.sh").write_text("#!/bin/sh\necho more\n")
     second = push("--spec", str(spec))
@@ -134,9 +130,7 @@ def test_wrong_spec_pushes_nothing(
     registry: LocalRegistry, tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     spec = tmp_path / "train.yaml"
-    spec.write_text(
-        SPEC.format(host=registry.host) + "    git: {url: https://example.com/a.git, commit: main}\n"
-    )
+    spec.write_text(SPEC.format(host=registry.host) + "    git: {url: https://example.com/a.git, commit: main}\n")
     place = f"{registry.host}/acme/nothing:main"
     assert run(["build", "push", str(folder), "--to", place, "--spec", str(spec)]) == 2
     assert f"{spec}:8:5: error[KG0913]" in capsys.readouterr().err

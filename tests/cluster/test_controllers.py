@@ -19,9 +19,7 @@ JOB = "batch/v1/Job"
 
 
 def config_map(name: str, value: str) -> str:
-    return json.dumps(
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"value": value}}
-    )
+    return json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"value": value}})
 
 
 def has_value(obj: Object, value: str) -> bool:
@@ -52,9 +50,7 @@ def test_argo_cd_syncs_heals_and_prunes(plane: Plane, argocd: ArgoCD, namespace:
     assert plane.client.find(CONFIG_MAP, "one", namespace) is None
 
 
-def test_argo_cd_builds_kustomizations_and_charts(
-    plane: Plane, argocd: ArgoCD, namespace: str, tmp_path: Path
-) -> None:
+def test_argo_cd_builds_kustomizations_and_charts(plane: Plane, argocd: ArgoCD, namespace: str, tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
     revision = repository.commit(
         {
@@ -73,9 +69,7 @@ def test_argo_cd_builds_kustomizations_and_charts(
     assert has_value(plane.client.get(CONFIG_MAP, "charted", namespace), "rendered")
 
 
-def test_an_application_set_makes_applications(
-    plane: Plane, argocd: ArgoCD, namespace: str, tmp_path: Path
-) -> None:
+def test_an_application_set_makes_applications(plane: Plane, argocd: ArgoCD, namespace: str, tmp_path: Path) -> None:
     argocd.start_application_sets()
     repository = Repository(tmp_path / "repository")
     revision = repository.commit({f"apps/{name}/one.yaml": config_map(name, "1") for name in ("a", "b")})
@@ -89,10 +83,7 @@ def test_an_application_set_makes_applications(
             "generators": [
                 {"git": {"repoURL": repository.url, "revision": "main", "directories": [{"path": "apps/*"}]}}
             ],
-            "template": {
-                "metadata": {"name": namespace + "-{{.path.basename}}"},
-                "spec": application["spec"],
-            },
+            "template": {"metadata": {"name": namespace + "-{{.path.basename}}"}, "spec": application["spec"]},
         },
     }
     plane.client.apply(application_set)
@@ -102,9 +93,7 @@ def test_an_application_set_makes_applications(
         assert has_value(plane.client.get(CONFIG_MAP, name, namespace), "1")
 
 
-def test_argo_cd_recreates_a_plain_job_with_a_ttl(
-    plane: Plane, argocd: ArgoCD, namespace: str, tmp_path: Path
-) -> None:
+def test_argo_cd_recreates_a_plain_job_with_a_ttl(plane: Plane, argocd: ArgoCD, namespace: str, tmp_path: Path) -> None:
     template = {"spec": pod_spec() | {"restartPolicy": "Never"}}
     trapped = {
         "apiVersion": "batch/v1",
@@ -143,16 +132,9 @@ def test_flux_applies_corrects_and_prunes(plane: Plane, flux: Flux, namespace: s
     plane.client.wait_gone(CONFIG_MAP, "one", namespace)
 
 
-def test_flux_waits_for_a_job_and_leaves_the_cluster_alone_afterwards(
-    plane: Plane, flux: Flux, namespace: str
-) -> None:
+def test_flux_waits_for_a_job_and_leaves_the_cluster_alone_afterwards(plane: Plane, flux: Flux, namespace: str) -> None:
     template = {"spec": pod_spec() | {"restartPolicy": "Never"}}
-    job = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "once"},
-        "spec": {"template": template},
-    }
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "once"}, "spec": {"template": template}}
     revision = flux.publish(namespace, {"app/job.yaml": json.dumps(job)})
     plane.client.apply(flux.kustomization(namespace, namespace, "app", namespace))
     flux.wait_ready(namespace, revision)

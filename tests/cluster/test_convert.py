@@ -39,17 +39,12 @@ def specs(hub_model: Object) -> list[Object]:
     """Return the Model and a Job that reads it."""
     small = {"cpu": "50m", "memory": "128Mi"}
     use = {"name": "tiny", "mountPath": "/weights"}
-    return [
-        hub_model,
-        spec("Job", "read", image=BASE, command=["python", "-c", READ], resources=small, model=use),
-    ]
+    return [hub_model, spec("Job", "read", image=BASE, command=["python", "-c", READ], resources=small, model=use)]
 
 
 @pytest.mark.ran("Job", "PersistentVolumeClaim", by=("node", "downloader", "convert"))
 @pytest.mark.ran("Job", "PersistentVolumeClaim", by="node")
-def test_a_downloaded_model_is_converted_and_read_by_its_gate(
-    node: Node, node_namespace: str, tmp_path: Path
-) -> None:
+def test_a_downloaded_model_is_converted_and_read_by_its_gate(node: Node, node_namespace: str, tmp_path: Path) -> None:
     node.import_image(runtime_image("convert"))
     hub = start_hub(node, files())
     try:

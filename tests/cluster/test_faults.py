@@ -61,9 +61,7 @@ def apply_until_done(plane: Plane, bodies: list[Object], kill_at: int) -> int:
             time.sleep(0.1)
 
 
-def test_an_apply_that_is_cut_off_is_finished_by_the_next(
-    plane: Plane, namespace: str, tmp_path: Path
-) -> None:
+def test_an_apply_that_is_cut_off_is_finished_by_the_next(plane: Plane, namespace: str, tmp_path: Path) -> None:
     add_gpu_node(plane)
     specs = demo_specs()
     runs = [named(specs["finetune"], f"finetune-{number}") for number in range(COUNT)]

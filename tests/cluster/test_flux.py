@@ -113,8 +113,7 @@ class Tree:
 
     def _has_sources(self) -> bool:
         return self.home == self.flux.namespace or bool(
-            self.plane.client.objects(KUSTOMIZATION, self.home)
-            or self.plane.client.objects(HELM_RELEASE, self.home)
+            self.plane.client.objects(KUSTOMIZATION, self.home) or self.plane.client.objects(HELM_RELEASE, self.home)
         )
 
     def object(self, app: str) -> Object:
@@ -247,9 +246,7 @@ def begin_with_full_queue(scene: Tree) -> None:
     team.specs["qwen"] = changed(team.specs["qwen"], placement={"queue": "batch"})
     with queues_full(client):
         scene.begin()
-        wait_until(
-            lambda: any(job["spec"].get("suspend") for job in client.objects(JOB, team.space)), "queued", 60
-        )
+        wait_until(lambda: any(job["spec"].get("suspend") for job in client.objects(JOB, team.space)), "queued", 60)
         scene.wait("chat", partial(says, text="dependency"), "waiting")
         assert not is_true(scene.object("qwen"), "Ready")
         assert client.find(DEPLOYMENT, "chat", team.space) is None
@@ -283,8 +280,7 @@ def test_a_tenants_charts_under_lockdown_upgrade_alone_fail_without_rollback_and
     scene.begin()
     scene.wait_ready()
     assert (
-        plane.client.get(DEPLOYMENT, "chat", team.space)["metadata"]["labels"]["app.kubernetes.io/managed-by"]
-        == "Helm"
+        plane.client.get(DEPLOYMENT, "chat", team.space)["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "Helm"
     )
 
     # One changed spec is one upgrade; the other release does not notice the commit.
@@ -359,11 +355,7 @@ def test_a_tenant_under_lockdown_takes_tree_and_charts_from_a_registry(
 
 @pytest.mark.ran("OCIRepository", by="source-controller")
 def test_flux_and_kaigen_verify_accept_only_what_the_key_signed(
-    flux: Flux,
-    registry: LocalRegistry,
-    tree: Callable[..., Tree],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    flux: Flux, registry: LocalRegistry, tree: Callable[..., Tree], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repository = f"signed/{flux.namespace}"
     artifact = f"oci://{registry.host}/{repository}"
@@ -391,9 +383,7 @@ def test_flux_and_kaigen_verify_accept_only_what_the_key_signed(
         "foreign": published(1025, theirs[0]),
         "signed": published(1026, ours[0]),
     }
-    cases["tampered"] = cases["signed"].replace(
-        b"opencontainers.image.created", b"opencontainers.image.changed"
-    )
+    cases["tampered"] = cases["signed"].replace(b"opencontainers.image.created", b"opencontainers.image.changed")
     bundle = bundle_of(place, cases["signed"])
     attach(place, descriptor(MANIFEST, cases["tampered"]), [(BUNDLE, bundle)])
     place.push_manifest("tampered", cases["tampered"], MANIFEST)
@@ -402,9 +392,7 @@ def test_flux_and_kaigen_verify_accept_only_what_the_key_signed(
     for case, manifest in cases.items():
         spec = {**source["spec"], "ref": {"digest": digest_of(manifest)}, "interval": "1h"}
         client.apply({**source, "metadata": {**source["metadata"], "name": case}, "spec": spec})
-    found = client.wait(
-        OCI_REPOSITORY, "signed", flux.namespace, partial(is_true, condition="Ready"), "ready", 60
-    )
+    found = client.wait(OCI_REPOSITORY, "signed", flux.namespace, partial(is_true, condition="Ready"), "ready", 60)
     assert is_true(found, "SourceVerified")
     for case in cases.keys() - {"signed"}:
         client.wait(OCI_REPOSITORY, case, flux.namespace, is_refused, "refused", 60)
@@ -415,9 +403,7 @@ def test_flux_and_kaigen_verify_accept_only_what_the_key_signed(
     # What docs/supply-chain.md says about Flux and cosign's older format.
     replay(place, digest_of(cases["unsigned"]), bundle)
     flux.fetch(OCI_REPOSITORY, "unsigned")
-    client.wait(
-        OCI_REPOSITORY, "unsigned", flux.namespace, partial(is_true, condition="SourceVerified"), "fooled", 60
-    )
+    client.wait(OCI_REPOSITORY, "unsigned", flux.namespace, partial(is_true, condition="SourceVerified"), "fooled", 60)
     assert run(["verify", "--key", str(ours[1]), f"{artifact}@{digest_of(cases['unsigned'])}"]) == 1
     for case in cases:
         client.delete(OCI_REPOSITORY, case, flux.namespace)
@@ -434,9 +420,7 @@ def replay(place: Registry, digest: str, bundle: bytes) -> None:
     layer = descriptor("application/vnd.dev.cosign.simplesigning.v1+json", content)
     layer["annotations"] = {"dev.cosignproject.cosign/signature": envelope["signatures"][0]["sig"]}
     config = descriptor("application/vnd.oci.image.config.v1+json", b"{}")
-    manifest = canonical_json(
-        {"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [layer]}
-    )
+    manifest = canonical_json({"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [layer]})
     place.push_manifest(f"{digest.replace(':', '-')}.sig", manifest, MANIFEST)
 
 

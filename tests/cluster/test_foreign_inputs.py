@@ -15,10 +15,7 @@ ROOT = Path(__file__).parents[2]
 FILES = sorted(
     file
     for system in ("ephemeral", "kaito", "koldun", "substratus")
-    for file in [
-        *(ROOT / "examples" / system).rglob("*.yaml"),
-        *(ROOT / "tests/chart/specs").rglob(f"{system}*.yaml"),
-    ]
+    for file in [*(ROOT / "examples" / system).rglob("*.yaml"), *(ROOT / "tests/chart/specs").rglob(f"{system}*.yaml")]
     if file.name != "kaigen.yaml"
 )
 

@@ -121,17 +121,13 @@ def jobs_of(item: Compiled) -> tuple[Object, Object]:
 def claim(plane: Plane, namespace: str, item: Compiled, folder: Path) -> str:
     """Run what the pod of the claim Job runs, once Kubernetes has run that pod, and return what it printed."""
     job = jobs_of(item)[1]
-    plane.client.wait(
-        JOB, job["metadata"]["name"], namespace, partial(is_true, condition="Complete"), "complete"
-    )
+    plane.client.wait(JOB, job["metadata"]["name"], namespace, partial(is_true, condition="Complete"), "complete")
     pod = job["spec"]["template"]["spec"]
     arguments = [each.replace("$$", "$") for each in pod["containers"][0]["args"]]
     return run_to_end(plane, namespace, pod["serviceAccountName"], folder, *arguments)
 
 
-def test_what_has_expired_does_not_come_back(
-    plane: Plane, syncer: Syncer, namespace: str, tmp_path: Path
-) -> None:
+def test_what_has_expired_does_not_come_back(plane: Plane, syncer: Syncer, namespace: str, tmp_path: Path) -> None:
     volume = {"size": "1Gi", "ttl": {"completed": "1s", "failed": "never"}}
     first = spec("Job", "brief", image="registry.example.com/work:1", ttl=0, output={"volume": volume})
     requests = count(101, 2)
@@ -182,8 +178,6 @@ def test_what_has_expired_does_not_come_back(
     plane.client.wait_gone(CLAIM, "brief-output", namespace)
     kinds = (JOB, POD, "rbac.authorization.k8s.io/v1/Role", "networking.k8s.io/v1/NetworkPolicy")
     wait_until(
-        lambda: (
-            not any(plane.client.objects(kind, namespace, "app.kubernetes.io/name=brief") for kind in kinds)
-        ),
+        lambda: not any(plane.client.objects(kind, namespace, "app.kubernetes.io/name=brief") for kind in kinds),
         "all is deleted",
     )

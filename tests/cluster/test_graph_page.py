@@ -59,9 +59,7 @@ def one(chrome: Chrome, selector: str) -> WebElement:
 
 
 def texts(chrome: Chrome, selector: str) -> list[str]:
-    return [
-        element.text for element in chrome.find_elements("css selector", selector) if element.is_displayed()
-    ]
+    return [element.text for element in chrome.find_elements("css selector", selector) if element.is_displayed()]
 
 
 def search(chrome: Chrome, words: str) -> None:
@@ -87,9 +85,7 @@ def test_a_reader_searches_clicks_and_sees_the_manifest_and_the_line_of_the_spec
     row.click()
     marked = spec.find_element("css selector", "tr.here")
     assert "volume: {size: 5Gi}" in marked.text
-    line = (DEMO / "specs" / "qwen.yaml").read_text(encoding="utf-8").splitlines().index(
-        "    volume: {size: 5Gi}"
-    ) + 1
+    line = (DEMO / "specs" / "qwen.yaml").read_text(encoding="utf-8").splitlines().index("    volume: {size: 5Gi}") + 1
     assert marked.find_element("css selector", ".number").text == str(line)
     assert complaints(chrome) == []
     assert requests(chrome) == []
@@ -151,14 +147,10 @@ def test_the_keyboard_is_enough(chrome: Chrome, demo_page: Path) -> None:
 
 def test_copy_gives_the_manifest_as_it_is_rendered(chrome: Chrome, demo_page: Path) -> None:
     open_page(chrome, demo_page, "#object%20ml-dev%2Fqwen%2Frole")
-    chrome.execute_script(
-        "window.taken = []; navigator.clipboard.writeText = async (text) => window.taken.push(text);"
-    )
+    chrome.execute_script("window.taken = []; navigator.clipboard.writeText = async (text) => window.taken.push(text);")
     one(chrome, "#details .copy").click()
     (taken,) = chrome.execute_script("return window.taken")
-    written = render((), load_config(DEMO, "dev"), form="manifests")[
-        "ml-dev/qwen/manifests/role.yaml"
-    ].decode()
+    written = render((), load_config(DEMO, "dev"), form="manifests")["ml-dev/qwen/manifests/role.yaml"].decode()
     assert written.split("---\n", 1)[1] == taken
 
 
@@ -172,13 +164,9 @@ def test_colours_follow_the_readers_system(dark: bool, demo_page: Path) -> None:
 
 def test_a_hundred_apps_open_at_once_and_can_be_searched(chrome: Chrome, tmp_path: Path) -> None:
     page = tmp_path / "graph.html"
-    page.write_text(
-        render_graph(graph_of(write_repository(tmp_path / "many", 100)), "html"), encoding="utf-8"
-    )
+    page.write_text(render_graph(graph_of(write_repository(tmp_path / "many", 100)), "html"), encoding="utf-8")
     open_page(chrome, page)
-    took = chrome.execute_script(
-        "return performance.timing.loadEventEnd - performance.timing.navigationStart"
-    )
+    took = chrome.execute_script("return performance.timing.loadEventEnd - performance.timing.navigationStart")
     assert took < 5_000, "milliseconds"
     assert len(texts(chrome, "#drawing .far")) == 100
     search(chrome, "model-00042 job")
@@ -206,9 +194,7 @@ def mermaid(chrome: Chrome, tmp_path: Path) -> Chrome:
     """The browser with a page that holds Mermaid."""
     page = tmp_path / "mermaid.html"
     shutil.copy(mermaid_script(), tmp_path / "mermaid.js")
-    page.write_text(
-        '<!doctype html><meta charset="utf-8"><body><script src="mermaid.js"></script>', encoding="utf-8"
-    )
+    page.write_text('<!doctype html><meta charset="utf-8"><body><script src="mermaid.js"></script>', encoding="utf-8")
     open_page(chrome, page)
     chrome.set_script_timeout(120)
     chrome.execute_script(ALARM + "mermaid.initialize({startOnLoad: false, securityLevel: 'strict'});")

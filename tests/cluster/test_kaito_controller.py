@@ -77,10 +77,7 @@ def workspace(preset: Preset, instance_type: str) -> Object:
         "apiVersion": "kaito.sh/v1beta1",
         "kind": "Workspace",
         "metadata": {"name": f"preset-{preset.name.replace('.', '-')}"},
-        "resource": {
-            "instanceType": instance_type,
-            "labelSelector": {"matchLabels": {"pool": instance_type.lower()}},
-        },
+        "resource": {"instanceType": instance_type, "labelSelector": {"matchLabels": {"pool": instance_type.lower()}}},
         "inference": {"preset": {"name": preset.repo}},
     }
 
@@ -154,8 +151,7 @@ def test_each_field_is_equal_or_different_for_a_reason(
             if not found:
                 unexplained.append(f"{case.name}: {field} is {pair[0]!r} in KAITO and {pair[1]!r} in kaigen")
     assert not unexplained, (
-        "\n".join(unexplained)
-        + "\nadd the reason to tools/kaito_differences.yaml, or change what kaigen renders"
+        "\n".join(unexplained) + "\nadd the reason to tools/kaito_differences.yaml, or change what kaigen renders"
     )
     for field in ("nodes", "gpus", "--served-model-name", "--max-model-len"):
         assert equal[field] == len(cases), field

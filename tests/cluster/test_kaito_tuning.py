@@ -62,9 +62,7 @@ def documents(address: str, data: str) -> list[Object]:
             "Model",
             "tiny",
             source={"huggingFace": {"repo": REPO, "revision": COMMIT, "endpoint": address}},
-            store={
-                "volume": {"size": "1Gi", "accessModes": ["ReadWriteMany"], "storageClassName": "local-path"}
-            },
+            store={"volume": {"size": "1Gi", "accessModes": ["ReadWriteMany"], "storageClassName": "local-path"}},
             facts={"config": config, "weights": "2Mi"},
         ),
     ]
@@ -85,9 +83,7 @@ def claim(namespace: str) -> Object:
 
 
 @pytest.mark.ran("Job", by=("node", "train", "downloader"))
-def test_a_workspace_trains_an_adapter_into_its_volume(
-    node: Node, node_namespace: str, tmp_path: Path
-) -> None:
+def test_a_workspace_trains_an_adapter_into_its_volume(node: Node, node_namespace: str, tmp_path: Path) -> None:
     node.import_image(runtime_image("train"))
     add_gpus(node)
     with ExitStack() as stack:

@@ -41,9 +41,7 @@ def test_kyverno_refuses_what_kaigen_refuses(plane: Plane, tmp_path: Path) -> No
     check_policies(plane, tmp_path, "kyverno")
 
 
-def test_kyverno_skips_replica_sets_by_a_default_of_its_chart(
-    plane: Plane, kyverno: Kyverno, tmp_path: Path
-) -> None:
+def test_kyverno_skips_replica_sets_by_a_default_of_its_chart(plane: Plane, kyverno: Kyverno, tmp_path: Path) -> None:
     """docs/tenants.md says how to change the default."""
     with deployer(plane, tmp_path, "kyverno") as client:
         assert refusal(client, REPLICA_SET, "kyverno") == "kind"

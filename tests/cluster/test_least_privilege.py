@@ -19,9 +19,7 @@ from tests.cluster.simulate import Course, set_course
 CONFIG_MAP = "v1/ConfigMap"
 
 
-def test_the_downloader_can_write_its_facts_and_nothing_else(
-    plane: Plane, namespace: str, tmp_path: Path
-) -> None:
+def test_the_downloader_can_write_its_facts_and_nothing_else(plane: Plane, namespace: str, tmp_path: Path) -> None:
     item = demo(namespace)["qwen"]
     for rendered in item.objects:
         plane.client.apply(rendered.body)
@@ -42,11 +40,7 @@ def test_the_downloader_can_write_its_facts_and_nothing_else(
         assert "created ConfigMap" in fetch()
         facts = plane.client.get(CONFIG_MAP, "qwen-facts", namespace)
         (owner,) = facts["metadata"]["ownerReferences"]
-        assert (owner["kind"], owner["name"], owner["uid"]) == (
-            "Job",
-            job["metadata"]["name"],
-            job["metadata"]["uid"],
-        )
+        assert (owner["kind"], owner["name"], owner["uid"]) == ("Job", job["metadata"]["name"], job["metadata"]["uid"])
         assert facts["data"]["files"] == "2"
         # A fact that is no longer right is put right.
         plane.client.patch(CONFIG_MAP, "qwen-facts", namespace, {"data": {"files": "3"}})
@@ -76,9 +70,7 @@ def test_the_downloader_can_write_its_facts_and_nothing_else(
     assert is_refused(client, "GET", client.path(POD, pod["metadata"]["name"], namespace))
     assert is_refused(client, "DELETE", client.path(POD, pod["metadata"]["name"], namespace))
     elsewhere = client.path(CONFIG_MAP, namespace="default")
-    assert is_refused(
-        client, "POST", elsewhere, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new"}}
-    )
+    assert is_refused(client, "POST", elsewhere, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new"}})
 
 
 def test_the_facts_are_deleted_with_the_job(plane: Plane, namespace: str, tmp_path: Path) -> None:
@@ -91,9 +83,7 @@ def test_the_facts_are_deleted_with_the_job(plane: Plane, namespace: str, tmp_pa
     account = account_variables(plane, namespace, pod["spec"]["serviceAccountName"], tmp_path / "account")
     with (
         hub_of(container) as hub,
-        running(
-            container, tmp_path / "model", variables(container, pod) | account, f"--endpoint={hub.url}"
-        ) as process,
+        running(container, tmp_path / "model", variables(container, pod) | account, f"--endpoint={hub.url}") as process,
     ):
         finish(process)
     assert plane.client.find(CONFIG_MAP, "qwen-facts", namespace) is not None

@@ -32,16 +32,7 @@ ROOT = Path(__file__).parents[2]
 @contextlib.contextmanager
 def served(node: Node, folder: Path) -> Iterator[str]:
     """Serve a folder to pods by HTTP."""
-    argv = [
-        sys.executable,
-        "-m",
-        "http.server",
-        "8199",
-        "--bind",
-        node.network.host,
-        "--directory",
-        str(folder),
-    ]
+    argv = [sys.executable, "-m", "http.server", "8199", "--bind", node.network.host, "--directory", str(folder)]
     with subprocess.Popen(node.network.command(argv), stderr=subprocess.DEVNULL) as process:
         wait_until(lambda: node.listens(8199, node.network.host), "the server listens")
         try:
@@ -104,12 +95,8 @@ def test_every_egpu_command_of_the_readme(node: Node, tmp_path: Path) -> None:
     # The README's lines with kubectl.
     assert "working" in node.run("kubectl", "logs", "-l", "app=gpu-job", "--tail=50").stdout
     assert "working" in node.run("kubectl", "logs", "job/ephemeralaccelerationjob-my-job").stdout
-    node.run(
-        "kubectl", "wait", "--for=jsonpath={.status.phase}=Bound", "pvc/artifacts-my-job", "--timeout=60s"
-    )
-    assert (
-        "nvidia.com/gpu" in node.run("kubectl", "describe", "job", "ephemeralaccelerationjob-my-job").stdout
-    )
+    node.run("kubectl", "wait", "--for=jsonpath={.status.phase}=Bound", "pvc/artifacts-my-job", "--timeout=60s")
+    assert "nvidia.com/gpu" in node.run("kubectl", "describe", "job", "ephemeralaccelerationjob-my-job").stdout
     assert "0 PVC(s) deleted, 2 skipped" in egpu("cleanup")
     patch = {"metadata": {"annotations": {"kaigen.dev/ttl": "0"}}}
     node.client.patch(CLAIM, "artifacts-training-job", "default", patch)
@@ -178,10 +165,7 @@ def test_a_resource_of_the_operator_runs_after_its_image_was_copied(node: Node, 
     node.run("helm", "install", ACCOUNT, str(CHART), "--namespace", "default", "--wait", "--timeout", "3m")
     wait_until(lambda: not _pods_of(node, "sample-inference"), "the pods are gone")
     assert "Succeeded" in egpu("list")
-    assert (
-        f"persistentvolumeclaim/{volume.partition('/')[2]}"
-        in node.run("kubectl", "get", "pvc", "-o", "name").stdout
-    )
+    assert f"persistentvolumeclaim/{volume.partition('/')[2]}" in node.run("kubectl", "get", "pvc", "-o", "name").stdout
     node.run("helm", "uninstall", ACCOUNT, "--namespace", "default", "--wait")
     node.run("kubectl", "delete", "-k", str(folder), "--wait=false")
     wait_until(lambda: "sample-inference" not in str(objects(node, "default")), "nothing is left", 120)
@@ -228,9 +212,7 @@ def test_files_logs_and_shells_of_a_job(node: Node, node_namespace: str, tmp_pat
     job("cp", str(copy / "run.py"), "first:/artifacts/output.json", *where)
     assert "1 file" in job("fetch", "first", str(tmp_path / "result"), *where)
     assert (tmp_path / "result").read_bytes() == (project / "run.py").read_bytes()
-    assert job("debug", "first", *where, "--", "sh", "-c", "ls /artifacts; exit 3", code=3).splitlines()[
-        :2
-    ] == [
+    assert job("debug", "first", *where, "--", "sh", "-c", "ls /artifacts; exit 3", code=3).splitlines()[:2] == [
         "code",
         "output.json",
     ]
@@ -242,9 +224,7 @@ def test_files_logs_and_shells_of_a_job(node: Node, node_namespace: str, tmp_pat
     create = ("kaigen", "job", "create", "second", *where, *upload, *work)
     with start(node, *create, stdout=follower) as process:
         os.close(follower)
-        wait_until(
-            lambda: any("upload-second" in name for name in objects(node, node_namespace)), "it uploads"
-        )
+        wait_until(lambda: any("upload-second" in name for name in objects(node, node_namespace)), "it uploads")
         shown = b""
         while b"MiB/s" not in shown:
             shown += os.read(leader, 4096)
@@ -265,13 +245,9 @@ def _typed(node: Node, namespace: str) -> int:
     """Open a shell in a debug pod from a terminal, type in it, and return its exit code."""
     leader, follower = pty.openpty()
     with start(node, "kaigen", "job", "debug", "first", "-n", namespace, "--exec", stdin=follower) as process:
-        wait_until(
-            lambda: any("debug-first" in name for name in objects(node, namespace)), "the pod is there"
-        )
+        wait_until(lambda: any("debug-first" in name for name in objects(node, namespace)), "the pod is there")
         pod = next(name for name in objects(node, namespace) if "debug-first" in name).partition("/")[2]
-        wait_until(
-            lambda: node.client.get(POD, pod, namespace)["status"].get("phase") == "Running", "the pod runs"
-        )
+        wait_until(lambda: node.client.get(POD, pod, namespace)["status"].get("phase") == "Running", "the pod runs")
         os.write(leader, b"ls /artifacts/code\nexit 5\n")
         printed = process.communicate(timeout=60)[0]
     os.close(leader)

@@ -50,19 +50,14 @@ def test_jobs_are_listed_watched_and_deleted(plane: Plane, namespace: str) -> No
         ["good", "Succeeded", "0"],
         ["slow", "Pending", "0"],
     ]
-    assert job("list", "-n", namespace, "-o", "name").split() == [
-        f"job.batch/{n}" for n in ("bad", "good", "slow")
-    ]
+    assert job("list", "-n", namespace, "-o", "name").split() == [f"job.batch/{n}" for n in ("bad", "good", "slow")]
     assert [line.split()[:2] for line in job("list", "-A").splitlines() if namespace in line] == [
         [namespace, name] for name in ("bad", "good", "slow")
     ]
     assert json.loads(job("get", "good", "-n", namespace, "-o", "json"))["metadata"]["name"] == "good"
     assert "Artifact:   /artifacts/output.json" in job("get", "good", "-n", namespace)
     assert 'Job "none" not found' in job("get", "none", "-n", namespace, code=1)
-    wait_until(
-        lambda: "SuccessfulCreate" in job("events", "good", "-n", namespace),
-        "the event of the pod is recorded",
-    )
+    wait_until(lambda: "SuccessfulCreate" in job("events", "good", "-n", namespace), "the event of the pod is recorded")
     policies = "networking.k8s.io/v1/NetworkPolicy"
     assert len(plane.client.objects(policies, namespace)) == 3
     job("delete", "slow", "-n", namespace)
@@ -88,12 +83,7 @@ def test_volumes_are_cleaned_up_when_their_time_is_over(plane: Plane, namespace:
     dry = job("cleanup", "-n", namespace, "--dry-run", "-v")
     assert "persistentvolumeclaim/artifacts-over deleted" in dry
     assert "Summary: 1 PVC(s) deleted, 4 skipped" in dry
-    for reason in (
-        "its TTL ends at",
-        "it never expires",
-        "it is managed by Argo CD",
-        "Job used has not ended",
-    ):
+    for reason in ("its TTL ends at", "it never expires", "it is managed by Argo CD", "Job used has not ended"):
         assert reason in dry
     assert objects(plane, namespace) == before
     assert "Summary: 1 PVC(s) deleted, 4 skipped" in job("cleanup", "-n", namespace)
@@ -108,10 +98,7 @@ def test_lists_are_complete_and_names_of_secrets_have_no_values(plane: Plane, na
     plane.client.create(secret, namespace)
     cluster = Cluster(str(plane.kubeconfig))
     found = cluster.objects_of_type("ConfigMap", namespace)
-    assert {item["metadata"]["name"] for item in found} == {
-        "kube-root-ca.crt",
-        *(f"c{n}" for n in range(501)),
-    }
+    assert {item["metadata"]["name"] for item in found} == {"kube-root-ca.crt", *(f"c{n}" for n in range(501))}
     assert {item["kind"] for item in found} == {"ConfigMap"}
     assert cluster.names_of_type("Secret", namespace) == ["s"]
     assert cluster.has("Secret", namespace, "s")

@@ -154,9 +154,7 @@ def test_an_environment_moves_to_another_namespace_and_leaves_what_is_kept(
     team.space = f"moved-{team.environment}"
     after = mover.sync()
     wait_left(plane, old, before, apps, kept)
-    assert {
-        found["metadata"]["name"].rpartition("-")[0] for found in plane.client.objects(JOB, team.space)
-    } == apps
+    assert {found["metadata"]["name"].rpartition("-")[0] for found in plane.client.objects(JOB, team.space)} == apps
     # Each ran once where it was, and once where it is; what was kept is not what the new ones write to.
     assert (pods_made(plane, first), pods_made(plane, team.space)) == (len(apps), len(apps))
     kept_here = claims_kept(plane, team, after, apps)

@@ -32,9 +32,7 @@ def chain(hub: Hub) -> list[Object]:
             "Model",
             "tiny",
             source={"huggingFace": source},
-            store={
-                "volume": {"size": "1Gi", "accessModes": ["ReadWriteMany"], "storageClassName": "local-path"}
-            },
+            store={"volume": {"size": "1Gi", "accessModes": ["ReadWriteMany"], "storageClassName": "local-path"}},
         ),
         spec("Job", "count", image=BASE, model="tiny", command=["python", "-c", count], resources=small),
         spec(
@@ -85,9 +83,7 @@ def run_pod(node: Node, namespace: str, pod: Object, timeout: float = PATIENCE) 
     """
     name = node.client.create(pod, namespace)["metadata"]["name"]
     over = {"Succeeded", "Failed"}
-    node.client.wait(
-        POD, name, namespace, lambda found: found["status"]["phase"] in over, "over", timeout=timeout
-    )
+    node.client.wait(POD, name, namespace, lambda found: found["status"]["phase"] in over, "over", timeout=timeout)
     printed = node.run("kubectl", "logs", "--namespace", namespace, name).stdout
     assert node.client.get(POD, name, namespace)["status"]["phase"] == "Succeeded", printed
     return printed
@@ -96,11 +92,7 @@ def run_pod(node: Node, namespace: str, pod: Object, timeout: float = PATIENCE) 
 @pytest.mark.ran("PersistentVolumeClaim", by=("node", "downloader"))
 @pytest.mark.ran("Job", "Deployment", "Service", by="node")
 @pytest.mark.parametrize(
-    "form",
-    [
-        "manifests",
-        pytest.param("chart", marks=pytest.mark.ran("Pod", "Role", "RoleBinding", by="node")),
-    ],
+    "form", ["manifests", pytest.param("chart", marks=pytest.mark.ran("Pod", "Role", "RoleBinding", by="node"))]
 )
 def test_a_model_is_fetched_read_by_a_job_and_served(
     node: Node, node_namespace: str, hub: Hub, tmp_path: Path, form: str
@@ -111,9 +103,7 @@ def test_a_model_is_fetched_read_by_a_job_and_served(
     node.client.wait(JOB, job_name(apps["tiny"]), node_namespace, complete, "complete")
     job = job_name(apps["count"])
     node.client.wait(JOB, job, node_namespace, complete, "complete")
-    assert node.run("kubectl", "logs", "--namespace", node_namespace, f"job/{job}").stdout.strip() == str(
-        len(WEIGHTS)
-    )
+    assert node.run("kubectl", "logs", "--namespace", node_namespace, f"job/{job}").stdout.strip() == str(len(WEIGHTS))
     node.client.wait(
         "apps/v1/Deployment",
         "files",

@@ -78,9 +78,7 @@ def commit(server: GitServer, folder: Path) -> str:
 
 
 @pytest.fixture
-def artifact(
-    node: Node, registry: LocalRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> dict[str, str]:
+def artifact(node: Node, registry: LocalRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The context of a build: a folder that was pushed to the registry."""
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "docker"))
     registry.login(tmp_path / "docker")
@@ -110,12 +108,7 @@ def repository(server: GitServer, tmp_path: Path) -> dict[str, object]:
 @pytest.mark.ran("Job", "ServiceAccount", "Role", "RoleBinding", by=("node", "downloader"))
 @pytest.mark.parametrize("source", ["repository", "artifact"])
 def test_image_is_built_pushed_and_run(
-    node: Node,
-    registry: LocalRegistry,
-    privileged: str,
-    tmp_path: Path,
-    request: pytest.FixtureRequest,
-    source: str,
+    node: Node, registry: LocalRegistry, privileged: str, tmp_path: Path, request: pytest.FixtureRequest, source: str
 ) -> None:
     node.import_image(builder_image())
     for name, content in (("push", registry.secret("push", privileged)), ("git", None)):

@@ -138,9 +138,7 @@ def is_ready(deployment: Object) -> bool:
     ("form", "route"),
     [
         pytest.param(
-            "manifests",
-            {"ingress": {"className": CLASS}},
-            marks=pytest.mark.ran("Ingress", by=("node", "traefik")),
+            "manifests", {"ingress": {"className": CLASS}}, marks=pytest.mark.ran("Ingress", by=("node", "traefik"))
         ),
         pytest.param(
             "chart",

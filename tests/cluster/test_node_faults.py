@@ -58,10 +58,7 @@ def model(hub: Hub, **fields: object) -> Object:
 
 @pytest.mark.parametrize(
     ("fields", "message"),
-    [
-        ({"revision": "0" * 40}, "revision"),
-        ({"repo": "owner/absent"}, "owner/absent"),
-    ],
+    [({"revision": "0" * 40}, "revision"), ({"repo": "owner/absent"}, "owner/absent")],
     ids=["revision", "repository"],
 )
 def test_the_termination_message_says_what_the_hub_does_not_have(
@@ -115,15 +112,7 @@ def test_a_job_that_fills_its_output_shows_its_last_words(
 ) -> None:
     write = "open('/output/checkpoint', 'wb').write(bytes(2_000_000))"
     volume = {"volume": {"size": "1Gi", "storageClassName": small_disk}}
-    job = spec(
-        "Job",
-        "tune",
-        image=BASE,
-        command=["python", "-c", write],
-        output=volume,
-        resources=SMALL,
-        retries=0,
-    )
+    job = spec("Job", "tune", image=BASE, command=["python", "-c", write], output=volume, resources=SMALL, retries=0)
     apply(node, tmp_path, node_namespace, job)
     assert "No space left on device" in wait_for_failure(node, node_namespace, "tune")["message"]
     assert "No space left on device" in describe(node, node_namespace, "tune")
@@ -131,30 +120,18 @@ def test_a_job_that_fills_its_output_shows_its_last_words(
 
 def test_an_event_names_the_missing_secret(node: Node, node_namespace: str, tmp_path: Path) -> None:
     env = {"TOKEN": {"secret": {"name": "absent", "key": "token"}}}
-    apply(
-        node,
-        tmp_path,
-        node_namespace,
-        spec("Job", "reader", image=BASE, command=["true"], env=env, resources=SMALL),
-    )
+    apply(node, tmp_path, node_namespace, spec("Job", "reader", image=BASE, command=["true"], env=env, resources=SMALL))
     wait_until(lambda: 'secret "absent" not found' in describe(node, node_namespace, "reader"), "an event")
 
 
 def test_a_job_out_of_memory_is_reported_as_such(node: Node, node_namespace: str, tmp_path: Path) -> None:
     hog = spec(
-        "Job",
-        "hog",
-        image=BASE,
-        command=["python", "-c", "data = bytearray(400_000_000)"],
-        resources=SMALL,
-        retries=0,
+        "Job", "hog", image=BASE, command=["python", "-c", "data = bytearray(400_000_000)"], resources=SMALL, retries=0
     )
     apply(node, tmp_path, node_namespace, hog)
     assert wait_for_failure(node, node_namespace, "hog")["reason"] == "OOMKilled"
     (job,) = node.client.objects(JOB, node_namespace)
-    node.client.wait(
-        JOB, job["metadata"]["name"], node_namespace, lambda found: is_true(found, "Failed"), "failed"
-    )
+    node.client.wait(JOB, job["metadata"]["name"], node_namespace, lambda found: is_true(found, "Failed"), "failed")
 
 
 def test_a_crashing_server_shows_its_last_words(node: Node, node_namespace: str, tmp_path: Path) -> None:

@@ -61,9 +61,7 @@ http.server.ThreadingHTTPServer(("", given.port), Handler).serve_forever()
 @pytest.fixture(scope="module")
 def engine(node: Node) -> str:
     """The name of an image with a stand-in for vLLM, which needs no GPU."""
-    node.import_image(
-        build_from(IMAGE, f"FROM {BASE}\nCOPY vllm /usr/local/bin/vllm\n", {"vllm": ENGINE.encode()})
-    )
+    node.import_image(build_from(IMAGE, f"FROM {BASE}\nCOPY vllm /usr/local/bin/vllm\n", {"vllm": ENGINE.encode()}))
     return IMAGE
 
 
@@ -147,8 +145,7 @@ def test_a_group_serves_again_after_each_loss(
     node.client.delete(POD, deleted["name"], node_namespace)
     wait_until(
         lambda: (
-            pods(node, node_namespace).get("serve", {}).get("metadata", {}).get("uid")
-            not in {None, deleted["uid"]}
+            pods(node, node_namespace).get("serve", {}).get("metadata", {}).get("uid") not in {None, deleted["uid"]}
             and works(node, address)
         ),
         "the group serves after its leader was deleted",

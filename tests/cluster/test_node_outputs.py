@@ -71,11 +71,7 @@ def program(name: str, code: str, **fields: object) -> Object:
 
 def place(storage: S3, uri: str) -> Object:
     """Return a folder of a bucket with the keys of the test."""
-    return {
-        "uri": uri,
-        "endpoint": f"http://{storage.backend}",
-        "credentials": {"secret": {"name": "bucket-keys"}},
-    }
+    return {"uri": uri, "endpoint": f"http://{storage.backend}", "credentials": {"secret": {"name": "bucket-keys"}}}
 
 
 def make_keys(node: Node, namespace: str) -> None:
@@ -89,10 +85,7 @@ def specs(storage: S3, bucket: str) -> list[Object]:
     return [
         program("prepare", PREPARE, output=VOLUME),
         spec(
-            "Dataset",
-            "rows",
-            source={"job": {"name": "prepare", "path": "clean", "include": ["*.csv"]}},
-            store=VOLUME,
+            "Dataset", "rows", source={"job": {"name": "prepare", "path": "clean", "include": ["*.csv"]}}, store=VOLUME
         ),
         program("tune", TUNE, inputs=[{"dataset": "rows"}], output=VOLUME),
         spec("Model", "published", source=tuned, store={"bucket": place(storage, f"s3://{bucket}/tuned")}),
@@ -101,9 +94,7 @@ def specs(storage: S3, bucket: str) -> list[Object]:
     ]
 
 
-@pytest.mark.ran(
-    "Job", "PersistentVolumeClaim", "ServiceAccount", "Role", "RoleBinding", by=("node", "downloader")
-)
+@pytest.mark.ran("Job", "PersistentVolumeClaim", "ServiceAccount", "Role", "RoleBinding", by=("node", "downloader"))
 def test_outputs_of_jobs_are_read_as_datasets_and_models(
     node: Node, node_namespace: str, storage: S3, tmp_path: Path
 ) -> None:
@@ -135,20 +126,12 @@ def test_outputs_of_jobs_are_read_as_datasets_and_models(
     node.run("kubectl", "delete", "job", name, "--namespace", node_namespace, "--wait")
     node.client.apply(job)
     node.client.wait(JOB, name, node_namespace, partial(is_true, condition="Complete"), "complete")
-    printed = node.run(
-        "kubectl", "logs", "--namespace", node_namespace, f"job/{name}", "--container", "fetch"
-    ).stdout
+    printed = node.run("kubectl", "logs", "--namespace", node_namespace, f"job/{name}", "--container", "fetch").stdout
     assert "already complete" in printed
 
 
 @pytest.mark.ran(
-    "Job",
-    "PersistentVolumeClaim",
-    "ServiceAccount",
-    "Role",
-    "RoleBinding",
-    "ConfigMap",
-    by=("node", "downloader"),
+    "Job", "PersistentVolumeClaim", "ServiceAccount", "Role", "RoleBinding", "ConfigMap", by=("node", "downloader")
 )
 def test_a_loader_fills_a_dataset_and_the_output_of_a_run_goes_to_its_folder_of_a_bucket(
     node: Node, node_namespace: str, storage: S3, tmp_path: Path
@@ -185,9 +168,7 @@ def test_a_loader_fills_a_dataset_and_the_output_of_a_run_goes_to_its_folder_of_
         written = json.loads(storage.get(f"{folder}/.kaigen/model.json") or b"")
         weights = storage.get(f"{folder}/merged/model.safetensors") or b""
     assert hashlib.sha256(weights).hexdigest() == TUNED
-    assert [(file["path"], file["sha256"]) for file in written["files"]] == [
-        ("merged/model.safetensors", TUNED)
-    ]
+    assert [(file["path"], file["sha256"]) for file in written["files"]] == [("merged/model.safetensors", TUNED)]
 
     # An upload that was deleted and is created again finds the folder of that run.
     node.run("kubectl", "delete", "job", upload, "--namespace", node_namespace, "--wait")

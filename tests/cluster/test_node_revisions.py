@@ -132,9 +132,7 @@ def test_a_new_revision_and_a_rollback_lose_no_request(team: Team) -> None:
     first = team.job
     created = team.node.client.create(asking_pod(threads=4), team.namespace)
     client = str(created["metadata"]["name"])
-    team.node.client.wait(
-        POD, client, team.namespace, lambda pod: pod["status"]["phase"] == "Running", "runs"
-    )
+    team.node.client.wait(POD, client, team.namespace, lambda pod: pod["status"]["phase"] == "Running", "runs")
 
     # A new revision: the old pods serve while it is downloaded and until the new ones are ready.
     team.publish(TWO)
@@ -165,9 +163,7 @@ def test_a_new_revision_and_a_rollback_lose_no_request(team: Team) -> None:
     time.sleep(2)
 
     team.node.run("kubectl", "exec", "--namespace", team.namespace, client, "--", "touch", "/tmp/stop")
-    team.node.client.wait(
-        POD, client, team.namespace, lambda pod: pod["status"]["phase"] == "Succeeded", "over"
-    )
+    team.node.client.wait(POD, client, team.namespace, lambda pod: pod["status"]["phase"] == "Succeeded", "over")
     counted = json.loads(team.logs(client))
     print(counted)
     assert counted.keys() == {"1", "2"}

@@ -108,11 +108,7 @@ def templates(body: Object) -> list[Object]:
     """Return the templates of the pods of an object."""
     found = body.get("spec", {})
     group = found.get("leaderWorkerTemplate", {})
-    return [
-        each
-        for each in (found.get("template"), group.get("leaderTemplate"), group.get("workerTemplate"))
-        if each
-    ]
+    return [each for each in (found.get("template"), group.get("leaderTemplate"), group.get("workerTemplate")) if each]
 
 
 class Ring:
@@ -168,9 +164,7 @@ class Ring:
 
     def wait_for_ready(self, *names: str) -> None:
         """Wait until pods are ready."""
-        wait_until(
-            lambda: all(map(self.is_ready, names)), f"{', '.join(names)} are ready", LONGEST, every=0.5
-        )
+        wait_until(lambda: all(map(self.is_ready, names)), f"{', '.join(names)} are ready", LONGEST, every=0.5)
 
     def wait_until_root_waits(self) -> None:
         """Wait until the root has its weights and waits for its workers."""
@@ -236,9 +230,7 @@ class Ring:
     def kill(self, name: str) -> float:
         """Kill the processes of distributed-llama in a pod, and wait as `lose`."""
         container = self.container(name)
-        return self.lose(
-            name, lambda: self.node.ctr("tasks", "kill", "--all", "--signal", "SIGKILL", container)
-        )
+        return self.lose(name, lambda: self.node.ctr("tasks", "kill", "--all", "--signal", "SIGKILL", container))
 
     def delete(self, name: str) -> float:
         """Delete a pod, and wait as `lose`."""
@@ -265,13 +257,7 @@ def hub(node: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
 
 @pytest.fixture
 def ring(
-    node: Node,
-    node_namespace: str,
-    node_groups: GroupControllers,
-    images: None,
-    hub: Hub,
-    tmp_path: Path,
-    groups: str,
+    node: Node, node_namespace: str, node_groups: GroupControllers, images: None, hub: Hub, tmp_path: Path, groups: str
 ) -> Ring:
     """A ring of which no pod has started, and the Model, which is being downloaded and converted."""
     if groups == "leaderWorkerSet":

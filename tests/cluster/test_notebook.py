@@ -142,9 +142,7 @@ def trial() -> str:
         "source": code,
     }
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    return json.dumps(
-        {"cells": [cell], "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
-    )
+    return json.dumps({"cells": [cell], "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5})
 
 
 def output_of_the_cell(node: Node, address: str) -> str:
@@ -233,9 +231,7 @@ def test_the_command_opens_synchronizes_suspends_and_promotes_a_notebook(
     (work / "large.bin").write_bytes(large := os.urandom(9 * 1024 * 1024))
     apply(node, tmp_path, node_namespace, notebook(suspend=True))
     user = ("--kubeconfig", str(user_of(node, node_namespace)))
-    with start(
-        node, "kaigen", "notebook", "open", NAME, "--folder", str(work), "--no-browser", *user
-    ) as process:
+    with start(node, "kaigen", "notebook", "open", NAME, "--folder", str(work), "--no-browser", *user) as process:
         assert process.stdout is not None
         printed = ""
         while "/lab?token=" not in printed.rpartition("\n")[2]:
@@ -248,9 +244,7 @@ def test_the_command_opens_synchronizes_suspends_and_promotes_a_notebook(
         found = inside(node, node_namespace, "sha256sum", f"{HOME}/large.bin")
         assert found.split()[0] == hashlib.sha256(large).hexdigest()
         (work / "data.txt").write_text("changed here")
-        wait_until(
-            lambda: inside(node, node_namespace, "cat", f"{HOME}/data.txt") == "changed here", "it is there"
-        )
+        wait_until(lambda: inside(node, node_namespace, "cat", f"{HOME}/data.txt") == "changed here", "it is there")
         inside(node, node_namespace, "sh", "-c", f"mkdir {HOME}/deep && echo there > {HOME}/deep/new.txt")
         wait_until(lambda: (work / "deep" / "new.txt").exists(), "the file of the notebook is here")
         process.send_signal(signal.SIGINT)

@@ -45,9 +45,7 @@ def pods_of(obj: Object) -> Iterator[Object]:
     spec = obj.get("spec", {})
     owner = spec.get("leaderWorkerTemplate", spec)
     # The template does not list the volumes of volumeClaimTemplates.
-    claimed = [
-        {"name": claim["metadata"]["name"], "emptyDir": {}} for claim in owner.get("volumeClaimTemplates", [])
-    ]
+    claimed = [{"name": claim["metadata"]["name"], "emptyDir": {}} for claim in owner.get("volumeClaimTemplates", [])]
     for template in pod_templates(obj):
         metadata = {**template.metadata, "generateName": "probe-"}
         pod: Object = {**template.spec, "volumes": [*template.spec.get("volumes", []), *claimed]}  # type: ignore[misc]
@@ -62,9 +60,7 @@ def make_what_it_names(plane: Plane, pod: Object, namespace: str) -> None:
     """Create the classes and the account that a pod names, without which it would be rejected for another reason."""
     account = pod["spec"].get("serviceAccountName")
     if account and plane.client.find("v1/ServiceAccount", account, namespace) is None:
-        plane.client.create(
-            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account}}, namespace
-        )
+        plane.client.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account}}, namespace)
     named: dict[str, tuple[str | None, dict[str, Any]]] = {
         "scheduling.k8s.io/v1/PriorityClass": (pod["spec"].get("priorityClassName"), {"value": 10}),
         "node.k8s.io/v1/RuntimeClass": (pod["spec"].get("runtimeClassName"), {"handler": "simulated"}),
@@ -101,10 +97,7 @@ def apply_quietly(plane: Plane, obj: Object) -> Object | None:
 
 
 def generations(objects: list[Object]) -> dict[tuple[str, str], int]:
-    return {
-        (found["kind"], found["metadata"]["name"]): found["metadata"].get("generation", 0)
-        for found in objects
-    }
+    return {(found["kind"], found["metadata"]["name"]): found["metadata"].get("generation", 0) for found in objects}
 
 
 def check_both_forms(plane: Plane, item: Compiled, folder: Path) -> list[Object]:
@@ -124,9 +117,7 @@ def check_both_forms(plane: Plane, item: Compiled, folder: Path) -> list[Object]
     hooks = [found for found in templated if is_hook(found)]
     watched = any(pod_templates(body) for body in bodies)
     assert hooks or not watched or item.spec is None or item.spec.entry not in own_kinds(), "no `helm test`"
-    for found in sorted(
-        hooks, key=lambda hook: int(hook["metadata"]["annotations"].get("helm.sh/hook-weight", 0))
-    ):
+    for found in sorted(hooks, key=lambda hook: int(hook["metadata"]["annotations"].get("helm.sh/hook-weight", 0))):
         apply_quietly(plane, found)
     return [*bodies, *hooks]
 
@@ -134,11 +125,7 @@ def check_both_forms(plane: Plane, item: Compiled, folder: Path) -> list[Object]
 def remove(plane: Plane, objects: list[Object]) -> None:
     """Delete objects, which other cases may have too. A claim stays as long as a pod that mounts it."""
     named = [
-        (
-            f"{body['apiVersion']}/{body['kind']}",
-            body["metadata"]["name"],
-            body["metadata"].get("namespace", ""),
-        )
+        (f"{body['apiVersion']}/{body['kind']}", body["metadata"]["name"], body["metadata"].get("namespace", ""))
         for body in objects
     ]
     for each in named:

@@ -41,10 +41,7 @@ def deployment(name: str) -> Object:
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": name},
-        "spec": {
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": pod_spec()},
-        },
+        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod_spec()}},
     }
 
 
@@ -71,10 +68,7 @@ def in_phase(obj: Object, phase: str) -> bool:
 
 def steps(seen: Object) -> list[str]:
     """What a pod's containers are doing, ``name:state`` in their order."""
-    statuses = [
-        *seen["status"].get("initContainerStatuses", []),
-        *seen["status"].get("containerStatuses", []),
-    ]
+    statuses = [*seen["status"].get("initContainerStatuses", []), *seen["status"].get("containerStatuses", [])]
     return [f"{status['name']}:{next(iter(status['state']))}" for status in statuses]
 
 
@@ -176,9 +170,7 @@ def test_a_sidecar_keeps_running_while_the_next_init_container_runs(plane: Plane
     assert steps(ready) == ["side-car:running", "gate:terminated", "main:running"]
 
 
-def test_a_held_init_container_keeps_the_container_waiting_until_it_is_released(
-    plane: Plane, namespace: str
-) -> None:
+def test_a_held_init_container_keeps_the_container_waiting_until_it_is_released(plane: Plane, namespace: str) -> None:
     gated = deployment("gated")
     gated["spec"]["template"]["spec"]["initContainers"] = [container("gate"), container("after")]
     set_course(plane.client, namespace, Course(hold_init="gate"))
@@ -228,8 +220,7 @@ def test_a_failing_init_container_fails_the_pod(plane: Plane, namespace: str) ->
     course = Course(fail_init="second", exit_code=4)
     chain = [container("first"), container("second"), container("third")]
     plane.client.apply(
-        pod("broken", annotations=course.annotations(), initContainers=chain, restartPolicy="Never"),
-        namespace,
+        pod("broken", annotations=course.annotations(), initContainers=chain, restartPolicy="Never"), namespace
     )
     failed = plane.client.wait(POD, "broken", namespace, partial(in_phase, phase="Failed"), "failed")
     assert steps(failed) == ["first:terminated", "second:terminated", "third:waiting", "main:waiting"]
@@ -237,9 +228,7 @@ def test_a_failing_init_container_fails_the_pod(plane: Plane, namespace: str) ->
 
 
 def test_a_slow_job_takes_its_time(plane: Plane, namespace: str) -> None:
-    plane.client.apply(
-        pod("slow", annotations=Course(delay=2).annotations(), restartPolicy="Never"), namespace
-    )
+    plane.client.apply(pod("slow", annotations=Course(delay=2).annotations(), restartPolicy="Never"), namespace)
     plane.client.wait(POD, "slow", namespace, partial(in_phase, phase="Running"), "running")
     started = time.monotonic()
     plane.client.wait(POD, "slow", namespace, partial(in_phase, phase="Succeeded"), "succeeded")
@@ -391,21 +380,14 @@ def test_the_audit_log_shows_what_was_written_and_by_whom(plane: Plane, namespac
 
 def test_secrets_stay_out_of_the_audit_log(plane: Plane, namespace: str) -> None:
     mark = plane.audit.mark()
-    secret = {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": "s"},
-        "stringData": {"k": "hush-hush"},
-    }
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"k": "hush-hush"}}
     plane.client.apply(secret, namespace)
     [written] = plane.audit.writes_since(mark, namespace=namespace, user="kaigen-tests")
     assert (written.resource, written.body) == ("secrets", {})
 
 
 def test_kubectl_and_helm_work_on_it(plane: Plane, namespace: str, tmp_path: Path) -> None:
-    plane.run(
-        "kubectl", "apply", "--namespace", namespace, "-f", "-", stdin=str(config_map("by-kubectl", a="1"))
-    )
+    plane.run("kubectl", "apply", "--namespace", namespace, "-f", "-", stdin=str(config_map("by-kubectl", a="1")))
     assert plane.client.get("v1/ConfigMap", "by-kubectl", namespace)["data"] == {"a": "1"}
     chart = tmp_path / "chart"
     (chart / "templates").mkdir(parents=True)
@@ -425,9 +407,7 @@ def test_the_logs_of_a_simulated_container_can_be_read(plane: Plane, namespace: 
     assert plane.run("kubectl", "logs", "talks", "--namespace", namespace).stdout == "simulated\n"
 
 
-def test_the_plane_survives_a_crash_of_its_api_server_and_a_halt_of_its_store(
-    plane: Plane, namespace: str
-) -> None:
+def test_the_plane_survives_a_crash_of_its_api_server_and_a_halt_of_its_store(plane: Plane, namespace: str) -> None:
     plane.client.apply(config_map("kept", a="1"), namespace)
     plane.processes.stop("kube-apiserver", kill=True)
     with pytest.raises(ConnectionRefusedError):
@@ -459,10 +439,7 @@ def test_a_killed_run_leaves_no_processes_or_files(tmp_path: Path) -> None:
         "time.sleep(600)"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", script],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"TMPDIR": str(tmp_path)},
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=os.environ | {"TMPDIR": str(tmp_path)}
     ) as run:
         assert run.stdout is not None
         assert run.stdout.readline() == "up\n"

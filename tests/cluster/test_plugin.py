@@ -45,9 +45,7 @@ environments:
     return {"ai/kaigen.yaml": config, f"ai/{SPEC}": QWEN}
 
 
-def application(
-    argocd: ArgoCD, name: str, repository: Repository, namespace: str, **source: object
-) -> Object:
+def application(argocd: ArgoCD, name: str, repository: Repository, namespace: str, **source: object) -> Object:
     found = argocd.application(name, repository.url, "ai", namespace)
     found["spec"]["source"].update(source)
     return found
@@ -59,10 +57,7 @@ def test_an_application_with_the_plugin_syncs_and_reports_errors(
     repository = Repository(tmp_path / "repository")
     files = repository_files(namespace)
     revision = repository.commit(files)
-    parameters = [
-        {"name": "environment", "string": "here"},
-        {"name": "set", "array": ["qwen.storage.size=7Gi"]},
-    ]
+    parameters = [{"name": "environment", "string": "here"}, {"name": "set", "array": ["qwen.storage.size=7Gi"]}]
     name = f"{namespace}-plugin"
     chosen = {"plugin": {"name": "kaigen", "parameters": parameters}}
     plane.client.apply(application(plugin, name, repository, namespace, **chosen))
@@ -96,9 +91,7 @@ def test_an_application_with_the_plugin_syncs_and_reports_errors(
     plane.client.wait_gone(APPLICATION, name, plugin.namespace)
 
 
-def test_the_plugin_is_found_by_kaigens_own_file(
-    plane: Plane, plugin: ArgoCD, namespace: str, tmp_path: Path
-) -> None:
+def test_the_plugin_is_found_by_kaigens_own_file(plane: Plane, plugin: ArgoCD, namespace: str, tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
     revision = repository.commit(repository_files(namespace))
     env = [{"name": "ENVIRONMENT", "value": "here"}]

@@ -121,11 +121,7 @@ def referrers(registry: LocalRegistry, repository: str, digest: str) -> dict[str
 
 
 def test_a_published_chart_renders_as_the_tree_does(
-    registry: LocalRegistry,
-    repository: Path,
-    publish: Callable[..., list[dict[str, Any]]],
-    place: str,
-    tmp_path: Path,
+    registry: LocalRegistry, repository: Path, publish: Callable[..., list[dict[str, Any]]], place: str, tmp_path: Path
 ) -> None:
     results = publish("--charts", place)
     assert {item["name"]: item["status"] for item in results} == {
@@ -140,17 +136,7 @@ def test_a_published_chart_renders_as_the_tree_does(
         name = item["name"]
         pulled = tmp_path / "pulled"
         done = subprocess.run(
-            [
-                helm(),
-                "pull",
-                f"{place}/{name}",
-                "--version",
-                item["version"],
-                "--plain-http",
-                "--untar",
-                "-d",
-                pulled,
-            ],
+            [helm(), "pull", f"{place}/{name}", "--version", item["version"], "--plain-http", "--untar", "-d", pulled],
             capture_output=True,
             text=True,
         )
@@ -165,9 +151,7 @@ def test_a_published_chart_renders_as_the_tree_does(
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
-    }
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_attachments_name_the_source_and_the_images(
@@ -228,11 +212,7 @@ def test_a_published_version_never_changes(
 
 
 def test_manifests_for_flux_are_the_tree(
-    registry: LocalRegistry,
-    repository: Path,
-    publish: Callable[..., list[dict[str, Any]]],
-    place: str,
-    tmp_path: Path,
+    registry: LocalRegistry, repository: Path, publish: Callable[..., list[dict[str, Any]]], place: str, tmp_path: Path
 ) -> None:
     (item,) = publish("--manifests", place + "/{env}")
     assert item["reference"] == f"{place}/prod:latest"
@@ -253,11 +233,7 @@ def test_manifests_for_flux_are_the_tree(
 
 
 def test_an_artifact_that_flux_reads_is_the_whole_tree(
-    registry: LocalRegistry,
-    repository: Path,
-    publish: Callable[..., list[dict[str, Any]]],
-    place: str,
-    tmp_path: Path,
+    registry: LocalRegistry, repository: Path, publish: Callable[..., list[dict[str, Any]]], place: str, tmp_path: Path
 ) -> None:
     settings = "kind: Config\nnamespace: ml\nspecs: [specs]\nenvironments: {prod: {namespace: ml-prod}}\n"
     settings += f'gitops: {{repository: "https://example.com/a.git", flux: {{oci: "{place}"}}}}\n'
@@ -276,10 +252,7 @@ def test_an_artifact_that_flux_reads_is_the_whole_tree(
 
 
 def test_older_manifests_do_not_take_the_place_of_newer_ones(
-    repository: Path,
-    publish: Callable[..., list[dict[str, Any]]],
-    place: str,
-    capsys: pytest.CaptureFixture[str],
+    repository: Path, publish: Callable[..., list[dict[str, Any]]], place: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     old = git(repository, "rev-parse", "HEAD")
     change(repository, "revision: ", "include: ['*.json']\n      revision: ")
@@ -317,9 +290,7 @@ def test_a_dry_run_pushes_nothing(
     assert registry.get(f"{repository_of(place)}/qwen/tags/list") is None
 
 
-def test_two_concurrent_publishes_agree(
-    registry: LocalRegistry, repository: Path, place: str, tmp_path: Path
-) -> None:
+def test_two_concurrent_publishes_agree(registry: LocalRegistry, repository: Path, place: str, tmp_path: Path) -> None:
     def call(_: int) -> int:
         return start(repository, "--charts", place).wait(60)
 

@@ -95,12 +95,7 @@ def test_several_nodes_start_together_once_there_is_quota(
     plane: Plane, queue: str, tmp_path: Path, groups_of: str
 ) -> None:
     document = spec(
-        "Job",
-        "train",
-        image="train:1",
-        nodes=CPUS + 2,
-        groups=groups_of,
-        resources={"cpu": "1", "memory": "1Gi"},
+        "Job", "train", image="train:1", nodes=CPUS + 2, groups=groups_of, resources={"cpu": "1", "memory": "1Gi"}
     )
     apply(plane, tmp_path, queue, document, "JobSet" if groups_of == "jobSet" else "Job")
     wait_until(lambda: len(plane.client.objects(WORKLOAD, queue)) == 1, "Kueue has a workload", every=0.5)
@@ -127,11 +122,7 @@ def server(name: str, **fields: Any) -> Object:
 def engine_groups(name: str) -> Object:
     resources = {"gpus": 0, "cpu": "1", "memory": "1Gi"}
     return spec(
-        "Topology",
-        name,
-        model={"folder": "/weights"},
-        shape={"nodes": 2, "pipelineParallel": 2},
-        resources=resources,
+        "Topology", name, model={"folder": "/weights"}, shape={"nodes": 2, "pipelineParallel": 2}, resources=resources
     )
 
 
@@ -194,9 +185,7 @@ def is_ready(plane: Plane, body: Object) -> bool:
     return bool(status.get("readyReplicas") == 1)
 
 
-def test_groups_are_admitted_as_one_only_by_a_leader_worker_set(
-    plane: Plane, queue: str, tmp_path: Path
-) -> None:
+def test_groups_are_admitted_as_one_only_by_a_leader_worker_set(plane: Plane, queue: str, tmp_path: Path) -> None:
     groups, sets = engine_groups("whole"), engine_groups("parts")
     sets["spec"]["shape"]["groups"] = "statefulSet"
     apply(plane, tmp_path, queue, groups, "LeaderWorkerSet")
@@ -209,9 +198,7 @@ def test_groups_are_admitted_as_one_only_by_a_leader_worker_set(
 
 def test_kueue_reads_the_request_for_a_topology(plane: Plane, queue: str, tmp_path: Path) -> None:
     notes = {"kueue.x-k8s.io/podset-preferred-topology": "cloud.com/rack"}
-    document = spec(
-        "Job", "near", annotations=notes, image="train:1", nodes=2, resources={"cpu": "1", "memory": "1Gi"}
-    )
+    document = spec("Job", "near", annotations=notes, image="train:1", nodes=2, resources={"cpu": "1", "memory": "1Gi"})
     apply(plane, tmp_path, queue, document, "JobSet")
     wait_until(lambda: len(plane.client.objects(WORKLOAD, queue)) == 1, "a workload", every=0.5)
     (workload,) = plane.client.objects(WORKLOAD, queue)

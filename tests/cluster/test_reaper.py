@@ -78,9 +78,7 @@ def test_what_expired_is_deleted_with_exactly_the_role_of_the_chart(
         client.delete(POD, "user", namespace)
         client.create(job("watched", 1, pod_ttl="1"), namespace)
         client.wait(JOB, "watched", namespace, lambda obj: is_true(obj, "Complete"), "complete")
-        wait_until(
-            lambda: names(plane, CLAIM, namespace) == {"tracked", "kept", "waiting"}, "the last one is gone"
-        )
+        wait_until(lambda: names(plane, CLAIM, namespace) == {"tracked", "kept", "waiting"}, "the last one is gone")
         wait_until(lambda: names(plane, POD, namespace) == kept - {"user"}, "the Job's pod is gone")
         process.send_signal(signal.SIGTERM)
         _, printed = process.communicate(timeout=60)
@@ -92,9 +90,7 @@ def test_what_expired_is_deleted_with_exactly_the_role_of_the_chart(
     role = {"rules": [rule for each in roles for rule in each["rules"]]}
     # A watch is in the log when its connection has ended.
     wait_until(lambda: used(plane, mark, user, role) == granted(role), "every permission was used", 60)
-    deletions = [
-        request for request in plane.audit.requests(mark) if request.user == user and request.verb == "delete"
-    ]
+    deletions = [request for request in plane.audit.requests(mark) if request.user == user and request.verb == "delete"]
     assert len(deletions) >= BULK + 6
     assert all(set(each.body["preconditions"]) == {"uid", "resourceVersion"} for each in deletions)
     noted = client.request("GET", f"/apis/events.k8s.io/v1/namespaces/{namespace}/events").body["items"]

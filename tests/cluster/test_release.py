@@ -40,9 +40,7 @@ def contents(folder: Path) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
 
 
-def test_a_clean_clone_builds_the_same_bytes(
-    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_clean_clone_builds_the_same_bytes(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "--quiet", "--shared", ROOT, clone], check=True)
     for path in clone.rglob("*.py"):
@@ -111,29 +109,17 @@ def test_the_provenance_can_be_signed(tmp_path: Path, monkeypatch: pytest.Monkey
         release.build("HEAD", tmp_path / "dist")
 
 
-def test_helm_verifies_the_chart_and_refuses_a_changed_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_helm_verifies_the_chart_and_refuses_a_changed_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(release, "_distributions", lambda tree, output, seconds: None)
     debian.install("gpg")
     home = tempfile.mkdtemp()  # The names of sockets must be short.
     monkeypatch.setenv("GNUPGHOME", home)
-    make = [
-        "--batch",
-        "--passphrase",
-        "",
-        "--quick-generate-key",
-        "Releases <r@example.com>",
-        "rsa2048",
-        "sign",
-    ]
+    make = ["--batch", "--passphrase", "", "--quick-generate-key", "Releases <r@example.com>", "rsa2048", "sign"]
     try:
         subprocess.run(["gpg", *make], check=True, capture_output=True)
         release.build("HEAD", tmp_path / "dist", gpg_key="r@example.com")
         keyring = tmp_path / "keyring.gpg"
-        subprocess.run(
-            ["gpg", "--output", keyring, "--export", "r@example.com"], check=True, capture_output=True
-        )
+        subprocess.run(["gpg", "--output", keyring, "--export", "r@example.com"], check=True, capture_output=True)
     finally:
         subprocess.run(["gpgconf", "--kill", "gpg-agent"], check=False, capture_output=True)
         shutil.rmtree(home, ignore_errors=True)
@@ -165,9 +151,7 @@ def test_keys_of_openssl_work_and_openssl_verifies_the_signature(tmp_path: Path)
     assert statement["subject"] == subject
     envelope = json.loads(bundle)["dsseEnvelope"]
     payload = base64.b64decode(envelope["payload"])
-    (tmp_path / "content").write_bytes(
-        b"DSSEv1 28 application/vnd.in-toto+json %d %s" % (len(payload), payload)
-    )
+    (tmp_path / "content").write_bytes(b"DSSEv1 28 application/vnd.in-toto+json %d %s" % (len(payload), payload))
     (tmp_path / "signature").write_bytes(base64.b64decode(envelope["signatures"][0]["sig"]))
     options = ("-verify", public, "-signature", tmp_path / "signature", tmp_path / "content")
     assert b"Verified OK" in openssl("dgst", "-sha256", *options)

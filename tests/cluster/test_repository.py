@@ -84,9 +84,9 @@ def test_argocd_keeps_a_repository_and_its_project_keeps_out_the_rest(
 
 def _is_refused(application: Object) -> bool:
     status = application.get("status", {})
-    return "not permitted in project" in str(
-        status.get("operationState", {})
-    ) or "not permitted in project" in str(status.get("conditions", []))
+    return "not permitted in project" in str(status.get("operationState", {})) or "not permitted in project" in str(
+        status.get("conditions", [])
+    )
 
 
 @pytest.mark.ran("ApplicationSet", by="argocd")

@@ -26,11 +26,7 @@ def space(plane: Plane) -> Iterator[str]:
     add_gpu_node(plane)
     name = f"scale-{uuid.uuid4().hex[:6]}"
     yield name
-    for kind, home in (
-        (APPLICATION, "argocd"),
-        (KUSTOMIZATION, "flux-system"),
-        (GIT_REPOSITORY, "flux-system"),
-    ):
+    for kind, home in ((APPLICATION, "argocd"), (KUSTOMIZATION, "flux-system"), (GIT_REPOSITORY, "flux-system")):
         found = [each["metadata"]["name"] for each in plane.client.objects(kind, home, f"bench={name}")]
         for each in sorted(found, key=lambda each: "." in each):
             plane.client.delete(kind, each, home)

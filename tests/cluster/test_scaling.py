@@ -88,11 +88,7 @@ def autoscale(**fields: object) -> Object:
 
 def specs() -> Mapping[str, list[Object]]:
     """Return the specs of each namespace."""
-    by_keda = {
-        "address": server.URL,
-        "triggerAuthentication": LOGIN,
-        "authModes": ["basic"],
-    }
+    by_keda = {"address": server.URL, "triggerAuthentication": LOGIN, "authModes": ["basic"]}
     team = [
         topology("chat", auth={"secret": "key"}, autoscale=autoscale(max=3, prometheus=by_keda)),
         # Its pods are named like those of `chat`.
@@ -233,18 +229,14 @@ def test_prometheus_has_the_progress_of_a_download(
     assert prometheus.value(f"kaigen_downloader_size_bytes{of_fetch}") == size
     assert 0 < (prometheus.value(f"kaigen_downloader_done_bytes{of_fetch}") or 0) < size
     hub.rate = 0
-    node.client.wait(
-        JOB, download["metadata"]["name"], WEIGHTS, partial(is_true, condition="Complete"), "done"
-    )
+    node.client.wait(JOB, download["metadata"]["name"], WEIGHTS, partial(is_true, condition="Complete"), "done")
 
 
 def reads(scaler: Object, value: str) -> bool:
     """Whether an autoscaler has read this average of its only metric."""
     (metric,) = scaler.get("status", {}).get("currentMetrics") or [{}]
     return any(
-        each.get("current", {}).get("averageValue") == value
-        for each in metric.values()
-        if isinstance(each, dict)
+        each.get("current", {}).get("averageValue") == value for each in metric.values() if isinstance(each, dict)
     )
 
 
@@ -265,9 +257,7 @@ def wait_for(node: Node, name: str, replicas: int) -> None:
 
 
 @pytest.mark.ran("HorizontalPodAutoscaler", by=("node", "metrics-server", "kube-controller-manager"))
-def test_replicas_follow_the_cpu_that_pods_use(
-    node: Node, apps: Mapping[str, Mapping[str, Compiled]]
-) -> None:
+def test_replicas_follow_the_cpu_that_pods_use(node: Node, apps: Mapping[str, Mapping[str, Compiled]]) -> None:
     MetricsServer(node)
     pod = one_pod(node, TEAM, "busy")
     apply_scaler(node, apps[TEAM]["busy"])

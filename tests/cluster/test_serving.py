@@ -24,12 +24,7 @@ CHAT = "app.kubernetes.io/name=chat"
 def topology(**spec: object) -> Object:
     """A small server, which needs no GPU."""
     whole = {"engine": "transformers", "model": {"folder": "/weights"}, **spec}
-    return {
-        "apiVersion": "kaigen.dev/v1alpha1",
-        "kind": "Topology",
-        "metadata": {"name": "chat"},
-        "spec": whole,
-    }
+    return {"apiVersion": "kaigen.dev/v1alpha1", "kind": "Topology", "metadata": {"name": "chat"}, "spec": whole}
 
 
 def ready_endpoints(plane: Plane, namespace: str) -> int:
@@ -40,11 +35,7 @@ def ready_endpoints(plane: Plane, namespace: str) -> int:
 
 
 def live_pods(plane: Plane, namespace: str) -> list[Object]:
-    return [
-        pod
-        for pod in plane.client.objects(POD, namespace, CHAT)
-        if "deletionTimestamp" not in pod["metadata"]
-    ]
+    return [pod for pod in plane.client.objects(POD, namespace, CHAT) if "deletionTimestamp" not in pod["metadata"]]
 
 
 def is_held(pod: Object) -> bool:
@@ -82,9 +73,7 @@ def scale(plane: Plane, namespace: str, replicas: int) -> None:
 
 def generations(plane: Plane, namespace: str) -> dict[str, int]:
     """How often the specs of the app's objects have changed."""
-    return {
-        kind: plane.client.get(kind, "chat", namespace)["metadata"].get("generation", 0) for kind in KINDS
-    }
+    return {kind: plane.client.get(kind, "chat", namespace)["metadata"].get("generation", 0) for kind in KINDS}
 
 
 def arguments(pod: Object) -> list[str]:
@@ -143,9 +132,7 @@ def test_syncs_leave_the_scalers_number_alone_and_rollouts_keep_it(
     # A rollout of what runs ends with as many pods as before.
     syncer.publish(compiled(tmp_path / "specs", [topology(autoscale=scaled, contextLength=2048)], namespace))
     wait_until(
-        lambda: (
-            ["--max-model-len=2048" in arguments(pod) for pod in live_pods(plane, namespace)] == [True] * 2
-        ),
+        lambda: ["--max-model-len=2048" in arguments(pod) for pod in live_pods(plane, namespace)] == [True] * 2,
         "both pods are new",
         60,
     )

@@ -126,9 +126,7 @@ def completed_at(plane: Plane, space: str) -> str:
 
 
 @pytest.mark.ran("Kustomization", by="kustomize-controller")
-def test_flux_runs_jobs_of_several_nodes_once(
-    plane: Plane, flux: Flux, groups: GroupControllers, team: Team
-) -> None:
+def test_flux_runs_jobs_of_several_nodes_once(plane: Plane, flux: Flux, groups: GroupControllers, team: Team) -> None:
     groups.start_job_set()
     tenancy = {**TENANCY, "serviceAccount": "deployer"}
     team.url, team.gitops = flux.url(team.environment), {**FLUX, "tenancy": tenancy}

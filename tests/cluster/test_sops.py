@@ -60,17 +60,13 @@ def sops(tmp_path: Path) -> Sops:
     """SOPS, in an empty folder with `specs/`."""
     (tmp_path / "specs").mkdir()
     key = tmp_path / "key.txt"
-    made = subprocess.run(
-        [locate()["age-keygen"], "-o", key], capture_output=True, text=True, check=True, cwd=tmp_path
-    )
+    made = subprocess.run([locate()["age-keygen"], "-o", key], capture_output=True, text=True, check=True, cwd=tmp_path)
     (recipient,) = re.findall(r"age1\w+", made.stderr)
     return Sops(tmp_path, recipient)
 
 
 @pytest.mark.parametrize("ending", ["yaml", "json"])
-def test_an_encrypted_secret_survives_a_render(
-    sops: Sops, ending: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_encrypted_secret_survives_a_render(sops: Sops, ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(sops.folder)
     spec = sops.folder / f"specs/hf.{ending}"
     (sops.folder / "plain.yaml").write_text(SECRET)

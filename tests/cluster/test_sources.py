@@ -147,9 +147,7 @@ def layer(files: dict[str, bytes]) -> bytes:
     return out.getvalue()
 
 
-def push(
-    registry: LocalRegistry, name: str, blobs: list[tuple[bytes, str, str]], *, image: bool = False
-) -> None:
+def push(registry: LocalRegistry, name: str, blobs: list[tuple[bytes, str, str]], *, image: bool = False) -> None:
     """Push layers and a manifest, as `oras push` does."""
     kind = "application/vnd.oci.image.config.v1+json" if image else "application/vnd.oci.empty.v1+json"
     entries = []
@@ -208,18 +206,14 @@ def source(request: pytest.FixtureRequest) -> Iterator[tuple[Proxy, Fetch]]:
 
         def fetch(dest: Path, proxy: Proxy) -> tuple[list[str], dict[str, str]]:
             where = ["--ref", f"{proxy.host}/{name}:1", "--plain-http", "--path", "models"]
-            return ["fetch", "oci", *where, "--dest", str(dest), *common], {
-                "REGISTRY_AUTH": login(made, proxy.host)
-            }
+            return ["fetch", "oci", *where, "--dest", str(dest), *common], {"REGISTRY_AUTH": login(made, proxy.host)}
 
     with Proxy(backend) as proxy:
         yield proxy, fetch
 
 
 @pytest.mark.parametrize("fault", ["", "503", "cut", "short", "slow", "corrupt", "length"])
-def test_faults_of_the_server_leave_only_right_bytes(
-    source: tuple[Proxy, Fetch], tmp_path: Path, fault: str
-) -> None:
+def test_faults_of_the_server_leave_only_right_bytes(source: tuple[Proxy, Fetch], tmp_path: Path, fault: str) -> None:
     proxy, fetch = source
     arguments, env = fetch(tmp_path / "m", proxy)
     proxy.order(fault, 2)
@@ -262,11 +256,7 @@ class Kept:
 
     def again(self, asked: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
         """Return the requests for bytes that are there already."""
-        mine = [
-            each
-            for each in asked
-            if self.oid in each[0] or each[0].partition("?")[0].endswith(f"/{self.path}")
-        ]
+        mine = [each for each in asked if self.oid in each[0] or each[0].partition("?")[0].endswith(f"/{self.path}")]
         return [
             (path, start, end)
             for path, start, end in mine
@@ -302,9 +292,7 @@ def killed(process: subprocess.Popen[str], seconds: float, folder: Path) -> bool
     return process.returncode < 0
 
 
-def test_runs_killed_at_twenty_points_fetch_no_part_twice(
-    source: tuple[Proxy, Fetch], tmp_path: Path
-) -> None:
+def test_runs_killed_at_twenty_points_fetch_no_part_twice(source: tuple[Proxy, Fetch], tmp_path: Path) -> None:
     proxy, fetch = source
     arguments, env = fetch(tmp_path / "m", proxy)
     arguments += ["--part-size", str(1 << 18)]
@@ -366,9 +354,7 @@ def test_a_disk_that_another_program_fills_ends_the_run(source: tuple[Proxy, Fet
 
 
 @pytest.fixture(params=["s3", "oci"])
-def revocable(
-    request: pytest.FixtureRequest,
-) -> tuple[str, list[str], dict[str, str], Callable[[bool], None]]:
+def revocable(request: pytest.FixtureRequest) -> tuple[str, list[str], dict[str, str], Callable[[bool], None]]:
     """A server, arguments and environment of a fetch, and what accepts its credentials, or no longer does."""
     if request.param == "s3":
         gateway = request.getfixturevalue("gateway")
@@ -388,16 +374,7 @@ def test_credentials_revoked_in_the_middle_end_the_run_and_new_ones_go_on(
     with Proxy(backend) as proxy:
         arguments = [each.replace("SERVER", proxy.host) for each in where]
         env = {name: value.replace("SERVER", proxy.host) for name, value in env.items()}
-        arguments = [
-            "fetch",
-            *arguments,
-            "--dest",
-            str(tmp_path / "m"),
-            "--identity",
-            "id",
-            "--timeout",
-            "30",
-        ]
+        arguments = ["fetch", *arguments, "--dest", str(tmp_path / "m"), "--identity", "id", "--timeout", "30"]
         arguments += ["--part-size", str(1 << 18)]
         proxy.order("slower", 10_000)
         process, end = call(arguments, **env), time.monotonic() + 60
@@ -422,26 +399,14 @@ def test_credentials_revoked_in_the_middle_end_the_run_and_new_ones_go_on(
 def test_files_of_another_revision_are_refused(gateway: str, tmp_path: Path) -> None:
     keys = {"SOURCE_AWS_ACCESS_KEY_ID": KEYS[0], "SOURCE_AWS_SECRET_ACCESS_KEY": KEYS[1]}
     where = ["--uri", "s3://models/a", "--endpoint", f"http://{gateway}", "--region", "us-east-1"]
-    arguments = [
-        "fetch",
-        "s3",
-        *where,
-        "--dest",
-        str(tmp_path / "m"),
-        "--identity",
-        "id",
-        "--include",
-        "*.json",
-    ]
+    arguments = ["fetch", "s3", *where, "--dest", str(tmp_path / "m"), "--identity", "id", "--include", "*.json"]
     code, printed = run(arguments, **keys)
     assert code == 0, printed
     revision = printed.partition("revision of s3://models/a: ")[2].split()[0]
     arguments[arguments.index("--dest") + 1] = str(tmp_path / "n")
     assert run([*arguments, f"--locked={revision}"], **keys)[0] == 0
     arguments[arguments.index("--dest") + 1] = str(tmp_path / "o")
-    code, printed = run(
-        [*arguments, f"--locked={revision[:-1]}{'1' if revision[-1] == '0' else '0'}"], **keys
-    )
+    code, printed = run([*arguments, f"--locked={revision[:-1]}{'1' if revision[-1] == '0' else '0'}"], **keys)
     assert (code, "not those of the revision" in printed) == (10, True)
 
 

@@ -93,9 +93,7 @@ def test_what_is_piped_is_taken_strictly_and_a_second_time_changes_nothing(
     assert sorted(found["metadata"]["name"] for found in plane.client.objects(JOB, namespace)) == sorted(jobs)
 
 
-def test_a_pipe_into_a_cluster_that_fails_is_finished_by_the_next(
-    plane: Plane, specs: Path, namespace: str
-) -> None:
+def test_a_pipe_into_a_cluster_that_fails_is_finished_by_the_next(plane: Plane, specs: Path, namespace: str) -> None:
     with webhook_down(plane, namespace):
         code, said, failed, why = pipe(plane, specs)
         assert (code, said, failed) == (0, "", 1)

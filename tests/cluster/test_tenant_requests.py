@@ -61,9 +61,7 @@ REQUESTS: dict[str, Request] = {
     "namespace by its status": Request("PATCH", f"{_CORE}/status", "kind|status", _LEVEL, _MERGE),
     "namespace": Request("PATCH", _CORE, "kind", _LEVEL, _MERGE),
     "another namespace": Request("PATCH", f"{_OTHER}/status", "kind|namespace", _LEVEL, _MERGE),
-    "Ingress by its status": Request(
-        "PATCH", f"{_NETWORK}/ingresses/x/status", "snippet|status", _SNIPPET, _MERGE
-    ),
+    "Ingress by its status": Request("PATCH", f"{_NETWORK}/ingresses/x/status", "snippet|status", _SNIPPET, _MERGE),
     "Ingress": Request("PATCH", f"{_NETWORK}/ingresses/x", "snippet", _SNIPPET, _MERGE),
     "status without a change": Request("PATCH", f"{_NETWORK}/ingresses/x/status", "status", {}, _MERGE),
     "end of a pod by its status": Request(
@@ -80,18 +78,14 @@ REQUESTS: dict[str, Request] = {
     "deletion of a ClusterRole": Request(
         "DELETE", "/apis/rbac.authorization.k8s.io/v1/clusterroles/view", "deleted-clusterrole"
     ),
-    "quota by its status": Request(
-        "PATCH", f"{_CORE}/resourcequotas/kaigen/status", "kind|status", _LEVEL, _MERGE
-    ),
+    "quota by its status": Request("PATCH", f"{_CORE}/resourcequotas/kaigen/status", "kind|status", _LEVEL, _MERGE),
     "binding of a pod": Request("POST", f"{_CORE}/pods/x/binding", "binding", _binding("gpu-1")),
     "binding": Request("POST", f"{_CORE}/bindings", "kind", _binding("gpu-1")),
     "eviction": Request("POST", f"{_CORE}/pods/x/eviction", "", _EVICTION),
     "eviction in another namespace": Request("POST", f"{_OTHER}/pods/x/eviction", "namespace", _EVICTION),
     "token of the deployer": Request("POST", f"{_CORE}/serviceaccounts/deployer/token", "token", _TOKEN),
     "token of its own": Request("POST", f"{_CORE}/serviceaccounts/runner/token", "", _TOKEN),
-    "token of another namespace": Request(
-        "POST", f"{_OTHER}/serviceaccounts/default/token", "namespace", _TOKEN
-    ),
+    "token of another namespace": Request("POST", f"{_OTHER}/serviceaccounts/default/token", "namespace", _TOKEN),
     "scale": Request("PUT", f"{_APPS}/deployments/x/scale", "", _scale("x")),
     "ephemeral container": Request(
         "PATCH",
@@ -99,9 +93,7 @@ REQUESTS: dict[str, Request] = {
         "image",
         {
             "spec": {
-                "ephemeralContainers": [
-                    {**pod()["spec"]["containers"][0], "name": "e", "image": "example.org/x:1"}
-                ]
+                "ephemeralContainers": [{**pod()["spec"]["containers"][0], "name": "e", "image": "example.org/x:1"}]
             }
         },
         "application/strategic-merge-patch+json",
@@ -161,18 +153,14 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Object]:
 
 
 @pytest.fixture(scope="module")
-def tenant(
-    plane: Plane, tmp_path_factory: pytest.TempPathFactory, rendered: dict[str, Object]
-) -> Iterator[Client]:
+def tenant(plane: Plane, tmp_path_factory: pytest.TempPathFactory, rendered: dict[str, Object]) -> Iterator[Client]:
     """An account of the tenant to which RBAC allows everything; its namespace has kaigen's objects, and its own."""
     with deployer(plane, tmp_path_factory.mktemp("cluster"), "kubernetes") as client:
         for path, body in rendered.items():
             if "/_tenant/" in path:
                 plane.client.apply(body, force=True)
         plane.as_admin("system:kube-test").create(_LIMITS, "team-a")
-        plane.client.create(
-            {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "sops-age"}}, "team-a"
-        )
+        plane.client.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "sops-age"}}, "team-a")
         plane.client.create(_DATA)
         runner = plane.as_service_account("team-a", "runner")
         template = {"metadata": {"labels": {"app": "x"}}, "spec": pod()["spec"]}
@@ -205,16 +193,10 @@ def test_an_object_that_is_being_deleted_is_not_changed(plane: Plane, tenant: Cl
     opened: Object = {"spec": {"ingress": [{}], "egress": [{}]}}
     with pytest.raises(ApiError, match="network: "):
         plane.client.patch("networking.k8s.io/v1/NetworkPolicy", "held", "team-a", opened)
-    plane.client.patch(
-        "networking.k8s.io/v1/NetworkPolicy", "held", "team-a", {"metadata": {"finalizers": None}}
-    )
+    plane.client.patch("networking.k8s.io/v1/NetworkPolicy", "held", "team-a", {"metadata": {"finalizers": None}})
 
 
-_APPLIERS = (
-    ("argocd", "argocd-application-controller"),
-    ("flux-system", "kustomize-controller"),
-    ("ops", "admin"),
-)
+_APPLIERS = (("argocd", "argocd-application-controller"), ("flux-system", "kustomize-controller"), ("ops", "admin"))
 
 
 @pytest.mark.parametrize(("namespace", "name"), _APPLIERS)
@@ -222,9 +204,7 @@ def test_the_accounts_of_the_platform_apply_a_namespace(
     plane: Plane, tenant: Client, rendered: dict[str, Object], namespace: str, name: str
 ) -> None:
     client = plane.as_service_account(namespace, name)
-    own = {
-        path: body for path, body in rendered.items() if "/_tenant/" in path or path.startswith("_flux/apps/")
-    }
+    own = {path: body for path, body in rendered.items() if "/_tenant/" in path or path.startswith("_flux/apps/")}
     assert len(own) >= 9
     for body in own.values():
         client.apply(body, force=True)
@@ -257,9 +237,7 @@ def test_the_accounts_of_the_platform_apply_nothing_else_that_is_not_granted(
     client = plane.as_service_account(namespace, name)
     assert refusal(client, role("namespaces", "patch"), "kubernetes") == "right"
     assert (
-        refusal(
-            client, {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "x"}}, "kubernetes"
-        )
+        refusal(client, {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "x"}}, "kubernetes")
         == "kind"
     )
 
@@ -312,12 +290,7 @@ def test_an_administrator_gives_accounts_no_rights_that_are_not_granted(
 
 def test_an_operator_writes_the_status_of_objects_that_others_made(plane: Plane, tenant: Client) -> None:
     """A controller made an object of a kind that the tenant may not have; its driver in another namespace reports."""
-    claim: Object = {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaim",
-        "metadata": {"name": "x"},
-        "spec": {},
-    }
+    claim: Object = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "x"}, "spec": {}}
     plane.as_admin("system:kube-test").create(claim, "team-a")
     operator = plane.as_service_account("ops", "operator")
     operator.patch(

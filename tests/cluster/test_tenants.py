@@ -15,9 +15,7 @@ from tests.tenant_rights import METADATA, address, policy, port, role
 
 
 @pytest.mark.ran("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", by="kube-apiserver")
-def test_the_policies_refuse_what_kaigen_refuses(
-    plane: Plane, groups: GroupControllers, tmp_path: Path
-) -> None:
+def test_the_policies_refuse_what_kaigen_refuses(plane: Plane, groups: GroupControllers, tmp_path: Path) -> None:
     # Other tests of the process start them, so their webhooks are asked here in any order of the tests.
     groups.start_leader_worker_set()
     groups.start_job_set()

@@ -22,9 +22,7 @@ _BY_NAME = {part.name: part for part in PARTS}
 @pytest.fixture
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache of programs; Go's own cache stays."""
-    gocache = subprocess.run(
-        ["go", "env", "GOCACHE"], capture_output=True, text=True, check=True
-    ).stdout.strip()
+    gocache = subprocess.run(["go", "env", "GOCACHE"], capture_output=True, text=True, check=True).stdout.strip()
     monkeypatch.setenv("GOCACHE", gocache)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return parts.cache()
@@ -40,21 +38,15 @@ def program(folder: Path, name: str, prints: str) -> None:
 def test_every_part_is_pinned_and_builds_what_its_go_mod_names(part: Part) -> None:
     text = (part.folder / "go.mod").read_text()
     tools = set(re.findall(r"^(?:tool |\t)([^\s()]+)$", text, re.MULTILINE))
-    built = {
-        package for each in ALL_PARTS if each.folder == part.folder for package in each.packages.values()
-    }
+    built = {package for each in ALL_PARTS if each.folder == part.folder for package in each.packages.values()}
     assert built == tools
     assert re.fullmatch(r"v\d+\.\d+\.\d+", part.version)
     assert (part.folder / "go.sum").stat().st_size > 0
 
 
-@pytest.mark.parametrize(
-    ("part", "name"), [pytest.param(part, name, id=name) for part in PARTS for name in part.asks]
-)
+@pytest.mark.parametrize(("part", "name"), [pytest.param(part, name, id=name) for part in PARTS for name in part.asks])
 def test_every_program_prints_the_version_it_was_built_from(part: Part, name: str) -> None:
-    output = subprocess.run(
-        [locate()[name], *part.asks[name]], capture_output=True, text=True, check=True
-    ).stdout
+    output = subprocess.run([locate()[name], *part.asks[name]], capture_output=True, text=True, check=True).stdout
     assert part.version.removeprefix("v") in output
 
 
@@ -65,8 +57,7 @@ def test_two_runs_at_once_build_a_part_once(empty_cache: Path) -> None:
         "build(next(part for part in ALL_PARTS if part.name == 'kustomize'))"
     )
     runs = [
-        subprocess.Popen([sys.executable, "-c", script], cwd=_ROOT, stderr=subprocess.PIPE, text=True)
-        for _ in range(2)
+        subprocess.Popen([sys.executable, "-c", script], cwd=_ROOT, stderr=subprocess.PIPE, text=True) for _ in range(2)
     ]
     said = "".join(run.communicate()[1] for run in runs)
     assert [run.returncode for run in runs] == [0, 0]
@@ -116,15 +107,12 @@ def test_a_machine_without_go_gets_one_clear_line(tmp_path: Path) -> None:
     done = without_go(tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert (
-        done.stderr
-        == "cluster-tools: go is not on the PATH: the cluster's programs are built with Go 1.26 or newer\n"
+        done.stderr == "cluster-tools: go is not on the PATH: the cluster's programs are built with Go 1.26 or newer\n"
     )
 
 
 @pytest.mark.parametrize("processes", [[], ["-n", "2"]])
-def test_the_cluster_tests_fail_in_one_line_without_the_programs(
-    tmp_path: Path, processes: list[str]
-) -> None:
+def test_the_cluster_tests_fail_in_one_line_without_the_programs(tmp_path: Path, processes: list[str]) -> None:
     env = os.environ | {"PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
     one = "tests/cluster/test_plane.py::test_every_custom_kind_is_served"
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *processes, one]

@@ -61,9 +61,7 @@ def training(groups: str) -> Object:
         groups=groups,
         retries=3,
         resources={"cpu": "100m", "memory": "1Gi"},
-        output={
-            "volume": {"size": "1Gi", "accessModes": ["ReadWriteMany"], "storageClassName": "local-path"}
-        },
+        output={"volume": {"size": "1Gi", "accessModes": ["ReadWriteMany"], "storageClassName": "local-path"}},
     )
 
 

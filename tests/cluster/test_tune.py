@@ -92,9 +92,7 @@ def has_checkpoint(node: Node, namespace: str) -> bool:
 
 @pytest.mark.ran("Job", "Service", "PersistentVolumeClaim", by=("node", "train"))
 @pytest.mark.ran("Deployment", by=("node", "downloader"))
-def test_a_tuned_model_gives_the_answer_that_it_was_trained_on(
-    node: Node, node_namespace: str, tmp_path: Path
-) -> None:
+def test_a_tuned_model_gives_the_answer_that_it_was_trained_on(node: Node, node_namespace: str, tmp_path: Path) -> None:
     for name in ("train", "chat"):
         node.import_image(runtime_image(name))
     line = {"messages": [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": ANSWER}]}

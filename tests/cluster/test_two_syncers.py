@@ -76,9 +76,7 @@ class Two:
         for app in self.edge.specs:
             name = self.edge.name(self.edge.space, app)
             self.flux.wait_ready(name, revision, timeout, self.edge.space)
-            self.argocd.wait_synced(
-                self.prod.name(self.prod.space, app), revision.rpartition(":")[2], timeout=timeout
-            )
+            self.argocd.wait_synced(self.prod.name(self.prod.space, app), revision.rpartition(":")[2], timeout=timeout)
 
     def jobs(self) -> dict[str, str]:
         """Return the Jobs of both environments: name with namespace, and UID."""
@@ -105,9 +103,7 @@ def two(plane: Plane, argocd: ArgoCD, locked_down: Flux, tmp_path: Path) -> Iter
     }
     specs = {name: demo_specs()[name] for name in ("qwen", "finetune")}
     settings: Object = {"environments": environments}
-    teams = [
-        Team(tmp_path, locked_down.url(edge), name, {}, specs, settings=settings) for name in (edge, prod)
-    ]
+    teams = [Team(tmp_path, locked_down.url(edge), name, {}, specs, settings=settings) for name in (edge, prod)]
     yield Two(plane, argocd, locked_down, *teams)
     for team in teams:
         plane.client.delete("v1/Namespace", team.space)
@@ -116,9 +112,7 @@ def two(plane: Plane, argocd: ArgoCD, locked_down: Flux, tmp_path: Path) -> Iter
 @pytest.mark.ran("Kustomization", by="kustomize-controller")
 @pytest.mark.ran("GitRepository", by="source-controller")
 @pytest.mark.ran("Application", "AppProject", by="argocd")
-def test_flux_under_lockdown_and_argocd_sync_an_environment_each_of_one_repository(
-    plane: Plane, two: Two
-) -> None:
+def test_flux_under_lockdown_and_argocd_sync_an_environment_each_of_one_repository(plane: Plane, two: Two) -> None:
     client = plane.client
     revision = begin(two)
     two.wait(revision)
@@ -177,10 +171,7 @@ def begin(two: Two) -> str:
         The commit.
     """
     files = two.files()
-    assert {path.split("/")[2] for path in files if "/_" in path and "/bootstrap/" in path} == {
-        "_argocd",
-        "_flux",
-    }
+    assert {path.split("/")[2] for path in files if "/_" in path and "/bootstrap/" in path} == {"_argocd", "_flux"}
     folders = {tuple(path.split("/")[1:3]) for path in files}
     assert (two.edge.environment, "_argocd") not in folders
     assert (two.prod.environment, "_flux") not in folders
@@ -208,11 +199,7 @@ def check_requirements(two: Two) -> None:
         # The simulated pods do not read the token of the Hub.
         status = requirements(two, team)
         assert {name for name, value in status.items() if value != "found"} == {"Secret hf-token"}
-        api = (
-            "argoproj.io/v1alpha1 Application"
-            if team is two.prod
-            else "source.toolkit.fluxcd.io/v1 GitRepository"
-        )
+        api = "argoproj.io/v1alpha1 Application" if team is two.prod else "source.toolkit.fluxcd.io/v1 GitRepository"
         assert status[f"API {api}"] == status["resource nvidia.com/gpu"] == "found"
 
     # A quota that is too small is found; what a user may not read is unknown.
@@ -231,22 +218,8 @@ def check_requirements(two: Two) -> None:
 def check_status(two: Two, revision: str) -> None:
     """See the state of both environments, of what a user may not read, and of an app that is not deployed."""
     (head, *rows) = kaigen(two, two.edge, "status", "-o", "wide").stdout.splitlines()
-    assert head.split() == [
-        "ENV",
-        "NAMESPACE",
-        "APP",
-        "KIND",
-        "STATUS",
-        "RUN",
-        "SYNC",
-        "SYNCER",
-        "FACTS",
-        "MESSAGE",
-    ]
-    assert [row.split()[2:5] for row in rows] == [
-        ["finetune", "Job", "ready"],
-        ["qwen", "Model", "ready"],
-    ] * 2
+    assert head.split() == ["ENV", "NAMESPACE", "APP", "KIND", "STATUS", "RUN", "SYNC", "SYNCER", "FACTS", "MESSAGE"]
+    assert [row.split()[2:5] for row in rows] == [["finetune", "Job", "ready"], ["qwen", "Model", "ready"]] * 2
     commit = revision.rpartition(":")[2]
     for row in rows:
         assert f" synced {'' if two.prod.environment in row else 'main@'}{commit[:8]} " in row, row
@@ -282,9 +255,7 @@ def check_doctor(two: Two) -> None:
     checks = {check["name"]: check for check in json.loads(done.stdout)}
     status = {name: check["status"] for name, check in checks.items()}
     assert done.returncode == 1, done.stderr
-    assert {name for name, value in status.items() if value == "failed"} == {
-        f"Secret {two.edge.space}/hf-token"
-    }
+    assert {name for name, value in status.items() if value == "failed"} == {f"Secret {two.edge.space}/hf-token"}
     assert checks["cluster"]["detail"].startswith("Kubernetes v1.")
     assert " nvidia.com/gpu" in checks["GPU nodes"]["detail"]
     assert "(default)" in checks["storage class"]["detail"]
@@ -308,9 +279,7 @@ def requirements(two: Two, team: Team, kubeconfig: Path | None = None) -> dict[s
     return status
 
 
-def kaigen(
-    two: Two, team: Team, *arguments: str, kubeconfig: Path | None = None
-) -> subprocess.CompletedProcess[str]:
+def kaigen(two: Two, team: Team, *arguments: str, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run kaigen in the repository of an environment."""
     return subprocess.run(
         [sys.executable, "-m", "kaigen", *arguments],

@@ -54,9 +54,7 @@ class Umbrella:
     def wait(self, release: str) -> None:
         """Wait until the Jobs of a release are complete and its server is ready."""
         for name in self.names(JOB, release):
-            self.plane.client.wait(
-                JOB, name, self.namespace, partial(is_true, condition="Complete"), "complete"
-            )
+            self.plane.client.wait(JOB, name, self.namespace, partial(is_true, condition="Complete"), "complete")
         self.plane.client.wait(
             DEPLOYMENT, f"{release}-chat", self.namespace, partial(is_true, condition="Available"), "ready"
         )
@@ -105,9 +103,7 @@ def test_an_umbrella_is_installed_twice_in_one_namespace(umbrella: Umbrella) -> 
         assert umbrella.names(CLAIM, release) == {f"{release}-qwen-weights", f"{release}-evaluate-output"}
         pods = plane.client.objects(POD, namespace, f"app.kubernetes.io/instance={release}")
         served = {
-            each["metadata"]["name"]
-            for each in pods
-            if each["metadata"]["labels"]["app.kubernetes.io/name"] == "chat"
+            each["metadata"]["name"] for each in pods if each["metadata"]["labels"]["app.kubernetes.io/name"] == "chat"
         }
         assert len(served) == 2
         assert umbrella.endpoints(release) == served

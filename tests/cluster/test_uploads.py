@@ -140,9 +140,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_faults_on_the_way_leave_the_right_bytes_and_send_nothing_else_again(
-    upload: Upload, name: str
-) -> None:
+def test_faults_on_the_way_leave_the_right_bytes_and_send_nothing_else_again(upload: Upload, name: str) -> None:
     fault, operation, times = FAULTS[name]
     with UploadFaults(upload.gateway) as faults:
         faults.order(fault, operation, times)
@@ -268,9 +266,7 @@ def part_sizes() -> list[tuple[str, int]]:
     return [(path, min(PART, len(FILES[path]) - (number - 1) * PART)) for path, number in sorted(PARTS)]
 
 
-def test_runs_that_are_killed_in_the_middle_of_a_part_send_no_whole_file_again(
-    gateway: str, tmp_path: Path
-) -> None:
+def test_runs_that_are_killed_in_the_middle_of_a_part_send_no_whole_file_again(gateway: str, tmp_path: Path) -> None:
     upload, chance = made("put", gateway, tmp_path), random.Random(8)
     with UploadFaults(gateway) as faults:
         arguments = upload.arguments(faults, "--connections", "1")

@@ -75,9 +75,7 @@ print(json.dumps({
 
 def code(body: str, **names: object) -> str:
     """Return a client's program that knows some values."""
-    return "\n".join(
-        [CLIENT, f"KEY = {KEY!r}", *(f"{name} = {value!r}" for name, value in names.items()), body]
-    )
+    return "\n".join([CLIENT, f"KEY = {KEY!r}", *(f"{name} = {value!r}" for name, value in names.items()), body])
 
 
 def topology() -> Object:
@@ -115,12 +113,7 @@ def chat(node: Node, hubs: Mapping[str, Hub], tmp_path_factory: pytest.TempPathF
     """The app `chat`, in which vLLM serves the model."""
     node.import_image(vllm_image())
     node.make_namespace(NAMESPACE)
-    secret = {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": "key"},
-        "stringData": {"api-key": KEY},
-    }
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}, "stringData": {"api-key": KEY}}
     node.client.create(secret, NAMESPACE)
     specs = [topology(), *(model(name, hub) for name, hub in hubs.items())]
     apps = compiled(tmp_path_factory.mktemp("chat"), specs, NAMESPACE, "generic")
@@ -190,9 +183,7 @@ def parser_pod() -> Object:
     return pod
 
 
-def test_its_parser_has_the_flags_of_the_table_and_accepts_what_kaigen_renders(
-    node: Node, chat: Compiled
-) -> None:
+def test_its_parser_has_the_flags_of_the_table_and_accepts_what_kaigen_renders(node: Node, chat: Compiled) -> None:
     lines = [json.dumps(line) for line in command_lines()]
     assert len(lines) > 140
     with open(vllm_parser.__file__, encoding="utf-8") as file:

@@ -81,13 +81,7 @@ def image(width: int = 320, height: int = 240) -> bytes:
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
     rows = b"".join(
-        b"\0" + bytes(value for x in range(width) for value in (x % 256, y % 256, (x * y) % 256))
-        for y in range(height)
+        b"\0" + bytes(value for x in range(width) for value in (x % 256, y % 256, (x * y) % 256)) for y in range(height)
     )
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", head)
-        + chunk(b"IDAT", zlib.compress(rows))
-        + chunk(b"IEND", b"")
-    )
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")

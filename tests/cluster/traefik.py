@@ -47,12 +47,7 @@ class Traefik:
             ("GatewayClass", _GATEWAY, "controllerName", "traefik.io/gateway-controller"),
         ):
             node.client.create(
-                {
-                    "apiVersion": f"{group}/v1",
-                    "kind": kind,
-                    "metadata": {"name": CLASS},
-                    "spec": {field: controller},
-                }
+                {"apiVersion": f"{group}/v1", "kind": kind, "metadata": {"name": CLASS}, "spec": {field: controller}}
             )
         node.client.create(_policies())
         host = node.network.host

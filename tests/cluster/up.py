@@ -123,9 +123,7 @@ def hold(*, argocd: bool, flux: bool, node: bool) -> None:
             stack.callback(running.close)
             running.start_helm()
         variables = stack.enter_context(services(plane)) if isinstance(plane, Node) else {}
-        state = State(
-            os.getpid(), str(plane.kubeconfig), str(plane.processes.logs), plane.network.name, variables
-        )
+        state = State(os.getpid(), str(plane.kubeconfig), str(plane.processes.logs), plane.network.name, variables)
         draft = path.with_suffix(".new")
         draft.write_text(json.dumps(asdict(state)))
         draft.rename(path)

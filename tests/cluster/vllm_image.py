@@ -14,17 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.cluster.images import (
-    BASE,
-    ImageFailed,
-    base,
-    build_in_place,
-    default_image,
-    kept,
-    run,
-    say,
-    scratch,
-)
+from tests.cluster.images import BASE, ImageFailed, base, build_in_place, default_image, kept, run, say, scratch
 from tests.cluster.tools.parts import ToolsMissing
 
 _FOLDER = Path(__file__).parent / "vllm"
@@ -34,9 +24,7 @@ _PLATFORMS = [
     *(f"manylinux_2_{minor}_x86_64" for minor in (34, 31, 28, 27, 24, 17)),
     *("manylinux2014_x86_64", "manylinux2010_x86_64", "manylinux1_x86_64"),
 ]
-_CUDA = re.compile(
-    r"_*(cuda|cublas|cudnn|cufft|cufile|curand|cusparse|cusolver|cupti|nccl|nvrtc|nvshmem|cu[A-Z])"
-)
+_CUDA = re.compile(r"_*(cuda|cublas|cudnn|cufft|cufile|curand|cusparse|cusolver|cupti|nccl|nvrtc|nvshmem|cu[A-Z])")
 _CUDA_LIBRARIES = re.compile(r"lib(cu|nv|nccl)")
 _NO_DEVICE = 100
 _UNUSED = ("bin", "share", "opt", "torch/include", "torch/test")
@@ -104,13 +92,7 @@ def _install(site: Path) -> None:
     run(
         [
             *(sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"),
-            *(
-                "--no-deps",
-                "--require-hashes",
-                "--only-binary=:all:",
-                "--no-compile",
-                "--ignore-requires-python",
-            ),
+            *("--no-deps", "--require-hashes", "--only-binary=:all:", "--no-compile", "--ignore-requires-python"),
             *(f"--python-version={_PYTHON}", "--implementation=cp"),
             *(f"--platform={platform}" for platform in _PLATFORMS),
             *(f"--target={site}", f"--requirement={_LOCK}"),
@@ -134,9 +116,7 @@ def _replace_cuda(libraries: Path) -> None:
     """Write a library under the names of all of CUDA's that torch links to."""
     linking = sorted(str(path) for path in libraries.glob("lib*.so"))
     sections = _output("readelf", "--dynamic", *linking)
-    needed = sorted(
-        {name for name in re.findall(r"\(NEEDED\).*\[(.*)\]", sections) if _CUDA_LIBRARIES.match(name)}
-    )
+    needed = sorted({name for name in re.findall(r"\(NEEDED\).*\[(.*)\]", sections) if _CUDA_LIBRARIES.match(name)})
     versions = _undefined(linking)
     first = libraries / needed[0]
     script = libraries / "cuda.versions"
@@ -149,17 +129,7 @@ def _replace_cuda(libraries: Path) -> None:
     )
     functions = sorted(set().union(*versions.values()))
     source = "".join(f"int {name}(void) {{ return {_NO_DEVICE}; }}\n" for name in functions)
-    options = [
-        "-shared",
-        "-w",
-        "-fno-builtin",
-        f"-Wl,--version-script={script}",
-        "-x",
-        "c",
-        "-o",
-        str(first),
-        "-",
-    ]
+    options = ["-shared", "-w", "-fno-builtin", f"-Wl,--version-script={script}", "-x", "c", "-o", str(first), "-"]
     run(["gcc", *options], stdin=source)
     script.unlink()
     for name in needed[1:]:

@@ -110,9 +110,7 @@ def make_certificates(folder: Path, hosts: Sequence[str]) -> Mapping[str, bytes]
     authority_key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     authority = _certificate("kueue-ca", authority_key, "kueue-ca", authority_key, ["kueue-ca"], signs=True)
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    serving = _certificate(
-        "webhooks", key, "kueue-ca", authority_key, ["127.0.0.1", "localhost", *hosts], signs=False
-    )
+    serving = _certificate("webhooks", key, "kueue-ca", authority_key, ["127.0.0.1", "localhost", *hosts], signs=False)
     files = {
         "ca.crt": authority.public_bytes(serialization.Encoding.PEM),
         "ca.key": _pem(authority_key),
@@ -127,20 +125,12 @@ def make_certificates(folder: Path, hosts: Sequence[str]) -> Mapping[str, bytes]
 def _pem(key: rsa.RSAPrivateKey) -> bytes:
     # PKCS #1, the only form that cert-controller reads.
     return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.TraditionalOpenSSL,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
     )
 
 
 def _certificate(
-    name: str,
-    key: rsa.RSAPrivateKey,
-    issuer: str,
-    issuer_key: rsa.RSAPrivateKey,
-    hosts: Sequence[str],
-    *,
-    signs: bool,
+    name: str, key: rsa.RSAPrivateKey, issuer: str, issuer_key: rsa.RSAPrivateKey, hosts: Sequence[str], *, signs: bool
 ) -> x509.Certificate:
     now = datetime.now(UTC)
     names = [general_name(host) for host in hosts]

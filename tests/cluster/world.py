@@ -75,8 +75,7 @@ def _nodes(group: Object) -> list[Object]:
         node(
             f"{group['group']}-{value.lower().replace('_', '-')}-{number}",
             capacity=group["capacity"],
-            labels={group["label"]: value, "topology.kubernetes.io/zone": f"zone-{number}"}
-            | group.get("labels", {}),
+            labels={group["label"]: value, "topology.kubernetes.io/zone": f"zone-{number}"} | group.get("labels", {}),
             taints=group.get("taints", []),
         )
         for value in group["values"]

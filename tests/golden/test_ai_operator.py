@@ -63,9 +63,7 @@ def compat(tmp_path_factory: pytest.TempPathFactory) -> Compilation:
     head = "metadata:\n  name: finetune-job\n"
     text = EXAMPLE.read_text()
     assert head in text
-    (folder / "job.yaml").write_text(
-        text.replace(head, f'{head}  annotations: {{kaigen.dev/compat: "true"}}\n')
-    )
+    (folder / "job.yaml").write_text(text.replace(head, f'{head}  annotations: {{kaigen.dev/compat: "true"}}\n'))
     config = Config(root=folder)
     return compile_specs([str(folder)], config)
 

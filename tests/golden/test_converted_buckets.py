@@ -103,13 +103,9 @@ def run(container: dict[str, Any], disk: Path) -> None:
         ]
     if container["name"] == "convert":
         command = [sys.executable, "-m", "kaigen_convert", *arguments]
-        done = subprocess.run(
-            command, env={"PYTHONPATH": str(PACKAGE)}, capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(command, env={"PYTHONPATH": str(PACKAGE)}, capture_output=True, text=True, check=False)
     else:
-        names = {
-            each["name"] for each in container.get("env", []) if "secretKeyRef" in each.get("valueFrom", {})
-        }
+        names = {each["name"] for each in container.get("env", []) if "secretKeyRef" in each.get("valueFrom", {})}
         keys = {name: KEYS[name.removeprefix("SOURCE_")] for name in names}
         done = call(arguments, {**keys, "AWS_EC2_METADATA_DISABLED": "true"})
     assert done.returncode == 0, f"{container['name']}: {done.stderr}"
@@ -143,10 +139,7 @@ def check_reader(objects: dict[str, Any], bucket: S3, prefix: str, folder: Path)
     (volume,) = [each for each in reader["volumes"] if each["name"] == "model"]
     claim = objects["qwen PersistentVolumeClaim"]["metadata"]["name"]
     assert volume["persistentVolumeClaim"]["claimName"] == claim
-    assert (
-        objects["qwen PersistentVolume"]["spec"]["csi"]["volumeHandle"]
-        == f"{bucket.bucket}/{prefix.rstrip('/')}"
-    )
+    assert objects["qwen PersistentVolume"]["spec"]["csi"]["volumeHandle"] == f"{bucket.bucket}/{prefix.rstrip('/')}"
 
 
 def test_files_of_one_bucket_are_converted_into_another(tmp_path: Path, hub: Hub, bucket: S3) -> None:

@@ -33,9 +33,7 @@ def test_committed_output_is_current(environment: str) -> None:
     assert change.is_empty
 
 
-def test_every_file_in_the_tour_exists(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_file_in_the_tour_exists(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     root = Path(__file__).parents[2]
     monkeypatch.chdir(root)
     assert tour.main() == 0
@@ -104,9 +102,7 @@ def test_trained_weights_are_kept_when_the_spec_is_deleted(app: str) -> None:
         "kustomize.toolkit.fluxcd.io/prune": "disabled",
     }
     assert kept.items() <= volume["metadata"]["annotations"].items()
-    template = (
-        DEMO / "rendered" / "dev" / "ml-dev" / app / "chart" / "templates" / "persistentvolumeclaim.yaml"
-    )
+    template = DEMO / "rendered" / "dev" / "ml-dev" / app / "chart" / "templates" / "persistentvolumeclaim.yaml"
     assert "helm.sh/resource-policy: keep" in template.read_text()
 
 

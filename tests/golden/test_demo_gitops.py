@@ -17,9 +17,7 @@ from tests import helm, tools
 
 RENDERED = Path(__file__).parents[2] / "examples" / "demo" / "rendered"
 ENVIRONMENTS = ("dev", "staging", "prod")
-FOLDERS = sorted(
-    path.parent.relative_to(RENDERED).as_posix() for path in RENDERED.rglob("kustomization.yaml")
-)
+FOLDERS = sorted(path.parent.relative_to(RENDERED).as_posix() for path in RENDERED.rglob("kustomization.yaml"))
 CHARTS = sorted(path.parent.relative_to(RENDERED).as_posix() for path in RENDERED.rglob("Chart.yaml"))
 
 Object = dict[str, Any]
@@ -73,16 +71,13 @@ def test_each_project_allows_exactly_the_kinds_it_syncs(
 ) -> None:
     applied = built(f"{environment}/_argocd/apps")
     name = f"ml-{environment}{project}".replace("{env}", environment)
-    (found,) = [
-        each["spec"] for each in applied if each["kind"] == "AppProject" and each["metadata"]["name"] == name
-    ]
+    (found,) = [each["spec"] for each in applied if each["kind"] == "AppProject" and each["metadata"]["name"] == name]
     applications = [
         each["spec"] for each in applied if each["kind"] == "Application" and each["spec"]["project"] == name
     ]
     paths = {each["source"]["path"].removeprefix("rendered/") for each in applications}
     folders = {
-        path.relative_to(RENDERED).as_posix()
-        for path in RENDERED.glob(f"{environment}/[a-z]*/{part}/manifests")
+        path.relative_to(RENDERED).as_posix() for path in RENDERED.glob(f"{environment}/[a-z]*/{part}/manifests")
     }
     assert paths == folders
     objects = [body for folder in folders for body in built(folder)]
@@ -94,9 +89,7 @@ def test_each_project_allows_exactly_the_kinds_it_syncs(
             if bool(is_cluster_scoped(body["apiVersion"], body["kind"])) is cluster
         }
 
-    assert {(each["group"], each["kind"]) for each in found["namespaceResourceWhitelist"]} == (
-        kinds(False) | more
-    )
+    assert {(each["group"], each["kind"]) for each in found["namespaceResourceWhitelist"]} == (kinds(False) | more)
     assert {(each["group"], each["kind"]) for each in found["clusterResourceWhitelist"]} == kinds(True)
     spaces = {body["metadata"].get("namespace", body["metadata"]["name"]) for body in objects}
     assert {each["namespace"] for each in found["destinations"]} == spaces

@@ -47,9 +47,7 @@ def on(instance: str, name: str, **more: Any) -> dict[str, Any]:
 def test_kaito_asked_each_pod_for_the_gpus_of_the_whole_model_and_kaigen_for_those_of_its_node() -> None:
     """Eight GPUs for each pod of Llama 2 70B on two nodes with four: no node could ever take one."""
     document = preset(
-        "llama-2-70b-chat",
-        version="v1alpha1",
-        resource={"instanceType": "Standard_NC96ads_A100_v4", "count": 2},
+        "llama-2-70b-chat", version="v1alpha1", resource={"instanceType": "Standard_NC96ads_A100_v4", "count": 2}
     )
     assert engine(document)["resources"]["limits"]["nvidia.com/gpu"] == 4
     assert objects(document)["LeaderWorkerSet"]["spec"]["leaderWorkerTemplate"]["size"] == 2
@@ -181,10 +179,7 @@ def test_kaito_declares_a_node_limit_and_does_not_read_it_and_kaigen_bounds_the_
             "replicas": 2,
             "nodeCountLimit": 3,
             "labelSelector": LABELS,
-            "template": {
-                "resource": {"instanceType": A100},
-                "inference": {"preset": {"name": "phi-4"}},
-            },
+            "template": {"resource": {"instanceType": A100}, "inference": {"preset": {"name": "phi-4"}}},
         },
     }
     assert objects(document, profile="aks")["NodePool"]["spec"]["limits"] == {"nvidia.com/gpu": "3"}
@@ -259,9 +254,7 @@ def compat(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     head = "  name: workspace-falcon-7b\n"
     text = (EXAMPLES / "falcon-7b.yaml").read_text()
     assert head in text
-    (folder / "it.yaml").write_text(
-        text.replace(head, f'{head}  annotations: {{kaigen.dev/compat: "true"}}\n')
-    )
+    (folder / "it.yaml").write_text(text.replace(head, f'{head}  annotations: {{kaigen.dev/compat: "true"}}\n'))
     config = Config(root=folder)
     (app,) = compile_specs([str(folder)], config).apps
     return {item.body["kind"]: item.body for item in app.objects}
@@ -319,9 +312,7 @@ def test_weights_of_the_transformers_runtime_are_written_to_a_folder_of_a_volume
         given = [*fetch.get("args", []), *variables.values()]
         mounts = [mount["mountPath"] for mount in fetch["volumeMounts"]]
         model = next(
-            argument.partition("=")[2]
-            for argument in found["containers"][0]["args"]
-            if "--model=" in argument
+            argument.partition("=")[2] for argument in found["containers"][0]["args"] if "--model=" in argument
         )
         assert any(model in text for text in given)
         assert any(model.startswith(f"{mount}/") for mount in mounts), (model, mounts)

@@ -123,12 +123,7 @@ def run(body: dict[str, Any], ca: Path, *, without: str = "") -> subprocess.Comp
     env = {name: value.replace("$(KUBERNETES_SERVICE_HOST)", "10.96.0.1") for name, value in env.items()}
     env = {name: value.replace(f"{FOLDER}/ca.crt", str(ca)) for name, value in env.items()}
     env = {name: value for name, value in env.items() if not without or without not in name.upper()}
-    mine = {
-        "PATH": os.environ["PATH"],
-        "PYTHONPATH": str(PACKAGE),
-        "HOME": "/nonexistent",
-        "KAIGEN_ATTEMPTS": "1",
-    }
+    mine = {"PATH": os.environ["PATH"], "PYTHONPATH": str(PACKAGE), "HOME": "/nonexistent", "KAIGEN_ATTEMPTS": "1"}
     arguments = [each for each in body["args"] if not each.startswith("--facts=")]
     return subprocess.run(
         [sys.executable, "-m", "kaigen_downloader", *arguments],

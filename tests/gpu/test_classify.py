@@ -57,7 +57,5 @@ def test_a_gpu_has_the_labels_of_a_cpu(pictures: Path, tmp_path: Path, record: R
         )
     exact = found.pop("cpu float32")
     for kind, entries in found.items():
-        worst = max(
-            abs(exact[image][index] - one) for image, top in entries.items() for index, one in top.items()
-        )
+        worst = max(abs(exact[image][index] - one) for image, top in entries.items() for index, one in top.items())
         assert worst < (0.001 if "float32" in kind else 0.1), kind

@@ -116,9 +116,7 @@ def test_memory_grows_with_the_tokens_of_a_pass(
     assert peaks[2] - peaks[1] == pytest.approx(2 * (peaks[1] - peaks[0]), rel=0.2)
 
 
-def test_killed_run_goes_on_from_its_checkpoint(
-    model: Path, data: Path, tmp_path: Path, record: Record
-) -> None:
+def test_killed_run_goes_on_from_its_checkpoint(model: Path, data: Path, tmp_path: Path, record: Record) -> None:
     settings = {"method": "lora", "learningRate": 2e-4, "checkpointSteps": 5, **_SETTINGS}
     whole = Program(model, data, tmp_path / "whole")
     assert whole.run(**settings) == 0
@@ -137,12 +135,7 @@ def test_killed_run_goes_on_from_its_checkpoint(
     start = lines(out)[0]
     assert start["resumedFrom"] >= 5
     expected, found = (each.report()["loss"]["after"] for each in (whole, cut))
-    record(
-        program="kaigen-train",
-        test="resume",
-        seconds=round(time.monotonic() - begin, 1),
-        loss=[expected, found],
-    )
+    record(program="kaigen-train", test="resume", seconds=round(time.monotonic() - begin, 1), loss=[expected, found])
     assert found == pytest.approx(expected, rel=0.02)
 
 

@@ -47,14 +47,7 @@ class Stage(NamedTuple):
 
 
 STAGES = st.lists(
-    st.builds(
-        Stage,
-        st.sampled_from(("Model", "Dataset")),
-        st.booleans(),
-        st.booleans(),
-        st.booleans(),
-        st.booleans(),
-    ),
+    st.builds(Stage, st.sampled_from(("Model", "Dataset")), st.booleans(), st.booleans(), st.booleans(), st.booleans()),
     min_size=1,
     max_size=4,
 ).map(lambda stages: [*stages[:-1], stages[-1]._replace(kind="Model")])
@@ -244,9 +237,7 @@ def test_a_circle_is_an_error_of_every_model_in_it(data: st.DataObject, stages: 
 
 @settings(max_examples=25)
 @given(st.data(), STAGES)
-def test_a_wrong_name_is_an_error_at_its_line_with_the_right_one(
-    data: st.DataObject, stages: list[Stage]
-) -> None:
+def test_a_wrong_name_is_an_error_at_its_line_with_the_right_one(data: st.DataObject, stages: list[Stage]) -> None:
     made = documents(stages)
     number = data.draw(st.integers(0, len(made) - 1).filter(lambda index: _references(made[index])))
     spec, key, name = data.draw(st.sampled_from(_references(made[number])))

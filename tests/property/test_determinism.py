@@ -17,24 +17,14 @@ DEMO = ROOT / "examples" / "demo"
 ENVIRONMENTS: dict[str, dict[str, str]] = {
     "plain": {},
     "other-hashes": {"PYTHONHASHSEED": "1"},
-    "turkish": {
-        "LANG": "tr_TR.UTF-8",
-        "LC_ALL": "tr_TR.UTF-8",
-        "PYTHONHASHSEED": "77",
-        "TZ": "Asia/Kathmandu",
-    },
+    "turkish": {"LANG": "tr_TR.UTF-8", "LC_ALL": "tr_TR.UTF-8", "PYTHONHASHSEED": "77", "TZ": "Asia/Kathmandu"},
     "ascii": {"LANG": "C", "LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "TZ": "UTC+11"},
     "optimised": {"PYTHONOPTIMIZE": "2", "PYTHONHASHSEED": "4294967295", "COLUMNS": "20", "FORCE_COLOR": "1"},
 }
 
 
 def kaigen(arguments: list[str], folder: Path, variables: Mapping[str, str], umask: int = 0o022) -> str:
-    base = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(folder),
-        "PYTHONPATH": str(ROOT),
-        "KAIGEN_CACHE_DIR": "off",
-    }
+    base = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(ROOT), "KAIGEN_CACHE_DIR": "off"}
     done = subprocess.run(
         [sys.executable, "-m", "kaigen", *arguments],
         cwd=folder,
@@ -50,9 +40,7 @@ def kaigen(arguments: list[str], folder: Path, variables: Mapping[str, str], uma
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
-    }
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.fixture(scope="module")
@@ -98,9 +86,7 @@ def test_output_does_not_depend_on_the_working_folder_or_on_modification_times(
     assert tree(tmp_path / "out") == expected
 
 
-def test_output_does_not_depend_on_the_order_of_files(
-    specs: Path, expected: dict[str, bytes], tmp_path: Path
-) -> None:
+def test_output_does_not_depend_on_the_order_of_files(specs: Path, expected: dict[str, bytes], tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     (copy / "specs").mkdir(parents=True)
     for file in sorted((specs / "specs").iterdir(), reverse=True):

@@ -35,9 +35,7 @@ WORST = (
 FILLERS = st.lists(
     st.one_of(
         st.text(max_size=12),
-        st.sampled_from(
-            ["container run adds the capability CHOWN", "get configmaps", "list pods", "a", "team-b"]
-        ),
+        st.sampled_from(["container run adds the capability CHOWN", "get configmaps", "list pods", "a", "team-b"]),
         st.sampled_from(WORST),
     ),
     max_size=60,
@@ -56,9 +54,7 @@ WORST_RIGHTS = (
 
 @pytest.mark.parametrize("worst", WORST)
 @given(fillers=FILLERS, place=st.integers(0, 60), limit=st.integers(1, 8))
-def test_the_worst_item_of_a_list_is_in_the_text(
-    worst: str, fillers: list[str], place: int, limit: int
-) -> None:
+def test_the_worst_item_of_a_list_is_in_the_text(worst: str, fillers: list[str], place: int, limit: int) -> None:
     items = [*fillers[:place], worst, *fillers[place:]]
     assert weight(worst) > 0
     heavier = {item for item in items if weight(item) > weight(worst)}
@@ -92,9 +88,7 @@ def test_the_worst_rule_of_a_role_is_shown_among_many() -> None:
     rules = [{"apiGroups": [f"g{n}.example"], "resources": ["things"], "verbs": [f"v{n}"]} for n in range(30)]
     rules.append({"apiGroups": [""], "resources": ["secrets"], "verbs": ["*"]})
     rules.append({"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "verbs": ["escalate"]})
-    effects = only_object(
-        difference(None, obj("Role", "r", "rbac.authorization.k8s.io/v1", rules=rules))
-    ).effects
+    effects = only_object(difference(None, obj("Role", "r", "rbac.authorization.k8s.io/v1", rules=rules))).effects
     ((_, text),) = said(effects, "rules")
     assert "do anything with secrets" in text
     assert "escalate" in text

@@ -39,32 +39,10 @@ TREES: list[Any] = [
     [{"a": [1, {"b": 2}], "c": 3}, {"d": {"e": "f\n"}}],
     [["first\nsecond\n", "x"], ["\n"], [" \n"], ["\t\n"]],
     {"": {"": ""}, " ": " ", "a: b": "c: d", "? q": "? q", "- d": "- d", "#": "#"},
-    {
-        "yes": "no",
-        "1": "2",
-        "1.5": "1e3",
-        "null": "~",
-        "<<": "<<",
-        "=": "=",
-        "0x1": "0o7",
-        "1:30": "2001-01-01",
-    },
+    {"yes": "no", "1": "2", "1.5": "1e3", "null": "~", "<<": "<<", "=": "=", "0x1": "0o7", "1:30": "2001-01-01"},
     {"script": '#!/bin/sh\nset -e\n\nif x; then\n  echo "{{ y }}"\nfi\n'},
-    {
-        "keep": "x\n\n\n",
-        "strip": "x\ny",
-        "clip": "x\ny\n",
-        "lead": "\nx",
-        "spaces": "  x\ny\n",
-        "end": "x \ny",
-    },
-    {
-        "cr": "a\rb\r\nc",
-        "tab": "\ta\n\tb",
-        "nel": "a\x85b\u2028c\u2029d",
-        "bom": "\ufeff",
-        "nul": "\0\x07\x1b\x7f",
-    },
+    {"keep": "x\n\n\n", "strip": "x\ny", "clip": "x\ny\n", "lead": "\nx", "spaces": "  x\ny\n", "end": "x \ny"},
+    {"cr": "a\rb\r\nc", "tab": "\ta\n\tb", "nel": "a\x85b\u2028c\u2029d", "bom": "\ufeff", "nul": "\0\x07\x1b\x7f"},
     {"long": "word " * 400, "wide": "カ" * 500, "narrow": [["x"] * 3] * 3},
 ]
 
@@ -138,9 +116,7 @@ def read_by_go(chart: Path, documents: list[str]) -> list[str]:
 
 @settings(max_examples=15)
 @given(trees=st.lists(json_values(texts(), nulls=True), min_size=BATCH, max_size=BATCH))
-def test_helm_reads_the_same_data_and_writes_the_json_that_kaigen_hashes(
-    chart: Path, trees: list[Any]
-) -> None:
+def test_helm_reads_the_same_data_and_writes_the_json_that_kaigen_hashes(chart: Path, trees: list[Any]) -> None:
     for tree, line in zip(trees, read_by_go(chart, [dump({"v": tree}) for tree in trees]), strict=True):
         assert line == go_json({"v": tree})
 

@@ -26,68 +26,11 @@ GOOD = [
     if not {"rendered", "kinds", "patches", "kaigen.yaml"} & set(path.parts)
 ]
 TOKENS = [
-    *(
-        "~",
-        "null",
-        "true",
-        "yes",
-        "0",
-        "-1",
-        "1.10",
-        "1e400",
-        ".nan",
-        "2026-01-02",
-        "''",
-        '"',
-        "'",
-        "|",
-        ">-",
-    ),
-    *(
-        "[",
-        "]",
-        "{",
-        "}",
-        "{{ x }}",
-        "- ",
-        "? ",
-        ": ",
-        "#",
-        "&a ",
-        "*a",
-        "!!binary x",
-        "<<: *a",
-        "---",
-        "...",
-        "\t",
-    ),
+    *("~", "null", "true", "yes", "0", "-1", "1.10", "1e400", ".nan", "2026-01-02", "''", '"', "'", "|", ">-"),
+    *("[", "]", "{", "}", "{{ x }}", "- ", "? ", ": ", "#", "&a ", "*a", "!!binary x", "<<: *a", "---", "...", "\t"),
     *("%", "@", "`", "\0", "\x85", "\ufeff", "\u2028", "\ud7ff", "😀", "hf_" + "aB3" * 12, "AKIA" + "A7" * 8),
-    *(
-        "name",
-        "spec",
-        "kind",
-        "Secret",
-        "List",
-        "items",
-        "apiVersion",
-        "v1",
-        "batch/v1",
-        "kaigen.dev/v1alpha1",
-    ),
-    *(
-        "999999999999999999999",
-        "1Ei",
-        "9" * 5000,
-        "x" * 300,
-        "..",
-        "/",
-        "a/b",
-        "-",
-        "_",
-        "A",
-        "\\",
-        "$(HOME)",
-    ),
+    *("name", "spec", "kind", "Secret", "List", "items", "apiVersion", "v1", "batch/v1", "kaigen.dev/v1alpha1"),
+    *("999999999999999999999", "1Ei", "9" * 5000, "x" * 300, "..", "/", "a/b", "-", "_", "A", "\\", "$(HOME)"),
 ]
 
 
@@ -145,9 +88,7 @@ def edited_texts(draw: st.DrawFn) -> str:
         here, there = (draw(st.integers(0, len(lines) - 1)) for _ in range(2))
         line, at = lines[here], draw(st.integers(0, len(lines[here])))
         word = draw(st.sampled_from(TOKENS))
-        match draw(
-            st.sampled_from(["delete", "duplicate", "swap", "insert", "replace", "indent", "value", "cut"])
-        ):
+        match draw(st.sampled_from(["delete", "duplicate", "swap", "insert", "replace", "indent", "value", "cut"])):
             case "delete" if len(lines) > 1:
                 del lines[here]
             case "duplicate":

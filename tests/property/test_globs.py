@@ -10,14 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kaigen.config.bucket_grants import bucket_pattern, is_bucket_granted
-from kaigen.config.globs import (
-    entry_pattern,
-    glob_pattern,
-    host_pattern,
-    is_entry_granted,
-    is_granted,
-    is_host_granted,
-)
+from kaigen.config.globs import entry_pattern, glob_pattern, host_pattern, is_entry_granted, is_granted, is_host_granted
 from kaigen.kubernetes.bucket_uris import ANY_URI, BUCKET_URI, WEB_BUCKET, bucket_uris
 
 GLOBS = st.lists(st.text("ab/*?, .", max_size=8), max_size=3)
@@ -33,9 +26,7 @@ def test_a_glob_matches_what_its_pattern_matches(globs: list[str], text: str) ->
 
 
 BUCKETS = st.lists(st.text("ab/*?.", max_size=8), max_size=3)
-PATHS = st.lists(
-    st.sampled_from(["a", "ab", "b", "aaa", ".", "..", "", "..a", "a..", "%2e", "a?b", "a#", "a b"])
-)
+PATHS = st.lists(st.sampled_from(["a", "ab", "b", "aaa", ".", "..", "", "..a", "a..", "%2e", "a?b", "a#", "a b"]))
 
 
 @given(
@@ -48,36 +39,16 @@ PATHS = st.lists(
 @example(["aaa/*/b"], "s3", "s3", "aaa/../b")
 @example(["*b"], "https", "https", "a?b")
 @example(["a"], "https", "https", "a?../b")
-def test_a_bucket_is_granted_if_both_patterns_match(
-    globs: list[str], scheme: str, granted: str, path: str
-) -> None:
+def test_a_bucket_is_granted_if_both_patterns_match(globs: list[str], scheme: str, granted: str, path: str) -> None:
     uri, uris = f"{scheme}://{path}", [f"{granted}://{glob}" for glob in globs]
-    expected = all(
-        re2.search(f"^({pattern})$", uri) is not None for pattern in (BUCKET_URI, bucket_pattern(uris))
-    )
+    expected = all(re2.search(f"^({pattern})$", uri) is not None for pattern in (BUCKET_URI, bucket_pattern(uris)))
     assert is_bucket_granted(uri, uris) == expected
 
 
 @given(
     st.lists(
         st.sampled_from(
-            [
-                "s3",
-                "gs",
-                "S3A",
-                "https",
-                "://",
-                "x",
-                "/",
-                "..",
-                " ",
-                '"',
-                ",",
-                ".s3.",
-                "amazonaws.com",
-                "\n",
-                "\x85",
-            ]
+            ["s3", "gs", "S3A", "https", "://", "x", "/", "..", " ", '"', ",", ".s3.", "amazonaws.com", "\n", "\x85"]
         )
     ).map("".join)
 )

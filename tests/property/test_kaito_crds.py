@@ -21,10 +21,7 @@ from kaigen.pipeline.run import Run
 CRDS = sorted((Path(__file__).parents[1] / "cluster" / "crds").glob("kaito.sh_*.yaml"))
 
 WORDS: dict[str, tuple[list[Any], list[Any]]] = {
-    "name": (
-        ["phi-4", "falcon-7b", "gpt-oss-20b", "org/model"],
-        ["llama-2-70b-chat", "nothing-like-it", "<name>"],
-    ),
+    "name": (["phi-4", "falcon-7b", "gpt-oss-20b", "org/model"], ["llama-2-70b-chat", "nothing-like-it", "<name>"]),
     "instanceType": (
         ["Standard_NC24ads_A100_v4", "Standard_NC96ads_A100_v4"],
         ["Standard_NC12s_v3", "g5.12xlarge", "Standard_D8s_v5", "Standard_NC24ads_A100_v5", "<your-vm-sku>"],
@@ -69,10 +66,7 @@ OPEN: dict[str, tuple[list[Any], list[Any]]] = {
         [{}, {"labels": {"a": "b"}}, {"annotations": {"kaito.sh/runtime": "vllm"}}],
         [{"labels": 3}, {"x": 1}],
     ),
-    "updateStrategy": (
-        [{}, {"rollingUpdate": {"maxUnavailable": 1}}],
-        [{"type": "OnDelete"}, {"rollingUpdate": 3}],
-    ),
+    "updateStrategy": ([{}, {"rollingUpdate": {"maxUnavailable": 1}}], [{"type": "OnDelete"}, {"rollingUpdate": 3}]),
 }
 """Values of fields without a schema, valid and invalid."""
 

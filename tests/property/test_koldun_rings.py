@@ -88,27 +88,20 @@ def ring(config: dict[str, Any], weights: str, power: int, *, compat: bool) -> i
     )
     settings = Config(lock=lock_ref(Lock(models={f"{REPO}@{COMMIT}": model})))
     notes = annotated(compat="true") if compat else {}
-    documents = (
-        converted({"conversion": {"weightsFloatType": weights}}),
-        dllama(power, annotations=notes),
-    )
+    documents = (converted({"conversion": {"weightsFloatType": weights}}), dllama(power, annotations=notes))
     text = yaml.safe_dump_all(documents)
     try:
         apps = compile_specs(["-"], settings, stdin=io.BytesIO(text.encode())).apps
     except InputError as error:
         return {item.code for item in error.diagnostics if item.severity.name == "ERROR"}
     (app,) = (item for item in apps if item.app.name == "chat")
-    workload = next(
-        item.body for item in app.objects if item.body["kind"] in {"Deployment", "LeaderWorkerSet"}
-    )
+    workload = next(item.body for item in app.objects if item.body["kind"] in {"Deployment", "LeaderWorkerSet"})
     pods: int = workload["spec"].get("leaderWorkerTemplate", {"size": 1})["size"]
     return pods
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    config=configs(), weights=st.sampled_from(["q40", "f32"]), power=st.integers(-1, 8), compat=st.booleans()
-)
+@given(config=configs(), weights=st.sampled_from(["q40", "f32"]), power=st.integers(-1, 8), compat=st.booleans())
 @example(config=FITTING, weights="q40", power=4, compat=False)
 @example(config=FITTING, weights="f32", power=8, compat=True)
 @example(config=FITTING, weights="q40", power=3, compat=True)

@@ -54,11 +54,7 @@ DEFINITION = (
 
 
 def _documents() -> Iterator[tuple[KindEntry, Any]]:
-    files = [
-        path
-        for folder in ("examples", "tests/chart/specs")
-        for path in sorted((ROOT / folder).rglob("*.yaml"))
-    ]
+    files = [path for folder in ("examples", "tests/chart/specs") for path in sorted((ROOT / folder).rglob("*.yaml"))]
     texts = [path.read_text(encoding="utf-8") for path in files if "rendered" not in path.parts]
     for text in (CONFIG, PINS, DEFINITION, *texts):
         for document in parse(Source("a.yaml", text), Diagnostics()):
@@ -69,23 +65,7 @@ def _documents() -> Iterator[tuple[KindEntry, Any]]:
 
 DOCUMENTS = list(_documents())
 VALUES: list[Any] = [
-    *(
-        "",
-        "a",
-        "a\n",
-        "A b",
-        "5Gi",
-        "1h",
-        "none",
-        "x" * 400,
-        "https://a",
-        "a/b",
-        "main",
-        "25%",
-        "0",
-        "../a",
-        "true",
-    ),
+    *("", "a", "a\n", "A b", "5Gi", "1h", "none", "x" * 400, "https://a", "a/b", "main", "25%", "0", "../a", "true"),
     *(0, 1, -1, 3, 70000, 2**40, 10**18, 0.5, 1.0, -2.5, 1e30, True, False),
     *([], ["a"], [1], [{}], {}, {"a": 1}, {"a": "b"}, {"name": "a"}, {"a b": "c"}, {"a": ["b"]}),
 ]
@@ -111,9 +91,7 @@ def _mutate(data: Any, draw: st.DrawFn) -> None:
     elif change == "replace" or isinstance(node, list):
         node[key] = value
     else:
-        name = draw(
-            st.sampled_from(["unknown", f"{key}s", "a b", "name", "image", "spec", "size", "x" * 400])
-        )
+        name = draw(st.sampled_from(["unknown", f"{key}s", "a b", "name", "image", "spec", "size", "x" * 400]))
         node[name] = node.pop(key) if change == "rename" else value
 
 

@@ -86,9 +86,7 @@ def arguments(result: SpecResult) -> list[str]:
 
 
 def refusals(diagnostics: Iterable[Diagnostic]) -> list[tuple[str, str, str]]:
-    return sorted(
-        (item.code, item.severity.name, item.message) for item in diagnostics if item.code in SIZING
-    )
+    return sorted((item.code, item.severity.name, item.message) for item in diagnostics if item.code in SIZING)
 
 
 def config_of(preset: Preset) -> dict[str, Any]:
@@ -184,9 +182,7 @@ def test_both_know_a_model_from_its_config_alone(tmp_path: Path, name: str) -> N
         assert compiled is not None
         assert f"It is not known whether the model fits: {why}." in [note.text for note in compiled.app.notes]
     described = [plan for plan in planned.plans if not plan.name.startswith("unknown")]
-    ways = {
-        plan.name.partition("-")[0]: plan.answer.plan.flags for plan in described if plan.name.endswith("-0")
-    }
+    ways = {plan.name.partition("-")[0]: plan.answer.plan.flags for plan in described if plan.name.endswith("-0")}
     assert len(set(ways.values())) <= 1
     assert len(described) + len(planned.diagnostics) == 12
 

@@ -56,9 +56,7 @@ def seen_by_graph(apps: Iterable[App]) -> set[Identity]:
     edges, externals = find_edges(nodes, bodies)
     missing = {node.id: node for node in externals}
     return {
-        _identity(edge, missing, bodies)
-        for edge in edges
-        if edge.relation not in (Relation.WAITS, Relation.SELECTS)
+        _identity(edge, missing, bodies) for edge in edges if edge.relation not in (Relation.WAITS, Relation.SELECTS)
     }
 
 
@@ -176,9 +174,7 @@ class Made(NamedTuple):
 @st.composite
 def made_objects(draw: st.DrawFn) -> Made:
     row = draw(st.sampled_from(ROWS))
-    version = next(
-        version for version in index()["kinds"][row.kind] if version.rpartition("/")[0] == row.group
-    )
+    version = next(version for version in index()["kinds"][row.kind] if version.rpartition("/")[0] == row.group)
     cluster = is_cluster_type(row.kind, row.group)
     metadata = {"name": f"own-{draw(st.integers(0, 99))}"} | ({} if cluster else {"namespace": NAMESPACE})
     body: Object = {"apiVersion": version, "kind": row.kind, "metadata": metadata}
@@ -224,9 +220,7 @@ def test_every_reference_that_an_object_is_made_with_is_found_by_all_readers(mad
     assert_agreement([App(NAMESPACE, [one.body for one in made])])
 
 
-PODS = {
-    "containers": [{"name": "c", "envFrom": [{"secretRef": {"name": "s"}}, {"configMapRef": {"name": "m"}}]}]
-}
+PODS = {"containers": [{"name": "c", "envFrom": [{"secretRef": {"name": "s"}}, {"configMapRef": {"name": "m"}}]}]}
 
 
 def test_readers_agree_on_the_pods_of_a_kind_that_kaigen_does_not_know() -> None:

@@ -23,14 +23,9 @@ _QUANTIFIERS = st.sampled_from(["", "", "", "*", "+", "?", "*?", "{2}", "{0,2}",
 
 def _grown(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     joined = st.lists(inner, max_size=4).map("".join)
-    groups = st.builds(
-        "{}{}){}".format, st.sampled_from(["(", "(?:", "(?i:", "(?s-i:"]), joined, _QUANTIFIERS
-    )
+    groups = st.builds("{}{}){}".format, st.sampled_from(["(", "(?:", "(?i:", "(?s-i:"]), joined, _QUANTIFIERS)
     return st.one_of(
-        joined,
-        groups,
-        st.builds("{}|{}".format, inner, inner),
-        st.builds("({}){}".format, inner, _QUANTIFIERS),
+        joined, groups, st.builds("{}|{}".format, inner, inner), st.builds("({}){}".format, inner, _QUANTIFIERS)
     )
 
 

@@ -51,9 +51,7 @@ def runs(config: dict[str, object], nodes: int, weights: str) -> bool:
 
 @settings(max_examples=300, deadline=None)
 @given(configs(), st.integers(-1, 40), st.sampled_from(["q40", "f32"]))
-def test_a_ring_is_accepted_if_and_only_if_it_runs(
-    config: dict[str, object], nodes: int, weights: str
-) -> None:
+def test_a_ring_is_accepted_if_and_only_if_it_runs(config: dict[str, object], nodes: int, weights: str) -> None:
     shape = shape_of_config(config)  # type: ignore[arg-type]
     assert (why_not(shape, nodes, weights) == "") == runs(config, nodes, weights)
     assert runnable_nodes(shape, weights) == [n for n in range(1, 65) if runs(config, n, weights)]

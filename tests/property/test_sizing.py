@@ -74,8 +74,7 @@ def smallest_need(facts: ModelFacts, hardware: Hardware, load: Load, nodes: int)
     needs = [
         memory_of_gpu(facts, hardware, Layout(nodes, tp, pp, dp), load).needed
         for tp in range(1, hardware.count + 1)
-        if facts.heads % tp == 0
-        and (facts.latent_dim or facts.kv_heads % tp == 0 or tp % facts.kv_heads == 0)
+        if facts.heads % tp == 0 and (facts.latent_dim or facts.kv_heads % tp == 0 or tp % facts.kv_heads == 0)
         for pp in range(nodes, nodes * (hardware.count // tp) + 1)
         if pp <= facts.layers
         for dp in (1, hardware.count // (tp * pp) if nodes == 1 else 1)
@@ -100,9 +99,7 @@ def test_a_preset_uses_as_few_nodes_of_each_instance_type_as_possible(preset: Pr
             fewer = range(1, found.nodes)
         budget = (hardware.usable or 0.0) * load.utilization
         for nodes in fewer:
-            assert smallest_need(facts, hardware, load, nodes) > budget, (
-                f"{nodes} of {hardware.name} would do"
-            )
+            assert smallest_need(facts, hardware, load, nodes) > budget, f"{nodes} of {hardware.name} would do"
     assert fitting, "a preset that fits nowhere is of no use"
 
 
@@ -149,9 +146,7 @@ def test_more_work_never_takes_fewer_nodes(name: str, hardware: Hardware, first:
     assert preset is not None
     facts = facts_of(preset)
     less, more = (
-        found_on(
-            facts, Request(context_length=min(2048, facts.max_context), concurrency=number * 8), hardware
-        )
+        found_on(facts, Request(context_length=min(2048, facts.max_context), concurrency=number * 8), hardware)
         for number in sorted((first, second))
     )
     if more is not None:

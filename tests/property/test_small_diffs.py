@@ -69,11 +69,7 @@ CHANGES: list[tuple[str, str, Any, dict[str, tuple[int, int]]]] = [
         "model",
         "spec.source.huggingFace.include",
         ["*.json"],
-        {
-            "chart/templates/job.yaml": (2, 3),
-            "chart/templates/tests/pod.yaml": (2, 2),
-            "manifests/job.yaml": (3, 4),
-        },
+        {"chart/templates/job.yaml": (2, 3), "chart/templates/tests/pod.yaml": (2, 2), "manifests/job.yaml": (3, 4)},
     ),
     (
         "model",
@@ -91,20 +87,13 @@ CHANGES: list[tuple[str, str, Any, dict[str, tuple[int, int]]]] = [
         "model",
         "spec.store.volume.size",
         "6Gi",
-        {
-            "chart/README.md": (1, 1),
-            "chart/values.yaml": (1, 1),
-            "manifests/persistentvolumeclaim.yaml": (1, 1),
-        },
+        {"chart/README.md": (1, 1), "chart/values.yaml": (1, 1), "manifests/persistentvolumeclaim.yaml": (1, 1)},
     ),
     (
         "model",
         "spec.store.volume.retain",
         True,
-        {
-            "chart/templates/persistentvolumeclaim.yaml": (1, 4),
-            "manifests/persistentvolumeclaim.yaml": (0, 3),
-        },
+        {"chart/templates/persistentvolumeclaim.yaml": (1, 4), "manifests/persistentvolumeclaim.yaml": (0, 3)},
     ),
     (
         "model",
@@ -205,20 +194,13 @@ CHANGES: list[tuple[str, str, Any, dict[str, tuple[int, int]]]] = [
         "job",
         "spec.output.volume.size",
         "6Gi",
-        {
-            "chart/README.md": (1, 1),
-            "chart/values.yaml": (1, 1),
-            "manifests/persistentvolumeclaim.yaml": (1, 1),
-        },
+        {"chart/README.md": (1, 1), "chart/values.yaml": (1, 1), "manifests/persistentvolumeclaim.yaml": (1, 1)},
     ),
     (
         "job",
         "spec.output.volume.retain",
         False,
-        {
-            "chart/templates/persistentvolumeclaim.yaml": (4, 1),
-            "manifests/persistentvolumeclaim.yaml": (3, 0),
-        },
+        {"chart/templates/persistentvolumeclaim.yaml": (4, 1), "manifests/persistentvolumeclaim.yaml": (3, 0)},
     ),
     (
         "job",
@@ -232,12 +214,7 @@ CHANGES: list[tuple[str, str, Any, dict[str, tuple[int, int]]]] = [
             "manifests/networkpolicy.yaml": (1, 1),
         },
     ),
-    (
-        "job",
-        "spec.retries",
-        3,
-        {"chart/README.md": (1, 1), "chart/values.yaml": (1, 1), "manifests/job.yaml": (1, 1)},
-    ),
+    ("job", "spec.retries", 3, {"chart/README.md": (1, 1), "chart/values.yaml": (1, 1), "manifests/job.yaml": (1, 1)}),
     (
         "job",
         "spec.deadline",
@@ -259,11 +236,7 @@ CHANGES: list[tuple[str, str, Any, dict[str, tuple[int, int]]]] = [
         "operator",
         "spec.diskSize",
         60,
-        {
-            "chart/README.md": (1, 1),
-            "chart/values.yaml": (1, 1),
-            "manifests/persistentvolumeclaim.yaml": (1, 1),
-        },
+        {"chart/README.md": (1, 1), "chart/values.yaml": (1, 1), "manifests/persistentvolumeclaim.yaml": (1, 1)},
     ),
     (
         "operator",

@@ -32,17 +32,7 @@ RETRY_SECONDS = float(os.environ.get("PEER_RETRY_SECONDS", "3"))
 TOKEN_SECONDS = float(os.environ.get("PEER_TOKEN_SECONDS", "0.01"))
 MAGIC = 0x0A00ABCD
 _FLAGS = {
-    *(
-        "model",
-        "tokenizer",
-        "buffer-float-type",
-        "workers",
-        "max-seq-len",
-        "nthreads",
-        "temperature",
-        "topp",
-        "seed",
-    ),
+    *("model", "tokenizer", "buffer-float-type", "workers", "max-seq-len", "nthreads", "temperature", "topp", "seed"),
     *("chat-template", "gpu-index", "gpu-segments", "net-turbo", "port", "prompt", "steps"),
 }
 _ABORTED, _SEGMENTATION_FAULT = 134, 139
@@ -208,9 +198,7 @@ def _answer(connection: socket.socket, workers: Sequence[socket.socket], model: 
         connection.sendall(_head("application/json", f"Content-Length: {len(data)}") + data)
         return
     if method != "POST" or path != "/v1/chat/completions":
-        connection.sendall(
-            b"HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 9\r\n\r\nNot Found"
-        )
+        connection.sendall(b"HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 9\r\n\r\nNot Found")
         return
     try:
         given = json.loads(body)
@@ -223,11 +211,7 @@ def _answer(connection: socket.socket, workers: Sequence[socket.socket], model: 
     if given.get("stream"):
         connection.sendall(_head("text/event-stream", "Transfer-Encoding: chunked"))
         for piece in pieces:
-            choice = {
-                "index": 4294967295,
-                "delta": {"role": "assistant", "content": piece},
-                "finish_reason": "",
-            }
+            choice = {"index": 4294967295, "delta": {"role": "assistant", "content": piece}, "finish_reason": ""}
             _chunk(connection, f"data: {json.dumps({'choices': [choice]})}\r\n\r\n")
         stop = {"index": 4294967295, "delta": {}, "finish_reason": "stop"}
         _chunk(connection, f"data: {json.dumps({'choices': [stop]})}\r\n\r\n")

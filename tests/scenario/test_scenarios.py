@@ -83,8 +83,7 @@ def test_a_file_is_written_byte_by_byte(tmp_path: Path, section: str, content: b
 
 
 @pytest.mark.parametrize(
-    "content",
-    [b"x\n", b"x", b"\n", b"x\n\n", b"--- a\n\\b\n", b"\x1b[1mx\n", b"\xff\r", b"", "é…\n".encode()],
+    "content", [b"x\n", b"x", b"\n", b"x\n\n", b"--- a\n\\b\n", b"\x1b[1mx\n", b"\xff\r", b"", "é…\n".encode()]
 )
 def test_what_a_call_brings_about_can_be_read_back(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "in").write_bytes(content)

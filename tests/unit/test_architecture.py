@@ -30,11 +30,7 @@ def section(title: str) -> str:
 
 def names(text: str) -> list[str]:
     """Return the names of modules, classes and functions in a text, in their order."""
-    return [
-        name
-        for name in re.findall(r"`(\w+(?:\.\w+)+)`", text)
-        if name.partition(".")[0] in {*PACKAGES, "kaigen"}
-    ]
+    return [name for name in re.findall(r"`(\w+(?:\.\w+)+)`", text) if name.partition(".")[0] in {*PACKAGES, "kaigen"}]
 
 
 def resolved(name: str) -> Any:
@@ -59,9 +55,7 @@ def function(name: str) -> FunctionType | None:
 
 
 NAMES = sorted(set(names(PAGE)) - {"kaigen.yaml"})
-WALK = [
-    name for name in names(section("From a spec to the tree")) if name != "kaigen.yaml" and function(name)
-]
+WALK = [name for name in names(section("From a spec to the tree")) if name != "kaigen.yaml" and function(name)]
 
 
 @pytest.mark.parametrize("name", NAMES)

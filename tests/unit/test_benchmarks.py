@@ -22,9 +22,7 @@ PEER_FILES = Path(__file__).parents[2] / "benchmarks" / "peers"
 
 
 def command(folder: Path, code: str, status: int = 0) -> Command:
-    return Command(
-        (sys.executable, "-I", "-c", code), folder, dict(os.environ), folder / "out.yaml", True, status
-    )
+    return Command((sys.executable, "-I", "-c", code), folder, dict(os.environ), folder / "out.yaml", True, status)
 
 
 def sample(wall: float, cpu: float = 1.0, peak: int = 1024) -> Sample:
@@ -51,9 +49,7 @@ def test_editing_specs_changes_the_output_of_that_many_jobs(tmp_path: Path) -> N
     before = kaigen.render((), config)
     edit_specs(repository, "second", 2)
     after = kaigen.render((), config)
-    apps = {
-        path.split("/")[1] for path in before.keys() | after.keys() if before.get(path) != after.get(path)
-    }
+    apps = {path.split("/")[1] for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
     assert apps == {"job-00000", "job-00001"}
 
 

@@ -49,9 +49,7 @@ def test_no_schema_of_a_deleted_kind_remains(generated: dict[str, str]) -> None:
 
 def code_blocks(page: str, language: str) -> list[str]:
     """Return the code blocks of a language in a page."""
-    return [
-        code for found, code in FENCE.findall((ROOT / page).read_text(encoding="utf-8")) if found == language
-    ]
+    return [code for found, code in FENCE.findall((ROOT / page).read_text(encoding="utf-8")) if found == language]
 
 
 def test_the_python_example_of_the_readme_runs(tmp_path: Path) -> None:
@@ -158,9 +156,7 @@ def test_blocks_to_copy_compile_without_warnings(tmp_path: Path, page: str, numb
     # The page shows these Models in other blocks.
     for name in set(re.findall(r"^  models?: \[?([a-z0-9-]+)", block, re.MULTILINE)):
         if not re.search(rf"^(metadata: {{|  )name: {name}\b", block, re.MULTILINE):
-            (tmp_path / f"{name}.yaml").write_text(
-                MODEL.format(name=name, revision="1" * 40), encoding="utf-8"
-            )
+            (tmp_path / f"{name}.yaml").write_text(MODEL.format(name=name, revision="1" * 40), encoding="utf-8")
     compilation = compile_specs([str(tmp_path)])
     assert compilation.apps
     assert [str(item) for item in compilation.diagnostics if item.code not in EXPECTED] == []
@@ -239,11 +235,7 @@ def command_lines(page: str) -> list[list[str]]:
 
 
 COMMAND_LINES = [
-    (page, line)
-    for page in PAGES
-    if page != "docs/cli.md"
-    for line in command_lines(page)
-    if line[0].isalpha()
+    (page, line) for page in PAGES if page != "docs/cli.md" for line in command_lines(page) if line[0].isalpha()
 ]
 
 
@@ -267,7 +259,5 @@ def test_commands_and_options_in_the_pages_exist(page: str, line: list[str]) -> 
 
 
 def test_every_diagnostic_code_in_the_pages_exists() -> None:
-    named = {
-        code for page in PAGES for code in re.findall(r"KG\d{4}", (ROOT / page).read_text(encoding="utf-8"))
-    }
+    named = {code for page in PAGES for code in re.findall(r"KG\d{4}", (ROOT / page).read_text(encoding="utf-8"))}
     assert named <= set(codes())

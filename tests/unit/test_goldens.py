@@ -25,12 +25,7 @@ def test_equal_output_passes(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("actual", "line"),
-    [
-        ("a\nc\n", "-b\n+c\n"),
-        ("a\nb", "+b\n(no newline at the end)"),
-        ("a\r\nb\n", "-a\n+a"),
-        (b"\xff", r"+\xff"),
-    ],
+    [("a\nc\n", "-b\n+c\n"), ("a\nb", "+b\n(no newline at the end)"), ("a\r\nb\n", "-a\n+a"), (b"\xff", r"+\xff")],
 )
 def test_a_difference_is_shown_line_by_line(folder: Path, actual: str | bytes, line: str) -> None:
     with pytest.raises(AssertionError) as caught:

@@ -27,11 +27,7 @@ NEVER = (
 )
 ONLINE = ("asyncio", "http.client", "http.server", "urllib.request", "ssl", "concurrent.futures")
 WHEN_SPECS_ARE_READ = ("yaml", "kaigen.kinds", "kaigen.dialects")
-WHEN_ONE_IS_WRONG = (
-    "kaigen.kinds.errors",
-    "kaigen.kinds.schema",
-    "kaigen.kinds.block_schema",
-)
+WHEN_ONE_IS_WRONG = ("kaigen.kinds.errors", "kaigen.kinds.schema", "kaigen.kinds.block_schema")
 
 
 @pytest.fixture
@@ -82,9 +78,7 @@ def over(found: Iterable[Import], *forbidden: str) -> list[str]:
     return list(chains.values())
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], ["render", "--help"], ["validate", "--help"]]
-)
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["render", "--help"], ["validate", "--help"]])
 def test_help_reads_no_specs_and_loads_no_kinds(repository: Path, arguments: list[str]) -> None:
     found = imports(repository, *arguments)
     assert over(found, *NEVER, *ONLINE, *WHEN_SPECS_ARE_READ, "kaigen.compile", "kaigen.pipeline.run") == []
@@ -94,8 +88,7 @@ def test_help_of_one_command_imports_no_other(repository: Path) -> None:
     found = imports(repository, "render", "--help")
     others = [f"kaigen.cli.{path.stem}" for path in (ROOT / "kaigen" / "cli").glob("*.py")]
     shared = {
-        f"kaigen.cli.{name}"
-        for name in ("__init__", "main", "console", "limits", "options", "progress", "render")
+        f"kaigen.cli.{name}" for name in ("__init__", "main", "console", "limits", "options", "progress", "render")
     }
     assert over(found, *(set(others) - shared)) == []
 
@@ -112,9 +105,7 @@ def test_render_of_manifests_imports_no_template_engine_and_no_differ(repository
 
 @pytest.mark.parametrize("command", ["validate", "render"])
 def test_specs_of_own_kinds_import_no_dialect_and_read_no_packages(repository: Path, command: str) -> None:
-    packages = [
-        f"kaigen.dialects.{path.parent.name}" for path in (ROOT / "kaigen/dialects").glob("*/__init__.py")
-    ]
+    packages = [f"kaigen.dialects.{path.parent.name}" for path in (ROOT / "kaigen/dialects").glob("*/__init__.py")]
     assert "kaigen.dialects.kaito" in packages
     forbidden = (*packages, "kaigen.dialects.packages", "kaigen.kinds.packages", "importlib.metadata")
     assert over(imports(repository, command), *forbidden) == []
@@ -142,14 +133,7 @@ environments:
     assert (repository / "pins" / "prod.yaml").is_file()
     arguments = ["render", f"--env={environment}"]
     assert over(imports(repository, *arguments), "kaigen.config.file") != []
-    forbidden = (
-        *NEVER,
-        *ONLINE,
-        "kaigen.config.file",
-        "kaigen.kinds.model",
-        "kaigen.kubernetes",
-        "kaigen.check",
-    )
+    forbidden = (*NEVER, *ONLINE, "kaigen.config.file", "kaigen.kinds.model", "kaigen.kubernetes", "kaigen.check")
     assert over(imports(repository, *arguments), *forbidden) == []
 
 

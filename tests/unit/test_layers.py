@@ -138,9 +138,7 @@ def cycles(edges: Mapping[str, set[str]]) -> list[list[str]]:
             seen |= new
             queue += new
         reached[start] = seen
-    groups = {
-        tuple(sorted(other for other in reached[node] if node in reached.get(other, set()))) for node in edges
-    }
+    groups = {tuple(sorted(other for other in reached[node] if node in reached.get(other, set()))) for node in edges}
     return [list(group) for group in sorted(groups) if len(group) > 1]
 
 
@@ -198,10 +196,7 @@ def test_cycles_are_found(edges: dict[str, set[str]], expected: list[list[str]])
         ("import kaigen.pipeline.run", ["kaigen.pipeline.run"]),
         ("def f():\n    from kaigen.pipeline.run import render", ["kaigen.pipeline.run"]),
         ("if TYPE_CHECKING:\n    from kaigen.pipeline.run import render", ["kaigen.pipeline.run"]),
-        (
-            "class A:\n    def f(self):\n        if x:\n            import kaigen.pipeline.run",
-            ["kaigen.pipeline.run"],
-        ),
+        ("class A:\n    def f(self):\n        if x:\n            import kaigen.pipeline.run", ["kaigen.pipeline.run"]),
     ],
 )
 def test_imports_are_found_at_every_indentation(code: str, found: list[str]) -> None:

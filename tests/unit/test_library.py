@@ -39,8 +39,7 @@ def qwen() -> kaigen.Model:
 def without_source(files: dict[str, bytes]) -> dict[str, bytes]:
     """Return files without the name of the spec's file."""
     return {
-        path: data.replace(b" from specs.yaml", b"").replace(b" from `specs.yaml`", b"")
-        for path, data in files.items()
+        path: data.replace(b" from specs.yaml", b"").replace(b" from `specs.yaml`", b"") for path, data in files.items()
     }
 
 
@@ -92,9 +91,7 @@ def test_two_objects_of_one_name_are_an_error() -> None:
     assert {item.code for item in caught.value.diagnostics} == {"KG0302"}
 
 
-def test_paths_start_from_the_folder_of_the_configuration(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_paths_start_from_the_folder_of_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "repository" / "specs").mkdir(parents=True)
     (tmp_path / "repository" / "specs" / "qwen.yaml").write_text(QWEN, encoding="utf-8")
     (tmp_path / "repository" / "kaigen.yaml").write_text(

@@ -36,18 +36,14 @@ def test_report_lists_survivors_and_the_share_killed_by_package(
 def test_what_is_mutated_and_what_tests_it_exist(project: Project) -> None:
     packages = [project.root / name.replace(".", "/") for name in project.packages]
     selection = project.settings["pytest_add_cli_args_test_selection"]
-    missing = [
-        path for path in (*packages, *(project.root / name for name in selection)) if not path.exists()
-    ]
+    missing = [path for path in (*packages, *(project.root / name for name in selection)) if not path.exists()]
     assert missing == []
     assert len(selection) == len(set(selection))
 
 
 def test_each_package_that_is_mutated_is_tested_by_the_folder_of_its_name() -> None:
     selection = KAIGEN.settings["pytest_add_cli_args_test_selection"]
-    assert [
-        name for name in KAIGEN.packages if f"tests/unit/{name.removeprefix('kaigen.')}" not in selection
-    ] == []
+    assert [name for name in KAIGEN.packages if f"tests/unit/{name.removeprefix('kaigen.')}" not in selection] == []
 
 
 @pytest.mark.parametrize(

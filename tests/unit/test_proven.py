@@ -33,13 +33,7 @@ def test_the_page_has_a_line_for_each_kind_and_the_reason_of_each_that_never_ran
 
 def row(**fields: object) -> proven.Row:
     ran = proven.Marker("ran", ("Job",), ("node",), "tests/cluster/test_a.py", "test_a")
-    complete: dict[str, object] = {
-        "kind": "Job",
-        "rendered": "demo",
-        "accepted": "test",
-        "ran": (ran,),
-        "never": "",
-    }
+    complete: dict[str, object] = {"kind": "Job", "rendered": "demo", "accepted": "test", "ran": (ran,), "never": ""}
     return proven.Row(**(complete | fields))  # type: ignore[arg-type]
 
 
@@ -67,10 +61,7 @@ def test_markers_of_single_cases_count() -> None:
 def test_it(): ...
 """
     found = sorted(proven.markers_of(source, "test_it.py"), key=lambda marker: marker.kinds)
-    assert [(marker.kinds, marker.by) for marker in found] == [
-        (("Job",), ("node",)),
-        (("Pod",), ("node", "helm")),
-    ]
+    assert [(marker.kinds, marker.by) for marker in found] == [(("Job",), ("node",)), (("Pod",), ("node", "helm"))]
 
 
 def write(
@@ -105,16 +96,12 @@ def missing(kind: str, *requests: Request) -> list[str]:
 
 def test_a_job_that_completed_ran() -> None:
     status = {"conditions": [{"type": "Complete", "status": "True"}]}
-    assert (
-        missing("Job", write("jobs", "Job"), write("jobs/status", "Job", verb="update", status=status)) == []
-    )
+    assert missing("Job", write("jobs", "Job"), write("jobs/status", "Job", verb="update", status=status)) == []
 
 
 def test_a_job_that_failed_did_not_run() -> None:
     status = {"conditions": [{"type": "Failed", "status": "True"}]}
-    (problem,) = missing(
-        "Job", write("jobs", "Job"), write("jobs/status", "Job", verb="update", status=status)
-    )
+    (problem,) = missing("Job", write("jobs", "Job"), write("jobs/status", "Job", verb="update", status=status))
     assert problem.startswith("no Job ran: x has status")
 
 

@@ -15,9 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_dir_lists_the_public_names() -> None:
     names = dir(kaigen)
-    assert [name for name in names if not name.startswith("_")] == sorted(
-        set(kaigen.__all__) - {"__version__"}
-    )
+    assert [name for name in names if not name.startswith("_")] == sorted(set(kaigen.__all__) - {"__version__"})
     assert {"__version__", "__doc__"} <= set(names)
 
 
@@ -41,8 +39,6 @@ def test_help_describes_the_public_functions() -> None:
 
 
 def test_importing_kaigen_imports_none_of_its_packages() -> None:
-    code = (
-        "import sys, kaigen; dir(kaigen); print([name for name in sys.modules if name.startswith('kaigen.')])"
-    )
+    code = "import sys, kaigen; dir(kaigen); print([name for name in sys.modules if name.startswith('kaigen.')])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

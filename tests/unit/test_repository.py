@@ -70,18 +70,14 @@ def test_help_describes_every_target() -> None:
 
 def test_each_file_of_cluster_tests_is_run_by_one_of_two_targets(tmp_path: Path) -> None:
     text = (ROOT / "Makefile").read_text()
-    chosen = re.findall(
-        r"\$\(PYTEST\) tests/cluster (?:-m (\w+|\"[\w ]+\") )?(.*)\$\(ARGS\)$", text, re.MULTILINE
-    )
+    chosen = re.findall(r"\$\(PYTEST\) tests/cluster (?:-m (\w+|\"[\w ]+\") )?(.*)\$\(ARGS\)$", text, re.MULTILINE)
     assert chosen == [('"not engine"', "-n 3 --dist loadfile --no-loadscope-reorder "), ("engine", "")]
     report, cache = tmp_path / "report.json", tmp_path / "cache"
     environment = {"PATH": os.defpath, "HOME": str(tmp_path), "XDG_CACHE_HOME": str(cache)}
     subprocess.run([sys.executable, "-c", COLLECT, report], cwd=ROOT, env=environment, check=True)
     marked = json.loads(report.read_text())
     assert marked.keys() == {path.name for path in (ROOT / "tests" / "cluster").rglob("test_*.py")}
-    assert {name: found for name, found in marked.items() if len(found) > 1} == {}, (
-        "files with both kinds of tests"
-    )
+    assert {name: found for name, found in marked.items() if len(found) > 1} == {}, "files with both kinds of tests"
     assert [True] in marked.values()
     assert [False] in marked.values()
     assert not (cache / "kaigen" / "cluster-tools").exists(), "collection builds no program"

@@ -46,9 +46,7 @@ def server(status: int, body: bytes) -> Iterator[str]:
 
 
 def stream(*events: object) -> bytes:
-    return (
-        b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events) + b"data: [DONE]\n\n"
-    )
+    return b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events) + b"data: [DONE]\n\n"
 
 
 @pytest.mark.parametrize(

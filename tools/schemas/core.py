@@ -174,9 +174,7 @@ def apply_rules(node: Schema, name: str, rules: Schema, target: str) -> None:
     fields: Schema = node["p"]
     for field, values in rules["enums"].get(name, {}).items():
         allowed = [v for v in values if isinstance(v, str)]
-        allowed += [
-            v for late in values if isinstance(late, dict) for v, since in late.items() if target >= since
-        ]
+        allowed += [v for late in values if isinstance(late, dict) for v, since in late.items() if target >= since]
         if field.endswith("[]") and field[:-2] in fields:
             fields[field[:-2]] = {**fields[field[:-2]], "l": {"t": "s", "enum": allowed}}
         elif field in fields:

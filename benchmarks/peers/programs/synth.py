@@ -13,8 +13,6 @@ _OWN = ("apiVersion", "kind", "metadata")
 app = App(outdir="dist")
 chart = Chart(app, "bench")
 for name, item in json.loads(Path("objects.json").read_text()).items():
-    made = ApiObject(
-        chart, name, api_version=item["apiVersion"], kind=item["kind"], metadata=item["metadata"]
-    )
+    made = ApiObject(chart, name, api_version=item["apiVersion"], kind=item["kind"], metadata=item["metadata"])
     made.add_json_patch(*(JsonPatch.add(f"/{key}", value) for key, value in item.items() if key not in _OWN))
 app.synth()

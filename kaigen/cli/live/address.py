@@ -12,9 +12,7 @@ Function = Callable[..., Any]
 
 def address_options(function: Function) -> Function:
     """`--context` and `--kubeconfig`."""
-    function = click.option(
-        "--kubeconfig", default="", metavar="FILE", help="Kubeconfig. Default: as kubectl."
-    )(function)
-    return click.option("--context", default="", metavar="NAME", help="Context. Default: the current one.")(
+    function = click.option("--kubeconfig", default="", metavar="FILE", help="Kubeconfig. Default: as kubectl.")(
         function
     )
+    return click.option("--context", default="", metavar="NAME", help="Context. Default: the current one.")(function)

@@ -43,19 +43,11 @@ def _options(flavor: Flavor) -> list[Any]:
         click.option(
             "--target-path", default=_MOUNT, metavar="PATH", help="Folder for the project.", show_default=True
         ),
+        click.option("--input-path", default=f"{_MOUNT}/input.jpg", metavar="PATH", show_default=True, help="Input."),
         click.option(
-            "--input-path", default=f"{_MOUNT}/input.jpg", metavar="PATH", show_default=True, help="Input."
+            "--output-path", default=f"{_MOUNT}/output.json", metavar="PATH", show_default=True, help="Result."
         ),
-        click.option(
-            "--output-path",
-            default=f"{_MOUNT}/output.json",
-            metavar="PATH",
-            show_default=True,
-            help="Result.",
-        ),
-        click.option(
-            "--model", type=click.Choice(_MODELS), default=_MODELS[0], show_default=True, help="Model."
-        ),
+        click.option("--model", type=click.Choice(_MODELS), default=_MODELS[0], show_default=True, help="Model."),
         click.option(
             "--weights",
             default="",
@@ -63,15 +55,9 @@ def _options(flavor: Flavor) -> list[Any]:
             help="Weights of the model in the volume. Default: MODEL.safetensors of the project, if it has one, or "
             "else, for resnet50, a pinned file of the Hugging Face Hub.",
         ),
-        click.option(
-            "--gpu", type=click.IntRange(0), default=flavor.gpu, show_default=True, help="Number of GPUs."
-        ),
-        click.option(
-            "--cpu", default="1", show_default=True, metavar="QUANTITY", help="CPU cores to request."
-        ),
-        click.option(
-            "--memory", default="4Gi", show_default=True, metavar="QUANTITY", help="Memory to request."
-        ),
+        click.option("--gpu", type=click.IntRange(0), default=flavor.gpu, show_default=True, help="Number of GPUs."),
+        click.option("--cpu", default="1", show_default=True, metavar="QUANTITY", help="CPU cores to request."),
+        click.option("--memory", default="4Gi", show_default=True, metavar="QUANTITY", help="Memory to request."),
         click.option(
             "--ttl",
             default=flavor.ttl,
@@ -93,25 +79,16 @@ def _options(flavor: Flavor) -> list[Any]:
             help="Create the volume if it does not exist.",
         ),
         click.option("--pvc-name", default="", metavar="NAME", help="Volume. Default: artifacts-NAME."),
-        click.option(
-            "--pvc-size", default="1Gi", show_default=True, metavar="QUANTITY", help="Size of a new volume."
-        ),
+        click.option("--pvc-size", default="1Gi", show_default=True, metavar="QUANTITY", help="Size of a new volume."),
         click.option(
             "--storage-class",
             default=flavor.storage_class,
             metavar="NAME",
             help=f"StorageClass of a new volume. Default: {flavor.storage_class or 'that of the profile'}.",
         ),
+        click.option("--image", default="", metavar="IMAGE", help="Image to run. Default: the one that classifies."),
         click.option(
-            "--image", default="", metavar="IMAGE", help="Image to run. Default: the one that classifies."
-        ),
-        click.option(
-            "--command",
-            "words",
-            default="",
-            callback=command_words,
-            metavar="COMMAND",
-            help="Command of the image.",
+            "--command", "words", default="", callback=command_words, metavar="COMMAND", help="Command of the image."
         ),
         click.option("--wait", is_flag=True, help="Wait for the end of the Job, and exit as `watch` does."),
         timeout_option,
@@ -188,15 +165,9 @@ def _run(session: Session, name: str, given: dict[str, Any]) -> Any:
         annotations = {ops_build.MODEL: given["model"]}
     annotations[ops_build.ARTIFACT] = given["output_path"]
     claim = ops_build.Claim(
-        given["pvc_name"] or f"artifacts-{name}",
-        _MOUNT,
-        given["pvc_size"],
-        given["storage_class"],
-        given["pvc_ttl"],
+        given["pvc_name"] or f"artifacts-{name}", _MOUNT, given["pvc_size"], given["storage_class"], given["pvc_ttl"]
     )
-    return ops_build.Run(
-        name, session.namespace, flavor.job(name), claim, spec, dict(flavor.labels(name)), annotations
-    )
+    return ops_build.Run(name, session.namespace, flavor.job(name), claim, spec, dict(flavor.labels(name)), annotations)
 
 
 def _classification(given: dict[str, Any]) -> dict[str, Any]:

@@ -38,14 +38,9 @@ def commands(flavor: Flavor) -> list[click.Command]:
     @click.argument("words", nargs=-1, metavar="[-- COMMAND...]")
     @cluster_options
     @click.option("--pvc-name", default="", metavar="NAME", help="Volume. Default: that of the Job.")
+    @click.option("--pod-name", default="", metavar="NAME", help="Name of the pod. Default: debug-JOB-TIMESTAMP.")
     @click.option(
-        "--pod-name", default="", metavar="NAME", help="Name of the pod. Default: debug-JOB-TIMESTAMP."
-    )
-    @click.option(
-        "--image",
-        default="",
-        metavar="IMAGE",
-        help="Image with a shell. Default: that of kaigen's downloader.",
+        "--image", default="", metavar="IMAGE", help="Image with a shell. Default: that of kaigen's downloader."
     )
     @click.option("--exec", "shell", is_flag=True, help="Open a shell.")
     @click.option("--keep", is_flag=True, help="Keep the pod, for at most 6 hours.")

@@ -43,9 +43,7 @@ def commands(flavor: Flavor) -> list[click.Command]:
 
 
 def _pvc_option(function: Any) -> Any:
-    return click.option("--pvc-name", default="", metavar="NAME", help="Volume. Default: that of the Job.")(
-        function
-    )
+    return click.option("--pvc-name", default="", metavar="NAME", help="Volume. Default: that of the Job.")(function)
 
 
 def _cp(flavor: Flavor) -> click.Command:
@@ -132,9 +130,7 @@ def _fetch(flavor: Flavor) -> click.Command:
     @_pvc_option
     @click.option("--all", "everything", is_flag=True, help="All files of the volume.")
     @click.pass_obj
-    def command(
-        console: Console, /, name: str, target: Path, pvc_name: str, everything: bool, **where: Any
-    ) -> None:
+    def command(console: Console, /, name: str, target: Path, pvc_name: str, everything: bool, **where: Any) -> None:
         session = Session(console, flavor, **where)
         claim = session.volume(name, pvc_name)
         artifact = "" if everything else ops_jobs.artifact_of(session.job(name))
@@ -154,15 +150,9 @@ def _copy_file(flavor: Flavor) -> click.Command:
     @cluster_options
     @_pvc_option
     @click.option(
-        "--target-path",
-        default="/artifacts/input.jpg",
-        show_default=True,
-        metavar="PATH",
-        help="Path of the file.",
+        "--target-path", default="/artifacts/input.jpg", show_default=True, metavar="PATH", help="Path of the file."
     )
-    @click.option(
-        "--pvc-size", default="1Gi", show_default=True, metavar="QUANTITY", help="Size of a new volume."
-    )
+    @click.option("--pvc-size", default="1Gi", show_default=True, metavar="QUANTITY", help="Size of a new volume.")
     @click.option(
         "--storage-class",
         default=flavor.storage_class,
@@ -186,9 +176,7 @@ def _copy_file(flavor: Flavor) -> click.Command:
         path = target_path if target_path.startswith("/") else f"/artifacts/{target_path}"
         inside_mount(path, "target_path")
         session = Session(console, flavor, **where)
-        claim = ops_build.Claim(
-            pvc_name or f"artifacts-{name}", "/artifacts", pvc_size, storage_class, flavor.pvc_ttl
-        )
+        claim = ops_build.Claim(pvc_name or f"artifacts-{name}", "/artifacts", pvc_size, storage_class, flavor.pvc_ttl)
         run = ops_build.Run(name, session.namespace, flavor.job(name), claim, {"image": "none"})
         body = ops_build.run_objects(run, session.config).claim
         if ops_helper.ensure_claim(session.cluster, session.namespace, body):
@@ -203,29 +191,16 @@ def _copy_file(flavor: Flavor) -> click.Command:
 def _fetch_url(mount: Mount, url: str, path: str) -> int:
     """Download a file in the pod, and return its size. No shell reads the URL or the path."""
     folder, name = f"/artifacts/.kaigen-{secrets.token_hex(4)}", posixpath.basename(path)
-    fetch = [
-        "kaigen-downloader",
-        "fetch",
-        "http",
-        f"--file={name}={url}",
-        f"--dest={folder}",
-        "--identity=file",
-    ]
+    fetch = ["kaigen-downloader", "fetch", "http", f"--file={name}={url}", f"--dest={folder}", "--identity=file"]
     printed = bytearray()
     try:
-        done = cluster_execution.run_command(
-            mount.cluster, mount.namespace, mount.pod, fetch, stdout=printed.extend
-        )
+        done = cluster_execution.run_command(mount.cluster, mount.namespace, mount.pod, fetch, stdout=printed.extend)
         if done.exit_code:
             said = done.errors or printed.decode(errors="replace").strip()
-            raise SystemFailure(
-                f"{url} could not be downloaded: {said.splitlines()[-1] if said else done.exit_code}"
-            )
+            raise SystemFailure(f"{url} could not be downloaded: {said.splitlines()[-1] if said else done.exit_code}")
         size = bytearray()
         move = ["sh", "-c", _MOVE, "sh", f"{folder}/{name}", path, folder]
-        done = cluster_execution.run_command(
-            mount.cluster, mount.namespace, mount.pod, move, stdout=size.extend
-        )
+        done = cluster_execution.run_command(mount.cluster, mount.namespace, mount.pod, move, stdout=size.extend)
         if done.exit_code:
             raise SystemFailure(f"{path}: {done.errors}")
         return int(size)

@@ -8,20 +8,7 @@ from kaigen.cli.live import create, debug, files, remove, show
 from kaigen.cli.live.flavor import Flavor
 from kaigen.cli.main import output_options
 
-_ORDER = (
-    "create",
-    "list",
-    "get",
-    "watch",
-    "logs",
-    "events",
-    "cp",
-    "fetch",
-    "copy-file",
-    "debug",
-    "delete",
-    "cleanup",
-)
+_ORDER = ("create", "list", "get", "watch", "logs", "events", "cp", "fetch", "copy-file", "debug", "delete", "cleanup")
 
 
 class _Ordered(click.Group):

@@ -30,21 +30,13 @@ def commands(flavor: Flavor) -> list[click.Command]:
 def _delete(flavor: Flavor) -> click.Command:
     @click.pass_obj
     def delete(
-        console: Console,
-        /,
-        name: str,
-        pvc_name: str,
-        keep_pvc: bool = False,
-        delete_pvc: bool = False,
-        **where: Any,
+        console: Console, /, name: str, pvc_name: str, keep_pvc: bool = False, delete_pvc: bool = False, **where: Any
     ) -> None:
         session = Session(console, flavor, **where)
         job = session.job(name)
         metadata = job["metadata"]
         if syncer := lifetimes.tracked_by(job):
-            raise CheckFailed(
-                f"Job {name} is managed by {syncer}", hint="delete its spec from the repository"
-            )
+            raise CheckFailed(f"Job {name} is managed by {syncer}", hint="delete its spec from the repository")
         session.cluster.delete(ops_jobs.JOB, metadata["name"], session.namespace, uid=metadata["uid"])
         console.out(f"job.batch/{metadata['name']} deleted")
         if delete_pvc or not (flavor.keeps_pvc or keep_pvc):
@@ -104,9 +96,7 @@ def _cleanup(flavor: Flavor) -> click.Command:
             deleted += 1
             note = " (dry run)" if dry_run else ""
             console.out(f"persistentvolumeclaim/{item.name} deleted from {item.namespace}{note}")
-        console.say(
-            f"Summary: {deleted} PVC(s) deleted, {skipped} skipped" + (f", {failed} failed" if failed else "")
-        )
+        console.say(f"Summary: {deleted} PVC(s) deleted, {skipped} skipped" + (f", {failed} failed" if failed else ""))
         if failed:
             raise SystemFailure(f"{failed} volumes could not be deleted")
 

@@ -98,11 +98,7 @@ class Session:
             mount: where it is mounted; empty for where the Job mounts it.
         """
         found = self.cluster.find("batch/v1/Job", self.flavor.job(name), self.namespace)
-        if (
-            found is None
-            and not pvc_name
-            and self.cluster.find(ops_helper.CLAIM, f"artifacts-{name}", self.namespace)
-        ):
+        if found is None and not pvc_name and self.cluster.find(ops_helper.CLAIM, f"artifacts-{name}", self.namespace):
             return ops_build.Claim(f"artifacts-{name}", mount or _MOUNT)
         if found is None and not pvc_name:
             found = self.job(name)
@@ -140,9 +136,7 @@ def cluster_options(function: Function) -> Function:
 
 def all_option(function: Function) -> Function:
     """`-A`."""
-    return click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="All namespaces.")(
-        function
-    )
+    return click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="All namespaces.")(function)
 
 
 def lifetime(_context: click.Context, option: click.Parameter, value: str) -> str:

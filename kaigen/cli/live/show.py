@@ -165,9 +165,7 @@ def follow(session: Session, job: Manifest, seconds: float | None) -> None:
         session.console.say(f"stopped watching; Job {name} goes on")
         raise
     if phase == "Failed":
-        raise CheckFailed(
-            f"Job {name} failed", hint=f"read what it printed: {session.flavor.program} logs {name}"
-        )
+        raise CheckFailed(f"Job {name} failed", hint=f"read what it printed: {session.flavor.program} logs {name}")
     if phase != "Succeeded":
         raise SystemFailure(f"Job {name} did not end within {seconds:g} s; it is {phase}")
 
@@ -180,9 +178,7 @@ def _logs(flavor: Flavor) -> click.Command:
     @click.option("-c", "--container", default="", metavar="NAME", help="Container. Default: the main one.")
     @click.option("--tail", type=click.IntRange(0), metavar="N", help="Only the last lines.")
     @click.pass_obj
-    def command(
-        console: Console, /, name: str, follow: bool, container: str, tail: int | None, **where: Any
-    ) -> None:
+    def command(console: Console, /, name: str, follow: bool, container: str, tail: int | None, **where: Any) -> None:
         session = Session(console, flavor, **where)
         job = session.job(name)
         for line in ops_logs.logs(session.cluster, job, follow=follow, container=container, tail=tail):

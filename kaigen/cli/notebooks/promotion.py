@@ -17,25 +17,12 @@ with lazy_imports():
 @click.argument("name", required=False, default="")
 @click.option("-f", "--filename", default="", metavar="FILE", help="File with the spec. Default: all specs.")
 @environment_option("the first")
-@click.option(
-    "--image", default="", metavar="IMAGE", help="Image that trains. Default: that of the Notebook."
-)
-@click.option(
-    "--command", "words", default="", callback=command_words, metavar="COMMAND", help="Command of the image."
-)
-@click.option(
-    "--label", default="", metavar="TEXT", help="End of the name. Default: the Git branch, or the Unix time."
-)
+@click.option("--image", default="", metavar="IMAGE", help="Image that trains. Default: that of the Notebook.")
+@click.option("--command", "words", default="", callback=command_words, metavar="COMMAND", help="Command of the image.")
+@click.option("--label", default="", metavar="TEXT", help="End of the name. Default: the Git branch, or the Unix time.")
 @click.pass_obj
 def promote(
-    console: Console,
-    /,
-    name: str,
-    filename: str,
-    environment: str,
-    image: str,
-    words: list[str],
-    label: str,
+    console: Console, /, name: str, filename: str, environment: str, image: str, words: list[str], label: str
 ) -> None:
     """Write the spec of a Job that trains what was tried in a Notebook.
 

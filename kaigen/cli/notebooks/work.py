@@ -52,9 +52,7 @@ def _seconds(timeout: str) -> float:
 @click.option("-f", "--filename", default="", metavar="FILE", help="Create the Notebook of this spec first.")
 @environment_option("the first")
 @cluster_options
-@click.option(
-    "--folder", type=_FOLDER, metavar="DIR", help="Synchronize this folder, both ways, until the end."
-)
+@click.option("--folder", type=_FOLDER, metavar="DIR", help="Synchronize this folder, both ways, until the end.")
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Local port. Default: a free one.")
 @click.option("--keep-running", is_flag=True, help="Do not suspend the Notebook at the end.")

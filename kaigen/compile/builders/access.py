@@ -78,9 +78,7 @@ def account_objects(spec: PodFields, frame: Frame, component: str) -> list[Objec
 def _existing(spec: PodFields, account: ServiceAccount) -> Tree:
     assert account.name is not None
     origin = _ORIGIN if isinstance(spec.service_account, str) else (*_ORIGIN, "name")
-    return settings.text(
-        "serviceAccount.name", account.name, "Existing ServiceAccount of the pods.", origin=origin
-    )
+    return settings.text("serviceAccount.name", account.name, "Existing ServiceAccount of the pods.", origin=origin)
 
 
 def service_account(

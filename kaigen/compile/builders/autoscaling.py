@@ -90,23 +90,14 @@ def _check_hpa(autoscale: Autoscale) -> None:
         _reject(autoscale, field, field, message, "set `scaler: keda`")
     if seconds(autoscale.idle_after) > LONGEST_WINDOW:
         raise ProblemError(
-            "KG0348",
-            "a HorizontalPodAutoscaler waits one hour at most",
-            (*ORIGIN, "idleAfter"),
-            "set `1h` or less",
+            "KG0348", "a HorizontalPodAutoscaler waits one hour at most", (*ORIGIN, "idleAfter"), "set `1h` or less"
         )
     if autoscale.metric == "cpu":
         _reject(autoscale, "podMetric", "pod_metric", "`podMetric` has no effect on `cpu`", "leave it out")
 
 
 def _check_keda(autoscale: Autoscale) -> None:
-    _reject(
-        autoscale,
-        "podMetric",
-        "pod_metric",
-        "KEDA reads Prometheus, not the custom metrics API",
-        "use `query`",
-    )
+    _reject(autoscale, "podMetric", "pod_metric", "KEDA reads Prometheus, not the custom metrics API", "use `query`")
     if autoscale.min == 0 and autoscale.query is None:
         raise ProblemError(
             "KG0349",
@@ -118,9 +109,7 @@ def _check_keda(autoscale: Autoscale) -> None:
         _reject(autoscale, "prometheus", "prometheus", "the metric `cpu` needs no Prometheus", "leave it out")
         return
     if autoscale.prometheus is None:
-        raise ProblemError(
-            "KG0348", "KEDA needs the address of a Prometheus", ORIGIN, "add `prometheus: {address: …}`"
-        )
+        raise ProblemError("KG0348", "KEDA needs the address of a Prometheus", ORIGIN, "add `prometheus: {address: …}`")
     if autoscale.prometheus.auth_modes and autoscale.prometheus.trigger_authentication is None:
         raise ProblemError(
             "KG0348",
@@ -132,10 +121,7 @@ def _check_keda(autoscale: Autoscale) -> None:
         return
     if "metric" in set_fields(autoscale):
         raise ProblemError(
-            "KG0348",
-            "`query` and `metric` exclude each other",
-            (*ORIGIN, "metric"),
-            "leave one of them out",
+            "KG0348", "`query` and `metric` exclude each other", (*ORIGIN, "metric"), "leave one of them out"
         )
     if autoscale.target is None:
         raise ProblemError(

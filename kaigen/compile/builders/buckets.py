@@ -96,12 +96,8 @@ def check_bucket(bucket: Bucket, origin: FieldPath, problems: Problems) -> None:
     """
     driver, mount = driver_of(bucket), bucket.mount
     if (driver == "gcsfuse") != (bucket.scheme == "gs"):
-        hint = (
-            "use `gcsfuse`" if bucket.scheme == "gs" else "use `mountpoint-s3`, or `csi-s3` for other servers"
-        )
-        problems.error(
-            "KG0316", f"`{driver}` cannot mount `{bucket.scheme}://`", (*origin, "mount", "driver"), hint
-        )
+        hint = "use `gcsfuse`" if bucket.scheme == "gs" else "use `mountpoint-s3`, or `csi-s3` for other servers"
+        problems.error("KG0316", f"`{driver}` cannot mount `{bucket.scheme}://`", (*origin, "mount", "driver"), hint)
     if driver == "gcsfuse" and bucket.endpoint:
         problems.error(
             "KG0316", "`gcsfuse` mounts Google's buckets only", (*origin, "endpoint"), "leave `endpoint` out"
@@ -148,13 +144,7 @@ def check_access(bucket: Bucket | FilledBucket, origin: FieldPath, problems: Pro
 
 
 def check_grant(
-    bucket: Bucket,
-    namespace: str,
-    allow: Allowed,
-    origin: FieldPath,
-    problems: Problems,
-    *,
-    mount: FieldPath = (),
+    bucket: Bucket, namespace: str, allow: Allowed, origin: FieldPath, problems: Problems, *, mount: FieldPath = ()
 ) -> None:
     """Report what the spec asks of a bucket and its driver, and kaigen.yaml does not allow.
 
@@ -306,10 +296,7 @@ def transfer_arguments(
     """
     endpoint = bucket.endpoint or (GOOGLE if bucket.scheme == "gs" else None)
     region = bucket.region or ("auto" if bucket.scheme == "gs" else None)
-    arguments = [
-        *([f"--s3-endpoint={endpoint}"] if endpoint else []),
-        *([f"--s3-region={region}"] if region else []),
-    ]
+    arguments = [*([f"--s3-endpoint={endpoint}"] if endpoint else []), *([f"--s3-region={region}"] if region else [])]
     secret = bucket.credentials.secret if bucket.credentials else None
     if secret is None:
         return arguments, []
@@ -319,11 +306,7 @@ def transfer_arguments(
     )
     keys = {
         "AWS_ACCESS_KEY_ID": ("accessKey", secret.access_key, "Key of the access key ID in the Secret."),
-        "AWS_SECRET_ACCESS_KEY": (
-            "secretKey",
-            secret.secret_key,
-            "Key of the secret access key in the Secret.",
-        ),
+        "AWS_SECRET_ACCESS_KEY": ("secretKey", secret.secret_key, "Key of the secret access key in the Secret."),
     }
     return arguments, [
         {

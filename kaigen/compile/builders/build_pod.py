@@ -229,15 +229,9 @@ def _push_secret(build: Build) -> Setting:
 
 def _volumes(build: Build) -> list[Tree]:
     size = settings.quantity(
-        "build.storage",
-        build.storage,
-        "Largest size of the layers during the build.",
-        origin=(*AT, "storage"),
+        "build.storage", build.storage, "Largest size of the layers during the build.", origin=(*AT, "storage")
     )
-    volumes: list[Tree] = [
-        {"name": "state", "emptyDir": {"sizeLimit": size}},
-        {"name": "status", "emptyDir": {}},
-    ]
+    volumes: list[Tree] = [{"name": "state", "emptyDir": {"sizeLimit": size}}, {"name": "status", "emptyDir": {}}]
     if build.artifact is not None:
         volumes.append({"name": "context", "emptyDir": {"sizeLimit": size}})
     if build.push_secret is not None:
@@ -247,14 +241,9 @@ def _volumes(build: Build) -> list[Tree]:
     if token is not None:
         at = (*AT, "git", "tokenSecret")
         name = settings.text(
-            "build.tokenSecret.name",
-            token.name,
-            "Secret with the token of the Git server.",
-            origin=(*at, "name"),
+            "build.tokenSecret.name", token.name, "Secret with the token of the Git server.", origin=(*at, "name")
         )
-        key = settings.text(
-            "build.tokenSecret.key", token.key, "Key of the token in the Secret.", origin=(*at, "key")
-        )
+        key = settings.text("build.tokenSecret.key", token.key, "Key of the token in the Secret.", origin=(*at, "key"))
         items = [{"key": key, "path": "token"}]
         volumes.append({"name": "git", "secret": {"secretName": name, "items": items}})
     return volumes

@@ -64,9 +64,7 @@ def claim_job(
         "metadata": {
             "name": name,
             "labels": frame.all_labels(what, EXPIRING),
-            "annotations": Entries(
-                {RUN: run, **_annotations(ttl, what, (*origin, "ttl"))}, frame.annotations_setting
-            ),
+            "annotations": Entries({RUN: run, **_annotations(ttl, what, (*origin, "ttl"))}, frame.annotations_setting),
         },
         "spec": claim_spec(context, volume, what, origin),
     }
@@ -104,9 +102,7 @@ def _annotations(ttl: Ttl | VolumeTtl, what: str, origin: FieldPath) -> dict[str
     completed = (*origin, "completed") if block is ttl else origin
     failed = (*origin, "failed") if block.failed is not None else completed
     return {
-        TTL: ttl_setting(
-            f"{what}.ttl", block.completed, "the volume is deleted after a completed run", completed
-        ),
+        TTL: ttl_setting(f"{what}.ttl", block.completed, "the volume is deleted after a completed run", completed),
         FAILED_TTL: ttl_setting(
             f"{what}.failedTtl",
             block.completed if block.failed is None else block.failed,

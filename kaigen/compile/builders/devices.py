@@ -17,9 +17,7 @@ def claim_template(frame: Frame, device_class: str, count: int, component: str =
             "spec": {
                 "spec": {
                     "devices": {
-                        "requests": [
-                            {"name": "gpus", "exactly": {"deviceClassName": device_class, "count": count}}
-                        ]
+                        "requests": [{"name": "gpus", "exactly": {"deviceClassName": device_class, "count": count}}]
                     }
                 }
             },

@@ -252,9 +252,7 @@ def _is_in(host: str, peers: Sequence[Mapping[str, Any]]) -> bool:
         return any(_has(peer["ipBlock"], address) for peer in peers if "ipBlock" in peer)
     if not namespace:
         return any("ipBlock" in peer for peer in peers)
-    labels = [
-        peer["namespaceSelector"].get("matchLabels", {}) for peer in peers if "namespaceSelector" in peer
-    ]
+    labels = [peer["namespaceSelector"].get("matchLabels", {}) for peer in peers if "namespaceSelector" in peer]
     return any(each.get(_NAMESPACE, namespace) == namespace for each in labels)
 
 

@@ -37,12 +37,7 @@ def external_secret(
         "secretStoreRef": {"kind": store_kind, "name": store},
         # With a template, even an empty one, the operator does not copy this object's labels and annotations to the
         # Secret, including those by which Argo CD recognises its own objects.
-        "target": {
-            "name": secret,
-            "creationPolicy": "Owner",
-            "deletionPolicy": "Retain",
-            "template": {"type": kind},
-        },
+        "target": {"name": secret, "creationPolicy": "Owner", "deletionPolicy": "Retain", "template": {"type": kind}},
     }
     if values:
         spec["data"] = [{"secretKey": key, "remoteRef": _remote(place, prop)} for key, place, prop in values]

@@ -62,10 +62,7 @@ class Frame(Struct, frozen=True, dict=True):
     @cached_property
     def selector_labels(self) -> dict[str, Tree]:
         """The labels that select this release's pods."""
-        return {
-            "app.kubernetes.io/name": AppName(self.name),
-            "app.kubernetes.io/instance": ReleaseName(),
-        }
+        return {"app.kubernetes.io/name": AppName(self.name), "app.kubernetes.io/instance": ReleaseName()}
 
     def all_labels(self, component: str, own: Mapping[str, Tree] | None = None) -> Labels:
         """Return the labels of one object."""
@@ -85,9 +82,7 @@ class Frame(Struct, frozen=True, dict=True):
             own: further labels of these pods alone.
         """
         labels: dict[str, Tree] = {"app.kubernetes.io/component": component} if component else {}
-        return Labels(
-            self.selector_labels, {**labels, **(own or {}), **self.pod_labels}, self._selector_helper
-        )
+        return Labels(self.selector_labels, {**labels, **(own or {}), **self.pod_labels}, self._selector_helper)
 
     def pod_metadata(
         self,

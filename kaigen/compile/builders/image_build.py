@@ -133,12 +133,7 @@ def check_build(build: Build | None, image: Image | None, problems: Problems) ->
             "set `repository`, or `builds.registry` in kaigen.yaml",
         )
     if image is not None:
-        problems.error(
-            "KG0386",
-            "the container has an `image` and a `build` of one",
-            AT,
-            "keep one of the two",
-        )
+        problems.error("KG0386", "the container has an `image` and a `build` of one", AT, "keep one of the two")
 
 
 def _check_commit(git: GitContext, problems: Problems) -> None:

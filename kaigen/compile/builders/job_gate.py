@@ -65,12 +65,7 @@ def job_gate(
     return {
         "name": name,
         **downloader_image(context, transfer or Transfer(), origin if transfer else (), prefix),
-        "args": [
-            "wait-job",
-            f"--kind={run.kind}",
-            Joined(("--name=", run.name)),
-            f"--timeout={WAIT_TIMEOUT}",
-        ],
+        "args": ["wait-job", f"--kind={run.kind}", Joined(("--name=", run.name)), f"--timeout={WAIT_TIMEOUT}"],
         "resources": dict(SMALL_RESOURCES),
         "securityContext": container_security(read_only=True),
         "terminationMessagePolicy": "FallbackToLogsOnError",
@@ -81,11 +76,7 @@ def job_gate(
 def gate_account(spec: PodFields) -> Tree:
     """Return the name of the ServiceAccount of pods that wait for Jobs: that of the spec, or one for this alone."""
     account = account_of(spec)
-    return (
-        Fallback(account_name(), Release(_SUFFIX))
-        if account is None
-        else account_fields(spec)["serviceAccountName"]
-    )
+    return Fallback(account_name(), Release(_SUFFIX)) if account is None else account_fields(spec)["serviceAccountName"]
 
 
 def run_rule(run: AwaitedRun) -> Tree:

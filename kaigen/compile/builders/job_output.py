@@ -86,13 +86,7 @@ class BrokenJobError(ProblemError):
 
 
 def job_output(
-    context: Context,
-    namespace: str,
-    name: str,
-    origin: FieldPath,
-    prefix: str,
-    *,
-    is_mounted: bool = True,
+    context: Context, namespace: str, name: str, origin: FieldPath, prefix: str, *, is_mounted: bool = True
 ) -> Output:
     """Return the output of a Job.
 
@@ -150,14 +144,10 @@ def job_output(
     if bucket is not None:
         upload = named(uploads[0], "jobName", "Job that uploads the files, for which pods wait", hashed=True)
         folder = named(runs[0], "runName", "Folder of the bucket with the files", hashed=True)
-        return Output(
-            AwaitedRun("Job", "batch", upload), None, job.spec.output.volume, run_name, bucket, folder
-        )
+        return Output(AwaitedRun("Job", "batch", upload), None, job.spec.output.volume, run_name, bucket, folder)
     awaited = f"{runs[0]['kind']} that writes the weights, for which pods wait"
     run = AwaitedRun(
-        runs[0]["kind"],
-        runs[0]["apiVersion"].partition("/")[0],
-        named(runs[0], "jobName", awaited, hashed=True),
+        runs[0]["kind"], runs[0]["apiVersion"].partition("/")[0], named(runs[0], "jobName", awaited, hashed=True)
     )
     claim = named(claims[0], "claimName", "PersistentVolumeClaim with the weights", hashed=False)
     return Output(run, claim, job.spec.output.volume, run_name, result=_result(job))
@@ -186,13 +176,7 @@ def _is_run(item: Mapping[str, Any]) -> bool:
 
 
 def mount_output(
-    use: JobOutput,
-    point: MountPoint,
-    readers: Readers,
-    at: FieldPath,
-    problems: Problems,
-    *,
-    adapter: bool,
+    use: JobOutput, point: MountPoint, readers: Readers, at: FieldPath, problems: Problems, *, adapter: bool
 ) -> Mounted:
     """Return the mount of what a Job writes to its output, for which the pods wait until the Job has completed.
 

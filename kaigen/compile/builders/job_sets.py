@@ -42,7 +42,5 @@ def _rules(run: Run) -> list[Tree]:
         },
     ]
     if run.permanent:
-        rules.append(
-            {"name": "permanent", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"]}
-        )
+        rules.append({"name": "permanent", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"]})
     return rules

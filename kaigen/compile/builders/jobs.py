@@ -41,9 +41,7 @@ def failure_policy(
         disruption: what an evicted pod does: nothing, or fail the Job.
         permanent_action: what a permanent failure fails: the Job, or only the pod's index.
     """
-    rules: list[Tree] = [
-        {"action": disruption, "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
-    ]
+    rules: list[Tree] = [{"action": disruption, "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
     for container, codes in permanent.items():
         rules.append(
             {
@@ -160,12 +158,7 @@ class Run(Struct, frozen=True):
             body={
                 **types,
                 "metadata": self.frame.metadata(
-                    "",
-                    self.component,
-                    wave=self.wave,
-                    labels=self.labels,
-                    annotations=self.annotations,
-                    name=name,
+                    "", self.component, wave=self.wave, labels=self.labels, annotations=self.annotations, name=name
                 ),
                 "spec": spec,
             },
@@ -249,9 +242,7 @@ def watching_test(
 
     rbac = "rbac.authorization.k8s.io"
     return [
-        test_object(
-            "serviceaccount", "-2", apiVersion="v1", kind="ServiceAccount", automountServiceAccountToken=False
-        ),
+        test_object("serviceaccount", "-2", apiVersion="v1", kind="ServiceAccount", automountServiceAccountToken=False),
         test_object(
             "role",
             "-2",
@@ -294,9 +285,7 @@ def _test_pod(account: Tree, context: Context, command: list[Tree]) -> dict[str,
         "containers": [
             {
                 "name": "test",
-                "image": settings.image(
-                    "test.image", context.images["kubectl"], "Image of the `helm test` pod."
-                ),
+                "image": settings.image("test.image", context.images["kubectl"], "Image of the `helm test` pod."),
                 "args": command,
                 "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "64Mi"}},
                 "securityContext": container_security(read_only=True),

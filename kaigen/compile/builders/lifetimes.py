@@ -42,10 +42,7 @@ def ttl_annotations(ttl: Ttl | PodTtl, origin: FieldPath) -> dict[str, Tree]:
     given = block.failed_pods is not None
     return {
         POD_TTL: ttl_setting(
-            "ttl.pods",
-            block.pods,
-            "its pods are deleted after it completed",
-            origin if short else (*origin, "pods"),
+            "ttl.pods", block.pods, "its pods are deleted after it completed", origin if short else (*origin, "pods")
         ),
         FAILED_POD_TTL: ttl_setting(
             "ttl.failedPods",

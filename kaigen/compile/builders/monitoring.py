@@ -31,9 +31,6 @@ def pod_monitor(
             "apiVersion": "monitoring.coreos.com/v1",
             "kind": "PodMonitor",
             "metadata": frame.metadata("", "monitoring", wave=wave, labels=monitoring.labels),
-            "spec": {
-                "selector": {"matchLabels": frame.selector(component)},
-                "podMetricsEndpoints": [endpoint],
-            },
+            "spec": {"selector": {"matchLabels": frame.selector(component)}, "podMetricsEndpoints": [endpoint]},
         },
     )

@@ -126,12 +126,7 @@ def mount_claim(claim: Tree, point: MountPoint, path: str | None) -> Mounted:
 
 
 def mount_image(
-    image: ImageVolume,
-    point: MountPoint,
-    readers: Readers,
-    origin: FieldPath,
-    problems: Problems,
-    setting: str = "",
+    image: ImageVolume, point: MountPoint, readers: Readers, origin: FieldPath, problems: Problems, setting: str = ""
 ) -> Mounted:
     """Return the mount of an image's files.
 

@@ -98,12 +98,7 @@ def service(
             "apiVersion": "v1",
             "kind": "Service",
             "metadata": frame.metadata("", component, more=annotations),
-            "spec": {
-                "type": type,
-                "selector": frame.selector(component),
-                "ports": ports,
-                **(more or {}),
-            },
+            "spec": {"type": type, "selector": frame.selector(component), "ports": ports, **(more or {})},
         },
     )
 
@@ -134,9 +129,7 @@ def headless_service(
         body={
             "apiVersion": "v1",
             "kind": "Service",
-            "metadata": frame.metadata(
-                frame.headless_suffix if suffix is None else suffix, component or "network"
-            ),
+            "metadata": frame.metadata(frame.headless_suffix if suffix is None else suffix, component or "network"),
             "spec": {
                 "clusterIP": "None",
                 **({} if ready else {"publishNotReadyAddresses": True}),

@@ -56,7 +56,4 @@ def with_node_terms(affinity: Mapping[str, Any], terms: Sequence[Term]) -> dict[
 
 
 def _and(one: Term, other: Term) -> dict[str, Any]:
-    return {
-        **one,
-        "matchExpressions": [*(one.get("matchExpressions") or ()), *other["matchExpressions"]],
-    }
+    return {**one, "matchExpressions": [*(one.get("matchExpressions") or ()), *other["matchExpressions"]]}

@@ -76,8 +76,7 @@ def node_class(karpenter: Karpenter, context: Context) -> tuple[str, str]:
             "KG0350",
             f"profile `{context.profile.name}` has no Karpenter node class",
             _ORIGIN,
-            "set `group`, `kind` and `name` in `provisioning.karpenter.nodeClass`, or choose aks or eks in "
-            "kaigen.yaml",
+            "set `group`, `kind` and `name` in `provisioning.karpenter.nodeClass`, or choose aks or eks in kaigen.yaml",
         )
     return group, kind
 

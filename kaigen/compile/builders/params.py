@@ -87,9 +87,7 @@ class ParamsOf(Struct, frozen=True):
         found = self.setting
         if not self.exported:
             return []
-        return [
-            {"name": _variable(name), "value": Text(Item(found, name), verbatim=True)} for name in self.params
-        ]
+        return [{"name": _variable(name), "value": Text(Item(found, name), verbatim=True)} for name in self.params]
 
     def check(self, env: Env, problems: Problems) -> None:
         """Report two sources of one variable.

@@ -19,13 +19,7 @@ from kaigen.kinds.pod import PodFields
 
 
 def check_pod_options(
-    own_pod: Callable[[], Pod],
-    spec: PodFields,
-    name: str,
-    context: Context,
-    problems: Problems,
-    *,
-    nodes: int = 1,
+    own_pod: Callable[[], Pod], spec: PodFields, name: str, context: Context, problems: Problems, *, nodes: int = 1
 ) -> None:
     """Report volumes and containers whose names or folders kaigen uses itself.
 
@@ -72,9 +66,7 @@ def _check_containers(pod: Pod, spec: PodFields, name: str, problems: Problems) 
 
 
 def _taken(problems: Problems, what: str, name: str, path: FieldPath) -> None:
-    problems.error(
-        "KG0325", f"kaigen has a {what} `{name}` of its own in this pod", path, "choose another name"
-    )
+    problems.error("KG0325", f"kaigen has a {what} `{name}` of its own in this pod", path, "choose another name")
 
 
 def _check_mounts_of(block: ExtraContainer, known: list[str], path: FieldPath, problems: Problems) -> None:

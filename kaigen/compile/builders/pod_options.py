@@ -20,16 +20,7 @@ from kaigen.kinds.pod_volumes import Files, PodVolume
 Pod = Mapping[str, Any]
 
 _ADDED = frozenset(
-    (
-        "volumes",
-        "env_from",
-        "sidecars",
-        "init_containers",
-        "hostname",
-        "dns_policy",
-        "dns_config",
-        "host_aliases",
-    )
+    ("volumes", "env_from", "sidecars", "init_containers", "hostname", "dns_policy", "dns_config", "host_aliases")
 )
 _POLICIES = {"enum": ["", "ClusterFirst", "Default", "None"]}
 
@@ -60,16 +51,10 @@ def extended_pod(pod: Pod, spec: PodFields, context: Context) -> dict[str, Tree]
             _list("initContainers", after, "Containers that run before the main one, after kaigen's own."),
         )
     added = [_volume(name, each, context) for name, each in spec.volumes.items()]
-    further = settings.objects(
-        "extraVolumes", added, "Further volumes of the pods.", origin=("spec", "volumes")
-    )
+    further = settings.objects("extraVolumes", added, "Further volumes of the pods.", origin=("spec", "volumes"))
     volumes = Items(None, tuple(pod.get("volumes", ())), further)
     main, *others = pod["containers"]
-    own = {
-        "initContainers": init,
-        "containers": [_main(main, spec), *others],
-        "volumes": volumes,
-    }
+    own = {"initContainers": init, "containers": [_main(main, spec), *others], "volumes": volumes}
     kept = {key: value for key, value in pod.items() if key not in own}
     return {**kept, **_pod_fields(spec), **{key: value for key, value in own.items() if value}}
 
@@ -116,10 +101,7 @@ def _main(container: Pod, spec: PodFields) -> Pod:
     mounts = [_main_mount(name, each) for name, each in spec.volumes.items() if each.mount_path]
     more_env = settings.objects("extraEnv", (), "Further variables of the main container, as in a pod.")
     more_mounts = settings.objects(
-        "extraVolumeMounts",
-        mounts,
-        "Mounts of further volumes in the main container.",
-        origin=("spec", "volumes"),
+        "extraVolumeMounts", mounts, "Mounts of further volumes in the main container.", origin=("spec", "volumes")
     )
     return {
         **_with_env_from(container, spec),
@@ -226,10 +208,7 @@ def _container(name: str, block: ExtraContainer) -> dict[str, Any]:
         "name": name,
         "image": image_ref(block.image),
         **{key: value for key, value in fields.items() if value},
-        "resources": {
-            "requests": {"cpu": block.cpu, "memory": block.memory},
-            "limits": {"memory": block.memory},
-        },
+        "resources": {"requests": {"cpu": block.cpu, "memory": block.memory}, "limits": {"memory": block.memory}},
         "securityContext": {**user, **container_security(read_only=block.read_only_root_filesystem)},
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }

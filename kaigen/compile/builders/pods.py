@@ -43,10 +43,7 @@ def image_fields(image: Image, prefix: str, origin: FieldPath) -> dict[str, Tree
     block = image if isinstance(image, ImageBlock) else None
     return {
         "image": settings.image(
-            f"{prefix}image",
-            image_ref(image),
-            "Container image.",
-            origin=(*origin, "ref") if block else origin,
+            f"{prefix}image", image_ref(image), "Container image.", origin=(*origin, "ref") if block else origin
         ),
         "imagePullPolicy": Setting(
             f"{prefix}imagePullPolicy",
@@ -80,8 +77,7 @@ def main_container_security(security: Security, resources: ResolvedResources) ->
     """Return the security context of the container that a spec's `security` is about."""
     read_only = security.read_only_root_filesystem
     return container_security(
-        read_only=not resources.has_gpu if read_only is None else read_only,
-        capabilities=security.capabilities,
+        read_only=not resources.has_gpu if read_only is None else read_only, capabilities=security.capabilities
     )
 
 
@@ -120,9 +116,7 @@ def pod_security(security: PodUser) -> dict[str, Tree]:
                 "set another user, or `podSecurity: baseline`",
             )
         user = DEFAULT_USER if user is None else user
-    context: dict[str, Tree] = (
-        {"runAsNonRoot": True} if user != 0 and security.pod_security == "restricted" else {}
-    )
+    context: dict[str, Tree] = {"runAsNonRoot": True} if user != 0 and security.pod_security == "restricted" else {}
     if user is not None:
         context |= {"runAsUser": user, "runAsGroup": user}
     group = user if group is None else group
@@ -323,21 +317,13 @@ def placement_fields(
             else {}
         ),
         "nodeSelector": settings.string_map(
-            "nodeSelector",
-            selector,
-            "Labels that a node must have to run the pods.",
-            origin=(*origin, "nodeSelector"),
+            "nodeSelector", selector, "Labels that a node must have to run the pods.", origin=(*origin, "nodeSelector")
         ),
         "tolerations": settings.objects(
             "tolerations", tolerations, "Tolerations of the pods.", origin=(*origin, "tolerations")
         ),
         "affinity": Setting(
-            "affinity",
-            affinity,
-            "Affinity of the pods.",
-            settings.OBJECT,
-            optional=True,
-            origin=(*origin, "affinity"),
+            "affinity", affinity, "Affinity of the pods.", settings.OBJECT, optional=True, origin=(*origin, "affinity")
         ),
         "topologySpreadConstraints": Spread(
             settings.objects(

@@ -10,14 +10,7 @@ from kaigen.core.json_types import FieldPath
 
 
 def other_name(
-    path: str,
-    what: str,
-    app: str,
-    name: str,
-    *,
-    origin: FieldPath,
-    hashed: bool = False,
-    most: int = NAME_MAX,
+    path: str, what: str, app: str, name: str, *, origin: FieldPath, hashed: bool = False, most: int = NAME_MAX
 ) -> Setting | Fallback:
     """Return the name of an object of another app: a setting, with the name in that app as its default.
 

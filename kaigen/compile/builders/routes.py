@@ -71,10 +71,7 @@ def _http_route(frame: Frame, route: Route, path: str, backend: dict[str, Tree],
     parent: dict[str, Tree] = {"group": _GATEWAY, "kind": "Gateway"}
     if gateway.name:
         parent["name"] = settings.text(
-            "route.gateway",
-            gateway.name,
-            "Gateway that the route attaches to.",
-            origin=(*_ORIGIN, "gateway", "name"),
+            "route.gateway", gateway.name, "Gateway that the route attaches to.", origin=(*_ORIGIN, "gateway", "name")
         )
         at = (*_ORIGIN, "gateway")
         parent["namespace"] = settings.text(
@@ -94,10 +91,7 @@ def _http_route(frame: Frame, route: Route, path: str, backend: dict[str, Tree],
     else:
         parent["name"] = Release()
     # The CRD's defaults are written out, since Argo CD reports defaulted fields in lists as differences.
-    rule: dict[str, Tree] = {
-        "matches": [{"path": {"type": "PathPrefix", "value": path}}],
-        "backendRefs": [backend],
-    }
+    rule: dict[str, Tree] = {"matches": [{"path": {"type": "PathPrefix", "value": path}}], "backendRefs": [backend]}
     timeout = _timeout(gateway, profile)
     if timeout:
         rule["timeouts"] = {"request": timeout, "backendRequest": timeout}

@@ -38,11 +38,7 @@ def autoscaler(frame: Frame, autoscaling: Autoscaling, workload: Object, startup
         workload: the object that is scaled.
         startup: longest time until a pod is ready, in seconds.
     """
-    reference: dict[str, Tree] = {
-        "apiVersion": workload.body["apiVersion"],
-        "kind": workload.kind,
-        "name": Release(),
-    }
+    reference: dict[str, Tree] = {"apiVersion": workload.body["apiVersion"], "kind": workload.kind, "name": Release()}
     if autoscaling.keda:
         return _scaled_object(frame, autoscaling, reference, startup)
     return _hpa(frame, autoscaling, reference)
@@ -50,12 +46,8 @@ def autoscaler(frame: Frame, autoscaling: Autoscaling, workload: Object, startup
 
 def _bounds(autoscale: Autoscale) -> tuple[Tree, Tree]:
     return (
-        settings.count(
-            "autoscaling.min", autoscale.min, "Minimum number of replicas.", origin=(*ORIGIN, "min")
-        ),
-        settings.count(
-            "autoscaling.max", autoscale.max, "Maximum number of replicas.", origin=(*ORIGIN, "max")
-        ),
+        settings.count("autoscaling.min", autoscale.min, "Minimum number of replicas.", origin=(*ORIGIN, "min")),
+        settings.count("autoscaling.max", autoscale.max, "Maximum number of replicas.", origin=(*ORIGIN, "max")),
     )
 
 
@@ -111,9 +103,7 @@ def _hpa(frame: Frame, autoscaling: Autoscaling, reference: dict[str, Tree]) -> 
     )
 
 
-def _scaled_object(
-    frame: Frame, autoscaling: Autoscaling, reference: dict[str, Tree], startup: int
-) -> Object:
+def _scaled_object(frame: Frame, autoscaling: Autoscaling, reference: dict[str, Tree], startup: int) -> Object:
     autoscale = autoscaling.spec
     least, most = _bounds(autoscale)
     cooldown = seconds(autoscale.idle_after or _IDLE)
@@ -187,11 +177,7 @@ def disruption_budget(frame: Frame, disruption: Disruption | None, nodes: int) -
     doc = "Pods that may be unavailable while nodes are drained."
     value: int | str = amount
     if disruption is not None and disruption.min_available is not None:
-        field, path, doc = (
-            "minAvailable",
-            "minAvailable",
-            "Pods that must stay available while nodes are drained.",
-        )
+        field, path, doc = ("minAvailable", "minAvailable", "Pods that must stay available while nodes are drained.")
         value = disruption.min_available
         value = value * nodes if isinstance(value, int) else value
     elif disruption is not None and disruption.max_unavailable is not None:

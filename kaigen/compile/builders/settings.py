@@ -59,16 +59,12 @@ def quantity(path: str, default: str, doc: str, *, origin: FieldPath = ()) -> Se
     return Setting(path, default, doc, QUANTITY_SCHEMA, False, origin)
 
 
-def strings(
-    path: str, default: Sequence[str], doc: str, *, optional: bool = False, origin: FieldPath = ()
-) -> Setting:
+def strings(path: str, default: Sequence[str], doc: str, *, optional: bool = False, origin: FieldPath = ()) -> Setting:
     """Return a setting: a list of strings."""
     return Setting(path, list(default), doc, STRINGS, optional, origin)
 
 
-def string_map(
-    path: str, default: Mapping[str, str], doc: str, *, origin: FieldPath = (), helper: str = ""
-) -> Setting:
+def string_map(path: str, default: Mapping[str, str], doc: str, *, origin: FieldPath = (), helper: str = "") -> Setting:
     """Return a setting: a map of strings, left out when empty."""
     return Setting(path, dict(default), doc, STRING_MAP, True, origin, helper)
 
@@ -80,9 +76,7 @@ def objects(
     return Setting(path, [dict(item) for item in default], doc, OBJECTS, True, origin, helper)
 
 
-def pull_secrets(
-    path: str, default: Sequence[Mapping[str, Any]], doc: str, *, origin: FieldPath = ()
-) -> Setting:
+def pull_secrets(path: str, default: Sequence[Mapping[str, Any]], doc: str, *, origin: FieldPath = ()) -> Setting:
     """Return a setting: `imagePullSecrets` of pods, to which a parent chart may add."""
     return objects(path, default, doc, origin=origin, helper="imagePullSecrets")
 

@@ -134,10 +134,7 @@ def _own_arguments(source: FileSource) -> list[Tree]:
 
 def globs(block: HubRepository | S3 | Oci | JobFiles | OutputBucket) -> list[Tree]:
     """Return the arguments about the files that are chosen."""
-    return [
-        *(f"--include={glob}" for glob in block.include),
-        *(f"--exclude={glob}" for glob in block.exclude),
-    ]
+    return [*(f"--include={glob}" for glob in block.include), *(f"--exclude={glob}" for glob in block.exclude)]
 
 
 def _hub_arguments(hub: HubRepository) -> list[Tree]:
@@ -223,9 +220,7 @@ def source_variables(source: FileSource, origin: FieldPath, *, own: bool) -> lis
         ]
     if source.oci and source.oci.pull_secret:
         texts = {"name": (source.oci.pull_secret, "Secret of type dockerconfigjson, for the registry.")}
-        fields = _settings(
-            "download.pullSecret", texts, (*origin, "oci"), own=own, names={"name": "pullSecret"}
-        )
+        fields = _settings("download.pullSecret", texts, (*origin, "oci"), own=own, names={"name": "pullSecret"})
         return [_variable("REGISTRY_AUTH", fields["name"], DOCKER_CONFIG_KEY)]
     return []
 

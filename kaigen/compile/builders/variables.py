@@ -38,9 +38,7 @@ def _source_settings(name: str, source: EnvSource, origin: FieldPath) -> dict[st
     )
     at = (*origin, block)
     found: Tree = {
-        "name": settings.text(
-            f"env.{name}.name", reference.name, f"{kind} with the variable.", origin=(*at, "name")
-        ),
+        "name": settings.text(f"env.{name}.name", reference.name, f"{kind} with the variable.", origin=(*at, "name")),
         "key": settings.text(
             f"env.{name}.key", reference.key, f"Key of the variable in the {kind}.", origin=(*at, "key")
         ),

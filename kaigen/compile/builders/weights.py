@@ -44,10 +44,7 @@ METRICS = "metrics"
 METRICS_PORT = 9464
 """Its number, which OpenTelemetry's exporters for Prometheus use as well."""
 
-SMALL_RESOURCES: Mapping[str, Any] = {
-    "requests": {"cpu": "10m", "memory": "64Mi"},
-    "limits": {"memory": "64Mi"},
-}
+SMALL_RESOURCES: Mapping[str, Any] = {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "64Mi"}}
 """Resources of a container that only waits."""
 
 
@@ -141,9 +138,7 @@ def fetch_container(
     variables: list[Tree] = [*env, *source_variables(source, fetch.origin, own=fetch.own_token)]
     in_bucket = fetch.destination.startswith("s3://")
     memory = transfer.memory or (_streaming_memory(transfer) if in_bucket else "512Mi")
-    return _downloader(
-        what, variables, transfer, context, name, mounts, fetch.transfer_origin, "download", memory
-    )
+    return _downloader(what, variables, transfer, context, name, mounts, fetch.transfer_origin, "download", memory)
 
 
 def stage_container(
@@ -182,9 +177,7 @@ def stage_container(
     ]
     variables = [*(_renamed(each) for each in keys), *env]
     memory = transfer.memory or _streaming_memory(transfer)
-    return _downloader(
-        what, variables, transfer, context, name, mounts, ("spec", "transfer"), "download", memory
-    )
+    return _downloader(what, variables, transfer, context, name, mounts, ("spec", "transfer"), "download", memory)
 
 
 def _renamed(variable: Tree) -> Tree:
@@ -266,9 +259,7 @@ def inputs_container(
         origin: the spec's field of `transfer`.
     """
     sources = [[file_path(file), file.url or file.secret, file.sha256] for file in files]
-    content = [
-        [path, asdict(where) if isinstance(where, KeyRef) else where, proof] for path, where, proof in sources
-    ]
+    content = [[path, asdict(where) if isinstance(where, KeyRef) else where, proof] for path, where, proof in sources]
     arguments = [*web_arguments(files), f"--dest={destination}", f"--identity={short_hash(content)}"]
     variables: list[Tree] = [
         {
@@ -299,10 +290,7 @@ def _downloader(
     if transfer.part_size:
         arguments.append(f"--part-size={transfer.part_size}")
     if transfer.proxy:
-        variables += [
-            {"name": "HTTPS_PROXY", "value": transfer.proxy},
-            {"name": "HTTP_PROXY", "value": transfer.proxy},
-        ]
+        variables += [{"name": "HTTPS_PROXY", "value": transfer.proxy}, {"name": "HTTP_PROXY", "value": transfer.proxy}]
     cpu = transfer.cpu or "500m"
     return {
         "name": name,

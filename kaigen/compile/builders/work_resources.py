@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from kaigen.compile.builders.pods import (
-    ResolvedResources,
-    default_shared_memory,
-    gpu_count,
-    resolve_resources,
-)
+from kaigen.compile.builders.pods import ResolvedResources, default_shared_memory, gpu_count, resolve_resources
 from kaigen.compile.context import Context
 from kaigen.kinds.block import replaced
 from kaigen.kinds.blocks import Resources

@@ -67,10 +67,7 @@ class WorkloadSettings(Struct, frozen=True):
         self, pod: Mapping[str, Tree], component: str = SERVE, own: Mapping[str, Tree] | None = None
     ) -> dict[str, Tree]:
         """Return a pod template."""
-        return {
-            "metadata": self.frame.pod_metadata(component, self.annotations, own),
-            "spec": dict(pod),
-        }
+        return {"metadata": self.frame.pod_metadata(component, self.annotations, own), "spec": dict(pod)}
 
     def rollout_limits(self) -> dict[str, Tree]:
         """Return `maxSurge` and `maxUnavailable` of a rollout."""
@@ -133,15 +130,7 @@ def deployment(common: WorkloadSettings, pod: Mapping[str, Tree]) -> Object:
 
 def stateful_set(common: WorkloadSettings, pod: Mapping[str, Tree]) -> Object:
     """Return the StatefulSet of pods that each own a volume, with one pod for each replica."""
-    return _stateful(
-        common,
-        pod,
-        role="statefulset",
-        suffix="",
-        component=SERVE,
-        counts=common.replica_count(),
-        own={},
-    )
+    return _stateful(common, pod, role="statefulset", suffix="", component=SERVE, counts=common.replica_count(), own={})
 
 
 def _stateful(
@@ -232,10 +221,7 @@ def single_stateful_set(
 
 
 def stateful_set_groups(
-    common: WorkloadSettings,
-    nodes: int,
-    leaders: Sequence[Mapping[str, Tree]],
-    workers: Sequence[Mapping[str, Tree]],
+    common: WorkloadSettings, nodes: int, leaders: Sequence[Mapping[str, Tree]], workers: Sequence[Mapping[str, Tree]]
 ) -> list[Object]:
     """Return two StatefulSets for each replica, one of the leader and one of its workers.
 
@@ -292,10 +278,7 @@ def leader_worker_set(
                 # A headless Service for all replicas would have the name of the app's Service. LeaderWorkerSet takes
                 # an existing one for it, and the leaders' host names would not resolve.
                 "networkConfig": {"subdomainPolicy": "UniquePerReplica"},
-                "rolloutStrategy": {
-                    "type": "RollingUpdate",
-                    "rollingUpdateConfiguration": common.rollout_limits(),
-                },
+                "rolloutStrategy": {"type": "RollingUpdate", "rollingUpdateConfiguration": common.rollout_limits()},
                 "leaderWorkerTemplate": {
                     "size": nodes,
                     "restartPolicy": "RecreateGroupOnPodRestart",

@@ -70,10 +70,7 @@ done
 
 _LISTEN, _ESTABLISHED = "0A", "01"
 _ADDRESS = "[0-9A-F]{8}"
-_PROXY_RESOURCES: Mapping[str, Any] = {
-    "requests": {"cpu": "100m", "memory": "128Mi"},
-    "limits": {"memory": "128Mi"},
-}
+_PROXY_RESOURCES: Mapping[str, Any] = {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "128Mi"}}
 
 
 def _sockets(port: int, *states: str) -> str:
@@ -226,10 +223,7 @@ class DistributedLlama(Engine):
                 **image_fields(launch.images["ringproxy"], "proxy.", ()),
                 "args": ["wait", Joined(("--ready=", Release(READY_SUFFIX))), *peers],
                 **({"env": list(launch.member.env)} if launch.member.env else {}),
-                "resources": {
-                    "requests": {"cpu": "10m", "memory": "64Mi"},
-                    "limits": {"memory": "64Mi"},
-                },
+                "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "64Mi"}},
                 "securityContext": container_security(read_only=True),
                 "terminationMessagePolicy": "FallbackToLogsOnError",
             }

@@ -18,10 +18,5 @@ def hub_environment(launch: Launch) -> dict[str, str]:
     A user id that is not in the image has no name, which PyTorch's compiler requires.
     """
     cache = launch.folders.cache
-    variables = {
-        "HOME": cache,
-        "USER": "kaigen",
-        "HF_HOME": f"{cache}/huggingface",
-        "HF_HUB_DISABLE_TELEMETRY": "1",
-    }
+    variables = {"HOME": cache, "USER": "kaigen", "HF_HOME": f"{cache}/huggingface", "HF_HUB_DISABLE_TELEMETRY": "1"}
     return variables | ({"HF_HUB_OFFLINE": "1"} if launch.weights.offline else {})

@@ -45,9 +45,7 @@ class Parallelism(Struct, frozen=True):
         degrees += [f"pipeline parallel {self.pipeline}"] if self.pipeline > 1 else []
         degrees += [f"data parallel {self.data}"] if self.data > 1 else []
         hardware = (
-            f"{self.nodes} nodes with {plural(self.gpus, 'GPU')} each"
-            if self.nodes > 1
-            else plural(self.gpus, "GPU")
+            f"{self.nodes} nodes with {plural(self.gpus, 'GPU')} each" if self.nodes > 1 else plural(self.gpus, "GPU")
         )
         return f"{', '.join(degrees)} over {hardware}"
 

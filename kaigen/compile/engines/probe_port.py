@@ -30,11 +30,7 @@ def probe_port(version: Version | None, spec: TopologySpec, *used: int) -> int |
     """
     if version is None or version < SINCE:
         return None
-    taken = {
-        spec.port,
-        *used,
-        *(port for sidecar in spec.sidecars.values() for port in sidecar.ports.values()),
-    }
+    taken = {spec.port, *used, *(port for sidecar in spec.sidecars.values() for port in sidecar.ports.values())}
     return next(port for port in count(PROBE_PORT) if port not in taken)
 
 

@@ -16,12 +16,7 @@ from kaigen.compile.engines.vllm import Vllm
 from kaigen.compile.ignored_fields import is_understood
 from kaigen.kinds.topology import TopologySpec
 
-ENGINES: tuple[type[Engine], ...] = (
-    Vllm,
-    Transformers,
-    DistributedLlama,
-    Container,
-)
+ENGINES: tuple[type[Engine], ...] = (Vllm, Transformers, DistributedLlama, Container)
 
 
 def engine_of(spec: TopologySpec) -> Engine:

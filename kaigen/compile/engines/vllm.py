@@ -201,11 +201,7 @@ class Vllm(Engine):
         """Return the flags, where the version knows them, that let starts be slow and requests finish."""
         found: list[Tree] = []
         name = "distributed-timeout-seconds"
-        if (
-            _starts_together(launch.parallelism)
-            and name not in given
-            and self.facts.knows(name, launch.version)
-        ):
+        if _starts_together(launch.parallelism) and name not in given and self.facts.knows(name, launch.version):
             found.append(_flag(f"--{name}", launch.startup))
         if self.facts.knows("shutdown-timeout", launch.version):
             found.append(f"--shutdown-timeout={SHUTDOWN_SECONDS}")

@@ -188,11 +188,7 @@ def _wrong_type(flag: Flag, value: Json) -> str:
         return f"does not accept `{shown}`: {listed}"
     if flag.type == "json":
         return "" if not isinstance(value, str) or _is_json(value) else f"requires JSON, not `{shown}`"
-    if (
-        flag.type in {"int", "float"}
-        and shown not in flag.words
-        and not _is_number(shown, whole=flag.type == "int")
-    ):
+    if flag.type in {"int", "float"} and shown not in flag.words and not _is_number(shown, whole=flag.type == "int"):
         kind = "a whole number" if flag.type == "int" else "a number"
         words = "".join(f" or `{word}`" for word in flag.words)
         return f"requires {kind}{words}, not `{shown}`"

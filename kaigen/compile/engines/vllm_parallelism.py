@@ -120,11 +120,7 @@ def _degree_field(shape: Shape) -> str:
 
 
 def _uses_ray(
-    parallelism: Parallelism,
-    shape: Shape,
-    support: NodeSupport,
-    version: Version | None,
-    problems: Problems,
+    parallelism: Parallelism, shape: Shape, support: NodeSupport, version: Version | None, problems: Problems
 ) -> bool:
     """Return whether the pods of several nodes find each other by Ray.
 

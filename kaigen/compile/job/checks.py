@@ -49,12 +49,7 @@ def check_job(resolution: JobResolution, problems: Problems) -> None:
         report_ignored_field(problems, "groups", ("spec", "groups"), "on one node", "leave it out")
     check_mounts(container_mounts(resolution), _mount_origin, problems)
     check_pod_options(
-        partial(own_pod, resolution),
-        spec,
-        resolution.metadata.name,
-        resolution.context,
-        problems,
-        nodes=spec.nodes,
+        partial(own_pod, resolution), spec, resolution.metadata.name, resolution.context, problems, nodes=spec.nodes
     )
     check_capabilities(spec.security, problems)
     check_classify(spec, problems)
@@ -70,9 +65,7 @@ def _check_lifetimes(resolution: JobResolution, problems: Problems) -> None:
     spec, output = resolution.spec, resolution.output
     volume: FieldPath = ("spec", "output", "volume")
     if output and output.ttl is not None and output.retain and "retain" in set_fields(output):
-        problems.error(
-            "KG0369", "a volume that expires is not retained", (*volume, "retain"), "keep `ttl` or `retain`"
-        )
+        problems.error("KG0369", "a volume that expires is not retained", (*volume, "retain"), "keep `ttl` or `retain`")
     if resolution.workload is not Workload.JOB_SET:
         return
     # A JobSet creates and deletes its Jobs itself, with the metadata of its template, which is immutable.

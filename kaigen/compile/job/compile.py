@@ -58,9 +58,7 @@ def job_objects(resolution: JobResolution) -> list[Object]:
     last = workload if uploaded is None else uploaded.job
     # The policy has the name of its run. Argo CD prunes in the reverse order of the waves: while it creates the new
     # policy, in an earlier wave than the Job, it deletes the old Job, and waits until the pods of that have ended.
-    policy = network_policy(
-        frame, among_themselves=resolution.workload is not Workload.JOB, name=workload.name
-    )
+    policy = network_policy(frame, among_themselves=resolution.workload is not Workload.JOB, name=workload.name)
     if resolution.output and resolution.output.ttl is not None:
         objects += _claim_job(resolution, resolution.output, resolution.output.ttl, last.name)
     objects += [policy, *job_egress(resolution, RUN)]
@@ -82,9 +80,7 @@ def _claim(resolution: JobResolution, output: OutputVolume) -> Object:
     )
 
 
-def _claim_job(
-    resolution: JobResolution, output: OutputVolume, ttl: Ttl | VolumeTtl, run: Tree
-) -> list[Object]:
+def _claim_job(resolution: JobResolution, output: OutputVolume, ttl: Ttl | VolumeTtl, run: Tree) -> list[Object]:
     return claim_job(
         resolution.frame,
         resolution.context,
@@ -125,11 +121,7 @@ def _run(resolution: JobResolution) -> Run:
         annotations=ttl_annotations(spec.ttl, ("spec", "ttl")) if spec.ttl is not None else None,
         shards=spec.shards,
         parallelism=spec.parallelism,
-        pod_annotations={
-            **annotations,
-            **weights.annotations,
-            **resolution.datasets.annotations,
-        },
+        pod_annotations={**annotations, **weights.annotations, **resolution.datasets.annotations},
         name=Release("", resolution.naming.run_prefix) if resolution.naming.plain else None,
         template=_template(resolution, annotations),
     )
@@ -142,9 +134,7 @@ def _template(resolution: JobResolution, annotations: Mapping[str, str]) -> dict
         return None
     # Failed pods are replaced, not restarted in place, unless the template sets another policy.
     defaults = {"restartPolicy": "Never"}
-    return pod_template(
-        template, resolution.frame, RUN, annotations, defaults=defaults, doc="Spec of the pod."
-    )
+    return pod_template(template, resolution.frame, RUN, annotations, defaults=defaults, doc="Spec of the pod.")
 
 
 def describe_job(resolution: JobResolution) -> Description:

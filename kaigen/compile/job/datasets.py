@@ -16,9 +16,7 @@ from kaigen.kinds.job import Input, Inputs, JobSpec
 
 def with_folders(inputs: Inputs) -> Inputs:
     """Return inputs whose Datasets have a folder: by default one with the name of the Dataset."""
-    files = [
-        derived(file, path=file.dataset) if file.dataset and not file.path else file for file in inputs.files
-    ]
+    files = [derived(file, path=file.dataset) if file.dataset and not file.path else file for file in inputs.files]
     return derived(inputs, files=files)
 
 

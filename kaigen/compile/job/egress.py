@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders.access import account_of
-from kaigen.compile.builders.egress import (
-    Server,
-    check_egress,
-    egress_policy,
-    input_servers,
-    source_servers,
-)
+from kaigen.compile.builders.egress import Server, check_egress, egress_policy, input_servers, source_servers
 from kaigen.compile.job.datasets import input_origin
 from kaigen.compile.job.resolution import JobResolution, Workload
 from kaigen.compile.problems import Problems

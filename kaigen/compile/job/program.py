@@ -59,9 +59,7 @@ def own_program(
         return Program(
             own if own is not None else context.images["classify"],
             ("spec", "classify", "image") if own is not None else (),
-            problems.attempt(
-                lambda: classify.classify_arguments(spec, inputs, output, has_gpu=has_gpu), none
-            ),
+            problems.attempt(lambda: classify.classify_arguments(spec, inputs, output, has_gpu=has_gpu), none),
             classify.PERMANENT_EXIT_CODES,
         )
     if spec.tune is None:

@@ -10,13 +10,7 @@ from msgspec import Struct
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.image_build import ImageBuild, image_build
 from kaigen.compile.builders.mounts import Mounted, Readers
-from kaigen.compile.builders.pods import (
-    BUILT,
-    NO_RESOURCES,
-    ResolvedResources,
-    placement_fields,
-    pod_security,
-)
+from kaigen.compile.builders.pods import BUILT, NO_RESOURCES, ResolvedResources, placement_fields, pod_security
 from kaigen.compile.builders.work_resources import work_resources
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Release, Tree
@@ -109,17 +103,13 @@ def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) 
     spec, frame = (
         job.spec,
         frame_of(
-            job.metadata,
-            context,
-            job.spec,
-            {name: value or Release() for name, value in naming.pod_labels.items()},
+            job.metadata, context, job.spec, {name: value or Release() for name, value in naming.pod_labels.items()}
         ),
     )
     namespace = job.metadata.namespace or context.namespace
     memory = problems.attempt(lambda: tune_memory(spec, namespace, context), None)
     resources = problems.attempt(
-        lambda: work_resources(spec.resources, context, shared_memory=not naming.plain, memory=memory),
-        NO_RESOURCES,
+        lambda: work_resources(spec.resources, context, shared_memory=not naming.plain, memory=memory), NO_RESOURCES
     )
     inputs = Inputs(files=spec.inputs) if isinstance(spec.inputs, list) else spec.inputs
     inputs = with_folders(inputs) if inputs is not None else None
@@ -143,9 +133,7 @@ def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) 
     nothing: dict[str, Tree] = {}
     scheduling, security = nothing, nothing
     if spec.template is None:
-        scheduling = problems.attempt(
-            lambda: placement_fields(frame, spec.placement, context, resources), nothing
-        )
+        scheduling = problems.attempt(lambda: placement_fields(frame, spec.placement, context, resources), nothing)
         security = problems.attempt(lambda: pod_security(spec.security), nothing)
     return JobResolution(
         metadata=job.metadata,
@@ -181,9 +169,7 @@ def _workload(spec: JobSpec, context: Context) -> Workload:
     return Workload.JOB_SET if job_set else Workload.INDEXED_JOB
 
 
-def _scratch_folder(
-    spec: JobSpec, inputs: Inputs | None, output: OutputVolume | None, weights: Mounted
-) -> str:
+def _scratch_folder(spec: JobSpec, inputs: Inputs | None, output: OutputVolume | None, weights: Mounted) -> str:
     mounted = [str(mount["mountPath"]) for mount in weights.mounts]
     mounted += [volume.mount_path for volume in (inputs, output) if volume is not None]
     taken = {folder.rstrip("/") for folder in mounted}

@@ -100,9 +100,7 @@ def job_model(spec: JobSpec, namespace: str, context: Context) -> KnownModel | N
     name = use.name if isinstance(use, ModelUse) else use
     model = context.specs.find(Model, namespace, name) if name else None
     if model is not None and model.spec.facts is not None:
-        found: KnownModel | None = model_of_facts(
-            model.spec.facts, model.metadata.name, None, ("spec", "model")
-        )
+        found: KnownModel | None = model_of_facts(model.spec.facts, model.metadata.name, None, ("spec", "model"))
     else:
         hub = model.spec.source.hugging_face if model is not None else hub
         found = model_of_repository(hub.repo) if hub is not None else None
@@ -179,14 +177,9 @@ def _check_output(spec: JobSpec, tune: Tune, problems: Problems) -> None:
         return
     if spec.output is not None:
         problems.error(
-            "KG0374",
-            "the result has two places",
-            (*_AT, "output"),
-            "keep `output` of the Job or `tune.output`",
+            "KG0374", "the result has two places", (*_AT, "output"), "keep `output` of the Job or `tune.output`"
         )
-    folders = [
-        volume.mount_path for volume in spec.volumes.values() if volume.mount_path and not volume.read_only
-    ]
+    folders = [volume.mount_path for volume in spec.volumes.values() if volume.mount_path and not volume.read_only]
     if not any(f"{tune.output}/".startswith(folder.rstrip("/") + "/") for folder in folders):
         problems.error(
             "KG0374",
@@ -207,9 +200,7 @@ def _gpu(spec: JobSpec) -> Gpu | None:
     return instance.gpu if instance is not None else None
 
 
-def _check_gpu_memory(
-    spec: JobSpec, tune: Tune, gpu: Gpu, model: KnownModel | None, problems: Problems
-) -> None:
+def _check_gpu_memory(spec: JobSpec, tune: Tune, gpu: Gpu, model: KnownModel | None, problems: Problems) -> None:
     share = spec.resources.gpus
     profile = share.profile if isinstance(share, GpuShare) else None
     usable = gpu.mig.get(profile) if profile else gpu.usable or gpu.memory

@@ -54,11 +54,7 @@ def output_bucket(resolution: JobResolution) -> OutputBucket | None:
 
 
 def upload(
-    resolution: JobResolution,
-    run: Object,
-    wave: int,
-    labels: Mapping[str, Tree],
-    annotations: Mapping[str, Tree],
+    resolution: JobResolution, run: Object, wave: int, labels: Mapping[str, Tree], annotations: Mapping[str, Tree]
 ) -> Upload | None:
     """Return the upload of the output; None if the spec has no bucket for it.
 
@@ -95,12 +91,7 @@ def upload(
         )
     )
     egress = egress_policy(
-        frame,
-        UPLOAD,
-        [bucket_server(bucket, AT)],
-        resolution.context,
-        proxy=bucket.transfer.proxy,
-        what=UPLOAD,
+        frame, UPLOAD, [bucket_server(bucket, AT)], resolution.context, proxy=bucket.transfer.proxy, what=UPLOAD
     )
     return Upload(made, [*_access(resolution, bucket, awaited), *egress])
 

@@ -90,10 +90,7 @@ def _foreign_fetch(spec: JobSpec, use: ModelUse, naming: Naming, mount: dict[str
     assert spec.image is not None
     assert hub is not None, "a foreign system's command fetches from the Hub"
     # Under a user other than the image's own, only the volume can be the home folder.
-    env: list[Tree] = [
-        {"name": "PYTHONUNBUFFERED", "value": "1"},
-        {"name": "HOME", "value": mount["mountPath"]},
-    ]
+    env: list[Tree] = [{"name": "PYTHONUNBUFFERED", "value": "1"}, {"name": "HOME", "value": mount["mountPath"]}]
     if hub.token_secret:
         reference: Tree = {"name": hub.token_secret.name, "key": hub.token_secret.key}
         env.insert(0, {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": reference}})

@@ -58,9 +58,7 @@ def check_model(resolution: ModelResolution, problems: Problems) -> None:
     if spec.store.bucket:
         place = (*STORE, "bucket")
         check_bucket(spec.store.bucket, place, problems)
-        check_grant(
-            spec.store.bucket, namespace, resolution.context.allow, place, problems, mount=(*place, "mount")
-        )
+        check_grant(spec.store.bucket, namespace, resolution.context.allow, place, problems, mount=(*place, "mount"))
     check_locked_files(spec, resolution.context.lock, problems)
     if spec.store.volume:
         check_access_modes(spec.store.volume, resolution.context, (*STORE, "volume"), problems)
@@ -150,9 +148,7 @@ def _check_size(spec: ModelSpec, model: KnownModel, volume: ModelVolume, problem
     if convert is not None and convert.store is None and weights * GIB <= (units(volume.size) or 0):
         weights, what = weights + converted_bytes(spec) / GIB, "downloaded and converted weights"
         if weights * GIB > (units(volume.size) or 0):
-            message = (
-                f"{volume.size} is smaller than the {what} of `{model.name}`, which have {weights:.1f} GiB"
-            )
+            message = f"{volume.size} is smaller than the {what} of `{model.name}`, which have {weights:.1f} GiB"
             problems.error("KG0320", message, path, f"set `{room_for(weights, copies)}` or more")
     if weights * GIB <= (units(volume.size) or 0) < copies * weights * GIB:
         problems.warning(

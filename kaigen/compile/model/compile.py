@@ -59,19 +59,10 @@ def model_objects(resolution: ModelResolution) -> list[Object]:
         *resolution.store.objects,
         *(convert.objects if convert else []),
         *download_access(
-            spec,
-            frame,
-            _account(resolution),
-            [run_rule(resolution.output.run)] if resolution.output else [],
+            spec, frame, _account(resolution), [run_rule(resolution.output.run)] if resolution.output else []
         ),
         network_policy(frame, port=METRICS_PORT if monitoring else None),
-        *egress_policy(
-            frame,
-            _COMPONENT,
-            download_servers(resolution),
-            resolution.context,
-            proxy=spec.transfer.proxy,
-        ),
+        *egress_policy(frame, _COMPONENT, download_servers(resolution), resolution.context, proxy=spec.transfer.proxy),
         *(
             [pod_monitor(frame, _COMPONENT, monitoring, "/metrics", port=METRICS, wave=resolution.wave)]
             if monitoring

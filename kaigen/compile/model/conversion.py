@@ -8,13 +8,7 @@ from msgspec import Struct, field
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.buckets import (
-    bucket_volume,
-    check_bucket,
-    check_grant,
-    location,
-    transfer_arguments,
-)
+from kaigen.compile.builders.buckets import bucket_volume, check_bucket, check_grant, location, transfer_arguments
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.pods import container_security, image_fields
 from kaigen.compile.builders.source_checks import check_store_outside
@@ -41,13 +35,7 @@ from kaigen.kinds.model import DownloadSpec, ModelSpec
 from kaigen.kinds.store import ModelVolume
 from kaigen.kubernetes.quantities import units
 from kaigen.sizing.conversion import converted_bytes
-from kaigen.sizing.distributed_llama import (
-    UNLOADABLE,
-    Shape,
-    check_blocks,
-    converter_memory,
-    shape_of_config,
-)
+from kaigen.sizing.distributed_llama import UNLOADABLE, Shape, check_blocks, converter_memory, shape_of_config
 from kaigen.sizing.facts import GIB
 from kaigen.sizing.problem import PlanError
 from kaigen.sizing.room import room_for
@@ -306,10 +294,7 @@ def convert_container(spec: DownloadSpec, convert: Conversion, context: Context)
         ],
         "resources": Setting(
             "convert.resources",
-            {
-                "requests": {"cpu": given.cpu or "1", "memory": memory, **convert.request},
-                "limits": {"memory": memory},
-            },
+            {"requests": {"cpu": given.cpu or "1", "memory": memory, **convert.request}, "limits": {"memory": memory}},
             "Resources of the converter.",
             settings.RESOURCES,
             origin=origin,

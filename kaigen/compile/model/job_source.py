@@ -70,11 +70,7 @@ def with_run(model: M, output: Output | None) -> M:
     if files is None or output is None:
         return model
     known = FilesOfRun(
-        name=files.name,
-        path=files.path,
-        include=files.include,
-        exclude=files.exclude,
-        run=output.run_name,
+        name=files.name, path=files.path, include=files.include, exclude=files.exclude, run=output.run_name
     )
     source = derived(model.spec.source, job=known)
     return derived(model, spec=derived(model.spec, source=source))
@@ -150,9 +146,7 @@ def bucket_variables(output: Output | None) -> list[Tree]:
 def bucket_account(output: Output | None) -> Mapping[str, str]:
     """Return the annotations of the service account that may read the bucket of the output."""
     bucket = output.bucket if output is not None else None
-    account = (
-        bucket.credentials.service_account if bucket is not None and bucket.credentials is not None else None
-    )
+    account = bucket.credentials.service_account if bucket is not None and bucket.credentials is not None else None
     return account.annotations if account is not None else {}
 
 
@@ -172,10 +166,7 @@ def _check_chain(model: Downloaded, namespace: str, context: Context, origin: Fi
             jobs = sum(1 for kind, _ in chain if kind is Job)
             if node == start:
                 raise ProblemError(
-                    "KG0388",
-                    f"{_text(chain)} wait for each other",
-                    origin,
-                    "remove one of the references",
+                    "KG0388", f"{_text(chain)} wait for each other", origin, "remove one of the references"
                 )
             if jobs > MOST_JOBS and node not in path:
                 raise ProblemError(

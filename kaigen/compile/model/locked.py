@@ -43,9 +43,7 @@ def _is_weights(path: str) -> bool:
 
 _CONVERTER = (
     _Needed("config.json", "", lambda path: path == "config.json"),
-    _Needed(
-        "tokenizer.json` or `tokenizer.model", "", lambda path: path in ("tokenizer.json", "tokenizer.model")
-    ),
+    _Needed("tokenizer.json` or `tokenizer.model", "", lambda path: path in ("tokenizer.json", "tokenizer.model")),
     _Needed("*.safetensors", "*.safetensors", _is_weights),
 )
 """What the converter reads, at the top of the source (source: the README of kaigen-convert)."""
@@ -100,9 +98,7 @@ def _nearest(globs: Sequence[str], known: Collection[str]) -> list[str]:
     return list(dict.fromkeys([*near, *sorted(known)]))
 
 
-def _check_converter(
-    source: FileSource, known: Collection[str], chosen: Collection[str], problems: Problems
-) -> None:
+def _check_converter(source: FileSource, known: Collection[str], chosen: Collection[str], problems: Problems) -> None:
     include, block = _globs(source)
     for needed in _CONVERTER:
         if any(map(needed.matches, chosen)):

@@ -31,13 +31,7 @@ from kaigen.compile.model.job_source import (
     output_volumes,
     wait_for_job,
 )
-from kaigen.compile.model.mounted import (
-    conversion,
-    mounted_bucket,
-    mounted_folder,
-    mounted_identity,
-    mounted_root,
-)
+from kaigen.compile.model.mounted import conversion, mounted_bucket, mounted_folder, mounted_identity, mounted_root
 from kaigen.compile.model.resolution import ModelResolution
 from kaigen.compile.model.store import FOLDER
 from kaigen.compile.model.volume import claim_suffix
@@ -195,10 +189,7 @@ def _fetch(resolution: ModelResolution) -> dict[str, Tree]:
         resolution.context,
         name=FETCH,
         about_destination=[*store.arguments, Joined(("--keep-revisions=", _kept(resolution))), *derived],
-        about_run=[
-            Joined(("--facts=", Release("-facts"))),
-            *([f"--metrics-port={METRICS_PORT}"] if metrics else []),
-        ],
+        about_run=[Joined(("--facts=", Release("-facts"))), *([f"--metrics-port={METRICS_PORT}"] if metrics else [])],
         mounts=[
             *(convert.mounts if convert is not None and in_volume else store.mounts),
             *output_mounts(resolution.output),

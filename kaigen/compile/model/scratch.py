@@ -65,10 +65,7 @@ def _volume(name: str, size: int, path: str, what: str, origin: FieldPath) -> Tr
     if not size:
         return {"name": name, "emptyDir": {}}
     doc = f"Most that the {what} files may take of the node's disk."
-    return {
-        "name": name,
-        "emptyDir": {"sizeLimit": settings.quantity(path, room_for(size / GIB), doc, origin=origin)},
-    }
+    return {"name": name, "emptyDir": {"sizeLimit": settings.quantity(path, room_for(size / GIB), doc, origin=origin)}}
 
 
 def _source_bytes(spec: DownloadSpec, context: Context) -> tuple[int, bool]:

@@ -34,12 +34,7 @@ from kaigen.kubernetes.quantities import units
 
 
 def find_model(
-    context: Context,
-    namespace: str,
-    name: str,
-    origin: FieldPath,
-    *,
-    elsewhere: Callable[[str], str] = lambda _: "",
+    context: Context, namespace: str, name: str, origin: FieldPath, *, elsewhere: Callable[[str], str] = lambda _: ""
 ) -> Model:
     """Return the Model of a name.
 
@@ -121,9 +116,7 @@ def _check_sharing(model: Downloaded, readers: Readers, origin: FieldPath, probl
             problems.warning("KG0309", message, origin, hint)
 
 
-def _warn_of_pinned_volume(
-    model: Downloaded, readers: Readers, origin: FieldPath, problems: Problems
-) -> None:
+def _warn_of_pinned_volume(model: Downloaded, readers: Readers, origin: FieldPath, problems: Problems) -> None:
     """Warn that a volume of one node may bind on a node without the GPU of the pods.
 
     Such a volume binds on the node of the downloader, and every pod that mounts it must run there.

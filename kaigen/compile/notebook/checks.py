@@ -35,9 +35,7 @@ def check_notebook(resolution: NotebookResolution, problems: Problems) -> None:
     check_mounts(container_mounts(resolution), origin, problems)
     check_build(spec.build, spec.image, problems)
     check_access_modes(spec.storage, resolution.context, _STORAGE, problems)
-    check_pod_options(
-        partial(own_pod, resolution), spec, resolution.metadata.name, resolution.context, problems
-    )
+    check_pod_options(partial(own_pod, resolution), spec, resolution.metadata.name, resolution.context, problems)
     check_capabilities(spec.security, problems)
     for name in (str(entry["name"]) for entry in required_environment(resolution)):
         if name in spec.env:

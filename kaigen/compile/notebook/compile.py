@@ -37,15 +37,10 @@ def notebook_objects(resolution: NotebookResolution) -> list[Object]:
     allowed = spec.service.allow_from
     objects.append(
         network_policy(
-            frame,
-            port=PORT if allowed else None,
-            allow_from=allowed,
-            origin=("spec", "service", "allowFrom"),
+            frame, port=PORT if allowed else None, allow_from=allowed, origin=("spec", "service", "allowFrom")
         )
     )
-    port = settings.count(
-        "service.port", spec.service.port, "Port of the Service.", origin=("spec", "service", "port")
-    )
+    port = settings.count("service.port", spec.service.port, "Port of the Service.", origin=("spec", "service", "port"))
     objects.append(service(frame, _COMPONENT, port=port))
     workload = _workload(resolution)
     return [*objects, workload, *readiness_test(frame, workload, resolution.context, minutes=_TEST_MINUTES)]

@@ -62,10 +62,7 @@ def own_pod(resolution: NotebookResolution) -> dict[str, Tree]:
         **({"serviceAccountName": gate_account(spec)} if resolution.build is not None else {}),
         "enableServiceLinks": False,
         "imagePullSecrets": settings.pull_secrets(
-            "imagePullSecrets",
-            pull_secrets(image, spec=spec),
-            "Secrets for pulling the images.",
-            origin=origin,
+            "imagePullSecrets", pull_secrets(image, spec=spec), "Secrets for pulling the images.", origin=origin
         ),
         **resolution.scheduling,
         "securityContext": dict(resolution.security),
@@ -144,11 +141,7 @@ def _container(resolution: NotebookResolution) -> dict[str, Tree]:
         **image_fields(image, "", origin),
         **entry_point(spec.command, spec.args),
         "workingDir": spec.storage.mount_path,
-        "env": [
-            *required_environment(resolution),
-            *variables_of(spec.env),
-            *params_of(resolution).variables(),
-        ],
+        "env": [*required_environment(resolution), *variables_of(spec.env), *params_of(resolution).variables()],
         "ports": [{"name": "http", "containerPort": PORT, "protocol": "TCP"}],
         "resources": Setting(
             "resources",

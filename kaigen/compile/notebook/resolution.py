@@ -9,13 +9,7 @@ from msgspec import Struct
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.image_build import ImageBuild, image_build
 from kaigen.compile.builders.mounts import Mounted, Readers, together
-from kaigen.compile.builders.pods import (
-    BUILT,
-    NO_RESOURCES,
-    ResolvedResources,
-    placement_fields,
-    pod_security,
-)
+from kaigen.compile.builders.pods import BUILT, NO_RESOURCES, ResolvedResources, placement_fields, pod_security
 from kaigen.compile.builders.work_resources import work_resources
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Tree
@@ -63,9 +57,7 @@ class NotebookResolution(Struct, frozen=True):
         return together(self.sources.values())
 
 
-def resolve_notebook(
-    notebook: Notebook, context: Context, problems: Problems, naming: None
-) -> NotebookResolution:
+def resolve_notebook(notebook: Notebook, context: Context, problems: Problems, naming: None) -> NotebookResolution:
     """Decide what a Notebook leaves open.
 
     Args:
@@ -92,9 +84,7 @@ def resolve_notebook(
         token=spec.token_secret or TokenSecret(name=f"{metadata.name}-token"),
         resources=resources,
         sources=notebook_mounts(spec, readers, problems),
-        scheduling=problems.attempt(
-            lambda: placement_fields(frame, spec.placement, context, resources), nothing
-        ),
+        scheduling=problems.attempt(lambda: placement_fields(frame, spec.placement, context, resources), nothing),
         security=problems.attempt(lambda: pod_security(spec.security), nothing),
     )
 

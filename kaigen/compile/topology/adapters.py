@@ -57,9 +57,7 @@ def _mounted(adapter: Adapter, at: FieldPath, consumer: Consumer, problems: Prob
     return _fetched(adapter, adapter.hugging_face, point, at, consumer)
 
 
-def _fetched(
-    adapter: Adapter, hub: HubRepository, point: MountPoint, at: FieldPath, consumer: Consumer
-) -> Mounted:
+def _fetched(adapter: Adapter, hub: HubRepository, point: MountPoint, at: FieldPath, consumer: Consumer) -> Mounted:
     """Return the mount of a repository that the downloader fetches into a folder of the pod."""
     fetch = Fetch(
         source=FileSource(hugging_face=hub),

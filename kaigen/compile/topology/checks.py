@@ -120,14 +120,10 @@ def _check_guard(spec: TopologySpec, engine: Engine, problems: Problems) -> None
     guarded = engine.facts.guarded
     if spec.auth is None or guarded == "/" or not engine.understands("auth"):
         return
-    message = (
-        f"{engine.label} asks for the API key only below `{guarded}`; the model answers on other paths too"
-    )
+    message = f"{engine.label} asks for the API key only below `{guarded}`; the model answers on other paths too"
     route, service = spec.route, spec.service
     if route is not None and route.path and not f"{route.path}/".startswith(f"{guarded}/"):
-        problems.warning(
-            "KG0359", message, (*_SPEC, "route", "path"), f"leave `path` out, or set `{guarded}`"
-        )
+        problems.warning("KG0359", message, (*_SPEC, "route", "path"), f"leave `path` out, or set `{guarded}`")
     if service.type == "LoadBalancer" and not service.load_balancer_source_ranges:
         hint = "list the allowed networks in `loadBalancerSourceRanges`, or use a `route`"
         problems.warning("KG0359", message, (*_SPEC, "service", "type"), hint)
@@ -269,9 +265,7 @@ def _check_rollout(resolution: TopologyResolution, problems: Problems) -> None:
 def _check_environment(resolution: TopologyResolution, problems: Problems) -> None:
     """Report variables of the spec that kaigen sets itself."""
     required = {
-        str(entry["name"]): None
-        for member in members(resolution)
-        for entry in required_environment(resolution, member)
+        str(entry["name"]): None for member in members(resolution) for entry in required_environment(resolution, member)
     }
     for name in required:
         if name in resolution.spec.env:

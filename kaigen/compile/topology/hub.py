@@ -22,19 +22,7 @@ from kaigen.kinds.topology import TopologySpec
 
 CACHE_VOLUME = "cache"
 UNREAD = (
-    *(
-        "*.bin",
-        "*.ckpt",
-        "*.gguf",
-        "*.h5",
-        "*.msgpack",
-        "*.onnx",
-        "*.onnx_data",
-        "*.ot",
-        "*.pt",
-        "*.pth",
-        "*.tflite",
-    ),
+    *("*.bin", "*.ckpt", "*.gguf", "*.h5", "*.msgpack", "*.onnx", "*.onnx_data", "*.ot", "*.pt", "*.pth", "*.tflite"),
     *("coreml/*", "onnx/*", "original/*"),
 )
 """Files that kaigen's own server does not read: the same weights in other formats.
@@ -139,10 +127,7 @@ def _token(secret: TokenSecret, origin: FieldPath) -> Tree:
                     origin=(*origin, "name"),
                 ),
                 "key": settings.text(
-                    "model.tokenSecret.key",
-                    secret.key,
-                    "Key of the token in the Secret.",
-                    origin=(*origin, "key"),
+                    "model.tokenSecret.key", secret.key, "Key of the token in the Secret.", origin=(*origin, "key")
                 ),
             }
         },
@@ -171,9 +156,7 @@ def _fetched(
     )
     mount = {"name": CACHE_VOLUME, "mountPath": consumer.folders.cache}
     init = fetch_container(fetch, consumer.context, name="fetch-model", mounts=[mount])
-    return Weights(
-        consumer.folders.downloaded, Mounted(init=[init], downloaded=True), size=size, revision=commit
-    )
+    return Weights(consumer.folders.downloaded, Mounted(init=[init], downloaded=True), size=size, revision=commit)
 
 
 def preset_bytes(repo: str) -> int | None:

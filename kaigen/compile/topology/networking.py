@@ -87,9 +87,7 @@ def _ready_workers(resolution: TopologyResolution) -> list[Object]:
     if not resolution.engine.is_ring or resolution.parallelism.nodes == 1:
         return []
     port = resolution.engine.rendezvous_port
-    made = headless_service(
-        resolution.frame, WORKER, port, role="service-ready", suffix=READY_SUFFIX, ready=True
-    )
+    made = headless_service(resolution.frame, WORKER, port, role="service-ready", suffix=READY_SUFFIX, ready=True)
     return [made]
 
 

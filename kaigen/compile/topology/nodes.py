@@ -73,11 +73,7 @@ def _taint(topology: Topology, context: Context, resources: ResolvedResources) -
 
 
 def resolve_node_pool(
-    topology: Topology,
-    karpenter: Karpenter,
-    context: Context,
-    resources: ResolvedResources,
-    parallelism: Parallelism,
+    topology: Topology, karpenter: Karpenter, context: Context, resources: ResolvedResources, parallelism: Parallelism
 ) -> NodePoolRequest:
     """Return the nodes that Karpenter makes for a Topology.
 

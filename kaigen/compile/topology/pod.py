@@ -60,9 +60,7 @@ def _ring_members(resolution: TopologyResolution, replica: int) -> tuple[Member,
     workers = range(1, resolution.parallelism.nodes)
     if resolution.workload is Workload.LEADER_WORKER_SET:
         # The leader's Service has the name of the leader, and the name of a worker begins with it.
-        own: tuple[Tree, ...] = (
-            {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
-        )
+        own: tuple[Tree, ...] = ({"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},)
         names: tuple[str | Expr, ...] = tuple(f"$(POD_NAME)-{index}.$(POD_NAME)" for index in workers)
         return Member("leader", env=own, peers=names), Member("worker")
     service = resolution.frame.headless_service
@@ -216,9 +214,7 @@ def _resources(resolution: TopologyResolution, member: Member) -> Setting:
 
 def required_environment(resolution: TopologyResolution, member: Member) -> list[dict[str, Tree]]:
     """Return the variables that kaigen sets and the spec may not override."""
-    variables: list[Any] = [
-        {"name": name, "value": value} for name, value in sorted(resolution.sizing.env.items())
-    ]
+    variables: list[Any] = [{"name": name, "value": value} for name, value in sorted(resolution.sizing.env.items())]
     variables += resolution.weights.env
     return variables + resolution.engine.required_environment(_launch(resolution, member))
 

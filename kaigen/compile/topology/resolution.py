@@ -152,9 +152,7 @@ def resolve_topology(
         if sizing.ring is not None
         else engine.parallelism(spec, image, sizing.plan, gpus, problems)
     )
-    resources = problems.attempt(
-        lambda: pod_resources(spec, engine, sizing, parallelism, context), NO_RESOURCES
-    )
+    resources = problems.attempt(lambda: pod_resources(spec, engine, sizing, parallelism, context), NO_RESOURCES)
     max_replicas = spec.autoscale.max if spec.autoscale else spec.shape.replicas
     # Only the root of a ring reads weights.
     nodes = 1 if engine.is_ring else parallelism.nodes
@@ -200,16 +198,11 @@ def resolve_topology(
         port=engine.port(spec, problems),
         workload=_workload(spec, engine, parallelism, context),
         scheduling=problems.attempt(
-            lambda: scheduling_fields(
-                topology, frame, context, resources, parallelism, spread=engine.is_ring
-            ),
-            nothing,
+            lambda: scheduling_fields(topology, frame, context, resources, parallelism, spread=engine.is_ring), nothing
         )
         if engine.builds_pods
         else nothing,
-        security=problems.attempt(lambda: pod_security(spec.security), nothing)
-        if engine.builds_pods
-        else nothing,
+        security=problems.attempt(lambda: pod_security(spec.security), nothing) if engine.builds_pods else nothing,
         node_pool=problems.attempt(
             lambda: resolve_node_pool(topology, karpenter, context, resources, parallelism), None
         )

@@ -95,7 +95,5 @@ def pod_resources(
 
 def hub_model(spec: TopologySpec, sizing: Sizing) -> KnownModel | None:
     """Return the model that each pod pulls from the Hub; None when it pulls none, or an unknown one."""
-    pulls = spec.model is None or (
-        isinstance(spec.model, ServedModel) and spec.model.hugging_face is not None
-    )
+    pulls = spec.model is None or (isinstance(spec.model, ServedModel) and spec.model.hugging_face is not None)
     return sizing.model if pulls else None

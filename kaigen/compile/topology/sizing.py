@@ -104,9 +104,7 @@ def _size(spec: TopologySpec, engine: Engine, namespace: str, context: Context, 
     vendor = _vendor(spec, engine, instance)
     if engine.is_ring:
         source = model_spec(spec, namespace, context.specs)
-        ring = problems.attempt(
-            lambda: resolve_ring(spec, source, context, problems), RingPlan(None, "q40", 1, 1)
-        )
+        ring = problems.attempt(lambda: resolve_ring(spec, source, context, problems), RingPlan(None, "q40", 1, 1))
         return Sizing(instance=instance, vendor=vendor, ring=ring)
     if not engine.reads_presets:
         return Sizing(instance=instance, vendor=vendor)
@@ -203,9 +201,7 @@ def why_unknown(spec: TopologySpec, namespace: str, specs: SpecIndex) -> str:
     model = model_spec(spec, namespace, specs)
     can_be_locked = bool(repo) or (model is not None and model.spec.source.s3 is not None)
     way = "record it with `kaigen lock`, " if can_be_locked else ""
-    way += (
-        "describe it with `facts`, or compute its GPUs with `kaigen plan --config config.json --weights GIB`"
-    )
+    way += "describe it with `facts`, or compute its GPUs with `kaigen plan --config config.json --weights GIB`"
     return f"{what}; {way}"
 
 
@@ -336,8 +332,6 @@ def field_path(what: Field, spec: TopologySpec) -> FieldPath:
     """Return the spec's field that a planning error is about."""
     if what is Field.HARDWARE:
         for name in ("instanceType", "gpuType", "gpus"):
-            if {"instanceType": "instance_type", "gpuType": "gpu_type"}.get(name, name) in set_fields(
-                spec.resources
-            ):
+            if {"instanceType": "instance_type", "gpuType": "gpu_type"}.get(name, name) in set_fields(spec.resources):
                 return ("spec", "resources", name)
     return _FIELD_PATHS.get(what, model_path(spec))

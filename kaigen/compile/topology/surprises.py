@@ -76,10 +76,7 @@ def uses_ethernet(resolution: TopologyResolution) -> bool:
 def stops_the_only_replica(resolution: TopologyResolution) -> bool:
     """Whether a change stops the only replica before the next one starts."""
     spec, rollout = resolution.spec, resolution.spec.rollout
-    if (
-        not resolution.engine.builds_pods
-        or (spec.autoscale.min if spec.autoscale else spec.shape.replicas) != 1
-    ):
+    if not resolution.engine.builds_pods or (spec.autoscale.min if spec.autoscale else spec.shape.replicas) != 1:
         return False
     if resolution.workload in {Workload.STATEFUL_SET, Workload.STATEFUL_SET_GROUPS}:
         return True

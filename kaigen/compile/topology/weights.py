@@ -24,9 +24,7 @@ from kaigen.kinds.serving import ServedModel, WeightsVolume
 from kaigen.kinds.topology import TopologySpec
 
 
-def topology_weights(
-    spec: TopologySpec, model: KnownModel | None, consumer: Consumer, problems: Problems
-) -> Weights:
+def topology_weights(spec: TopologySpec, model: KnownModel | None, consumer: Consumer, problems: Problems) -> Weights:
     """Return the weights of the model: those that the spec names, or those of its preset.
 
     Args:
@@ -72,10 +70,7 @@ def _model_weights(use: str | ServedModel, consumer: Consumer, problems: Problem
     if use.mount_path is not None and (use.hugging_face is not None or use.folder is not None):
         kind = "huggingFace" if use.hugging_face is not None else "folder"
         problems.error(
-            "KG0340",
-            f"`mountPath` has no effect on `{kind}`: nothing is mounted",
-            (*at, "mountPath"),
-            "leave it out",
+            "KG0340", f"`mountPath` has no effect on `{kind}`: nothing is mounted", (*at, "mountPath"), "leave it out"
         )
     folder = (use.mount_path or consumer.folders.model).rstrip("/") or "/"
     point = _point(folder, consumer)
@@ -148,15 +143,11 @@ def _from_bucket(
     return replace(weights, mounted=replace(weights.mounted, volumes=own.volumes, objects=objects))
 
 
-def _from_model(
-    model: Model, point: MountPoint, origin: FieldPath, consumer: Consumer, problems: Problems
-) -> Weights:
+def _from_model(model: Model, point: MountPoint, origin: FieldPath, consumer: Consumer, problems: Problems) -> Weights:
     name = model.metadata.name
     # A user's own container may read any files.
     if conversion(model.spec) is not None and consumer.engine.requires_model and not consumer.engine.is_ring:
-        message = (
-            f"Model `{name}` is converted for distributed-llama, and {consumer.engine.label} cannot read it"
-        )
+        message = f"Model `{name}` is converted for distributed-llama, and {consumer.engine.label} cannot read it"
         hint = "use `engine: distributedLlama`, or a Model without `convert`"
         problems.error("KG0398", message, origin, hint)
     existing, mounted = model.spec.source.volume, mount_model(model, point, consumer, origin, problems)

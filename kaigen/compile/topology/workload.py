@@ -54,9 +54,7 @@ def _template_deployment(resolution: TopologyResolution, common: WorkloadSetting
     template = resolution.spec.template
     assert template is not None
     base = deployment(common, {})
-    whole = pod_template(
-        template, common.frame, SERVE, common.annotations, defaults={}, doc="Spec of the pods."
-    )
+    whole = pod_template(template, common.frame, SERVE, common.annotations, defaults={}, doc="Spec of the pods.")
     body = dict(base.body)
     body["spec"] = {**body["spec"], "template": whole}  # type: ignore[dict-item]
     return Object(role=base.role, body=body, wave=base.wave)
@@ -65,10 +63,7 @@ def _template_deployment(resolution: TopologyResolution, common: WorkloadSetting
 def _common_settings(resolution: TopologyResolution) -> WorkloadSettings:
     spec = resolution.spec
     level = spec.security.pod_security
-    annotations = {
-        **({POD_SECURITY: level} if level != "restricted" else {}),
-        **resolution.mounted.annotations,
-    }
+    annotations = {**({POD_SECURITY: level} if level != "restricted" else {}), **resolution.mounted.annotations}
     queue = spec.placement.queue
     storage_class = resolution.context.profile.storage_class
     return WorkloadSettings(

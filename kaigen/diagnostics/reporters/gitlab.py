@@ -19,10 +19,7 @@ _NO_FILE = "kaigen.yaml"
 def render(diagnostics: Sequence[Diagnostic], *, color: bool = False, files: Sequence[str] = ()) -> str:
     """The report: a list, empty when nothing was found."""
     marks = fingerprints(diagnostics)
-    return (
-        json.dumps([_entry(item, mark) for item, mark in zip(diagnostics, marks, strict=True)], indent=2)
-        + "\n"
-    )
+    return json.dumps([_entry(item, mark) for item, mark in zip(diagnostics, marks, strict=True)], indent=2) + "\n"
 
 
 def _entry(item: Diagnostic, fingerprint: str) -> dict[str, object]:
@@ -33,8 +30,5 @@ def _entry(item: Diagnostic, fingerprint: str) -> dict[str, object]:
         "description": safe_text(f"{item.code}: {text}"),
         "severity": _SEVERITIES[item.severity],
         "fingerprint": fingerprint,
-        "location": {
-            "path": place.file if place else _NO_FILE,
-            "lines": {"begin": max(place.line, 1) if place else 1},
-        },
+        "location": {"path": place.file if place else _NO_FILE, "lines": {"begin": max(place.line, 1) if place else 1}},
     }

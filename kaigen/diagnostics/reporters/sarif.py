@@ -35,9 +35,7 @@ def render(diagnostics: Sequence[Diagnostic], *, color: bool = False, files: Seq
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "artifacts": [{"location": {"uri": uri(file)}} for file in dict.fromkeys(files)],
-        "results": [
-            _result(item, rules[item.code], mark) for item, mark in zip(diagnostics, marks, strict=True)
-        ],
+        "results": [_result(item, rules[item.code], mark) for item, mark in zip(diagnostics, marks, strict=True)],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 

@@ -32,14 +32,7 @@ DEFAULT_MODEL = "Qwen/Qwen2.5-0.5B-Instruct"
 DEFAULT_RUNTIME_CLASS = "nvidia"
 DEFAULT_STORAGE_CLASS = "local-path"
 DEFAULT_DISK_SIZE = 50
-DEFAULT_COMMAND = (
-    "tune",
-    "run",
-    "full_finetune_single_device",
-    "-r=3",
-    "--config",
-    "qwen2_5/0.5B_full_single_device",
-)
+DEFAULT_COMMAND = ("tune", "run", "full_finetune_single_device", "-r=3", "--config", "qwen2_5/0.5B_full_single_device")
 TOKEN_KEY = "token"
 FOLDER = "/tmp"
 """Where the operator mounts the volume, to match the defaults of torchtune."""
@@ -56,13 +49,11 @@ class AiOperatorSpec(Block):
     """A fine-tuning run."""
 
     image: Annotated[
-        str,
-        IMAGE,
-        text(NO_BLANKS, min_length=1, max_length=512, description="Container image with the training code."),
+        str, IMAGE, text(NO_BLANKS, min_length=1, max_length=512, description="Container image with the training code.")
     ] = DEFAULT_IMAGE
-    model: Annotated[
-        RepoName, Meta(description="Hugging Face repository to download.", examples=[DEFAULT_MODEL])
-    ] = DEFAULT_MODEL
+    model: Annotated[RepoName, Meta(description="Hugging Face repository to download.", examples=[DEFAULT_MODEL])] = (
+        DEFAULT_MODEL
+    )
     runtime_class_name: Annotated[
         str, Meta(description='RuntimeClass of the pod. `""` sets none, which the operator does not support.')
     ] = DEFAULT_RUNTIME_CLASS
@@ -72,8 +63,7 @@ class AiOperatorSpec(Block):
     storage_class_name: Annotated[
         str,
         Meta(
-            description='StorageClass of the volume. `""` uses the default class, which the operator does not '
-            "support."
+            description='StorageClass of the volume. `""` uses the default class, which the operator does not support.'
         ),
     ] = DEFAULT_STORAGE_CLASS
     access_modes: Annotated[list[AccessMode], Meta(description="Access modes of the volume.")] = field(
@@ -96,9 +86,7 @@ class AiOperatorJob(Block):
 
     api_version: Annotated[Literal["ai.re-cinq.com/v1"], Meta(description="Version of the operator's API.")]
     kind: Annotated[Literal["Job"], Meta(description="Kind of the document.")]
-    metadata: Annotated[
-        ForeignMetadata, Meta(description="Name, namespace, labels and annotations of the resource.")
-    ]
+    metadata: Annotated[ForeignMetadata, Meta(description="Name, namespace, labels and annotations of the resource.")]
     spec: Annotated[AiOperatorSpec, Meta(description="Desired state.")]
     status: Annotated[dict[str, Json] | None, Meta(description="Written by the operator; ignored.")] = None
 
@@ -157,9 +145,7 @@ def lower(job: AiOperatorJob, document: Positioned, context: LoweringContext) ->
         )
     for name, value in (("accessModes", spec.access_modes), ("command", spec.command)):
         if not value:
-            lowering.warning(
-                "KG0403", f"an empty `{name}` means the operator's default", ("spec", name), "delete it"
-            )
+            lowering.warning("KG0403", f"an empty `{name}` means the operator's default", ("spec", name), "delete it")
     if spec.model != DEFAULT_MODEL and "command" not in set_fields(spec):
         lowering.warning(
             "KG0404",
@@ -201,9 +187,5 @@ def lower(job: AiOperatorJob, document: Positioned, context: LoweringContext) ->
 
 def _operator_names(name: AppName, model: str) -> Naming:
     return Naming(
-        container=name,
-        init=f"{name}-init",
-        fetch_command=("tune", "download", model),
-        volume="model",
-        plain=True,
+        container=name, init=f"{name}-init", fetch_command=("tune", "download", model), volume="model", plain=True
     )

@@ -55,9 +55,7 @@ DIRECTIVES = ("compat", "failed-pod-ttl", "input-wait", "model", "version", "wei
 
 
 def lower(
-    job: EphemeralAccelerationJob | EphemeralAccelerationJobRedtails,
-    document: Positioned,
-    context: LoweringContext,
+    job: EphemeralAccelerationJob | EphemeralAccelerationJobRedtails, document: Positioned, context: LoweringContext
 ) -> LoweringResult:
     """Return the operator's resource as a kaigen Job.
 

@@ -30,10 +30,7 @@ class EphemeralInput(Block):
 
     path: Annotated[
         Annotated[str, _PATH],
-        Meta(
-            description=f"Path of the image in the volume, below `{FOLDER}`.",
-            examples=["/artifacts/input.jpg"],
-        ),
+        Meta(description=f"Path of the image in the volume, below `{FOLDER}`.", examples=["/artifacts/input.jpg"]),
     ]
     type: Annotated[str, Meta(description="Type of the input. The operator knows only `image`.")] = "image"
 
@@ -44,8 +41,7 @@ class EphemeralOutput(Block):
     path: Annotated[
         Annotated[str, _PATH],
         Meta(
-            description=f"Path of the JSON file in the volume, below `{FOLDER}`.",
-            examples=["/artifacts/output.json"],
+            description=f"Path of the JSON file in the volume, below `{FOLDER}`.", examples=["/artifacts/output.json"]
         ),
     ]
 
@@ -68,12 +64,7 @@ class EphemeralAccelerationJobSpec(Block):
         default_factory=EphemeralResources
     )
     ttl_seconds_after_finished: Annotated[
-        int,
-        Meta(
-            ge=0,
-            le=MAX_SECONDS,
-            description="Seconds from the end of the run to the deletion of its pod.",
-        ),
+        int, Meta(ge=0, le=MAX_SECONDS, description="Seconds from the end of the run to the deletion of its pod.")
     ] = field(default=0, name="ttlSecondsAfterFinished")
     pvc_ttl_seconds_after_finished: Annotated[
         int,
@@ -98,21 +89,16 @@ class EphemeralAccelerationJobSpec(Block):
         ),
     ] = DEFAULT_IMAGE
     command: Annotated[
-        list[str] | None,
-        Meta(description="An option of `egpu create`, not a field of the API; ignored."),
+        list[str] | None, Meta(description="An option of `egpu create`, not a field of the API; ignored.")
     ] = None
 
 
 class EphemeralAccelerationJob(Block):
     """Ephemeral GPU's `EphemeralAccelerationJob`."""
 
-    api_version: Annotated[
-        Literal["gpu.yourdomain.io/v1alpha1"], Meta(description="Version of the operator's API.")
-    ]
+    api_version: Annotated[Literal["gpu.yourdomain.io/v1alpha1"], Meta(description="Version of the operator's API.")]
     kind: Annotated[Literal["EphemeralAccelerationJob"], Meta(description="Kind of the document.")]
-    metadata: Annotated[
-        ForeignMetadata, Meta(description="Name, namespace, labels and annotations of the resource.")
-    ]
+    metadata: Annotated[ForeignMetadata, Meta(description="Name, namespace, labels and annotations of the resource.")]
     spec: Annotated[EphemeralAccelerationJobSpec, Meta(description="Desired state.")]
     status: Annotated[dict[str, Json] | None, Meta(description="Written by the operator; ignored.")] = None
 
@@ -120,12 +106,8 @@ class EphemeralAccelerationJob(Block):
 class EphemeralAccelerationJobRedtails(Block):
     """`EphemeralAccelerationJob` in the group of the operator's example files, which its API does not have."""
 
-    api_version: Annotated[
-        Literal["gpu.redtails.io/v1alpha1"], Meta(description="Version of the operator's API.")
-    ]
+    api_version: Annotated[Literal["gpu.redtails.io/v1alpha1"], Meta(description="Version of the operator's API.")]
     kind: Annotated[Literal["EphemeralAccelerationJob"], Meta(description="Kind of the document.")]
-    metadata: Annotated[
-        ForeignMetadata, Meta(description="Name, namespace, labels and annotations of the resource.")
-    ]
+    metadata: Annotated[ForeignMetadata, Meta(description="Name, namespace, labels and annotations of the resource.")]
     spec: Annotated[EphemeralAccelerationJobSpec, Meta(description="Desired state.")]
     status: Annotated[dict[str, Json] | None, Meta(description="Written by the operator; ignored.")] = None

@@ -11,13 +11,7 @@ from kaigen.kinds.kind import ForeignKind
 
 
 def _kind(
-    version: str,
-    kind: str,
-    model: str,
-    summary: str,
-    *,
-    older: str = "",
-    patchable: tuple[str, ...] = ("spec",),
+    version: str, kind: str, model: str, summary: str, *, older: str = "", patchable: tuple[str, ...] = ("spec",)
 ) -> ForeignKind:
     """Return a kind whose model and `lower` are in the module that `model` names."""
     module = f"kaigen.dialects.kaito.{model.partition(':')[0]}"
@@ -60,13 +54,7 @@ DIALECT = Dialect(
             older="v1alpha1",
         ),
         _kind("v1beta1", "RAGEngine", "ragengine:RagEngine", "KAITO's server for retrieval"),
-        _kind(
-            "v1alpha1",
-            "RAGEngine",
-            "ragengine:RagEngineV1Alpha1",
-            "KAITO's server for retrieval",
-            older="v1alpha1",
-        ),
+        _kind("v1alpha1", "RAGEngine", "ragengine:RagEngineV1Alpha1", "KAITO's server for retrieval", older="v1alpha1"),
         _kind("v1alpha1", "ModelMirror", "mirror:ModelMirror", "KAITO's model weights in a shared volume"),
         _kind(
             "v1alpha1",

@@ -19,24 +19,22 @@ Status = dict[str, Json]
 class Requirement(Block):
     """A label that nodes must have."""
 
-    key: Annotated[
-        str, Meta(min_length=1, max_length=317, description="Key of the label.", examples=["pool"])
-    ]
+    key: Annotated[str, Meta(min_length=1, max_length=317, description="Key of the label.", examples=["pool"])]
     operator: Annotated[
         Literal["In", "NotIn", "Exists", "DoesNotExist"],
         Meta(description="How the value is compared. KAITO supports only `In`."),
     ]
-    values: Annotated[
-        list[Annotated[str, Meta(max_length=63)]], Meta(description="Values to compare with.")
-    ] = field(default_factory=list)
+    values: Annotated[list[Annotated[str, Meta(max_length=63)]], Meta(description="Values to compare with.")] = field(
+        default_factory=list
+    )
 
 
 class LabelSelector(Block):
     """Labels of existing nodes, and of nodes that are created."""
 
-    match_labels: Annotated[
-        Labels, Meta(description="Labels and their values.", examples=[{"apps": "phi-4"}])
-    ] = field(default_factory=dict)
+    match_labels: Annotated[Labels, Meta(description="Labels and their values.", examples=[{"apps": "phi-4"}])] = field(
+        default_factory=dict
+    )
     match_expressions: Annotated[list[Requirement], Meta(description="Conditions on labels.")] = field(
         default_factory=list
     )
@@ -46,16 +44,14 @@ class ResourceV1Alpha1(Block):
     """Nodes of the workload."""
 
     count: Annotated[
-        Count | None,
-        Meta(description="Number of nodes. KAITO replaces it by its own estimate; kaigen uses it."),
+        Count | None, Meta(description="Number of nodes. KAITO replaces it by its own estimate; kaigen uses it.")
     ] = None
     instance_type: Annotated[
         Text | None, Meta(description="Instance type of the nodes.", examples=["Standard_NC24ads_A100_v4"])
     ] = None
     label_selector: Annotated[LabelSelector, Meta(description="Labels of the nodes.")]
     preferred_nodes: Annotated[
-        list[Annotated[str, Meta(min_length=1, max_length=253)]],
-        Meta(description="Names of preferred nodes."),
+        list[Annotated[str, Meta(min_length=1, max_length=253)]], Meta(description="Names of preferred nodes.")
     ] = field(default_factory=list)
 
 
@@ -63,8 +59,7 @@ class Partition(Block):
     """GPUs of each pod."""
 
     mode: Annotated[
-        Literal["mig", "accelerator"],
-        Meta(description="`mig` for a MIG slice, `accelerator` for whole GPUs."),
+        Literal["mig", "accelerator"], Meta(description="`mig` for a MIG slice, `accelerator` for whole GPUs.")
     ]
     profile: Annotated[Text | None, Meta(description="MIG profile, for `mig`.", examples=["1g.10gb"])] = None
     count: Annotated[
@@ -91,8 +86,7 @@ class PresetOptions(PresetOptionsV1Alpha1):
     """Image and weights of a preset."""
 
     model_access_secret: Annotated[
-        ObjectName | None,
-        Meta(description="Secret with a Hub token under the key `HF_TOKEN`.", examples=["hf-token"]),
+        ObjectName | None, Meta(description="Secret with a Hub token under the key `HF_TOKEN`.", examples=["hf-token"])
     ] = None
 
 
@@ -134,9 +128,7 @@ class DataSource(Choice):
         Annotated[str, Meta(min_length=1, max_length=253)] | None,
         Meta(description="Name of the source; for an adapter, its model name in requests."),
     ] = None
-    urls: Annotated[Annotated[list[Text], Meta(min_length=1)] | None, Meta(description="URLs of files.")] = (
-        None
-    )
+    urls: Annotated[Annotated[list[Text], Meta(min_length=1)] | None, Meta(description="URLs of files.")] = None
     image: Annotated[ImageText | None, Meta(description="Image with the files.")] = None
     image_pull_secrets: Annotated[list[ObjectName], Meta(description="Secrets to pull the image.")] = field(
         default_factory=list
@@ -172,8 +164,7 @@ class InferenceV1Alpha1(Choice):
     preset: Annotated[PresetV1Alpha1 | None, Meta(description="A model, by name.")] = None
     template: Annotated[JsonObject | None, Meta(description="A pod template.")] = None
     config: Annotated[
-        ObjectName | None,
-        Meta(description="ConfigMap with the engine's flags under the key `inference_config.yaml`."),
+        ObjectName | None, Meta(description="ConfigMap with the engine's flags under the key `inference_config.yaml`.")
     ] = None
     adapters: Annotated[list[AdapterV1], Meta(max_length=10, description="LoRA adapters.")] = field(
         default_factory=list
@@ -195,8 +186,7 @@ class TuningV1Alpha1(Block):
         Meta(description="`lora` or `qlora`.", examples=["qlora"]),
     ] = None
     config: Annotated[
-        ObjectName | None,
-        Meta(description="ConfigMap with training settings under the key `training_config.yaml`."),
+        ObjectName | None, Meta(description="ConfigMap with training settings under the key `training_config.yaml`.")
     ] = None
     input: Annotated[DataSource, Meta(description="Source of the training data.")]
     output: Annotated[DataDestination, Meta(description="Destination of the adapter.")]
@@ -211,7 +201,5 @@ class Tuning(TuningV1Alpha1):
 class Foreign(Block):
     """Fields of every KAITO resource."""
 
-    metadata: Annotated[
-        ForeignMetadata, Meta(description="Name, namespace, labels and annotations of the resource.")
-    ]
+    metadata: Annotated[ForeignMetadata, Meta(description="Name, namespace, labels and annotations of the resource.")]
     status: Annotated[Status | None, Meta(description="Written by the operator; ignored.")] = None

@@ -49,9 +49,7 @@ class ConfigFile(Struct, frozen=True):
         self.lowering.report([Diagnostic(code, message, mark, hint, severity, dotted((*self._field, *path)))])
 
 
-def read_config_file(
-    document: Document, key: str, name: str, at: FieldPath, lowering: Lowering
-) -> ConfigFile | None:
+def read_config_file(document: Document, key: str, name: str, at: FieldPath, lowering: Lowering) -> ConfigFile | None:
     """Return the file under a key of a ConfigMap, which becomes part of the resource that names it.
 
     Args:

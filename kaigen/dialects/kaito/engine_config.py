@@ -29,17 +29,7 @@ _FIELDS: Mapping[str, tuple[FieldPath, type]] = {
 }
 """Flags that are fields of a Topology, with the type of each."""
 
-_MANAGED_FLAGS = (
-    "model",
-    "port",
-    "host",
-    "revision",
-    "api-key",
-    "download-dir",
-    "lora-modules",
-    "nnodes",
-    "node-rank",
-)
+_MANAGED_FLAGS = ("model", "port", "host", "revision", "api-key", "download-dir", "lora-modules", "nnodes", "node-rank")
 """Flags that kaigen sets itself."""
 
 _REMOVED_FLAGS = ("swap-space",)
@@ -95,9 +85,7 @@ def put_config(
                 _put_flag(draft, flag, flag_value, config, at, nodes)
 
 
-def _put_flag(
-    draft: Draft, written: str, value: Any, config: ConfigFile, at: FieldPath, nodes: Nodes
-) -> None:
+def _put_flag(draft: Draft, written: str, value: Any, config: ConfigFile, at: FieldPath, nodes: Nodes) -> None:
     here = (SECTION, written)
     flag = written.strip("-").replace("_", "-")
     if isinstance(value, str) and value in {"True", "true", "False", "false"}:
@@ -105,9 +93,7 @@ def _put_flag(
     if isinstance(value, dict | list) or value is None:
         config.error("KG0418", f"`{written}` must be one value", here, "KAITO accepts scalars only")
     elif flag in _REMOVED_FLAGS or vllm_flags.is_removed(flag):
-        config.warning(
-            "KG0418", f"`{written}` is left out: vLLM removed it and would not start", here, "delete it"
-        )
+        config.warning("KG0418", f"`{written}` is left out: vLLM removed it and would not start", here, "delete it")
     elif flag in _MANAGED_FLAGS:
         config.error("KG0418", f"`{written}` is managed by kaigen", here, "delete it")
     elif flag == "served-model-name":

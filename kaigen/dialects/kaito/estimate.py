@@ -61,9 +61,7 @@ class KaitoEstimate(Struct, frozen=True):
     @property
     def text(self) -> str:
         """The estimate in one line."""
-        parallel = [
-            f"{name}{size}" for name, size in (("tp", self.tp), ("pp", self.pp), ("dp", self.dp)) if size > 1
-        ]
+        parallel = [f"{name}{size}" for name, size in (("tp", self.tp), ("pp", self.pp), ("dp", self.dp)) if size > 1]
         counts = f"{plural(self.nodes, 'node')}, at least {plural(self.min_gpus, 'GPU')}"
         return f"{counts}, {' '.join(parallel)}" if parallel else counts
 
@@ -82,9 +80,7 @@ class KaitoNode(Struct, frozen=True):
     gpu: str = ""
 
 
-def estimates(
-    preset: Preset | None, facts: ModelFacts, hardware: Hardware, context: int | None
-) -> list[Estimate]:
+def estimates(preset: Preset | None, facts: ModelFacts, hardware: Hardware, context: int | None) -> list[Estimate]:
     """Return what each version of KAITO derives for a model, or why it cannot.
 
     Args:
@@ -213,9 +209,7 @@ def estimate_facts(
 @cache
 def _versions() -> Mapping[str, Mapping[str, Any]]:
     """Return the constants of the estimator by version, oldest first."""
-    versions: Mapping[str, Mapping[str, Any]] = json.loads(
-        (Path(__file__).parent / "estimator.json").read_bytes()
-    )
+    versions: Mapping[str, Mapping[str, Any]] = json.loads((Path(__file__).parent / "estimator.json").read_bytes())
     return versions
 
 

@@ -111,8 +111,6 @@ def put_private(
         else _FALCON
     )
     draft.put(("spec", "command"), ["/bin/sh", "-c", script], where)
-    draft.put(
-        ("spec", "probes"), {"ready": "/healthz", "startup": f"{seed['readinessSeconds'] // 60}m"}, where
-    )
+    draft.put(("spec", "probes"), {"ready": "/healthz", "startup": f"{seed['readinessSeconds'] // 60}m"}, where)
     draft.put(("spec", "security", "podSecurity"), "baseline", where)
     return True

@@ -74,12 +74,8 @@ class AutoUpgrade(Block):
     """Automatic upgrades of images by KAITO."""
 
     enabled: Annotated[bool, Meta(description="Whether KAITO upgrades images.")] = False
-    strategy: Annotated[Literal["InPlace", "Surge"], Meta(description="How KAITO upgrades images.")] = (
-        "InPlace"
-    )
-    maintenance_window: Annotated[
-        MaintenanceWindow | None, Meta(description="When KAITO may upgrade images.")
-    ] = None
+    strategy: Annotated[Literal["InPlace", "Surge"], Meta(description="How KAITO upgrades images.")] = "InPlace"
+    maintenance_window: Annotated[MaintenanceWindow | None, Meta(description="When KAITO may upgrade images.")] = None
 
 
 class InferenceSetSpecV1Alpha1(Block):
@@ -87,17 +83,14 @@ class InferenceSetSpecV1Alpha1(Block):
 
     replicas: Annotated[int, Meta(ge=0, le=1000, description="Number of replicas.")] = 1
     node_count_limit: Annotated[
-        Annotated[int, Meta(ge=1, le=10000)] | None,
-        Meta(description="Maximum number of nodes of all replicas."),
+        Annotated[int, Meta(ge=1, le=10000)] | None, Meta(description="Maximum number of nodes of all replicas.")
     ] = None
     label_selector: Annotated[LabelSelector, Meta(description="Labels of the nodes.")]
     template: Annotated[MemberV1Alpha1, Meta(description="Template of each replica.")]
     update_strategy: Annotated[JsonObject, Meta(description="How a change is rolled out.")] = field(
         default_factory=dict
     )
-    auto_upgrade: Annotated[
-        AutoUpgrade | None, Meta(description="Automatic upgrades of images by KAITO.")
-    ] = None
+    auto_upgrade: Annotated[AutoUpgrade | None, Meta(description="Automatic upgrades of images by KAITO.")] = None
 
 
 class InferenceSetSpec(InferenceSetSpecV1Alpha1):
@@ -169,18 +162,12 @@ def lower(
 
 def _autoscale(draft: Draft, spec: InferenceSetSpecV1Alpha1, lowering: ResourceLowering) -> bool:
     """Scaling as the annotations of KAITO's KEDA scaler ask for it; whether they do."""
-    given = {
-        key.removeprefix(SCALING): value
-        for key, value in lowering.annotations.items()
-        if key.startswith(SCALING)
-    }
+    given = {key.removeprefix(SCALING): value for key, value in lowering.annotations.items() if key.startswith(SCALING)}
     if not given:
         return False
     if given.pop("auto-provision", "") != "true":
         for name in given:
-            lowering.unused(
-                lowering.annotation_at(SCALING + name), f'`{SCALING}auto-provision` is not "true"'
-            )
+            lowering.unused(lowering.annotation_at(SCALING + name), f'`{SCALING}auto-provision` is not "true"')
         return False
     at = lowering.annotation_at(f"{SCALING}auto-provision")
     name = given.pop("metricName", "vllm:num_requests_waiting")
@@ -194,10 +181,7 @@ def _autoscale(draft: Draft, spec: InferenceSetSpecV1Alpha1, lowering: ResourceL
             f"known: {known}; or delete these annotations and write a ScaledObject",
         )
         return False
-    numbers = {
-        key: _number(given.pop(key, ""), key, lowering)
-        for key in ("max-replicas", "min-replicas", "threshold")
-    }
+    numbers = {key: _number(given.pop(key, ""), key, lowering) for key in ("max-replicas", "min-replicas", "threshold")}
     most = numbers["max-replicas"] or spec.node_count_limit
     if most is None:
         lowering.warning(
@@ -221,9 +205,7 @@ def _scaler(block: dict[str, Any], at: FieldPath, lowering: ResourceLowering) ->
     address = lowering.annotations.get(PROMETHEUS)
     if address:
         if not re.match(ADDRESS, address):
-            lowering.error(
-                "KG0406", f"`{PROMETHEUS}` must be a URL", lowering.annotation_at(PROMETHEUS), "http://…"
-            )
+            lowering.error("KG0406", f"`{PROMETHEUS}` must be a URL", lowering.annotation_at(PROMETHEUS), "http://…")
             return
         block["prometheus"] = {"address": address}
         return
@@ -240,9 +222,7 @@ def _number(text: str, key: str, lowering: ResourceLowering) -> int | None:
         return None
     if text.isascii() and text.isdigit() and len(text) < 7:
         return int(text)
-    lowering.error(
-        "KG0412", f"`{SCALING}{key}` must be a whole number", lowering.annotation_at(SCALING + key)
-    )
+    lowering.error("KG0412", f"`{SCALING}{key}` must be a whole number", lowering.annotation_at(SCALING + key))
     return None
 
 
@@ -267,9 +247,7 @@ def _update(draft: Draft, spec: InferenceSetSpecV1Alpha1, lowering: ResourceLowe
         lowering.unused(("spec", "autoUpgrade"), "images change only with a commit")
 
 
-def _limit(
-    draft: Draft, spec: InferenceSetSpecV1Alpha1, options: Options, lowering: ResourceLowering
-) -> None:
+def _limit(draft: Draft, spec: InferenceSetSpecV1Alpha1, options: Options, lowering: ResourceLowering) -> None:
     """Limit the nodes that Karpenter creates; KAITO does not read the limit."""
     limit = spec.node_count_limit
     if limit is None:

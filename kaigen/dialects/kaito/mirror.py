@@ -35,8 +35,8 @@ class MirrorSource(Block):
     """Source of the weights."""
 
     registry: Annotated[Literal["huggingface"], Meta(description="The Hugging Face Hub.")]
-    model_id: Annotated[Text, Meta(description="Repository, `owner/name`.", examples=["microsoft/phi-4"])] = (
-        field(name="modelID")
+    model_id: Annotated[Text, Meta(description="Repository, `owner/name`.", examples=["microsoft/phi-4"])] = field(
+        name="modelID"
     )
     access_secret: Annotated[
         SecretReference | None, Meta(description=f"Secret with a Hub token under the key `{TOKEN_KEY}`.")
@@ -54,14 +54,11 @@ class MirrorSpec(Block):
     """Weights in a volume."""
 
     mode: Annotated[
-        Literal["Managed", "Static"],
-        Meta(description="Whether the weights are downloaded or already in a volume."),
+        Literal["Managed", "Static"], Meta(description="Whether the weights are downloaded or already in a volume.")
     ] = "Managed"
     source: Annotated[MirrorSource | None, Meta(description="Source of the weights.")] = None
     storage: Annotated[MirrorStorage | None, Meta(description="The volume of the weights.")] = None
-    job_namespace: Annotated[
-        LabelName | None, Meta(description="Namespace of the volume and of the download.")
-    ] = None
+    job_namespace: Annotated[LabelName | None, Meta(description="Namespace of the volume and of the download.")] = None
     service_account_name: Annotated[Text | None, Meta(description="ServiceAccount of the download.")] = None
 
 
@@ -98,8 +95,7 @@ def lower(mirror: ModelMirror, document: Positioned, context: LoweringContext) -
         return lowering.result()
     if spec.service_account_name is not None:
         lowering.unused(
-            ("spec", "serviceAccountName"),
-            "the downloader has its own service account with fewer permissions",
+            ("spec", "serviceAccountName"), "the downloader has its own service account with fewer permissions"
         )
     namespace = spec.job_namespace
     draft = lowering.draft("Model", namespace=namespace)
@@ -135,9 +131,7 @@ def lower(mirror: ModelMirror, document: Positioned, context: LoweringContext) -
     draft.put((*storage, "accessModes"), ["ReadWriteMany"], ("spec", "storage"))
     if spec.storage.storage_class_name is not None:
         draft.put(
-            (*storage, "storageClassName"),
-            spec.storage.storage_class_name,
-            ("spec", "storage", "storageClassName"),
+            (*storage, "storageClassName"), spec.storage.storage_class_name, ("spec", "storage", "storageClassName")
         )
     model = draft.finish(Model, lowering) if not lowering.failed else None
     return lowering.result() if model is None else lowering.result(draft.lowered(model))

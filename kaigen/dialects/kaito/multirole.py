@@ -44,8 +44,7 @@ class Role(Block):
     replicas: Annotated[int, Meta(ge=1, le=1000, description="Number of replicas.")] = 1
     instance_type: Annotated[Text | None, Meta(description="Instance type of the nodes.")] = None
     runtime_config: Annotated[
-        ObjectName | None,
-        Meta(description="ConfigMap with the engine's flags under the key `inference_config.yaml`."),
+        ObjectName | None, Meta(description="ConfigMap with the engine's flags under the key `inference_config.yaml`.")
     ] = None
 
 
@@ -57,9 +56,7 @@ class MultiRoleSpec(Block):
     epp_plugins_config: Annotated[
         ObjectName | None, Meta(description="ConfigMap with the plugins of the endpoint picker.")
     ] = None
-    roles: Annotated[
-        list[Role], Meta(min_length=2, max_length=2, description="The two roles, `prefill` and `decode`.")
-    ]
+    roles: Annotated[list[Role], Meta(min_length=2, max_length=2, description="The two roles, `prefill` and `decode`.")]
 
 
 class MultiRoleInference(Foreign):
@@ -124,9 +121,7 @@ def _merged(spec: MultiRoleSpec, place: int, options: Options, lowering: Resourc
     here: FieldPath = ("spec", "roles", place)
     draft = lowering.draft("Topology")
     draft.origins["spec",] = ("spec",)
-    preset_options = (
-        {"modelAccessSecret": spec.model.model_access_secret} if spec.model.model_access_secret else {}
-    )
+    preset_options = {"modelAccessSecret": spec.model.model_access_secret} if spec.model.model_access_secret else {}
     inference = read_block(
         Inference,
         {

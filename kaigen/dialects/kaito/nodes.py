@@ -82,9 +82,7 @@ class NodeRequest(Struct, frozen=True):
     by_default: bool = False
 
 
-def node_request(
-    resource: ResourceV1Alpha1, at: FieldPath, *, default: bool, gpus_needed: bool = True
-) -> NodeRequest:
+def node_request(resource: ResourceV1Alpha1, at: FieldPath, *, default: bool, gpus_needed: bool = True) -> NodeRequest:
     """Return the nodes that a `resource` block requests.
 
     Args:
@@ -155,9 +153,7 @@ def _instance(draft: Draft, request: NodeRequest, lowering: ResourceLowering) ->
             return Nodes(count=request.count)
         draft.put(("spec", "resources", "instanceType"), instance.name if instance else name, at)
         if instance is not None and instance.gpu.unsupported and request.gpus_needed:
-            lowering.warning(
-                "KG0414", f"`{name}` has {instance.gpu.name} GPUs: {instance.gpu.unsupported}", at
-            )
+            lowering.warning("KG0414", f"`{name}` has {instance.gpu.name} GPUs: {instance.gpu.unsupported}", at)
     partition = request.partition
     gpus: Any = instance.count if instance else None
     count = gpus
@@ -244,14 +240,7 @@ def _selector(draft: Draft, request: NodeRequest, lowering: ResourceLowering) ->
     if conditions:
         term = {"nodeSelectorTerms": [{"matchExpressions": conditions}]}
         draft.put(
-            (
-                "spec",
-                "placement",
-                "affinity",
-                "nodeAffinity",
-                "requiredDuringSchedulingIgnoredDuringExecution",
-            ),
-            term,
+            ("spec", "placement", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"), term
         )
         draft.origins["spec", "placement", "affinity"] = (*at, "matchExpressions")
     if not labels and not conditions:
@@ -268,9 +257,7 @@ def _prefer(draft: Draft, request: NodeRequest) -> None:
     names = list(request.preferred)
     preference = {
         "weight": 100,
-        "preference": {
-            "matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": names}]
-        },
+        "preference": {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": names}]},
     }
     path: FieldPath = (
         "spec",

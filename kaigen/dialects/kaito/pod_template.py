@@ -36,9 +36,7 @@ def with_placement(
         )
     pod = template.get("spec")
     if not isinstance(pod, dict):
-        lowering.error(
-            "KG0412", "`spec` is missing in the pod template", at, "add `spec` with the containers"
-        )
+        lowering.error("KG0412", "`spec` is missing in the pod template", at, "add `spec` with the containers")
         return template
     pod = dict(pod)
     labels = dict(placement.get("nodeSelector", {}))

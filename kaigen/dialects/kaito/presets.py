@@ -144,12 +144,7 @@ def fits_one_gpu(preset: Preset, nodes: Nodes) -> bool:
 
 
 def put_preset(
-    draft: Draft,
-    model: NamedModel,
-    runtime: Runtime,
-    options: Options,
-    at: FieldPath,
-    lowering: ResourceLowering,
+    draft: Draft, model: NamedModel, runtime: Runtime, options: Options, at: FieldPath, lowering: ResourceLowering
 ) -> None:
     """Put the preset into a Topology, which sizes the model and sets flags of the engine.
 

@@ -44,8 +44,7 @@ class RemoteEmbedding(Block):
 
     url: Annotated[Text, Meta(description="URL of the service.")]
     access_secret: Annotated[
-        ObjectName | None,
-        Meta(description="Secret with the access key under `REMOTE_EMBEDDING_ACCESS_SECRET`."),
+        ObjectName | None, Meta(description="Secret with the access key under `REMOTE_EMBEDDING_ACCESS_SECRET`.")
     ] = None
 
 
@@ -54,9 +53,7 @@ class Embedding(Choice):
 
     exactly_one: ClassVar[tuple[str, ...]] = ("local", "remote")
 
-    local: Annotated[
-        LocalEmbedding | None, Meta(description="An embedding model that runs in the server.")
-    ] = None
+    local: Annotated[LocalEmbedding | None, Meta(description="An embedding model that runs in the server.")] = None
     remote: Annotated[RemoteEmbedding | None, Meta(description="A service that computes embeddings.")] = None
 
 
@@ -101,17 +98,13 @@ class Storage(Choice):
     exactly_one: ClassVar[tuple[str, ...]] = ("persistentVolume", "vectorDB")
 
     persistent_volume: Annotated[PersistentVolume | None, Meta(description="A volume.")] = None
-    vector_db: Annotated[VectorDb | None, Meta(description="A database.")] = field(
-        default=None, name="vectorDB"
-    )
+    vector_db: Annotated[VectorDb | None, Meta(description="A database.")] = field(default=None, name="vectorDB")
 
 
 class StorageV1Alpha1(Block):
     """Storage of the index."""
 
-    persistent_volume_claim: Annotated[
-        ObjectName | None, Meta(description="Name of the PersistentVolumeClaim.")
-    ] = None
+    persistent_volume_claim: Annotated[ObjectName | None, Meta(description="Name of the PersistentVolumeClaim.")] = None
     mount_path: Annotated[
         MountPath | None, Meta(description=f"Folder of the volume in the container. Default: `{DATA}`.")
     ] = None
@@ -173,9 +166,7 @@ class RagEngine(Foreign):
     spec: Annotated[RagSpec, Meta(description="Desired state.")]
 
 
-def lower(
-    engine: RagEngine | RagEngineV1Alpha1, document: Positioned, context: LoweringContext
-) -> LoweringResult:
+def lower(engine: RagEngine | RagEngineV1Alpha1, document: Positioned, context: LoweringContext) -> LoweringResult:
     """Return a RAGEngine as a Topology with a pod template.
 
     Args:
@@ -293,9 +284,7 @@ class _Server:
             volume = spec.storage.persistent_volume
             claim, folder = volume.persistent_volume_claim, volume.mount_path
         folder = (folder or DATA).rstrip("/") or DATA
-        source: dict[str, Any] = (
-            {"persistentVolumeClaim": {"claimName": claim}} if claim else {"emptyDir": {}}
-        )
+        source: dict[str, Any] = {"persistentVolumeClaim": {"claimName": claim}} if claim else {"emptyDir": {}}
         if claim:
             self.lowering.uses_claim(claim)
         self.volumes.append({"name": "index", **source})
@@ -338,18 +327,11 @@ class _Server:
             "command": ["python3", "main.py"],
             "env": self.env,
             "ports": [{"name": "http", "containerPort": PORT}],
-            "resources": {
-                "requests": {"cpu": cpu, "memory": memory, **device},
-                "limits": {"memory": memory, **device},
-            },
+            "resources": {"requests": {"cpu": cpu, "memory": memory, **device}, "limits": {"memory": memory, **device}},
             "startupProbe": {**health, "periodSeconds": 10, "failureThreshold": 120},
             "readinessProbe": {**health, "periodSeconds": 10},
             "livenessProbe": {**health, "periodSeconds": 10, "failureThreshold": 6},
-            **(
-                {"lifecycle": {"postStart": _ask("load"), "preStop": _ask("persist")}}
-                if self.persistent
-                else {}
-            ),
+            **({"lifecycle": {"postStart": _ask("load"), "preStop": _ask("persist")}} if self.persistent else {}),
             "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
             "terminationMessagePolicy": "FallbackToLogsOnError",
             "volumeMounts": self.mounts,

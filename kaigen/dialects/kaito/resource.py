@@ -21,9 +21,7 @@ DIRECTIVES = ("api-key-secret", "compat", "model", "provisioning", "version")
 
 _METADATA: FieldPath = ("metadata",)
 _ANNOTATIONS: FieldPath = ("metadata", "annotations")
-_KAITO_KEY = re.compile(
-    r"^([a-z]+\.)?kaito\.(sh|io)/|^[a-z]+\.kaito\.io/|^kubectl\.kubernetes\.io/last-applied"
-)
+_KAITO_KEY = re.compile(r"^([a-z]+\.)?kaito\.(sh|io)/|^[a-z]+\.kaito\.io/|^kubectl\.kubernetes\.io/last-applied")
 _PLACEHOLDER = re.compile(r"<[^<>]*>|\bYOUR[_ -]|\bREPLACE[_ -]?ME\b|\$\{?[A-Z_]+\}?")
 
 _STREAMING = "kaigen does not stream weights; make them a Model and set `kaigen.dev/model`"
@@ -76,9 +74,7 @@ class Options(Struct, frozen=True):
 class ResourceLowering(Lowering):
     """Lowers one KAITO resource."""
 
-    def __init__(
-        self, metadata: ForeignMetadata, document: Positioned, context: LoweringContext, *known: str
-    ) -> None:
+    def __init__(self, metadata: ForeignMetadata, document: Positioned, context: LoweringContext, *known: str) -> None:
         """Start, and report fields of metadata and status that have no effect.
 
         Args:
@@ -136,9 +132,7 @@ class ResourceLowering(Lowering):
                 self.warning("KG0405", f"`{key}` has no effect: {reason}", self.annotation_at(key), key=True)
         for key in annotations:
             if key.startswith("inference.kaito.sh/stream-"):
-                self.warning(
-                    "KG0405", f"`{key}` has no effect: {_STREAMING}", self.annotation_at(key), key=True
-                )
+                self.warning("KG0405", f"`{key}` has no effect: {_STREAMING}", self.annotation_at(key), key=True)
         if "kaito.sh/inference-role" in self.metadata.labels:
             self.unused(
                 ("metadata", "labels", "kaito.sh/inference-role"),
@@ -203,10 +197,7 @@ class ResourceLowering(Lowering):
         draft.put(("apiVersion",), "kaigen.dev/v1alpha1")
         draft.put(("kind",), kind)
         draft.put(("metadata",), data)
-        draft.origins |= {
-            ("metadata", "labels"): ("metadata", "labels"),
-            ("metadata", "annotations"): _ANNOTATIONS,
-        }
+        draft.origins |= {("metadata", "labels"): ("metadata", "labels"), ("metadata", "annotations"): _ANNOTATIONS}
         return draft
 
     def is_placeholder(self, value: str, path: FieldPath, what: str) -> bool:

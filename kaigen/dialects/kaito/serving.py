@@ -102,12 +102,7 @@ def put_service(draft: Draft, options: Options, lowering: ResourceLowering, *, k
 
 
 def _preset(
-    draft: Draft,
-    serving: Serving,
-    preset: PresetV1Alpha1,
-    nodes: Nodes,
-    options: Options,
-    lowering: ResourceLowering,
+    draft: Draft, serving: Serving, preset: PresetV1Alpha1, nodes: Nodes, options: Options, lowering: ResourceLowering
 ) -> None:
     at = serving.preset_at or (*serving.at, "preset")
     model = presets.find_model(preset, at, lowering)
@@ -149,12 +144,7 @@ def _preset(
         draft.put(("spec", "resources", "gpus"), 1)
     if serving.inference.config is not None:
         put_config(
-            draft,
-            serving.inference.config,
-            serving.config_at or (*serving.at, "config"),
-            runtime,
-            nodes,
-            lowering,
+            draft, serving.inference.config, serving.config_at or (*serving.at, "config"), runtime, nodes, lowering
         )
     if runtime is Runtime.VLLM and not private and model.preset is not None:
         _warn_of_idle_nodes(draft, model.preset, nodes, (*serving.nodes.at, "count"), lowering)
@@ -180,9 +170,7 @@ def _count(
         draft.put(("spec", "shape", "replicas"), nodes.count, at)
 
 
-def _warn_of_idle_nodes(
-    draft: Draft, preset: Preset, nodes: Nodes, at: FieldPath, lowering: ResourceLowering
-) -> None:
+def _warn_of_idle_nodes(draft: Draft, preset: Preset, nodes: Nodes, at: FieldPath, lowering: ResourceLowering) -> None:
     """Warn that KAITO would use fewer nodes: it replaces `count` by its own estimate, and kaigen uses `count`."""
     if (nodes.count or 1) == 1 or nodes.instance is None or nodes.mig:
         return
@@ -225,12 +213,7 @@ def _dtype(
 ) -> None:
     """Use float16 on GPUs before Ampere, which are slow in bfloat16 or lack it; KAITO always uses bfloat16."""
     capability = nodes.instance.gpu.compute_capability if nodes.instance else None
-    if (
-        capability is None
-        or capability >= _AMPERE
-        or model.preset is None
-        or model.preset.dtype != "bfloat16"
-    ):
+    if capability is None or capability >= _AMPERE or model.preset is None or model.preset.dtype != "bfloat16":
         return
     if runtime is Runtime.VLLM and (capability < _TURING or model.preset.min_compute_capability):
         return  # The plan reports that it cannot run there at all.
@@ -276,8 +259,7 @@ def _adapters(draft: Draft, serving: Serving, runtime: Runtime, lowering: Resour
             found["strength"] = float(adapter.strength)
         elif adapter.strength is not None and float(adapter.strength) != 1:
             lowering.unused(
-                (*here, "strength"),
-                "vLLM serves adapters at full strength, and KAITO rejects it with vLLM",
+                (*here, "strength"), "vLLM serves adapters at full strength, and KAITO rejects it with vLLM"
             )
         count = len(draft.get(("spec", "adapters")) or [])
         draft.add(("spec", "adapters"), [found], (*here, "source"))
@@ -317,9 +299,6 @@ def _template(draft: Draft, serving: Serving, nodes: Nodes, lowering: ResourceLo
     if not runs_as_non_root(template):
         # Images for KAITO choose their own user.
         draft.put(("spec", "security", "podSecurity"), "baseline", at)
-    for field, why in (
-        ("config", "a template has its own server"),
-        ("adapters", "a template has its own server"),
-    ):
+    for field, why in (("config", "a template has its own server"), ("adapters", "a template has its own server")):
         if getattr(serving.inference, field):
             lowering.unused((*serving.at, field), why)

@@ -21,14 +21,7 @@ CONFIG_FOLDER = "/mnt/config"
 CONFIG_KEY = "training_config.yaml"
 DATA = "/mnt/data"
 RESULTS = "/mnt/results"
-SECTIONS = (
-    "DataCollator",
-    "DatasetConfig",
-    "LoraConfig",
-    "ModelConfig",
-    "QuantizationConfig",
-    "TrainingArguments",
-)
+SECTIONS = ("DataCollator", "DatasetConfig", "LoraConfig", "ModelConfig", "QuantizationConfig", "TrainingArguments")
 
 _QLORA: Mapping[str, Any] = {
     "QuantizationConfig": {
@@ -146,9 +139,7 @@ def _method(tuning: TuningV1Alpha1, at: FieldPath, lowering: ResourceLowering) -
     return ""
 
 
-def _read(
-    document: Document, name: str, method: str, at: FieldPath, lowering: ResourceLowering
-) -> Config | None:
+def _read(document: Document, name: str, method: str, at: FieldPath, lowering: ResourceLowering) -> Config | None:
     file = read_config_file(document, CONFIG_KEY, name, at, lowering)
     if file is None:
         return None
@@ -179,11 +170,7 @@ def _config(config: Mapping[str, Json], method: str, file: ConfigFile) -> Config
     if sections.keys() != config.keys():
         return None
     quantization: FieldPath = ("training_config", "QuantizationConfig")
-    bits = [
-        key
-        for key in ("load_in_4bit", "load_in_8bit")
-        if sections.get("QuantizationConfig", {}).get(key) is True
-    ]
+    bits = [key for key in ("load_in_4bit", "load_in_8bit") if sections.get("QuantizationConfig", {}).get(key) is True]
     if method == "qlora" and len(bits) != 1:
         message = "`qlora` requires one of `load_in_4bit` and `load_in_8bit` in `QuantizationConfig`"
         file.error("KG0412", message, quantization)

@@ -81,9 +81,7 @@ _QUANTIZATION: Mapping[str, Rule] = {
     "load_in_8bit": _only(*_NO, reason="kaigen's program trains over weights of 4 bits; set `load_in_4bit`"),
     "bnb_4bit_compute_dtype": _BY_HAND,
     "bnb_4bit_quant_type": _only("nf4", reason="kaigen's program quantizes to NF4"),
-    "bnb_4bit_use_double_quant": _unused(
-        "kaigen's program also quantizes the constants, which saves memory", *_YES
-    ),
+    "bnb_4bit_use_double_quant": _unused("kaigen's program also quantizes the constants, which saves memory", *_YES),
     "bnb_4bit_quant_storage": _unused("it is only for sharded training", "none", "uint8"),
     "llm_int8_threshold": _INT8,
     "llm_int8_skip_modules": _only(*_NONE, reason=_NOT_SUPPORTED),
@@ -101,9 +99,7 @@ _LORA: Mapping[str, Rule] = {
     "peft_type": _only("lora", "none", reason="kaigen's program trains LoRA"),
     "init_lora_weights": _only(*_YES, reason=_NOT_SUPPORTED),
     "inference_mode": _only(*_NO, reason="nothing would be trained"),
-    **dict.fromkeys(
-        ("fan_in_fan_out", "use_rslora", "use_dora", "lora_bias"), _only(*_NO, reason=_NOT_SUPPORTED)
-    ),
+    **dict.fromkeys(("fan_in_fan_out", "use_rslora", "use_dora", "lora_bias"), _only(*_NO, reason=_NOT_SUPPORTED)),
     **dict.fromkeys(
         (
             "alpha_pattern",
@@ -144,9 +140,7 @@ _TRAINING: Mapping[str, Rule] = {
     "data_seed": _BY_HAND,
     "warmup_steps": _only("0", reason="`tune` has the part of the steps; set `warmup_ratio`"),
     "max_steps": _only("-1", "0", reason="`tune` has passes over the samples; set `num_train_epochs`"),
-    "optim": _only(
-        "adamw_torch", "adamw_torch_fused", "adamw_hf", reason="kaigen's program uses AdamW of PyTorch"
-    ),
+    "optim": _only("adamw_torch", "adamw_torch_fused", "adamw_hf", reason="kaigen's program uses AdamW of PyTorch"),
     "adam_beta1": _only("0.9", reason=_ADAM),
     "adam_beta2": _only("0.999", reason=_ADAM),
     "adam_epsilon": _only("1e-08", reason=_ADAM),
@@ -157,8 +151,7 @@ _TRAINING: Mapping[str, Rule] = {
     "use_cpu": _only(*_NO, reason="kaigen's program trains on the GPUs of the pod"),
     "no_cuda": _only(*_NO, reason="kaigen's program trains on the GPUs of the pod"),
     **dict.fromkeys(
-        ("group_by_length", "adafactor", "use_liger_kernel", "batch_eval_metrics"),
-        _only(*_NO, reason=_NOT_SUPPORTED),
+        ("group_by_length", "adafactor", "use_liger_kernel", "batch_eval_metrics"), _only(*_NO, reason=_NOT_SUPPORTED)
     ),
     **dict.fromkeys(
         (
@@ -212,9 +205,7 @@ _PREFIXES: Mapping[str, Rule] = {
     "logging_": _unused(_LOGS),
     "log_": _unused(_LOGS, "passive"),
     "eval_": _unused(_EVALUATES, "no", "none"),
-    "save_": _unused(
-        "the result is an adapter in safetensors, and checkpoints are removed when the run ends"
-    ),
+    "save_": _unused("the result is an adapter in safetensors, and checkpoints are removed when the run ends"),
     "push_to_hub": _unused("nothing is pushed to the Hub", *_NO),
     "hub_": _unused("nothing is pushed to the Hub", *_NONE, *_NO),
     "dataloader_": _unused("samples are read into memory before the training"),
@@ -241,9 +232,7 @@ _DATASET: Mapping[str, Rule] = {
     "messages_column": _BY_HAND,
     "train_test_split": _BY_HAND,
     "shuffle_dataset": _unused("samples are shuffled in each pass", *_YES),
-    "shuffle_seed": _unused(
-        "`seed` of `TrainingArguments` also selects the samples for the evaluation", "42"
-    ),
+    "shuffle_seed": _unused("`seed` of `TrainingArguments` also selects the samples for the evaluation", "42"),
 }
 
 _COLLATOR: Mapping[str, Rule] = {

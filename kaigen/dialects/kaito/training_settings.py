@@ -176,10 +176,7 @@ def _word(value: Json) -> str:
 
 
 def _put_precision(
-    draft: Draft,
-    model: Mapping[str, _Place],
-    training: Mapping[str, _Place],
-    quantization: Mapping[str, _Place],
+    draft: Draft, model: Mapping[str, _Place], training: Mapping[str, _Place], quantization: Mapping[str, _Place]
 ) -> None:
     """Put the type of the computation: of mixed precision, of the 4-bit weights, or of the model."""
     given: dict[str, _Place] = {}
@@ -220,9 +217,7 @@ def _put_targets(draft: Draft, lora: Mapping[str, _Place]) -> None:
     names = [place.value] if isinstance(place.value, str) else place.value
     if names == ["all-linear"]:
         draft.get(_TUNE).pop("targetModules", None)
-    elif (
-        not isinstance(names, list) or not names or not all(isinstance(name, str) and name for name in names)
-    ):
+    elif not isinstance(names, list) or not names or not all(isinstance(name, str) and name for name in names):
         place.must_be("a list of names of layers")
     elif any(sign in str(name) for name in names for sign in "*()|[]\\"):
         place.refuse("`targetModules` has names of layers, and no patterns", "list the names of the layers")
@@ -282,9 +277,7 @@ def _put_dataset(draft: Draft, dataset: Mapping[str, _Place]) -> None:
         if not isinstance(place.value, str) or not place.value:
             place.must_be("the name of a column")
             return
-    messages, context, response = (
-        names.get(f"{name}_column") for name in ("messages", "context", "response")
-    )
+    messages, context, response = (names.get(f"{name}_column") for name in ("messages", "context", "response"))
     other = response or context
     if messages is not None and other is not None:
         other.file.error(

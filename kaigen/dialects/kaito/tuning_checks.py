@@ -22,9 +22,7 @@ _ONLY_SERVING = {
 """Annotations that have no effect on a run, with the reason."""
 
 
-def find_model(
-    tuning: TuningV1Alpha1, at: FieldPath, lowering: ResourceLowering
-) -> presets.NamedModel | None:
+def find_model(tuning: TuningV1Alpha1, at: FieldPath, lowering: ResourceLowering) -> presets.NamedModel | None:
     """Return the model that is trained; None after an error.
 
     Args:

@@ -114,9 +114,7 @@ def _untrainable(preset: Preset) -> str:
     return "" if preset.modalities == ("text",) else "it is not a model of text alone"
 
 
-def _put_input(
-    draft: Draft, source: DataSource, at: FieldPath, config: Config, lowering: ResourceLowering
-) -> None:
+def _put_input(draft: Draft, source: DataSource, at: FieldPath, config: Config, lowering: ResourceLowering) -> None:
     """Put the data into the pod, in the folder of KAITO's script."""
     extension = data_extension(config, named=source.urls is not None)
     if source.urls is not None:
@@ -133,9 +131,7 @@ def _put_input(
         lowering.unused((*at, "imagePullSecrets"), "the data is not in an image")
 
 
-def _put_files(
-    draft: Draft, urls: list[str], at: FieldPath, extension: str, lowering: ResourceLowering
-) -> None:
+def _put_files(draft: Draft, urls: list[str], at: FieldPath, extension: str, lowering: ResourceLowering) -> None:
     """Put files that the pod downloads, each with a name of its own."""
     files: dict[str, str] = {}
     for index, url in enumerate(urls):
@@ -217,9 +213,7 @@ def _weights(
     elif preset is not None and preset.gated:
         presets.warn_of_gate(preset, (*at, "name"), lowering)
     draft.put(("spec", "store"), {"volume": {"size": "auto"}, "keepRevisions": 0}, (*at, "name"))
-    draft.hints["KG0320"] = (
-        "run `kaigen lock`, or set the annotation `kaigen.dev/model` to the name of a Model"
-    )
+    draft.hints["KG0320"] = "run `kaigen lock`, or set the annotation `kaigen.dev/model` to the name of a Model"
     placement = dict(job.get(("spec", "placement")) or {})
     instance = job.get(("spec", "resources", "instanceType"))
     if instance is not None:

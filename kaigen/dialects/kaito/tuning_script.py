@@ -53,10 +53,7 @@ for number, url in enumerate(sys.argv[2:]):
     print(f"{url}: {os.path.getsize(target)} bytes", flush=True)
 """
 
-_SECURITY: Mapping[str, Any] = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-}
+_SECURITY: Mapping[str, Any] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 _SMALL: Mapping[str, Any] = {"requests": {"cpu": "1", "memory": "4Gi"}, "limits": {"memory": "4Gi"}}
 
 
@@ -113,10 +110,7 @@ def _check_model(
             if kaito.tunable and not kaito.removed_in
         )
         lowering.error(
-            "KG0412",
-            f"KAITO's training script does not support `{model.name}`",
-            here,
-            f"supported: {known}",
+            "KG0412", f"KAITO's training script does not support `{model.name}`", here, f"supported: {known}"
         )
     preset_options = tuning.preset.preset_options if tuning.preset else None
     secret = preset_options.model_access_secret if isinstance(preset_options, PresetOptions) else None
@@ -127,9 +121,7 @@ def _check_model(
 class _Run:
     """Builds the pod template of a run."""
 
-    def __init__(
-        self, tuning: TuningV1Alpha1, at: FieldPath, nodes: Nodes, lowering: ResourceLowering
-    ) -> None:
+    def __init__(self, tuning: TuningV1Alpha1, at: FieldPath, nodes: Nodes, lowering: ResourceLowering) -> None:
         self.tuning = tuning
         self.at = at
         self.gpus = nodes.gpus or 1
@@ -144,9 +136,7 @@ class _Run:
         self.image = preset_options.image if preset_options and preset_options.image else IMAGE
         self.secrets = list(preset_options.image_pull_secrets) if preset_options else []
         if preset_options and preset_options.image:
-            lowering.is_placeholder(
-                preset_options.image, (*at, "preset", "presetOptions", "image"), "an image"
-            )
+            lowering.is_placeholder(preset_options.image, (*at, "preset", "presetOptions", "image"), "an image")
 
     def input(self, source: DataSource, at: FieldPath) -> None:
         """Mount or download the training data."""
@@ -185,9 +175,7 @@ class _Run:
         if not check_image(target, at, self.lowering):
             return
         items = [{"key": ".dockerconfigjson", "path": "config.json"}]
-        self.volumes.append(
-            {"name": "login", "secret": {"secretName": target.image_push_secret, "items": items}}
-        )
+        self.volumes.append({"name": "login", "secret": {"secretName": target.image_push_secret, "items": items}})
         self.last.append(
             {
                 "name": "push",
@@ -287,9 +275,7 @@ class _Run:
         resource = self.nodes.instance.gpu.resource if self.nodes.instance else "nvidia.com/gpu"
         return {resource: self.gpus}
 
-    def _helper(
-        self, name: str, script: str, arguments: list[str], mounts: list[dict[str, Any]]
-    ) -> dict[str, Any]:
+    def _helper(self, name: str, script: str, arguments: list[str], mounts: list[dict[str, Any]]) -> dict[str, Any]:
         """Return a container that runs a Python script in the training image."""
         return {
             "name": name,

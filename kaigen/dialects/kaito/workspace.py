@@ -33,9 +33,7 @@ class WorkspaceV1Alpha1(Choice):
 
     api_version: Annotated[Literal["kaito.sh/v1alpha1"], Meta(description="Version of KAITO's API.")]
     kind: Annotated[Literal["Workspace"], Meta(description="Kind of the document.")]
-    metadata: Annotated[
-        ForeignMetadata, Meta(description="Name, namespace, labels and annotations of the resource.")
-    ]
+    metadata: Annotated[ForeignMetadata, Meta(description="Name, namespace, labels and annotations of the resource.")]
     resource: Annotated[ResourceV1Alpha1, Meta(description="Nodes of the workload.")]
     inference: Annotated[InferenceV1Alpha1 | None, Meta(description="What is served.")] = None
     tuning: Annotated[TuningV1Alpha1 | None, Meta(description="What is fine-tuned.")] = None
@@ -49,18 +47,14 @@ class Workspace(Choice):
 
     api_version: Annotated[Literal["kaito.sh/v1beta1"], Meta(description="Version of KAITO's API.")]
     kind: Annotated[Literal["Workspace"], Meta(description="Kind of the document.")]
-    metadata: Annotated[
-        ForeignMetadata, Meta(description="Name, namespace, labels and annotations of the resource.")
-    ]
+    metadata: Annotated[ForeignMetadata, Meta(description="Name, namespace, labels and annotations of the resource.")]
     resource: Annotated[Resource, Meta(description="Nodes of the workload.")]
     inference: Annotated[Inference | None, Meta(description="What is served.")] = None
     tuning: Annotated[Tuning | None, Meta(description="What is fine-tuned.")] = None
     status: Annotated[Status | None, Meta(description="Written by the operator; ignored.")] = None
 
 
-def lower(
-    workspace: Workspace | WorkspaceV1Alpha1, document: Positioned, context: LoweringContext
-) -> LoweringResult:
+def lower(workspace: Workspace | WorkspaceV1Alpha1, document: Positioned, context: LoweringContext) -> LoweringResult:
     """Return a Workspace as a Topology that serves, or a Job that fine-tunes.
 
     Args:
@@ -80,10 +74,7 @@ def lower(
     draft = lowering.draft("Topology")
     draft.origins["spec",] = ("inference",)
     request = node_request(
-        workspace.resource,
-        ("resource",),
-        default=older and preset is not None,
-        gpus_needed=preset is not None,
+        workspace.resource, ("resource",), default=older and preset is not None, gpus_needed=preset is not None
     )
     put_inference(draft, Serving(inference, ("inference",), request), options, lowering)
     if not older and preset is not None and not lowering.failed:

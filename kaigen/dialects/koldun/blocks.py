@@ -19,18 +19,13 @@ Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 class KoldunMetadata(ForeignMetadata):
     """Metadata of a Koldun resource, whose name may contain dots."""
 
-    name: Annotated[
-        ObjectName,
-        Meta(description="Name of the resource. A dot becomes a dash in the name of the app."),
-    ]
+    name: Annotated[ObjectName, Meta(description="Name of the resource. A dot becomes a dash in the name of the app.")]
 
 
 class Foreign(Block):
     """Fields of every Koldun resource."""
 
-    metadata: Annotated[
-        KoldunMetadata, Meta(description="Name, namespace, labels and annotations of the resource.")
-    ]
+    metadata: Annotated[KoldunMetadata, Meta(description="Name, namespace, labels and annotations of the resource.")]
     status: Annotated[Status | None, Meta(description="Written by the operator; ignored.")] = None
 
 

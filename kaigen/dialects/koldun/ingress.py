@@ -7,14 +7,7 @@ from kaigen.dialects.draft import Draft
 from kaigen.dialects.koldun.dllama import check_images
 from kaigen.dialects.koldun.names import API_VERSION
 from kaigen.dialects.koldun.resource import KoldunLowering
-from kaigen.dialects.koldun.ring import (
-    DIRECTIVES,
-    ModelUse,
-    Ring,
-    find_model,
-    lower_ring,
-    number_of_workers,
-)
+from kaigen.dialects.koldun.ring import DIRECTIVES, ModelUse, Ring, find_model, lower_ring, number_of_workers
 from kaigen.dialects.koldun.serving import Ingress, SessionScaling
 from kaigen.kinds.lowering import LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned

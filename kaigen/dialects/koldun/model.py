@@ -21,17 +21,13 @@ class ObjectStorage(Block):
     endpoint: Annotated[
         Text, Meta(description="URL of the S3 server; empty for Amazon's.", examples=["http://minio:9000"])
     ]
-    bucket_for_source: Annotated[
-        Text, Meta(description="Bucket of the downloaded files.", examples=["models"])
-    ]
+    bucket_for_source: Annotated[Text, Meta(description="Bucket of the downloaded files.", examples=["models"])]
     bucket_for_convert: Annotated[
         Text, Meta(description="Bucket of the converted files.", examples=["models-converted"])
     ]
     secret_ref: Annotated[
         SecretRef | None,
-        Meta(
-            description="Secret with `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, to write to the buckets."
-        ),
+        Meta(description="Secret with `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, to write to the buckets."),
     ] = None
 
 
@@ -67,13 +63,10 @@ class Conversion(Block):
     )
     weights_float_type: Annotated[
         WeightsType | None,
-        Meta(
-            description="Type of the weights: `q40` (default) or `f32`. The runtime cannot load the others."
-        ),
+        Meta(description="Type of the weights: `q40` (default) or `f32`. The runtime cannot load the others."),
     ] = None
     convert_weights: Annotated[
-        WeightsType | None,
-        Meta(description="A field of later versions with the meaning of `weightsFloatType`."),
+        WeightsType | None, Meta(description="A field of later versions with the meaning of `weightsFloatType`.")
     ] = None
     output_path: Annotated[
         Text | None,
@@ -86,21 +79,19 @@ class Conversion(Block):
     rclone_image: Annotated[Text | None, Meta(description=_IGNORED_IMAGE)] = None
     tools_image: Annotated[Text | None, Meta(description=_IGNORED_IMAGE)] = None
     converter_version: Annotated[
-        Text | None,
-        Meta(description="Tag of the converter's scripts, which kaigen does not download; ignored."),
+        Text | None, Meta(description="Tag of the converter's scripts, which kaigen does not download; ignored.")
     ] = None
     dependencies: Annotated[
-        dict[str, str],
-        Meta(description="Python packages of the converter, a field of later versions; ignored."),
+        dict[str, str], Meta(description="Python packages of the converter, a field of later versions; ignored.")
     ] = field(default_factory=dict)
 
 
 class PersistentVolumes(Block):
     """How pods mount the buckets."""
 
-    storage_class_name: Annotated[
-        Text | None, Meta(description="StorageClass of the PersistentVolumes; ignored.")
-    ] = None
+    storage_class_name: Annotated[Text | None, Meta(description="StorageClass of the PersistentVolumes; ignored.")] = (
+        None
+    )
     capacity: Annotated[
         Quantity | None, Meta(description="Size of a volume of the cluster, without `objectStorage`.")
     ] = None
@@ -119,9 +110,9 @@ class PersistentVolumes(Block):
     csi_options: Annotated[
         Text | None, Meta(description="Mount options.", examples=["--memory-limit 1000 --dir-mode 0777"])
     ] = None
-    volume_attributes: Annotated[
-        dict[str, str], Meta(description="Further attributes of the PersistentVolumes.")
-    ] = field(default_factory=dict)
+    volume_attributes: Annotated[dict[str, str], Meta(description="Further attributes of the PersistentVolumes.")] = (
+        field(default_factory=dict)
+    )
     csi_secret_name: Annotated[
         ObjectName | None, Meta(description="Secret that the driver mounts with. Default: `csi-s3-secret`.")
     ] = None
@@ -131,12 +122,10 @@ class PersistentVolumes(Block):
     pvc_storage_class_name: Annotated[
         Text | None, Meta(description="StorageClass of the claim, without `objectStorage`.")
     ] = None
-    pvc_capacity: Annotated[
-        Quantity | None, Meta(description="Size of the claim, without `objectStorage`.")
-    ] = None
-    pvc_access_modes: Annotated[
-        list[Text], Meta(description="Access modes of the claim, without `objectStorage`.")
-    ] = field(default_factory=list)
+    pvc_capacity: Annotated[Quantity | None, Meta(description="Size of the claim, without `objectStorage`.")] = None
+    pvc_access_modes: Annotated[list[Text], Meta(description="Access modes of the claim, without `objectStorage`.")] = (
+        field(default_factory=list)
+    )
 
 
 class ModelSpec(Block):
@@ -159,16 +148,12 @@ class ModelSpec(Block):
         ),
     ]
     object_storage: Annotated[ObjectStorage | None, Meta(description="The S3 server and its buckets.")] = None
-    pip_proxy: Annotated[
-        Text | None, Meta(description="Proxy of pip, which kaigen does not run; ignored.")
-    ] = None
+    pip_proxy: Annotated[Text | None, Meta(description="Proxy of pip, which kaigen does not run; ignored.")] = None
     launch_options: Annotated[
         list[Text], Meta(description="Options of `dllama`, which later versions of the operator read.")
     ] = field(default_factory=list)
     download: Annotated[Download | None, Meta(description="Settings of the download.")] = None
-    conversion: Annotated[
-        Conversion | None, Meta(description="Conversion to the format of distributed-llama.")
-    ] = None
+    conversion: Annotated[Conversion | None, Meta(description="Conversion to the format of distributed-llama.")] = None
     pv: Annotated[PersistentVolumes | None, Meta(description="How pods mount the buckets.")] = None
     pre_converted: Annotated[
         bool, Meta(description="Whether the files are converted already. A field of later versions.")

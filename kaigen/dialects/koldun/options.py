@@ -41,12 +41,7 @@ _MANAGED: Mapping[str, str] = {
 }
 """Options without effect, with the reason."""
 
-_KNOWN = (
-    *_FILES,
-    *_MANAGED,
-    *RING_FLAGS,
-    *(BUFFER, "max-seq-len", "nthreads"),
-)
+_KNOWN = (*_FILES, *_MANAGED, *RING_FLAGS, *(BUFFER, "max-seq-len", "nthreads"))
 ROOT_ONLY: Mapping[str, str] = {
     name: "only the root of a ring reads it" for name in _KNOWN if name not in SHARED and name not in _MANAGED
 }

@@ -43,11 +43,7 @@ class KoldunLowering(Lowering):
     """Lowers one Koldun resource."""
 
     def __init__(
-        self,
-        metadata: KoldunMetadata,
-        document: Positioned,
-        context: LoweringContext,
-        known: tuple[str, ...],
+        self, metadata: KoldunMetadata, document: Positioned, context: LoweringContext, known: tuple[str, ...]
     ) -> None:
         """Start, and report fields of metadata and status that have no effect.
 
@@ -84,9 +80,7 @@ class KoldunLowering(Lowering):
         name = app_name(metadata.name)
         at: FieldPath = ("metadata", "name")
         if len(name) > APP_NAME_MAX:
-            message = (
-                f"`{metadata.name}` has {len(name)} characters, and the name of an app at most {APP_NAME_MAX}"
-            )
+            message = f"`{metadata.name}` has {len(name)} characters, and the name of an app at most {APP_NAME_MAX}"
             self.error("KG0413", message, at, "choose a shorter name")
         elif name != metadata.name:
             message = f"the app of `{metadata.name}` is `{name}`: names of Services and releases have no dots"

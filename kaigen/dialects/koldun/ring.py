@@ -11,15 +11,7 @@ from msgspec import Struct
 from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.koldun.names import API_VERSION, GROUP
-from kaigen.dialects.koldun.options import (
-    BUFFER,
-    NAMED_FILES,
-    WEIGHTS,
-    Option,
-    check_options,
-    put_files,
-    read_options,
-)
+from kaigen.dialects.koldun.options import BUFFER, NAMED_FILES, WEIGHTS, Option, check_options, put_files, read_options
 from kaigen.dialects.koldun.resource import KoldunLowering, app_name
 from kaigen.kinds.base import ADDRESS, DURATION, QUANTITY, matches
 from kaigen.kinds.compat import ServingNaming
@@ -215,9 +207,7 @@ def _put_options(draft: Draft, ring: Ring, lowering: KoldunLowering) -> None:
     """Put the options of the Model and of the root; the root's take precedence."""
     weights = _put_type(draft, ring.model)
     in_volume = "volume" in ring.model.block
-    check_options(
-        ring.args, ring.args_at, lowering, weights=weights, unused=None if in_volume else NAMED_FILES
-    )
+    check_options(ring.args, ring.args_at, lowering, weights=weights, unused=None if in_volume else NAMED_FILES)
     own = read_options(ring.args, ring.args_at)
     if in_volume:
         put_files(draft, ("spec", "model", "volume"), own, lowering)
@@ -324,9 +314,7 @@ def _put_activation(draft: Draft, lowering: KoldunLowering) -> None:
         _reject("prometheus", "the URL of a Prometheus server", lowering)
     autoscale: FieldPath = ("spec", "autoscale")
     scaling = {"min": 0, "max": 1, **(draft.get(autoscale) or {})}
-    draft.put(
-        autoscale, {**scaling, "scaler": "keda"}, draft.origins.get(autoscale, lowering.directive_at("query"))
-    )
+    draft.put(autoscale, {**scaling, "scaler": "keda"}, draft.origins.get(autoscale, lowering.directive_at("query")))
     draft.put((*autoscale, "query"), query, lowering.directive_at("query"))
     draft.put((*autoscale, "prometheus", "address"), address, lowering.directive_at("prometheus"))
     if draft.get((*autoscale, "target")) is None:

@@ -71,10 +71,7 @@ def lower_worker(worker: Worker, document: Positioned, context: LoweringContext)
         names = [found.name or "" for found in lowering.find_objects(API_VERSION, "Root")]
         hint = did_you_mean(spec.root_ref, names) or "add the Root, or write a Dllama"
         lowering.error(
-            "KG0412",
-            f"no Root `{spec.root_ref}` in namespace `{lowering.namespace}`",
-            ("spec", "rootRef"),
-            hint,
+            "KG0412", f"no Root `{spec.root_ref}` in namespace `{lowering.namespace}`", ("spec", "rootRef"), hint
         )
         return lowering.result()
     _warn_of_cache(lowering)
@@ -154,9 +151,7 @@ def _check_slots(workers: Sequence[tuple[Worker, Document]], lowering: KoldunLow
             taken = slot < expected
             message = f"slot {slot} is taken twice" if taken else f"no Worker has slot {expected}"
             mark = document.mark(path)
-            lowering.report(
-                [Diagnostic("KG0412", message, mark, f"write `slot: {expected}`", path="spec.slot")]
-            )
+            lowering.report([Diagnostic("KG0412", message, mark, f"write `slot: {expected}`", path="spec.slot")])
             return
     pods = len(workers) + 1
     if pods & (pods - 1):

@@ -17,14 +17,10 @@ class ModelRef(Block):
 
     kind: Annotated[str, Meta(min_length=1, max_length=63, description="`Model`.")]
     name: Annotated[ObjectName, Meta(description="Name of the Model.", examples=["qwen3"])]
-    api_group: Annotated[
-        Text | None, Meta(description="Group of the Model: `koldun.gorizond.io`, or empty.")
-    ] = None
+    api_group: Annotated[Text | None, Meta(description="Group of the Model: `koldun.gorizond.io`, or empty.")] = None
     namespace: Annotated[
         LabelName | None,
-        Meta(
-            description="Namespace of the Model. Default: that of the resource. Another one requires a bucket."
-        ),
+        Meta(description="Namespace of the Model. Default: that of the resource. Another one requires a bucket."),
     ] = None
 
 
@@ -33,8 +29,7 @@ class DllamaSpec(Block):
 
     model_ref: Annotated[ModelRef, Meta(description="The Model.")]
     replica_power: Annotated[
-        Int32,
-        Meta(description="Number of workers: 2^p - 1 for p, so that the ring has 2^p pods.", examples=[2]),
+        Int32, Meta(description="Number of workers: 2^p - 1 for p, so that the ring has 2^p pods.", examples=[2])
     ]
     root_image: Annotated[ImageText, Meta(description="Image of the root.")]
     worker_image: Annotated[ImageText, Meta(description="Image of the workers.")]
@@ -76,9 +71,7 @@ class WorkerSpec(Block):
 
     model_ref: Annotated[
         ObjectName,
-        Meta(
-            description="PersistentVolumeClaim with the converted files, which a worker does not need; ignored."
-        ),
+        Meta(description="PersistentVolumeClaim with the converted files, which a worker does not need; ignored."),
     ]
     image: Annotated[ImageText, Meta(description="Image of the worker.")]
     root_ref: Annotated[ObjectName, Meta(description="Name of the Root.")]
@@ -110,8 +103,7 @@ class SessionScaling(Block):
     """Scaling of the number of rings."""
 
     min_dllamas: Annotated[
-        int,
-        Meta(ge=0, le=1000, description="Least number of rings; 0 stops all while there are no requests."),
+        int, Meta(ge=0, le=1000, description="Least number of rings; 0 stops all while there are no requests.")
     ] = 1
     max_dllamas: Annotated[int, Meta(ge=1, le=1000, description="Greatest number of rings.")] = 1
     scale_up_backlog: Annotated[
@@ -119,8 +111,7 @@ class SessionScaling(Block):
         Meta(description="Waiting requests for each ring before another starts."),
     ] = None
     scale_down_idle_seconds: Annotated[
-        Annotated[int, Meta(ge=0, le=86400)] | None,
-        Meta(description="Seconds without requests before a ring stops."),
+        Annotated[int, Meta(ge=0, le=86400)] | None, Meta(description="Seconds without requests before a ring stops.")
     ] = None
 
 
@@ -130,23 +121,14 @@ class Backend(Block):
     image: Annotated[Text | None, Meta(description="Image of the operator's sessions; ignored.")] = None
     root_image: Annotated[ImageText, Meta(description="Image of the roots.")]
     worker_image: Annotated[ImageText, Meta(description="Image of the workers.")]
-    dispatcher_image: Annotated[
-        Text | None, Meta(description="Image of the operator's dispatcher; ignored.")
-    ] = None
-    replica_power: Annotated[
-        Int32, Meta(description="Number of workers of a ring: 2^p - 1 for p.", examples=[2])
-    ]
+    dispatcher_image: Annotated[Text | None, Meta(description="Image of the operator's dispatcher; ignored.")] = None
+    replica_power: Annotated[Int32, Meta(description="Number of workers of a ring: 2^p - 1 for p.", examples=[2])]
     nats: Annotated[Nats | None, Meta(description="The queue of the operator's sessions; ignored.")] = None
     conversation_ttl: Annotated[
-        Duration | None,
-        Meta(description="How long the operator keeps a ring for one conversation; ignored."),
+        Duration | None, Meta(description="How long the operator keeps a ring for one conversation; ignored.")
     ] = field(default=None, name="conversationTTL")
-    response_timeout: Annotated[
-        Duration | None, Meta(description="Time limit of a request.", examples=["5m"])
-    ] = None
-    session_scaling: Annotated[SessionScaling | None, Meta(description="Scaling of the number of rings.")] = (
-        None
-    )
+    response_timeout: Annotated[Duration | None, Meta(description="Time limit of a request.", examples=["5m"])] = None
+    session_scaling: Annotated[SessionScaling | None, Meta(description="Scaling of the number of rings.")] = None
     dispatcher_metrics_listen: Annotated[
         Text | None, Meta(description="Address of the dispatcher's metrics; ignored.")
     ] = None
@@ -156,9 +138,9 @@ class IngressService(Block):
     """The Service of an Ingress."""
 
     port: Annotated[Port, Meta(description="Port of the Service.")] = 80
-    type: Annotated[
-        Literal["ClusterIP", "NodePort", "LoadBalancer"], Meta(description="Type of the Service.")
-    ] = "ClusterIP"
+    type: Annotated[Literal["ClusterIP", "NodePort", "LoadBalancer"], Meta(description="Type of the Service.")] = (
+        "ClusterIP"
+    )
 
 
 class IngressRoute(Block):
@@ -173,9 +155,7 @@ class IngressSpec(Block):
     """Rings that start and stop with the number of requests."""
 
     backend: Annotated[Backend, Meta(description="The rings.")]
-    service: Annotated[IngressService, Meta(description="The Service.")] = field(
-        default_factory=IngressService
-    )
+    service: Annotated[IngressService, Meta(description="The Service.")] = field(default_factory=IngressService)
     route: Annotated[IngressRoute | None, Meta(description="The route from outside the cluster.")] = None
 
 

@@ -15,19 +15,7 @@ SOURCE: FieldPath = ("spec", "sourceUrl")
 _HUB_HOSTS = frozenset({"huggingface.co", "www.huggingface.co", "hf.co"})
 _PAGES = frozenset(
     {
-        *(
-            "api",
-            "blog",
-            "chat",
-            "collections",
-            "docs",
-            "enterprise",
-            "join",
-            "learn",
-            "login",
-            "models",
-            "new",
-        ),
+        *("api", "blog", "chat", "collections", "docs", "enterprise", "join", "learn", "login", "models", "new"),
         *("organizations", "papers", "posts", "pricing", "search", "settings", "tasks"),
     }
 )

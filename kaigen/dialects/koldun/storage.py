@@ -66,9 +66,7 @@ def converted_folder(model: Model, storage: ObjectStorage, weights: str) -> Fold
     path = (model.spec.conversion.output_path or "").strip() if model.spec.conversion else ""
     if path.startswith("s3://"):
         given = _parsed(path)
-        return Folder(
-            given.bucket, _joined(given.key, name) if given.key else _joined(key, "converted", name)
-        )
+        return Folder(given.bucket, _joined(given.key, name) if given.key else _joined(key, "converted", name))
     return Folder(storage.bucket_for_convert.strip(), _joined(key, "converted", weights, name))
 
 
@@ -101,11 +99,7 @@ def check_folders(model: Model, storage: ObjectStorage, lowering: Lowering) -> N
     path = (conversion.output_path or "").strip()
     if path and not path.startswith("s3://"):
         lowering.warning(
-            "KG0405",
-            f"`{path}` has no effect: only `s3://BUCKET/PREFIX` is used",
-            _OUTPUT,
-            "delete it",
-            key=True,
+            "KG0405", f"`{path}` has no effect: only `s3://BUCKET/PREFIX` is used", _OUTPUT, "delete it", key=True
         )
     if not converted_folder(model, storage, "q40").bucket:
         at = _OUTPUT if path.startswith("s3://") else (*STORAGE, "bucketForConvert")
@@ -160,11 +154,7 @@ def volume_block(pv: PersistentVolumes | None, *, known: bool) -> dict[str, Any]
     return block | {
         "size": pv.pvc_capacity or pv.capacity or block["size"],
         **({"storageClassName": pv.pvc_storage_class_name} if pv.pvc_storage_class_name else {}),
-        **(
-            {"accessModes": [_mode(mode) or mode for mode in pv.pvc_access_modes]}
-            if pv.pvc_access_modes
-            else {}
-        ),
+        **({"accessModes": [_mode(mode) or mode for mode in pv.pvc_access_modes]} if pv.pvc_access_modes else {}),
         "retain": (pv.reclaim_policy or "").lower() != "delete",
     }
 
@@ -186,9 +176,7 @@ def check_pv(pv: PersistentVolumes, document: Any, lowering: Lowering, *, in_buc
                 lowering.error("KG0412", message, (*_PV, name, index), hint)
     for name, reason in (_UNUSED_OF_BUCKETS if in_bucket else _UNUSED_OF_VOLUMES).items():
         if document.get(name) not in (None, "", [], {}):
-            lowering.warning(
-                "KG0405", f"`{name}` has no effect: {reason}", (*_PV, name), "delete it", key=True
-            )
+            lowering.warning("KG0405", f"`{name}` has no effect: {reason}", (*_PV, name), "delete it", key=True)
     policy = (pv.reclaim_policy or "").lower()
     if policy not in {"", "retain", "delete", "recycle"}:
         message = f"`{pv.reclaim_policy}` is not a reclaim policy; the operator uses `Retain`"

@@ -241,9 +241,7 @@ def _put_volume(draft: Draft, model: Model, lowering: KoldunLowering) -> None:
     draft.hints.update(KG0320=hint, KG0321=hint)
 
 
-def _put_bucket(
-    draft: Draft, path: FieldPath, folder: Folder, origin: FieldPath, storage: ObjectStorage
-) -> None:
+def _put_bucket(draft: Draft, path: FieldPath, folder: Folder, origin: FieldPath, storage: ObjectStorage) -> None:
     """Put a bucket of the server."""
     draft.put((*path, "uri"), folder.uri, origin)
     if storage.endpoint.strip():
@@ -322,9 +320,7 @@ def _put_transfer(draft: Draft, download: Download, lowering: KoldunLowering) ->
     part = download.chunk_max_mi_b or 0
     if download.memory is not None:
         values["memory"] = download.memory
-        most = ((units(download.memory) or 0) // _MIB - _BASE_MEMORY) // (
-            connections if connections > 0 else 4
-        )
+        most = ((units(download.memory) or 0) // _MIB - _BASE_MEMORY) // (connections if connections > 0 else 4)
         if most < _LEAST_PART:
             lowering.warning(
                 "KG0414",

@@ -19,12 +19,9 @@ class ServerSpec(ContainerSpec):
     """The container that serves a Model."""
 
     model: Annotated[
-        AppName | Ref | None,
-        Meta(description="Model to serve: a block, or its name in the shape of the design."),
+        AppName | Ref | None, Meta(description="Model to serve: a block, or its name in the shape of the design.")
     ] = None
-    quantization: Annotated[
-        Quantization | None, Meta(description="Quantization, in the shape of the design.")
-    ] = None
+    quantization: Annotated[Quantization | None, Meta(description="Quantization, in the shape of the design.")] = None
 
 
 class Server(Foreign):
@@ -48,9 +45,7 @@ class NotebookSpec(ContainerSpec):
 
     model: Annotated[Ref | None, Meta(description="Model to read.")] = None
     dataset: Annotated[Ref | None, Meta(description="Dataset to read.")] = None
-    source_model: Annotated[
-        AppName | Ref | None, Meta(description="Model to read, in the shape of the design.")
-    ] = None
+    source_model: Annotated[AppName | Ref | None, Meta(description="Model to read, in the shape of the design.")] = None
     base_model: Annotated[Ref | None, Meta(description="`model` in releases before 0.10.")] = None
     training_dataset: Annotated[Ref | None, Meta(description="`dataset` in releases before 0.10.")] = None
     suspend: Annotated[bool, Meta(description="Run no pod.")] = False

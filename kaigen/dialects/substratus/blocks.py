@@ -26,9 +26,7 @@ _COMMIT = Meta(
 class Foreign(Block):
     """Fields of every resource."""
 
-    metadata: Annotated[
-        ForeignMetadata, Meta(description="Name, namespace, labels and annotations of the resource.")
-    ]
+    metadata: Annotated[ForeignMetadata, Meta(description="Name, namespace, labels and annotations of the resource.")]
     status: Annotated[Status | None, Meta(description="Written by the operator; ignored.")] = None
 
 
@@ -36,10 +34,7 @@ class DesignGit(Block):
     """A Git repository with a Dockerfile, in the shape of the design."""
 
     url: Annotated[Url, Meta(description="URL of the repository.")]
-    ref: Annotated[
-        GitName | None,
-        Meta(description="Commit, branch or tag.", examples=["refs/branch/main"]),
-    ] = None
+    ref: Annotated[GitName | None, Meta(description="Commit, branch or tag.", examples=["refs/branch/main"])] = None
     commit: Annotated[GitName | None, _COMMIT] = None
     path: Annotated[
         Annotated[str, text(RELATIVE_PATH, max_length=1024)] | None,
@@ -52,9 +47,7 @@ class Container(Block):
 
     image: Annotated[ImageText | None, Meta(description="An existing image.")] = None
     git: Annotated[DesignGit | None, Meta(description="A repository to build the image from.")] = None
-    local: Annotated[
-        bool, Meta(description="Build the image from the local folder; only for a Notebook.")
-    ] = False
+    local: Annotated[bool, Meta(description="Build the image from the local folder; only for a Notebook.")] = False
 
 
 class Git(Block):
@@ -73,9 +66,9 @@ class Git(Block):
 class Upload(Block):
     """A local folder that the command line of Substratus uploads."""
 
-    md5_checksum: Annotated[
-        Annotated[str, text(r"^[a-fA-F0-9]{32}$")], Meta(description="MD5 of the archive.")
-    ] = field(name="md5Checksum")
+    md5_checksum: Annotated[Annotated[str, text(r"^[a-fA-F0-9]{32}$")], Meta(description="MD5 of the archive.")] = (
+        field(name="md5Checksum")
+    )
     request_id: Annotated[str, Meta(description="Identity of the upload.")] = field(name="requestID")
 
 
@@ -140,12 +133,9 @@ class ContainerSpec(Block):
 
     container: Annotated[Container | None, Meta(description="The image, in the shape of the design.")] = None
     image: Annotated[ImageText | None, Meta(description="An existing image.")] = None
-    build: Annotated[
-        Build | None, Meta(description="An image that is built, in place of an existing one.")
-    ] = None
+    build: Annotated[Build | None, Meta(description="An image that is built, in place of an existing one.")] = None
     command: Annotated[
-        Annotated[list[str], Meta(min_length=1)] | None,
-        Meta(description="Entry point. Default: the image's."),
+        Annotated[list[str], Meta(min_length=1)] | None, Meta(description="Entry point. Default: the image's.")
     ] = None
     env: Annotated[
         Env,

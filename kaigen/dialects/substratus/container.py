@@ -23,12 +23,7 @@ _KEY = r"^[-._a-zA-Z0-9]+$"
 _GPUS: Mapping[str, str] = {"nvidia-a100": "A100-40GB", "nvidia-tesla-a100": "A100-40GB"}
 """GPUs of the operator whose names differ from those of the catalogue (source: its table for GCP)."""
 
-_SPOT = {
-    "key": "cloud.google.com/gke-spot",
-    "operator": "Equal",
-    "value": "true",
-    "effect": "NoSchedule",
-}
+_SPOT = {"key": "cloud.google.com/gke-spot", "operator": "Equal", "value": "true", "effect": "NoSchedule"}
 """The toleration of the operator's pods with GPUs."""
 
 
@@ -51,12 +46,7 @@ CONTENT = Folders("/content/model", "/content/data", "/content/artifacts")
 
 
 def put_container(
-    draft: Draft,
-    spec: ContainerSpec,
-    lowering: SubstratusLowering,
-    *,
-    run: tuple[Run, FieldPath] | None,
-    script: str,
+    draft: Draft, spec: ContainerSpec, lowering: SubstratusLowering, *, run: tuple[Run, FieldPath] | None, script: str
 ) -> None:
     """Put entry point, variables, parameters, resources, user and labels of the container.
 
@@ -149,9 +139,7 @@ def put_resources(
                 "write what the container needs",
             )
             continue
-        draft.put(
-            (*block, name), f"{value}{unit}", (*at, field) if field in lowering_keys(lowering, at) else origin
-        )
+        draft.put((*block, name), f"{value}{unit}", (*at, field) if field in lowering_keys(lowering, at) else origin)
     _put_gpus(draft, given, at, lowering)
 
 
@@ -189,10 +177,7 @@ def _put_gpus(draft: Draft, resources: Resources, at: FieldPath, lowering: Subst
         draft.put(("spec", "resources", "gpuType"), _gpu_name(kind), type_at)
     elif lowering.context.profile == "gke":
         lowering.warning(
-            "KG0414",
-            "the operator refuses GPUs without a type on GCP; kaigen accepts any",
-            count_at,
-            "set the type",
+            "KG0414", "the operator refuses GPUs without a type on GCP; kaigen accepts any", count_at, "set the type"
         )
     if lowering.compat:
         draft.put(("spec", "placement", "tolerations"), [dict(_SPOT)], lowering.directive_at("compat"))

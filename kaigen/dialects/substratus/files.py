@@ -21,9 +21,7 @@ class DatasetRef(Block):
 class Trainer(Run):
     """The training of a Model, in the shape of the design."""
 
-    base_model: Annotated[
-        Ref | None, Meta(description="Model to start from. Without it, a new one is trained.")
-    ] = None
+    base_model: Annotated[Ref | None, Meta(description="Model to start from. Without it, a new one is trained.")] = None
     source_model: Annotated[
         Ref | None, Meta(description="Another name of `baseModel`, in the manifest after a notebook.")
     ] = None
@@ -33,17 +31,15 @@ class Trainer(Run):
 class DatasetSpec(ContainerSpec):
     """The container that writes the files of a Dataset."""
 
-    loader: Annotated[
-        Run | None, Meta(description="The run of the container, in the shape of the design.")
-    ] = None
+    loader: Annotated[Run | None, Meta(description="The run of the container, in the shape of the design.")] = None
 
 
 class ModelSpec(DatasetSpec):
     """The container that writes the files of a Model, and what it reads."""
 
-    trainer: Annotated[
-        Trainer | None, Meta(description="The training of the Model, in the shape of the design.")
-    ] = None
+    trainer: Annotated[Trainer | None, Meta(description="The training of the Model, in the shape of the design.")] = (
+        None
+    )
     model: Annotated[Ref | None, Meta(description="Model to start from.")] = None
     dataset: Annotated[Ref | None, Meta(description="Dataset to train on.")] = None
     base_model: Annotated[Ref | None, Meta(description="`model` in releases before 0.10.")] = None

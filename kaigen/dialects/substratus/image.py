@@ -55,9 +55,7 @@ def put_image(draft: Draft, spec: ContainerSpec, lowering: SubstratusLowering) -
     image, at = spec.image, (*SPEC, "image")
     if container is not None and container.image is not None:
         if image is not None:
-            lowering.error(
-                "KG0412", "`image` and `container.image` both name the image", at, "keep one of the two"
-            )
+            lowering.error("KG0412", "`image` and `container.image` both name the image", at, "keep one of the two")
         image, at = container.image, (*_CONTAINER, "image")
     source = _source(spec)
     if image is not None and (source is not None or build is not None):
@@ -136,9 +134,7 @@ def _source(spec: ContainerSpec) -> _Source | None:
     if build is not None and build.git is not None:
         own, at = build.git, (*_BUILD, "git")
         field = "commit" if own.commit else "tag" if own.tag else "branch" if own.branch else "url"
-        return _Source(
-            own.url, own.path, own.commit, own.tag or own.branch or _DEFAULT_BRANCH, at, (*at, field)
-        )
+        return _Source(own.url, own.path, own.commit, own.tag or own.branch or _DEFAULT_BRANCH, at, (*at, field))
     return None
 
 

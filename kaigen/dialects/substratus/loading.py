@@ -101,9 +101,7 @@ def _target(kind: str) -> type[kinds_model.Model] | type[kinds_model.Dataset]:
     return kinds_model.Model if kind == "Model" else kinds_model.Dataset
 
 
-def _result(
-    lowering: SubstratusLowering, drafts: tuple[tuple[Draft, type[Any], Naming | None], ...]
-) -> LoweringResult:
+def _result(lowering: SubstratusLowering, drafts: tuple[tuple[Draft, type[Any], Naming | None], ...]) -> LoweringResult:
     if lowering.failed:
         return lowering.result()
     specs: list[Lowered] = []
@@ -127,9 +125,7 @@ def _is_location(
     if lowering.is_design:
         return True
     message = "neither `image` nor `build` names an image, so the operator waits forever"
-    lowering.error(
-        "KG0412", message, SPEC if lowering.has_spec else ("metadata", "name"), "set `image` or `build`"
-    )
+    lowering.error("KG0412", message, SPEC if lowering.has_spec else ("metadata", "name"), "set `image` or `build`")
     return False
 
 
@@ -171,10 +167,7 @@ def _put_inputs(draft: Draft, spec: ContainerSpec, folders: Folders, lowering: S
         ("trainingDataset", spec.training_dataset, SPEC),
     ]
     if trainer is not None:
-        models += [
-            ("baseModel", trainer.base_model, _TRAINER),
-            ("sourceModel", trainer.source_model, _TRAINER),
-        ]
+        models += [("baseModel", trainer.base_model, _TRAINER), ("sourceModel", trainer.source_model, _TRAINER)]
         datasets.append(("dataset", trainer.dataset, _TRAINER))
     model = one_of(models, lowering)
     name = lowering.reference("Model", *model) if model else None

@@ -93,16 +93,10 @@ def _put_stored(draft: Draft, notebook: Notebook, lowering: SubstratusLowering) 
     """Put the Model and the Dataset that the notebook reads."""
     spec = notebook.spec
     model = one_of(
-        [
-            ("model", spec.model, SPEC),
-            ("sourceModel", spec.source_model, SPEC),
-            ("baseModel", spec.base_model, SPEC),
-        ],
+        [("model", spec.model, SPEC), ("sourceModel", spec.source_model, SPEC), ("baseModel", spec.base_model, SPEC)],
         lowering,
     )
-    dataset = one_of(
-        [("dataset", spec.dataset, SPEC), ("trainingDataset", spec.training_dataset, SPEC)], lowering
-    )
+    dataset = one_of([("dataset", spec.dataset, SPEC), ("trainingDataset", spec.training_dataset, SPEC)], lowering)
     of_model = _MODEL_OF_DESIGN if lowering.is_design else CONTENT.model
     for kind, field, found, folder in (
         ("Model", "models", model, of_model),

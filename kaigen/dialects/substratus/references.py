@@ -8,9 +8,7 @@ from kaigen.core.json_types import FieldPath
 from kaigen.dialects.substratus.resource import SubstratusLowering
 
 
-def one_of(
-    given: list[tuple[str, Any, FieldPath]], lowering: SubstratusLowering
-) -> tuple[Any, FieldPath] | None:
+def one_of(given: list[tuple[str, Any, FieldPath]], lowering: SubstratusLowering) -> tuple[Any, FieldPath] | None:
     """Return the reference that a resource has under one of its names, with its field; None without one.
 
     Args:

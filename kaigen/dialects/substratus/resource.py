@@ -42,12 +42,7 @@ class SubstratusLowering(Lowering):
     """
 
     def __init__(
-        self,
-        resource: Foreign,
-        kind: str,
-        document: Positioned,
-        context: LoweringContext,
-        known: tuple[str, ...],
+        self, resource: Foreign, kind: str, document: Positioned, context: LoweringContext, known: tuple[str, ...]
     ) -> None:
         """Start, and report fields without effect.
 
@@ -113,9 +108,7 @@ class SubstratusLowering(Lowering):
         draft = Draft(SPEC if self.has_spec else _NAME)
         put_metadata(draft, self.resource.metadata, self.given)
         draft.put(("metadata", "name"), name, _NAME)
-        shared = (
-            "in kaigen.yaml, set `dialects.substratus.artifacts`, or `storageClassName` of shared volumes"
-        )
+        shared = "in kaigen.yaml, set `dialects.substratus.artifacts`, or `storageClassName` of shared volumes"
         draft.hints.update(KG0309=shared, KG0311=shared)
         return draft
 

@@ -28,9 +28,7 @@ def put_store(draft: Draft, lowering: SubstratusLowering) -> None:
         volume: dict[str, Any] = {"size": lowering.size or DEFAULT_SIZE, "retain": True}
         draft.put((*_STORE, "volume"), volume | shared(lowering), at)
         return
-    draft.hints["KG0317"] = (
-        "in kaigen.yaml, make `dialects.substratus.artifacts` a block with `uri` and `credentials`"
-    )
+    draft.hints["KG0317"] = "in kaigen.yaml, make `dialects.substratus.artifacts` a block with `uri` and `credentials`"
     bucket: dict[str, Any] = {"uri": artifacts} if isinstance(artifacts, str) else dict(artifacts)
     draft.put((*_STORE, "bucket"), bucket | {"uri": _uri(str(bucket["uri"]), lowering)}, at)
 

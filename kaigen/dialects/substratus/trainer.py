@@ -30,9 +30,7 @@ def trainer_of(document: Mapping[str, Any], name: str, image: str, command: Sequ
     dataset = spec.get("dataset") or spec.get("trainingDataset")
     run: dict[str, Any] = {}
     if model:
-        run["baseModel" if is_design else "model"] = (
-            {"name": model} if isinstance(model, str) else dict(model)
-        )
+        run["baseModel" if is_design else "model"] = {"name": model} if isinstance(model, str) else dict(model)
     if dataset:
         run["dataset"] = dict(dataset)
     run |= {key: spec[key] for key in ("resources", "params") if spec.get(key)}

@@ -45,8 +45,7 @@ def api_version(case: Case) -> Iterator[Finding]:
     if old.api_version != new.api_version:
         yield (
             "info",
-            f"API version {new.api_version} instead of {old.api_version}: the same object if the cluster "
-            "serves both",
+            f"API version {new.api_version} instead of {old.api_version}: the same object if the cluster serves both",
         )
 
 
@@ -69,10 +68,7 @@ def namespace_removed(case: Case) -> Iterator[Finding]:
     if keepers(case.obj):
         yield "notice", "the namespace is kept (no longer managed)"
     else:
-        yield (
-            "danger",
-            "the namespace is deleted with everything in it, including objects that are not in Git",
-        )
+        yield ("danger", "the namespace is deleted with everything in it, including objects that are not in Git")
 
 
 def definition_removed(case: Case) -> Iterator[Finding]:

@@ -75,9 +75,7 @@ def _step(old: JsonObject, new: JsonObject) -> Step | None:
 
 def _arguments(container: JsonObject) -> list[str] | None:
     """Return the arguments of vLLM in the command line of a container; None when it does not run vLLM."""
-    words = [
-        word for field in ("command", "args") for word in get_list(container, field) if isinstance(word, str)
-    ]
+    words = [word for field in ("command", "args") for word in get_list(container, field) if isinstance(word, str)]
     command = list(engine_facts("vllm").command)
     size = len(command)
     starts = (index for index in range(len(words) - size + 1) if words[index : index + size] == command)

@@ -95,9 +95,7 @@ def _service(old: Obj, new: Obj) -> Iterator[str]:
     if now and was != now:
         yield "spec.clusterIP" + (" (the cluster assigned an address)" if not was else "")
     kind = before.get("type"), after.get("type")
-    if kind == ("LoadBalancer", "LoadBalancer") and before.get("loadBalancerClass") != after.get(
-        "loadBalancerClass"
-    ):
+    if kind == ("LoadBalancer", "LoadBalancer") and before.get("loadBalancerClass") != after.get("loadBalancerClass"):
         yield "spec.loadBalancerClass"
 
 

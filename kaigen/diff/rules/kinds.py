@@ -85,9 +85,7 @@ def _decryption(case: Case) -> str:
     """Return what a Kustomization decrypts that none of its tree decrypted before; empty for nothing."""
     decryption = get_map(case.obj.data, "spec", "decryption")
     top = top_of(case.obj.path)
-    olds = (
-        get_map(each.data, "spec", "decryption") for each in case.trees.of_kind("old", case.obj.kind, top)
-    )
+    olds = (get_map(each.data, "spec", "decryption") for each in case.trees.of_kind("old", case.obj.kind, top))
     if not decryption or decryption in olds:
         return ""
     name = get_text(decryption, "secretRef", "name")
@@ -101,9 +99,7 @@ def _source(obj: Obj) -> str:
 
 def _endpoints(obj: Obj) -> str:
     found = [str(each) for item in get_list(obj.data, "endpoints") for each in get_list(item, "addresses")]
-    found += [
-        get_text(each, "ip") for item in get_list(obj.data, "subsets") for each in get_list(item, "addresses")
-    ]
+    found += [get_text(each, "ip") for item in get_list(obj.data, "subsets") for each in get_list(item, "addresses")]
     return f"it sends the traffic of a Service to {listing(map(_short, found)) or 'other addresses'}"
 
 
@@ -234,10 +230,7 @@ def _external_secret(obj: Obj, case: Case) -> Iterator[str]:
     spec = get_map(obj.data, "spec")
     settings = case.trees.config(obj.path).external_secrets
     own = (settings.store_kind, settings.store) if settings else ("", "")
-    store = (
-        get_text(spec, "secretStoreRef", "kind") or "SecretStore",
-        get_text(spec, "secretStoreRef", "name"),
-    )
+    store = (get_text(spec, "secretStoreRef", "kind") or "SecretStore", get_text(spec, "secretStoreRef", "name"))
     if store[0] != "SecretStore" and store != own:
         keys = [get_text(each, "remoteRef", "key") for each in get_list(spec, "data")]
         keys += [get_text(each, "extract", "key") for each in get_list(spec, "dataFrom")]

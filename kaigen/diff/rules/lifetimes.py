@@ -36,10 +36,7 @@ def volume_ttl(case: Case) -> Iterator[Finding]:
     for key, end in ((TTL, "completed"), (FAILED_TTL, "failed")):
         was, now = _annotation(before, key), _annotation(after, key)
         if was != now:
-            yield (
-                "info",
-                f"time until volume {name} is deleted after a {end} run: from {_time(was)} to {_time(now)}",
-            )
+            yield ("info", f"time until volume {name} is deleted after a {end} run: from {_time(was)} to {_time(now)}")
     if old.body.get("spec") != new.body.get("spec"):
         yield "notice", f"a volume {name} that exists keeps its size, class and access modes"
 

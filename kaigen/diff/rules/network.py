@@ -45,10 +45,7 @@ def service_ports(case: Case) -> Iterator[Finding]:
     come = [port for port in after if port not in before]
     if gone:
         but = f", but on {listing(come)}" if come else ""
-        yield (
-            "notice",
-            f"Service no longer listens on port {listing(gone)}{but}: update the clients",
-        )
+        yield ("notice", f"Service no longer listens on port {listing(gone)}{but}: update the clients")
     elif come:
         yield "info", f"Service also listens on port {listing(come)}"
     for port in after:
@@ -61,9 +58,7 @@ def _ports(service: Obj) -> dict[str, str]:
     for port in get_list(service.data, "spec", "ports"):
         protocol = get_text(port, "protocol") or "TCP"
         number = get_text(port, "port")
-        found[number if protocol == "TCP" else f"{number}/{protocol}"] = (
-            get_text(port, "targetPort") or number
-        )
+        found[number if protocol == "TCP" else f"{number}/{protocol}"] = get_text(port, "targetPort") or number
     return found
 
 
@@ -106,10 +101,7 @@ def route_backends(case: Case) -> Iterator[Finding]:
     old, new = case.pair
     before, after = _backends(get(old.data, "spec")), _backends(get(new.data, "spec"))
     if before != after:
-        yield (
-            "notice",
-            f"traffic goes to {listing(after) or 'nothing'} instead of {listing(before) or 'nothing'}",
-        )
+        yield ("notice", f"traffic goes to {listing(after) or 'nothing'} instead of {listing(before) or 'nothing'}")
 
 
 def _backends(item: Json | Absent) -> list[str]:

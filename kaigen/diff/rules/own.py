@@ -20,9 +20,7 @@ _FREE: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("spec", "template", "spec", "ignoreDifferences"),
         ("spec", "template", "spec", "syncPolicy", "syncOptions"),
     ),
-    "Kustomization": tuple(
-        ("spec", field) for field in ("dependsOn", "force", "healthCheckExprs", "timeout", "wait")
-    ),
+    "Kustomization": tuple(("spec", field) for field in ("dependsOn", "force", "healthCheckExprs", "timeout", "wait")),
     "HelmRelease": (
         *(("spec", field) for field in ("dependsOn", "healthCheckExprs", "timeout")),
         ("spec", "driftDetection", "ignore"),
@@ -84,9 +82,7 @@ def _planned(case: Case) -> Iterator[Obj]:
         return
     flux = gitops.flux.oci if gitops.flux else None
     known = [gitops.repository, gitops.charts or "", flux or ""]
-    places = [
-        place.replace("{env}", case.trees.config(case.obj.path).environment) for place in known if place
-    ]
+    places = [place.replace("{env}", case.trees.config(case.obj.path).environment) for place in known if place]
     named = [get_text(case.obj.data, *keys) for keys in (("spec", "source", "repoURL"), ("spec", "url"))]
     if all(any(name in place or name.startswith(place) for place in places) for name in named if name):
         yield case.obj
@@ -147,9 +143,7 @@ def _names(obj: Obj) -> dict[str, str]:
         is_chart = "layerSelector" in get_map(obj.data, "spec")
         app = get_text(obj.data, "spec", "url").rpartition("/")[2] if is_chart else ""
         return {"namespace": obj.namespace, "app": app}
-    place = get_text(obj.data, "spec", "destination", "namespace") or get_text(
-        obj.data, "spec", "targetNamespace"
-    )
+    place = get_text(obj.data, "spec", "destination", "namespace") or get_text(obj.data, "spec", "targetNamespace")
     return {"namespace": place, "app": app}
 
 

@@ -92,20 +92,14 @@ def policy_opens(case: Case) -> Iterator[Finding]:
         local = sorted({text for rule in rules for text in _cidrs(rule, peers) if is_local(text)})
         local = [text for text in local if text not in _had(case, direction, peers)] if local else []
         if local:
-            yield (
-                "danger",
-                f"allows {direction} {peers} {listing(local)}: addresses of the node or of the cloud",
-            )
+            yield ("danger", f"allows {direction} {peers} {listing(local)}: addresses of the node or of the cloud")
         if case.status == "added":
             # One that is open may also open what a policy outside of the tree denies.
             is_restricted = _reaches_others(case, direction) and _is_restricted(case, direction)
             more = [rule for rule in rules if _is_open(rule, peers) or is_restricted]
             if more:
                 what = _describe(more, peers)
-                yield (
-                    "danger",
-                    f"allows {direction} of {_selected(case.obj)} that other policies may deny: {what}",
-                )
+                yield ("danger", f"allows {direction} of {_selected(case.obj)} that other policies may deny: {what}")
 
 
 _LOCAL = ("127.0.0.0/8", "169.254.0.0/16", "0.0.0.0/32", "::1/128", "fe80::/10", "fd00:ec2::/32")
@@ -126,9 +120,7 @@ def is_local(text: str) -> bool:
 
 
 def _contains(whole: IPv4Network | IPv6Network, part: IPv4Network | IPv6Network) -> bool:
-    return (
-        whole.version == part.version and whole.prefixlen <= part.prefixlen and part.network_address in whole
-    )
+    return whole.version == part.version and whole.prefixlen <= part.prefixlen and part.network_address in whole
 
 
 def _cidrs(rule: Json, peers: str) -> list[str]:
@@ -154,9 +146,7 @@ def _is_open(rule: Json, peers: str) -> bool:
         return False
     named = get_list(rule, peers)
     wide = [text for text in _cidrs(rule, peers) if text.endswith("/0")]
-    every = [
-        each for each in named if get(each, "namespaceSelector") == {} and not get_map(each, "podSelector")
-    ]
+    every = [each for each in named if get(each, "namespaceSelector") == {} and not get_map(each, "podSelector")]
     return not named or bool(wide or every)
 
 
@@ -178,10 +168,7 @@ def _is_restricted(case: Case, direction: str) -> bool:
     """Return whether another policy of the new tree restricts pods which a policy selects."""
     key = ("policies", case.top, case.place, direction)
     index = case.trees.once(
-        key,
-        lambda: SelectorIndex(
-            ((obj.path, obj.name), selector) for obj, selector in _selectors(case, direction)
-        ),
+        key, lambda: SelectorIndex(((obj.path, obj.name), selector) for obj, selector in _selectors(case, direction))
     )
     return index.has_sharing(get_map(case.obj.data, "spec", "podSelector"), (case.obj.path, case.obj.name))
 
@@ -261,11 +248,7 @@ def _peer(peer: Json) -> str:
         if selector is not ABSENT:
             labels = get_map(selector, "matchLabels")
             parts.append(
-                f"{noun} with {_labels(labels)}"
-                if labels
-                else f"all {noun}"
-                if not selector
-                else f"some {noun}"
+                f"{noun} with {_labels(labels)}" if labels else f"all {noun}" if not selector else f"some {noun}"
             )
     return clip(" and ".join(parts), 80) or "anywhere"
 

@@ -17,9 +17,7 @@ def is_namespace_left(case: Case) -> bool:
 
     It is deleted only if its Namespace is in the old tree, is not in the new one, and is not kept by the syncer.
     """
-    old = [
-        obj for obj in case.trees.named("old", "Namespace", case.top, case.place) if obj.type == "Namespace"
-    ]
+    old = [obj for obj in case.trees.named("old", "Namespace", case.top, case.place) if obj.type == "Namespace"]
     new = case.trees.named("new", "Namespace", case.top, case.place)
     return not old or bool(new) or any(keepers(obj) for obj in old)
 

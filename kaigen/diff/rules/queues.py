@@ -46,9 +46,6 @@ def admitted(case: Case) -> Iterator[Finding]:
         return
     names = listing(found, 4)
     if is_forced(new):
-        yield (
-            "notice",
-            f"is deleted and created again: Kueue does not let {names} change in place, and force is set",
-        )
+        yield ("notice", f"is deleted and created again: Kueue does not let {names} change in place, and force is set")
     else:
         yield "danger", f"will be rejected: Kueue does not let {names} change in place; delete {new} first"

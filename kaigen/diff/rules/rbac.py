@@ -13,9 +13,7 @@ from kaigen.gitops.own_kinds import OWN_KINDS
 from kaigen.kubernetes.api_paths import resource_of
 from kaigen.kubernetes.harmless_rights import is_harmless_right
 
-BINDINGS = frozenset(
-    {"RoleBinding.rbac.authorization.k8s.io", "ClusterRoleBinding.rbac.authorization.k8s.io"}
-)
+BINDINGS = frozenset({"RoleBinding.rbac.authorization.k8s.io", "ClusterRoleBinding.rbac.authorization.k8s.io"})
 
 _AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
 
@@ -143,18 +141,10 @@ def subjects(case: Case) -> Iterator[Finding]:
     after = _subjects(case.new, case.place)
     role = _role_name(case.obj)
     everywhere = case.obj.kind == "ClusterRoleBinding"
-    scope = (
-        " in every namespace"
-        if everywhere
-        else f" in namespace {case.obj.namespace}"
-        if case.obj.namespace
-        else ""
-    )
+    scope = " in every namespace" if everywhere else f" in namespace {case.obj.namespace}" if case.obj.namespace else ""
     more = _without(after, before)
     if more:
-        grave = (
-            everywhere or not _is_usual_role(case) or any(not _is_own_account(each, case) for each in more)
-        )
+        grave = everywhere or not _is_usual_role(case) or any(not _is_own_account(each, case) for each in more)
         yield ("danger" if grave else "notice"), f"gives {role}{scope} to {listing(more)}"
     less = _without(before, after)
     if less:

@@ -80,9 +80,7 @@ def defaults(case: Case) -> Iterator[Finding]:
 
 
 def _is_default(obj: Obj) -> bool:
-    return any(
-        str(key).endswith("/is-default-class") and item == "true" for key, item in obj.annotations.items()
-    )
+    return any(str(key).endswith("/is-default-class") and item == "true" for key, item in obj.annotations.items())
 
 
 def snippets(case: Case) -> Iterator[Finding]:
@@ -111,10 +109,7 @@ def syncer_keys_removed(case: Case) -> Iterator[Finding]:
     kept = _keeping(new)
     lost = [text for text in _keeping(old) if text not in kept]
     if lost:
-        yield (
-            "danger",
-            f"Argo CD, Flux or Helm may now delete it with its file or its app, without {listing(lost)}",
-        )
+        yield ("danger", f"Argo CD, Flux or Helm may now delete it with its file or its app, without {listing(lost)}")
     given = new.annotations.keys() | new.labels.keys()
     gone = [text for text in _syncer_keys(old) if text not in lost and text.partition(": ")[0] not in given]
     if gone:

@@ -64,15 +64,8 @@ def _target(obj: Obj) -> str:
 
 def triggers(case: Case) -> Iterator[Finding]:
     """The triggers or the behavior changed."""
-    names = {
-        "metrics": "metrics",
-        "triggers": "triggers",
-        "behavior": "behavior",
-        "cooldownPeriod": "cooldown",
-    }
-    changed = [
-        name for field, name in names.items() if any(under(change, "spec", field) for change in case.fields)
-    ]
+    names = {"metrics": "metrics", "triggers": "triggers", "behavior": "behavior", "cooldownPeriod": "cooldown"}
+    changed = [name for field, name in names.items() if any(under(change, "spec", field) for change in case.fields)]
     if changed:
         yield "info", f"{listing(changed)} changed, no restart"
 

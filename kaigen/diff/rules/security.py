@@ -104,10 +104,7 @@ def account(case: Case) -> Iterator[Finding]:
         old = before.get(role)
         if old is not None and _account(old) != _account(template):
             where = f" ({role})" if role else ""
-            yield (
-                "notice",
-                f"pods{where} run as service account {_account(template)} instead of {_account(old)}",
-            )
+            yield ("notice", f"pods{where} run as service account {_account(template)} instead of {_account(old)}")
 
 
 def account_rights(case: Case) -> Iterator[Finding]:
@@ -132,10 +129,7 @@ def namespace_level(case: Case) -> Iterator[Finding]:
         before = f" instead of {was}" if case.old else ""
         yield "danger", f"security is looser: the namespace enforces Pod Security {now}{before}"
     else:
-        yield (
-            "notice",
-            f"the namespace enforces Pod Security {now} instead of {was}: new pods must satisfy it",
-        )
+        yield ("notice", f"the namespace enforces Pod Security {now} instead of {was}: new pods must satisfy it")
 
 
 def _enforced(obj: Obj | None) -> str:

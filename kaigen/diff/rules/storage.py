@@ -39,8 +39,7 @@ def kept_or_lost(obj: Obj) -> Finding:
     if kept:
         others = [name for name in _SYNCERS if name not in kept]
         return "notice", (
-            f"volume and its data are kept by {listing(kept)} (no longer managed); "
-            f"{listing(others)} would delete it"
+            f"volume and its data are kept by {listing(kept)} (no longer managed); {listing(others)} would delete it"
         )
     if option(obj, "Delete=false"):
         return "danger", (
@@ -48,10 +47,7 @@ def kept_or_lost(obj: Obj) -> Finding:
             "Application; set Prune=false to keep them here"
         )
     if volume := get_text(obj.data, "spec", "volumeName"):
-        return (
-            "notice",
-            f"claim is deleted; data stays in volume {volume}, unless its reclaimPolicy is Delete",
-        )
+        return ("notice", f"claim is deleted; data stays in volume {volume}, unless its reclaimPolicy is Delete")
     return "danger", "volume and its data are deleted, unless its storage class has reclaimPolicy Retain"
 
 
@@ -66,11 +62,7 @@ def claim_replaced(case: Case) -> Iterator[Finding]:
     where = f"{old.name} in {old.namespace}" if old.namespace != new.namespace else old.name
     level, text = kept_or_lost(old)
     volume = get_text(new.data, "spec", "volumeName")
-    made = (
-        f"{new.name} is a claim for volume {volume}"
-        if volume
-        else f"a new, empty volume {new.name} is created"
-    )
+    made = f"{new.name} is a claim for volume {volume}" if volume else f"a new, empty volume {new.name} is created"
     yield level, f"{made}; for {where}: {text}"
 
 
@@ -82,10 +74,7 @@ def claim_resized(case: Case) -> Iterator[Finding]:
     if before is None or after is None or before == after:
         return
     if after > before:
-        yield (
-            "notice",
-            f"grows in place from {value(was)} to {value(now)} if its storage class allows expansion",
-        )
+        yield ("notice", f"grows in place from {value(was)} to {value(now)} if its storage class allows expansion")
     else:
         yield (
             "danger",
@@ -100,10 +89,7 @@ def keeping_changed(case: Case) -> Iterator[Finding]:
     before, after = keepers(old), keepers(new)
     lost = [name for name in before if name not in after]
     if lost:
-        yield (
-            "danger",
-            f"no longer kept by {listing(lost)}: removing it from Git will delete the volume and its data",
-        )
+        yield ("danger", f"no longer kept by {listing(lost)}: removing it from Git will delete the volume and its data")
     won = [name for name in after if name not in before]
     if won:
         yield "info", f"from now on {listing(won)} will keep the volume when it is removed from Git"
@@ -122,9 +108,7 @@ def volume_removed(case: Case) -> Iterator[Finding]:
 def templates_of_removed_set(case: Case) -> Iterator[Finding]:
     """The claims that a StatefulSet made, once it is gone or renamed."""
     obj = case.old or case.obj
-    names = [
-        get_text(item, "metadata", "name") for item in get_list(obj.data, "spec", "volumeClaimTemplates")
-    ]
+    names = [get_text(item, "metadata", "name") for item in get_list(obj.data, "spec", "volumeClaimTemplates")]
     if not names:
         return
     if get(obj.data, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted") == "Delete":
@@ -143,8 +127,7 @@ def scaled_down_set(case: Case) -> Iterator[Finding]:
     if isinstance(was, int) and isinstance(now, int) and now < was and retention == "Delete":
         yield (
             "danger",
-            f"the volumes of the replicas that go ({was - now}) are deleted with their data "
-            "(whenScaled: Delete)",
+            f"the volumes of the replicas that go ({was - now}) are deleted with their data (whenScaled: Delete)",
         )
 
 
@@ -154,10 +137,7 @@ def volume_reclaim(case: Case) -> Iterator[Finding]:
     was, now = (get(side.data, "spec", "persistentVolumeReclaimPolicy") for side in (old, new))
     was, now = ("Retain" if isinstance(policy, Absent) else policy for policy in (was, now))
     if was != now and now == "Delete":
-        yield (
-            "danger",
-            f"reclaimPolicy goes from {value(was)} to Delete: its data will be deleted with its claim",
-        )
+        yield ("danger", f"reclaimPolicy goes from {value(was)} to Delete: its data will be deleted with its claim")
     elif was != now:
         yield "info", f"reclaimPolicy goes from {value(was)} to {value(now)}"
 

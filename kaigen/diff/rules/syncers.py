@@ -17,8 +17,7 @@ PROJECT = "AppProject.argoproj.io"
 KUSTOMIZATION = "Kustomization.kustomize.toolkit.fluxcd.io"
 HELM_RELEASE = "HelmRelease.helm.toolkit.fluxcd.io"
 SOURCES = frozenset(
-    f"{kind}.source.toolkit.fluxcd.io"
-    for kind in ("Bucket", "GitRepository", "HelmRepository", "OCIRepository")
+    f"{kind}.source.toolkit.fluxcd.io" for kind in ("Bucket", "GitRepository", "HelmRepository", "OCIRepository")
 )
 
 _FINALIZER = "resources-finalizer.argocd.argoproj.io"
@@ -36,10 +35,7 @@ def syncer_removed(case: Case) -> Iterator[Finding]:
         if get(obj.data, "spec", "syncPolicy", "preserveResourcesOnDeletion") is True:
             yield "notice", "its Applications are deleted; their objects are kept (no longer managed)"
         else:
-            yield (
-                "danger",
-                "its Applications are deleted with all their objects, except those marked to keep",
-            )
+            yield ("danger", "its Applications are deleted with all their objects, except those marked to keep")
     elif _deletes_with(obj):
         yield "danger", "all its objects are deleted with it, except those marked to keep"
     else:
@@ -108,9 +104,7 @@ def sync_target(case: Case) -> Iterator[Finding]:
         if was != now:
             yield (
                 "danger",
-                (
-                    f"deploys to {label} {value(now)} instead of {value(was)}: everything is created again there"
-                ),
+                (f"deploys to {label} {value(now)} instead of {value(was)}: everything is created again there"),
             )
 
 
@@ -153,29 +147,19 @@ def sync_policy(case: Case) -> Iterator[Finding]:
         yield "notice", f"now syncs {'automatically' if automatic else 'only manually'}"
     if get(old.data, *automated, "selfHeal") is not get(new.data, *automated, "selfHeal"):
         heals = get(new.data, *automated, "selfHeal") is True
-        yield (
-            "notice",
-            f"manual changes are now {'reverted' if heals else 'kept'} (selfHeal)",
-        )
+        yield ("notice", f"manual changes are now {'reverted' if heals else 'kept'} (selfHeal)")
     if get(old.data, "spec", "suspend") != get(new.data, "spec", "suspend"):
         suspended = get(new.data, "spec", "suspend") is True
         yield (
             "notice",
-            (
-                "suspended: changes in Git are not applied"
-                if suspended
-                else "resumed: changes in Git are applied again"
-            ),
+            ("suspended: changes in Git are not applied" if suspended else "resumed: changes in Git are applied again"),
         )
     if any(under(change, "spec", "values") for change in case.fields):
         yield "notice", "runs helm upgrade with the new values"
 
 
 def _prunes(obj: Obj) -> bool:
-    return True in (
-        get(obj.data, "spec", "prune"),
-        get(obj.data, "spec", "syncPolicy", "automated", "prune"),
-    )
+    return True in (get(obj.data, "spec", "prune"), get(obj.data, "spec", "syncPolicy", "automated", "prune"))
 
 
 def project(case: Case) -> Iterator[Finding]:
@@ -211,9 +195,7 @@ def _is_own_permission(label: str, case: Case) -> bool:
     if label in ("PersistentVolume cluster-wide", "Namespace cluster-wide"):
         return True
     if not label.startswith(("namespace ", "applies as ")):
-        return (
-            not others and label.startswith("source ") and case.trees.config(case.obj.path).gitops is not None
-        )
+        return not others and label.startswith("source ") and case.trees.config(case.obj.path).gitops is not None
     words = label.split()
     place = words[1] if words[0] == "namespace" else words[-3]
     folder = f"{case.top}/{place}" if case.top else place
@@ -244,10 +226,7 @@ def _permissions(obj: Obj | None) -> list[str]:
         who = get_text(account, "defaultServiceAccount")
         place = get_text(account, "namespace") or "*"
         found.append(f"applies as {who} in namespace {place} on {get_text(account, 'server') or '*'}")
-    for field, label in (
-        ("clusterResourceWhitelist", "cluster-wide"),
-        ("namespaceResourceWhitelist", "in namespaces"),
-    ):
+    for field, label in (("clusterResourceWhitelist", "cluster-wide"), ("namespaceResourceWhitelist", "in namespaces")):
         for item in get_list(spec, field):
             found.append(f"{get_text(item, 'kind')}.{get_text(item, 'group')} {label}".replace(". ", " "))
     return list(dict.fromkeys(found))

@@ -45,9 +45,7 @@ _CLAIM = frozenset({storage.PVC})
 _VOLUME = frozenset({"PersistentVolume"})
 _POLICY = frozenset({"NetworkPolicy.networking.k8s.io"})
 _NAMESPACE = frozenset({"Namespace"})
-_SYNCERS = frozenset(
-    {syncers.APPLICATION, syncers.APPLICATION_SET, syncers.KUSTOMIZATION, syncers.HELM_RELEASE}
-)
+_SYNCERS = frozenset({syncers.APPLICATION, syncers.APPLICATION_SET, syncers.KUSTOMIZATION, syncers.HELM_RELEASE})
 
 RULES: tuple[Rule, ...] = (
     # What becomes of the object as such.
@@ -143,12 +141,7 @@ RULES: tuple[Rule, ...] = (
     Rule("sync-source", _BOTH_SIDES, syncers.sync_source, _SYNCERS | syncers.SOURCES),
     Rule("sync-target", _BOTH_SIDES, syncers.sync_target, _SYNCERS),
     Rule("sync-account", _BOTH_SIDES, syncers.sync_account, _SYNCERS),
-    Rule(
-        "verification",
-        _BOTH_SIDES,
-        syncers.verification,
-        _SYNCERS | syncers.SOURCES | frozenset({syncers.PROJECT}),
-    ),
+    Rule("verification", _BOTH_SIDES, syncers.verification, _SYNCERS | syncers.SOURCES | frozenset({syncers.PROJECT})),
     Rule("sync-policy", _BOTH_SIDES, syncers.sync_policy, _SYNCERS),
     Rule("project", _ANY, syncers.project, frozenset({syncers.PROJECT})),
     Rule("sync-wave", _BOTH_SIDES, common.sync_wave),

@@ -68,10 +68,7 @@ def _mounts(obj: Obj, place: str, config: Config) -> Iterator[tuple[str, list[st
     for template in pod_templates(obj).values():
         for volume in get_list(template.spec, "volumes"):
             if get_map(volume, "csi"):
-                yield (
-                    _text(volume, inline=True),
-                    _problems(cast("Object", volume), place, config, inline=True),
-                )
+                yield (_text(volume, inline=True), _problems(cast("Object", volume), place, config, inline=True))
 
 
 def _text(volume: Json, *, inline: bool) -> str:

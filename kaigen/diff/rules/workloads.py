@@ -95,10 +95,7 @@ def new_run(case: Case) -> Iterator[Finding]:
     else:
         yield "notice", f"new run: {old} ends, {new} starts{because}"
     for claim in sorted(_written_claims(old.data) & _written_claims(new.data)):
-        yield (
-            "info",
-            f"if {old} still runs, it writes to PersistentVolumeClaim {claim} until its pods have ended",
-        )
+        yield ("info", f"if {old} still runs, it writes to PersistentVolumeClaim {claim} until its pods have ended")
 
 
 def _written_claims(data: dict[str, Any]) -> set[str]:
@@ -177,9 +174,7 @@ def restart(case: Case) -> Iterator[Finding]:
         before, after = ({k: v for k, v in side.items() if k != "size"} for side in (before, after))
     if before == after or rejected(case):
         return
-    template = [
-        change for change in case.fields if under(change, "spec", field) and change.keys[-1] != "size"
-    ]
+    template = [change for change in case.fields if under(change, "spec", field) and change.keys[-1] != "size"]
     why = reasons(template)
     because = f": {why}" if why else ""
     strategy = _strategy(new)
@@ -192,10 +187,7 @@ def restart(case: Case) -> Iterator[Finding]:
     elif strategy == "Recreate":
         yield "notice", f"pods restart (all at once: Recreate stops the old ones first){because}"
     elif _stops_the_only_replica(new):
-        yield (
-            "notice",
-            f"pods restart (the only replica stops before the next one starts: an outage){because}",
-        )
+        yield ("notice", f"pods restart (the only replica stops before the next one starts: an outage){because}")
     elif new.type == LWS:
         yield "notice", f"pods restart (rolling, group by group){because}"
     else:
@@ -208,11 +200,7 @@ def _stops_the_only_replica(obj: Obj) -> bool:
         return False
     if obj.type == "StatefulSet.apps":
         return True
-    field = (
-        ("rolloutStrategy", "rollingUpdateConfiguration")
-        if obj.type == LWS
-        else ("strategy", "rollingUpdate")
-    )
+    field = ("rolloutStrategy", "rollingUpdateConfiguration") if obj.type == LWS else ("strategy", "rollingUpdate")
     return get(obj.data, "spec", *field, "maxSurge") in (0, "0%")
 
 
@@ -314,10 +302,7 @@ def cron(case: Case) -> Iterator[Finding]:
     changed = [change for change in case.fields if under(change, "spec", "jobTemplate")]
     if changed:
         why = reasons(changed)
-        yield (
-            "info",
-            f"the next run uses it; a run in progress continues unchanged{f': {why}' if why else ''}",
-        )
+        yield ("info", f"the next run uses it; a run in progress continues unchanged{f': {why}' if why else ''}")
 
 
 def ray_service(case: Case) -> Iterator[Finding]:

@@ -8,13 +8,7 @@ from kaigen.gitops.argocd.applications import application, application_set, root
 from kaigen.gitops.argocd.common import FOLDER, destinations_of
 from kaigen.gitops.argocd.projects import app_projects, root_project, tenants_project
 from kaigen.gitops.delivery import Delivery
-from kaigen.gitops.health import (
-    APPLICATION_HEALTH,
-    APPLICATION_HEALTH_KEY,
-    CLAIM_HEALTH,
-    CLAIM_HEALTH_KEY,
-    health_of,
-)
+from kaigen.gitops.health import APPLICATION_HEALTH, APPLICATION_HEALTH_KEY, CLAIM_HEALTH, CLAIM_HEALTH_KEY, health_of
 from kaigen.gitops.tenancy import Tenant
 from kaigen.kubernetes.manifest import Manifest
 

@@ -63,9 +63,7 @@ def application(
     differences = _differences([app])
     if differences:
         spec["ignoreDifferences"] = differences
-    metadata = metadata_of(
-        delivery, delivery.name(cluster, *app.key), first + delivery.depths[app.key], cascade=True
-    )
+    metadata = metadata_of(delivery, delivery.name(cluster, *app.key), first + delivery.depths[app.key], cascade=True)
     body = {"apiVersion": API, "kind": "Application", "metadata": metadata, "spec": spec}
     return body, _remarks(options)
 
@@ -166,11 +164,7 @@ def _cluster_generators(delivery: Delivery, destinations: Mapping[str, Manifest]
 
 
 def _spec(
-    delivery: Delivery,
-    project: str,
-    source: Manifest,
-    destination: Manifest,
-    options: Sequence[str],
+    delivery: Delivery, project: str, source: Manifest, destination: Manifest, options: Sequence[str]
 ) -> Manifest:
     automated = {"automated": {"prune": True, "selfHeal": True}} if delivery.argocd.auto_sync else {}
     return {
@@ -197,12 +191,7 @@ def _source(delivery: Delivery, app: AppFacts) -> Manifest:
     helm = {"helm": {"releaseName": app.name}}
     charts = delivery.settings.charts
     if charts:
-        return {
-            "repoURL": charts.removeprefix("oci://"),
-            "chart": app.name,
-            "targetRevision": app.version,
-            **helm,
-        }
+        return {"repoURL": charts.removeprefix("oci://"), "chart": app.name, "targetRevision": app.version, **helm}
     return {"path": delivery.folder(*app.key, "chart"), **helm}
 
 

@@ -39,11 +39,7 @@ def metadata_of(delivery: Delivery, name: str, wave: int = 0, *, cascade: bool =
         wave: in which it is synced.
         cascade: what it has made goes with it.
     """
-    metadata: Manifest = {
-        "name": name,
-        "namespace": delivery.argocd.namespace,
-        "labels": dict(delivery.labels),
-    }
+    metadata: Manifest = {"name": name, "namespace": delivery.argocd.namespace, "labels": dict(delivery.labels)}
     if wave:
         metadata["annotations"] = {_WAVE: str(wave)}
     if cascade:

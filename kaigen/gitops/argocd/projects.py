@@ -52,9 +52,7 @@ def app_projects(delivery: Delivery, destinations: Mapping[str, Manifest]) -> It
             yield name, _project(delivery, f"{delivery.project}.{name}", apps, where)
 
 
-def _project(
-    delivery: Delivery, name: str, apps: Sequence[AppFacts], destinations: Sequence[Manifest]
-) -> Manifest:
+def _project(delivery: Delivery, name: str, apps: Sequence[AppFacts], destinations: Sequence[Manifest]) -> Manifest:
     account = delivery.service_account
     namespaces = sorted({space for app in apps for space in (app.namespace, *app.namespaces) if space})
     spaces = [{**where, "namespace": space} for where in destinations for space in namespaces]
@@ -86,9 +84,7 @@ def _project(
     return project
 
 
-def tenants_project(
-    delivery: Delivery, tenants: Sequence[Tenant], destinations: Mapping[str, Manifest]
-) -> Manifest:
+def tenants_project(delivery: Delivery, tenants: Sequence[Tenant], destinations: Mapping[str, Manifest]) -> Manifest:
     """Return the project of the namespaces' tenancy objects."""
     names = [tenant.namespace for tenant in tenants]
     kinds = {(group_of(body["apiVersion"]), body["kind"]) for each in tenants for body in each.objects}
@@ -105,9 +101,7 @@ def tenants_project(
     )
 
 
-def _admin_accounts(
-    delivery: Delivery, destinations: Sequence[Manifest], names: Iterable[str]
-) -> list[Manifest]:
+def _admin_accounts(delivery: Delivery, destinations: Sequence[Manifest], names: Iterable[str]) -> list[Manifest]:
     tenancy = delivery.settings.tenancy
     if tenancy is None or not tenancy.service_account:
         return []
@@ -141,12 +135,7 @@ def _appproject(
         spec["destinationServiceAccounts"] = accounts
     if delivery.argocd.signature_keys:
         spec["signatureKeys"] = [{"keyID": key} for key in delivery.argocd.signature_keys]
-    return {
-        "apiVersion": API,
-        "kind": "AppProject",
-        "metadata": metadata_of(delivery, name, wave),
-        "spec": spec,
-    }
+    return {"apiVersion": API, "kind": "AppProject", "metadata": metadata_of(delivery, name, wave), "spec": spec}
 
 
 def _kinds(kinds: Iterable[tuple[str, str]]) -> list[Manifest]:

@@ -50,12 +50,10 @@ class ChosenAddress(Struct, frozen=True):
             return f"({free})"
         managers = f"{at(value, ('metadata', 'managedFields'))}.orValue([])"
         named = " || ".join(
-            f"{at('m', ('fieldsV1', 'f:spec', f'f:{field}'))}.hasValue()"
-            for field in ("clusterIP", "clusterIPs")
+            f"{at('m', ('fieldsV1', 'f:spec', f'f:{field}'))}.hasValue()" for field in ("clusterIP", "clusterIPs")
         )
         kept = " && ".join(
-            f"{at(spec, (field,))} == {at('oldObject', ('spec', field))}"
-            for field in ("clusterIP", "clusterIPs")
+            f"{at(spec, (field,))} == {at('oldObject', ('spec', field))}" for field in ("clusterIP", "clusterIPs")
         )
         chosen = f"{managers}.size() > 0 && !{managers}.exists(m, {named})"
         return f"(({free}) || ({chosen}) || (request.operation == 'UPDATE' && {kept}))"

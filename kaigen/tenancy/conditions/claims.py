@@ -25,11 +25,7 @@ class NamedVolume(Struct, frozen=True):
         noted = mapping(mapping(claim.get("metadata")).get("annotations")).get(_ANNOTATION)
         if "" not in (spec.get("storageClassName"), noted) or spec.get("volumeName"):
             return []
-        path = (
-            ("spec", "storageClassName")
-            if spec.get("storageClassName") == ""
-            else ("metadata", "annotations")
-        )
+        path = ("spec", "storageClassName") if spec.get("storageClassName") == "" else ("metadata", "annotations")
         return [Refusal("", path)]
 
     def passes(self, value: str, tenant: Tenant) -> str:

@@ -49,11 +49,7 @@ class GrantedKeys(Struct, frozen=True):
         both = ", ".join(f"{at(value, (field,))}.orValue({{}})" for field, _ in _FIELDS)
         entry = "(key + '=' + m[key])"
         free = matches("key", free_pattern(tenant.granted("domains")))
-        tests = [
-            f"({free} && !(key.lowerAscii() in {texts(words())}))",
-            f"key in {ALLOWED}",
-            f"{entry} in {ALLOWED}",
-        ]
+        tests = [f"({free} && !(key.lowerAscii() in {texts(words())}))", f"key in {ALLOWED}", f"{entry} in {ALLOWED}"]
         if self.keeps:
             tests.append(f"{entry} in {KEPT}")
         granted = tenant.granted(self.grant)

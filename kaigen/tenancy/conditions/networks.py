@@ -155,9 +155,7 @@ def _is_in_range(cidr: str, ports: Sequence[object], opened: _Opened) -> bool:
     address = inner.network_address
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return False
-    if any(
-        address in outer and inner.prefixlen >= outer.prefixlen for outer in map(ip_network, opened.ranges)
-    ):
+    if any(address in outer and inner.prefixlen >= outer.prefixlen for outer in map(ip_network, opened.ranges)):
         return True
     ordinary = not (
         address.is_unspecified
@@ -185,11 +183,7 @@ def _peer_test(opened: _Opened) -> str:
         "p.?namespaceSelector.?matchExpressions.orValue([]).exists(e, "
         f"e.key == {cel.text(_NAMESPACE)} && e.operator == 'In' && {values})"
     )
-    tests = [
-        "(!p.?namespaceSelector.hasValue() && !p.?ipBlock.hasValue())",
-        cel.matches(label, pattern),
-        expressions,
-    ]
+    tests = ["(!p.?namespaceSelector.hasValue() && !p.?ipBlock.hasValue())", cel.matches(label, pattern), expressions]
     if opened.peers:
         tests.append(f"p in {json.dumps(opened.peers)}")
     for peer, port in opened.known:

@@ -68,16 +68,13 @@ class ReferenceKind(Struct, frozen=True):
         """Refuse another type."""
         target = mapping(value)
         kind, group = (
-            str(default if (found := target.get(field)) is None else found)
-            for field, default in self._defaults()
+            str(default if (found := target.get(field)) is None else found) for field, default in self._defaults()
         )
         return [] if f"{kind}.{group}" in self._known() else quoted(join_type(group, kind))
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Compare the kind and the group."""
-        kind, group = (
-            f"{at(value, (field,))}.orValue({text(default)})" for field, default in self._defaults()
-        )
+        kind, group = (f"{at(value, (field,))}.orValue({text(default)})" for field, default in self._defaults())
         return f"({kind} + '.' + {group}) in {texts(self._known())}"
 
     def _defaults(self) -> tuple[tuple[str, str], ...]:
@@ -145,6 +142,4 @@ class OwnIdentity(Struct, frozen=True):
         """Compare the provider and the owner."""
         provider = f"{at(value, ('provider',))}.orValue('')"
         owner = f"{at(value, ('identityOwner',))}.orValue('')"
-        return (
-            f"({provider} in {texts(WORKLOAD_IDENTITIES)} || ({provider} == 'aws' && {owner} == 'workload'))"
-        )
+        return f"({provider} in {texts(WORKLOAD_IDENTITIES)} || ({provider} == 'aws' && {owner} == 'workload'))"

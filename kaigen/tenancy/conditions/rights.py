@@ -10,12 +10,7 @@ from msgspec import Struct
 
 from kaigen.config.globs import entry_pattern, is_entry_granted
 from kaigen.config.tenant_settings import Tenant
-from kaigen.kubernetes.grantable_rights import (
-    CUSTOM_RIGHT,
-    GRANTABLE_RIGHTS,
-    KUBERNETES_RIGHT,
-    right_name,
-)
+from kaigen.kubernetes.grantable_rights import CUSTOM_RIGHT, GRANTABLE_RIGHTS, KUBERNETES_RIGHT, right_name
 from kaigen.kubernetes.harmless_rights import HARMLESS_RIGHTS, is_harmless_right
 from kaigen.kubernetes.manifest import mapping
 from kaigen.tenancy.cel import among, at, matches, texts
@@ -76,9 +71,7 @@ class Rights(Struct, frozen=True):
         each = " || ".join(tests)
         for name, field in (("v", "verbs"), ("r", "resources"), ("g", "apiGroups")):
             each = f"{at(value, (field,))}.orValue([]).all({name}, {each})"
-        sizes = " * ".join(
-            f"{at(value, (field,))}.orValue([]).size()" for field in ("apiGroups", "resources", "verbs")
-        )
+        sizes = " * ".join(f"{at(value, (field,))}.orValue([]).size()" for field in ("apiGroups", "resources", "verbs"))
         return f"({at(value, ('nonResourceURLs',))}.orValue([]).size() == 0 && {sizes} <= {MOST_RIGHTS} && {each})"
 
 

@@ -45,11 +45,7 @@ class Server(Struct, frozen=True):
         if not isinstance(value, str):
             return _refused(value, tenant) if self.plain else []
         if self.plain:
-            return (
-                []
-                if all(self._is_granted(item, tenant) for item in value.split(","))
-                else _refused(value, tenant)
-            )
+            return [] if all(self._is_granted(item, tenant) for item in value.split(",")) else _refused(value, tenant)
         if "://" not in value:
             return []
         url = re.fullmatch(f"{URL_SCHEME}([^/?:]*){URL_REST}", value)

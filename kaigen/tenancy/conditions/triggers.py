@@ -35,9 +35,7 @@ _TEXTS = ((WORD_KEYS, WORDS), (NAME_KEYS, NAMES))
 
 _HINT = "remove it, or add the type of the trigger to `triggers` of the tenant in kaigen.yaml"
 
-_TEXT_HINT = (
-    "use only letters, digits and `_`, `-`, in names of users and databases also `.`, `@`, `$`, `+` and `~`"
-)
+_TEXT_HINT = "use only letters, digits and `_`, `-`, in names of users and databases also `.`, `@`, `$`, `+` and `~`"
 
 
 class KnownTrigger(Struct, frozen=True):
@@ -77,9 +75,7 @@ class KnownTrigger(Struct, frozen=True):
             *(f"(!{cel.matches(place, keys)} || {cel.matches(item, pattern)})" for keys, pattern in _TEXTS),
         )
         granted = cel.matches(type_, glob_pattern(tenant.granted(self.grant)))
-        known = (
-            f"({type_} in {cel.texts(FREE_TRIGGERS)} && {metadata}.all(key, {cel.matches(place, FREE_KEYS)}))"
-        )
+        known = f"({type_} in {cel.texts(FREE_TRIGGERS)} && {metadata}.all(key, {cel.matches(place, FREE_KEYS)}))"
         return f"(({granted} || {known}) && {metadata}.all(key, {' && '.join(tests)}))"
 
 

@@ -61,16 +61,8 @@ CLASS_REACHES: tuple[Reach, ...] = (
         GrantedClass("LoadBalancerClass"),
     ),
     Reach("volume-attributes", "the class", CLAIM_KINDS, in_all_claims(_ATTRIBUTES_CLASS), _ATTRIBUTES),
-    Reach(
-        "pod-volume-attributes",
-        "the class",
-        (PODS,),
-        ((*EPHEMERAL_CLAIM, *_ATTRIBUTES_CLASS),),
-        _ATTRIBUTES,
-    ),
-    Reach(
-        "device-class", "the class", _DEVICES, _in_requests("deviceClassName"), GrantedClass("DeviceClass")
-    ),
+    Reach("pod-volume-attributes", "the class", (PODS,), ((*EPHEMERAL_CLAIM, *_ATTRIBUTES_CLASS),), _ATTRIBUTES),
+    Reach("device-class", "the class", _DEVICES, _in_requests("deviceClassName"), GrantedClass("DeviceClass")),
     Reach("device-admin", "devices that others use", _DEVICES, _in_requests("adminAccess"), NotTrue()),
     Reach("scrape-class", "the class", _MONITORS, (("spec", "scrapeClass"),), GrantedClass("ScrapeClass")),
     Reach(

@@ -37,13 +37,7 @@ METADATA_REACHES: tuple[Reach, ...] = (
     Reach("snippet", "the annotation", (), _METADATA, NoRawKeys()),
     Reach("annotation", "the label or annotation", (), _METADATA, GrantedKeys(keeps=True)),
     Reach("template-annotation", "the label or annotation", (TEMPLATES,), ((),), GrantedKeys()),
-    Reach(
-        "claim-annotation",
-        "the label or annotation",
-        (PODS,),
-        ((*EPHEMERAL_CLAIM, "metadata"),),
-        GrantedKeys(),
-    ),
+    Reach("claim-annotation", "the label or annotation", (PODS,), ((*EPHEMERAL_CLAIM, "metadata"),), GrantedKeys()),
     *(
         Reach(
             f"{type_.partition('.')[0].lower()}-claim-annotation",

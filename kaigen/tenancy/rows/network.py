@@ -37,9 +37,7 @@ _TARGET_LABEL = (
 )
 """Labels that relabelling may set. Others, such as `__address__`, decide which server Prometheus asks (source: the
 documentation of Prometheus, relabel_config)."""
-_RELABEL_ACTIONS = (
-    "(?i:replace|keep|drop|hashmod|labeldrop|labelkeep|lowercase|uppercase|keepequal|dropequal)"
-)
+_RELABEL_ACTIONS = "(?i:replace|keep|drop|hashmod|labeldrop|labelkeep|lowercase|uppercase|keepequal|dropequal)"
 """All but labelmap, which may set any label."""
 
 _PATH = r"[A-Za-z0-9/._~!&()*+,:=@%|?^\[\]$-]*"
@@ -51,20 +49,8 @@ _ADDRESS = Granted("addresses")
 NETWORK_REACHES: tuple[Reach, ...] = (
     Reach("ingress-host", "the host", _INGRESS, ((*_RULES, "host"),), Granted("hosts"), default="*"),
     Reach("ingress-tls", "the host", _INGRESS, (("spec", "tls", ALL, "hosts", ALL),), Granted("hosts")),
-    Reach(
-        "ingress-path",
-        "the path",
-        _INGRESS,
-        ((*_RULES, "http", "paths", ALL, "path"),),
-        Matching(_PATH),
-    ),
-    Reach(
-        "ingress-backend",
-        "all hosts by a default backend",
-        _INGRESS,
-        (("spec", "defaultBackend"),),
-        Missing(),
-    ),
+    Reach("ingress-path", "the path", _INGRESS, ((*_RULES, "http", "paths", ALL, "path"),), Matching(_PATH)),
+    Reach("ingress-backend", "all hosts by a default backend", _INGRESS, (("spec", "defaultBackend"),), Missing()),
     Reach(
         "ingress-resource",
         "a backend that is not a Service",
@@ -72,16 +58,9 @@ NETWORK_REACHES: tuple[Reach, ...] = (
         ((*_RULES, "http", "paths", ALL, "backend", "resource"),),
         Missing(),
     ),
+    Reach("route-host", "the host", _HOST_ROUTES, (("spec", "hostnames", ALL),), Granted("hosts"), default="*"),
     Reach(
-        "route-host", "the host", _HOST_ROUTES, (("spec", "hostnames", ALL),), Granted("hosts"), default="*"
-    ),
-    Reach(
-        "gateway-host",
-        "the host",
-        _GATEWAY,
-        (("spec", "listeners", ALL, "hostname"),),
-        Granted("hosts"),
-        default="*",
+        "gateway-host", "the host", _GATEWAY, (("spec", "listeners", ALL, "hostname"),), Granted("hosts"), default="*"
     ),
     Reach("gateway-secret", "the Secret", _GATEWAY, _CERTIFICATES, Reference("references")),
     Reach(
@@ -99,11 +78,7 @@ NETWORK_REACHES: tuple[Reach, ...] = (
         ReferenceKind(("Secret",)),
     ),
     Reach(
-        "gateway-authority-kind",
-        "certificates of kind",
-        _GATEWAY,
-        _AUTHORITIES,
-        ReferenceKind(("ConfigMap", "Secret")),
+        "gateway-authority-kind", "certificates of kind", _GATEWAY, _AUTHORITIES, ReferenceKind(("ConfigMap", "Secret"))
     ),
     # Istio merges a Deployment from the ConfigMap into the one that it makes (source: Istio, Kubernetes Gateway API,
     # automated deployment). What others merge is not a field of the Gateway either.
@@ -115,37 +90,13 @@ NETWORK_REACHES: tuple[Reach, ...] = (
         Missing(),
     ),
     # Each controller has its own (source: Gateway API 1.4, GatewayTLSConfig).
-    Reach(
-        "gateway-option",
-        "options of TLS",
-        _GATEWAY,
-        (("spec", "listeners", ALL, "tls", "options"),),
-        Missing(),
-    ),
+    Reach("gateway-option", "options of TLS", _GATEWAY, (("spec", "listeners", ALL, "tls", "options"),), Missing()),
     Reach("gateway-address", "the address", _GATEWAY, (("spec", "addresses", ALL, "value"),), _ADDRESS),
-    Reach(
-        "route",
-        "the reference",
-        _ROUTES,
-        (("spec", "parentRefs", ALL), *_BACKENDS),
-        Reference("references"),
-    ),
+    Reach("route", "the reference", _ROUTES, (("spec", "parentRefs", ALL), *_BACKENDS), Reference("references")),
     # A Service as a parent changes the traffic of its clients in a mesh (source: Gateway API, GAMMA).
-    Reach(
-        "route-parent",
-        "a parent of kind",
-        _ROUTES,
-        (("spec", "parentRefs", ALL),),
-        ReferenceKind(_GATEWAY),
-    ),
+    Reach("route-parent", "a parent of kind", _ROUTES, (("spec", "parentRefs", ALL),), ReferenceKind(_GATEWAY)),
     # It attaches the route to Gateways of other namespaces (source: Gateway API, GEP-3793).
-    Reach(
-        "route-default",
-        "the cluster's default Gateways",
-        _ROUTES,
-        (("spec", "useDefaultGateways"),),
-        Missing(),
-    ),
+    Reach("route-default", "the cluster's default Gateways", _ROUTES, (("spec", "useDefaultGateways"),), Missing()),
     # Other kinds name servers of any namespace, such as Hostname of Istio, Backend of Envoy Gateway and the API of
     # Traefik as a TraefikService.
     Reach("route-backend", "a backend of kind", _ROUTES, _BACKENDS, ReferenceKind(("Service", _POOL))),
@@ -164,11 +115,7 @@ NETWORK_REACHES: tuple[Reach, ...] = (
         ReferenceKind(("Service",)),
     ),
     Reach(
-        "service",
-        "a Service of type",
-        ("Service",),
-        (("spec", "type"),),
-        Granted("services", always=("ClusterIP",)),
+        "service", "a Service of type", ("Service",), (("spec", "type"),), Granted("services", always=("ClusterIP",))
     ),
     Reach(
         "service-address",
@@ -194,15 +141,9 @@ NETWORK_REACHES: tuple[Reach, ...] = (
         _ADDRESS,
     ),
     Reach("address", "external addresses", ("Service",), (("spec", "externalIPs"),), Missing()),
+    Reach("monitor", "Pods of every namespace", _MONITORS, (("spec", "namespaceSelector", "any"),), NotTrue()),
     Reach(
-        "monitor", "Pods of every namespace", _MONITORS, (("spec", "namespaceSelector", "any"),), NotTrue()
-    ),
-    Reach(
-        "monitored",
-        "Pods of namespace",
-        _MONITORS,
-        (("spec", "namespaceSelector", "matchNames", ALL),),
-        OwnNamespace(),
+        "monitored", "Pods of namespace", _MONITORS, (("spec", "namespaceSelector", "matchNames", ALL),), OwnNamespace()
     ),
     Reach(
         "monitor-server",
@@ -221,10 +162,7 @@ NETWORK_REACHES: tuple[Reach, ...] = (
         ("ServiceMonitor.monitoring.coreos.com",),
         tuple(
             (*_ENDPOINTS[1], *path)
-            for path in (
-                ("bearerTokenFile",),
-                *(("tlsConfig", name) for name in ("caFile", "certFile", "keyFile")),
-            )
+            for path in (("bearerTokenFile",), *(("tlsConfig", name) for name in ("caFile", "certFile", "keyFile")))
         ),
         Missing(),
     ),

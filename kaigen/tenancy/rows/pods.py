@@ -50,9 +50,7 @@ def in_node_selector(*path: str) -> tuple[Step, ...]:
 
 _NODE_AFFINITY = ("affinity", "nodeAffinity")
 
-COVERED_CONTROLS = frozenset(
-    [Control.HOST_NAMESPACES, Control.HOST_PATH, Control.PRIVILEGED, Control.VOLUME_TYPE]
-)
+COVERED_CONTROLS = frozenset([Control.HOST_NAMESPACES, Control.HOST_PATH, Control.PRIVILEGED, Control.VOLUME_TYPE])
 """The controls of the Pod Security Standards that rows of this table cover at every level."""
 
 _POD_TERMS = tuple(
@@ -84,11 +82,7 @@ POD_REACHES: tuple[Reach, ...] = (
         BucketText(),
     ),
     Reach(
-        "build",
-        "the image",
-        (PODS,),
-        (*_in_containers("command", ALL), *_in_containers("args", ALL)),
-        BuildArgument(),
+        "build", "the image", (PODS,), (*_in_containers("command", ALL), *_in_containers("args", ALL)), BuildArgument()
     ),
     Reach(
         "pod-affinity",
@@ -125,11 +119,7 @@ POD_REACHES: tuple[Reach, ...] = (
     # Controllers make pods of it, and no rule of pods reads it.
     Reach("revision", "pods of an earlier revision", ("ControllerRevision.apps",), (("data",),), Missing()),
     Reach(
-        "pod-any",
-        "any volume that no claim has, by an empty storage class",
-        (PODS,),
-        (EPHEMERAL_CLAIM,),
-        NamedVolume(),
+        "pod-any", "any volume that no claim has, by an empty storage class", (PODS,), (EPHEMERAL_CLAIM,), NamedVolume()
     ),
     Reach("priority", "the priority class", (PODS,), (("priorityClassName",),), Granted("priorityClasses")),
     Reach("node", "a node by the field", (PODS,), ((),), NoKeys("nodeName", "nodes"), created=True),
@@ -142,29 +132,15 @@ POD_REACHES: tuple[Reach, ...] = (
             *in_node_selector(
                 *_NODE_AFFINITY, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms", ALL
             ),
-            *in_node_selector(
-                *_NODE_AFFINITY, "preferredDuringSchedulingIgnoredDuringExecution", ALL, "preference"
-            ),
+            *in_node_selector(*_NODE_AFFINITY, "preferredDuringSchedulingIgnoredDuringExecution", ALL, "preference"),
         ),
         NodeKey(NODE_KEYS, "nodes"),
     ),
+    Reach("toleration", "the toleration", (PODS,), (("tolerations", ALL),), NodeKey(f"|{NODE_KEYS}", "nodes")),
     Reach(
-        "toleration", "the toleration", (PODS,), (("tolerations", ALL),), NodeKey(f"|{NODE_KEYS}", "nodes")
+        "host-namespace", "a namespace of the node", (PODS,), (("hostNetwork",), ("hostPID",), ("hostIPC",)), NotTrue()
     ),
-    Reach(
-        "host-namespace",
-        "a namespace of the node",
-        (PODS,),
-        (("hostNetwork",), ("hostPID",), ("hostIPC",)),
-        NotTrue(),
-    ),
-    Reach(
-        "privileged",
-        "a privileged container",
-        (PODS,),
-        _in_containers("securityContext", "privileged"),
-        NotTrue(),
-    ),
+    Reach("privileged", "a privileged container", (PODS,), _in_containers("securityContext", "privileged"), NotTrue()),
     Reach("pod-driver", "the driver", (PODS,), (("volumes", ALL, "csi", "driver"),), Granted("drivers")),
     Reach("pod-bucket", "the bucket", (PODS,), (("volumes", ALL),), BucketVolume(inline=True)),
     Reach(
@@ -191,7 +167,5 @@ POD_REACHES: tuple[Reach, ...] = (
     ),
     Reach("pod-source", "the data of", (PODS,), ((*EPHEMERAL_CLAIM, *DATA_SOURCE),), Reference("references")),
     Reach("pod-claim-volume", "the volume", (PODS,), ((*EPHEMERAL_CLAIM, *VOLUME_NAME),), VolumeName()),
-    Reach(
-        "pod-claim-selector", "volumes by their labels", (PODS,), ((*EPHEMERAL_CLAIM, *SELECTOR),), Missing()
-    ),
+    Reach("pod-claim-selector", "volumes by their labels", (PODS,), ((*EPHEMERAL_CLAIM, *SELECTOR),), Missing()),
 )

@@ -23,19 +23,8 @@ RBAC_REACHES: tuple[Reach, ...] = (
     Reach("aggregation", "rules of other ClusterRoles", (CLUSTER_ROLE,), (("aggregationRule",),), Missing()),
     Reach("aggregated", "the label", (CLUSTER_ROLE,), (("metadata", "labels"),), NoKeys(_AGGREGATED)),
     Reach(
-        "bound-kind",
-        "a role of kind",
-        (ROLE_BINDING,),
-        (("roleRef", "kind"),),
-        Granted(always=("Role",)),
-        default="",
+        "bound-kind", "a role of kind", (ROLE_BINDING,), (("roleRef", "kind"),), Granted(always=("Role",)), default=""
     ),
     Reach("subject", "the subject", (ROLE_BINDING,), (("subjects", ALL),), OwnAccount()),
-    Reach(
-        "cluster-binding",
-        "rights in every namespace",
-        (f"ClusterRoleBinding.{GROUP}",),
-        (("roleRef",),),
-        Missing(),
-    ),
+    Reach("cluster-binding", "rights in every namespace", (f"ClusterRoleBinding.{GROUP}",), (("roleRef",),), Missing()),
 )

@@ -15,20 +15,8 @@ _ACCOUNT = "kubernetes.io/service-account.name"
 
 RESERVED_REACHES: tuple[Reach, ...] = (
     Reach("reserved", "the name of kaigen's own", (), ((),), FreeObject()),
-    Reach(
-        "bound-role",
-        "a binding to kaigen's own",
-        (ROLE_BINDING,),
-        (("roleRef", "name"),),
-        FreeObject(ROLES[0]),
-    ),
-    Reach(
-        "account",
-        "the ServiceAccount",
-        (PODS,),
-        (("serviceAccountName",), ("serviceAccount",)),
-        FreeAccount(),
-    ),
+    Reach("bound-role", "a binding to kaigen's own", (ROLE_BINDING,), (("roleRef", "name"),), FreeObject(ROLES[0])),
+    Reach("account", "the ServiceAccount", (PODS,), (("serviceAccountName",), ("serviceAccount",)), FreeAccount()),
     Reach(
         "account-token",
         "a token of the ServiceAccount",
@@ -36,13 +24,7 @@ RESERVED_REACHES: tuple[Reach, ...] = (
         (("metadata", "annotations", _ACCOUNT),),
         FreeAccount(),
     ),
-    Reach(
-        "template-token",
-        "a token of the ServiceAccount",
-        (TEMPLATES,),
-        (("annotations", _ACCOUNT),),
-        FreeAccount(),
-    ),
+    Reach("template-token", "a token of the ServiceAccount", (TEMPLATES,), (("annotations", _ACCOUNT),), FreeAccount()),
     Reach(
         "scaler-account",
         "a token of the ServiceAccount",

@@ -27,13 +27,7 @@ _SOURCES = (
 SCALING_REACHES: tuple[Reach, ...] = (
     Reach("trigger", "a trigger", _SCALERS, (_TRIGGERS,), KnownTrigger()),
     Reach("scaler-server", "the server", _SCALERS, ((*_TRIGGER, VALUES),), Server()),
-    Reach(
-        "scaler-identity",
-        "the identity of",
-        _SCALERS,
-        ((*_TRIGGER, "identityOwner"),),
-        Granted(always=("pod",)),
-    ),
+    Reach("scaler-identity", "the identity of", _SCALERS, ((*_TRIGGER, "identityOwner"),), Granted(always=("pod",))),
     Reach(
         "scaler",
         "authentication of kind",

@@ -34,10 +34,7 @@ SECRET_REACHES: tuple[Reach, ...] = (
         "secret-finalizer",
         "finalizers of a Secret",
         (*_EXTERNAL, *_SEALED),
-        (
-            (*_TARGET, "template", "metadata", "finalizers"),
-            ("spec", "template", "metadata", "finalizers"),
-        ),
+        ((*_TARGET, "template", "metadata", "finalizers"), ("spec", "template", "metadata", "finalizers")),
         Missing(),
     ),
     Reach(

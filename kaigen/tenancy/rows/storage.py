@@ -67,21 +67,8 @@ STORAGE_REACHES: tuple[Reach, ...] = (
         for row in KINDS.values()
         if row.claim_templates
     ),
-    Reach(
-        "claim-source",
-        "the data of",
-        CLAIM_KINDS,
-        in_all_claims(DATA_SOURCE),
-        Reference("references"),
-    ),
-    Reach(
-        "claim-volume",
-        "the volume",
-        CLAIM_KINDS,
-        in_all_claims(VOLUME_NAME),
-        VolumeName(),
-        kept=True,
-    ),
+    Reach("claim-source", "the data of", CLAIM_KINDS, in_all_claims(DATA_SOURCE), Reference("references")),
+    Reach("claim-volume", "the volume", CLAIM_KINDS, in_all_claims(VOLUME_NAME), VolumeName(), kept=True),
     Reach(
         "claim-any",
         "any volume that no claim has, by an empty storage class",
@@ -99,15 +86,9 @@ STORAGE_REACHES: tuple[Reach, ...] = (
     Reach("claim-selector", "volumes by their labels", ("PersistentVolumeClaim",), (SELECTOR,), Missing()),
     # Of the kinds that make claims, `spec.selector` is another field.
     Reach(
-        "claim-template-selector",
-        "volumes by their labels",
-        CLAIM_KINDS[1:],
-        in_all_claims(SELECTOR)[1:],
-        Missing(),
+        "claim-template-selector", "volumes by their labels", CLAIM_KINDS[1:], in_all_claims(SELECTOR)[1:], Missing()
     ),
-    Reach(
-        "volume-name", "the name of a volume", (_VOLUME,), (("metadata", "name"),), VolumeName(), default=""
-    ),
+    Reach("volume-name", "the name of a volume", (_VOLUME,), (("metadata", "name"),), VolumeName(), default=""),
     Reach(
         "volume-claim",
         "a volume for a claim in namespace",
@@ -116,14 +97,7 @@ STORAGE_REACHES: tuple[Reach, ...] = (
         OwnNamespace(),
         default="",
     ),
-    Reach(
-        "volume-driver",
-        "the driver",
-        (_VOLUME,),
-        (("spec", "csi", "driver"),),
-        Granted("drivers"),
-        default="",
-    ),
+    Reach("volume-driver", "the driver", (_VOLUME,), (("spec", "csi", "driver"),), Granted("drivers"), default=""),
     Reach("volume", "a volume of type", (_VOLUME,), (("spec",),), NoKeys(IN_TREE)),
     Reach(
         "volume-node",
@@ -151,11 +125,7 @@ STORAGE_REACHES: tuple[Reach, ...] = (
         "volume-option",
         "the mount options",
         (_VOLUME,),
-        (
-            ("spec", "mountOptions", ALL),
-            ("spec", *INLINE_OPTIONS),
-            ("spec", "csi", "volumeAttributes", "options"),
-        ),
+        (("spec", "mountOptions", ALL), ("spec", *INLINE_OPTIONS), ("spec", "csi", "volumeAttributes", "options")),
         GrantedItems("options", always=(*OPTIONS, S3_OPTIONS)),
     ),
 )

@@ -50,12 +50,7 @@ def build(service: Service, keys: tuple[bytes, ...], max_body: int, probe_port: 
     ):
         app.add_exception_handler(kind, answer)
     return Guard(
-        app,
-        keys=keys,
-        max_body=max_body,
-        metrics=service.metrics,
-        routes=OPEN | _KEYED,
-        probe_port=probe_port,
+        app, keys=keys, max_body=max_body, metrics=service.metrics, routes=OPEN | _KEYED, probe_port=probe_port
     )
 
 

@@ -58,9 +58,7 @@ class Connection(H11Protocol):  # type: ignore[misc]  # uvicorn is not there whe
     _unread: TimerHandle | None = None
     _refused: TimerHandle | None = None
 
-    def __init__(
-        self, config: Config, server_state: ServerState, app_state: dict[str, object], **more: object
-    ) -> None:
+    def __init__(self, config: Config, server_state: ServerState, app_state: dict[str, object], **more: object) -> None:
         """Initialize, as uvicorn's protocol."""
         super().__init__(config, server_state, app_state, **more)
         self.conn = StrictConnection(HEAD_BYTES)

@@ -72,11 +72,7 @@ class Engine:
     """
 
     def __init__(
-        self,
-        model: LanguageModel,
-        limits: Limits,
-        metrics: Metrics,
-        deliver: Callable[[Sequence[Delivery]], None],
+        self, model: LanguageModel, limits: Limits, metrics: Metrics, deliver: Callable[[Sequence[Delivery]], None]
     ) -> None:
         self._model = model
         self._limits = limits
@@ -245,11 +241,7 @@ class Engine:
         self._rows += rows
         self._take(
             first,
-            choose(
-                logits[torch.tensor(picks, device=logits.device)],
-                [row.chooser for row in rows],
-                self._model.eos,
-            ),
+            choose(logits[torch.tensor(picks, device=logits.device)], [row.chooser for row in rows], self._model.eos),
         )
 
     def _decode(self) -> None:

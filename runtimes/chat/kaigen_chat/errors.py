@@ -61,9 +61,7 @@ class Refused(Exception):
 
     def body(self) -> dict[str, dict[str, str | None]]:
         """Return the response in OpenAI's format."""
-        return {
-            "error": {"message": str(self), "type": self.kind, "param": self.param, "code": self.code},
-        }
+        return {"error": {"message": str(self), "type": self.kind, "param": self.param, "code": self.code}}
 
     def headers(self) -> dict[str, str]:
         """What goes with it."""

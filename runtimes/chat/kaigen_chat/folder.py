@@ -29,9 +29,7 @@ def check(folder: Path, *, trust_remote_code: bool) -> None:
         BadModel: with the one thing to do about it.
     """
     if not folder.exists():
-        raise BadModel(
-            f"{folder} does not exist. The model must be in a local folder: nothing is fetched from a Hub"
-        )
+        raise BadModel(f"{folder} does not exist. The model must be in a local folder: nothing is fetched from a Hub")
     if not folder.is_dir():
         raise BadModel(f"{folder} is not a folder")
     config = _json(folder / "config.json")
@@ -86,9 +84,7 @@ def _check_shards(folder: Path, index: Path, names: frozenset[str]) -> None:
             raise BadModel(f"{index} names a file that is not a safetensors file in the same folder: {name}")
     missing = [name for name in wanted if name not in names]
     if missing:
-        raise BadModel(
-            f"{folder} is not complete: {len(missing)} of its files are missing, {missing[0]} first"
-        )
+        raise BadModel(f"{folder} is not complete: {len(missing)} of its files are missing, {missing[0]} first")
 
 
 def _json(path: Path) -> dict[str, object]:
@@ -134,9 +130,7 @@ def missing(folder: Path, identity: str) -> str | None:
     return None
 
 
-def wait(
-    folder: Path, identity: str, *, timeout: float, say: Callable[[str], None], poll: float = 2.0
-) -> None:
+def wait(folder: Path, identity: str, *, timeout: float, say: Callable[[str], None], poll: float = 2.0) -> None:
     """Block until the folder has a completion marker.
 
     Args:

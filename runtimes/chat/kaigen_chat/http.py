@@ -203,9 +203,7 @@ class Guard:
             await self._refuse(error, headers, receive, counted)
             return
         except TimeoutError:
-            slow = Refused(
-                408, f"The body did not arrive within {self._deadline:g} seconds", code="request_timeout"
-            )
+            slow = Refused(408, f"The body did not arrive within {self._deadline:g} seconds", code="request_timeout")
             await self._refuse(slow, headers, receive, counted)
             return
         except Gone:
@@ -214,9 +212,7 @@ class Guard:
             _promote(scope, Rank.WORKING)
         await self._app(scope, _replay(body, receive), counted)
 
-    async def _refuse(
-        self, error: Refused, headers: Mapping[bytes, bytes], receive: Receive, send: Send
-    ) -> None:
+    async def _refuse(self, error: Refused, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         """Send an error; if the request has a body, discard what arrives of it for a while, then disconnect."""
         response = refusal(error)
         has_body = _has_body(headers)

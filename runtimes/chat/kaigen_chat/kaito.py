@@ -216,7 +216,5 @@ def llama_sampling(parameters: _Llama, prompt: int, context: int) -> Sampling:
     """The engine's parameters of a llama body; without `max_gen_len` to the end of the context."""
     room = max(1, context - prompt)
     return Sampling(
-        max_tokens=min(parameters.max_gen_len or room, room),
-        temperature=parameters.temperature,
-        top_p=parameters.top_p,
+        max_tokens=min(parameters.max_gen_len or room, room), temperature=parameters.temperature, top_p=parameters.top_p
     )

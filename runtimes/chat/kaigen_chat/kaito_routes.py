@@ -71,8 +71,7 @@ def router(service: Service) -> APIRouter:
         how = [kaito.llama_sampling(asked.parameters, len(prompt), service.span()) for prompt in prompts]
         pieces = await run(request, jobs(prompts, how))
         results = [
-            {"prompt": prompt, "response": piece.text}
-            for prompt, piece in zip(asked.prompts, pieces, strict=True)
+            {"prompt": prompt, "response": piece.text} for prompt, piece in zip(asked.prompts, pieces, strict=True)
         ]
         return as_json({"results": results})
 

@@ -25,10 +25,7 @@ def _limit(cgroups: Path) -> float | None:
     words = _words(cgroups / "cpu.max")
     if len(words) == 2:
         return None if words[0] == "max" else int(words[0]) / int(words[1])
-    quota, period = (
-        _words(cgroups / "cpu" / "cpu.cfs_quota_us"),
-        _words(cgroups / "cpu" / "cpu.cfs_period_us"),
-    )
+    quota, period = (_words(cgroups / "cpu" / "cpu.cfs_quota_us"), _words(cgroups / "cpu" / "cpu.cfs_period_us"))
     if quota and period and int(quota[0]) > 0:
         return int(quota[0]) / int(period[0])
     return None

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    disable_created_metrics,
-    generate_latest,
-)
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -41,14 +34,10 @@ class Metrics:
         self._success = counter("vllm:request_success", "Answers by why they ended", "finished_reason")
         self._cancelled = counter("kaigen_chat_cancelled", "Answers nobody waited for any more").labels(model)
         self._failed = counter("kaigen_chat_failed", "Requests on which the model failed").labels(model)
-        self._http = Counter(
-            "kaigen_chat_http_requests", "HTTP requests", ["route", "code"], registry=self.registry
-        )
+        self._http = Counter("kaigen_chat_http_requests", "HTTP requests", ["route", "code"], registry=self.registry)
         self._first = histogram("vllm:time_to_first_token_seconds", "From the request to its first token")
         self._between = histogram("vllm:inter_token_latency_seconds", "Between two tokens of an answer")
-        self._whole = histogram(
-            "vllm:e2e_request_latency_seconds", "From the request to the end of an answer"
-        )
+        self._whole = histogram("vllm:e2e_request_latency_seconds", "From the request to the end of an answer")
         self._queue = histogram("vllm:request_queue_time_seconds", "From the request to its turn")
         self._batch = histogram("kaigen_chat_batch_rows", "Rows of a step", _ROWS)
 

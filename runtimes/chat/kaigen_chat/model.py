@@ -63,11 +63,7 @@ class LanguageModel:
             _check_kind(config)
             self._tokenizer = AutoTokenizer.from_pretrained(settings.model, **local)
             self._model = AutoModelForCausalLM.from_pretrained(
-                settings.model,
-                config=config,
-                dtype=_dtype(settings.dtype, self.device),
-                use_safetensors=True,
-                **local,
+                settings.model, config=config, dtype=_dtype(settings.dtype, self.device), use_safetensors=True, **local
             )
         except (OSError, ValueError, KeyError, ImportError, AttributeError, RuntimeError) as error:
             raise BadModel(f"cannot load {settings.model}: {' '.join(str(error).split())}") from error
@@ -101,11 +97,7 @@ class LanguageModel:
         config = self._model.config.get_text_config()
         heads = getattr(config, "num_key_value_heads", None) or getattr(config, "num_attention_heads", None)
         size = getattr(config, "head_dim", None)
-        if (
-            size is None
-            and getattr(config, "hidden_size", None)
-            and getattr(config, "num_attention_heads", None)
-        ):
+        if size is None and getattr(config, "hidden_size", None) and getattr(config, "num_attention_heads", None):
             size = config.hidden_size // config.num_attention_heads
         layers = getattr(config, "num_hidden_layers", None)
         if not (heads and size and layers):
@@ -162,9 +154,7 @@ class LanguageModel:
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Return the text of tokens, without special tokens."""
-        text: str = self._tokenizer.decode(
-            list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False
-        )
+        text: str = self._tokenizer.decode(list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return text
 
     def spell(self, token: int) -> str:
@@ -229,9 +219,7 @@ def _check_kind(config: AutoConfig) -> None:
     kinds = set(getattr(text, "layer_types", None) or ()) - _KINDS
     if kinds or getattr(text, "attention_chunk_size", None):
         what = ", ".join(sorted(kinds)) or "chunked attention"
-        raise BadModel(
-            f"a model of type {name} has layers that are not plain attention ({what}): serve it with vLLM"
-        )
+        raise BadModel(f"a model of type {name} has layers that are not plain attention ({what}): serve it with vLLM")
 
 
 def _context(config: AutoConfig, asked: int | None) -> int:
@@ -241,15 +229,11 @@ def _context(config: AutoConfig, asked: int | None) -> int:
             raise BadSettings(f"the model does not say how long its context is: set {flag('max_model_len')}")
         return asked
     if asked is not None and asked > own:
-        raise BadSettings(
-            f"{flag('max_model_len')} {asked} is more than the {own} tokens the model is made for"
-        )
+        raise BadSettings(f"{flag('max_model_len')} {asked} is more than the {own} tokens the model is made for")
     return asked or int(own)
 
 
-def _generation(
-    path: Path, model: torch.nn.Module, tokenizer: AutoTokenizer
-) -> tuple[tuple[int, ...], Defaults]:
+def _generation(path: Path, model: torch.nn.Module, tokenizer: AutoTokenizer) -> tuple[tuple[int, ...], Defaults]:
     """End-of-text tokens, and the default sampling parameters."""
     found: GenerationConfig = model.generation_config
     eos = found.eos_token_id

@@ -50,9 +50,7 @@ def router(service: Service) -> APIRouter:
             jobs.append(Job(prompt, sampling, asked.n, first=number * asked.n, whole=not asked.stream))
         if not jobs:
             raise Refused(400, "prompt must not be empty", param="prompt")
-        return await _answer(
-            request, service, asked, jobs, _Completion(service.name, asked.logprobs is not None)
-        )
+        return await _answer(request, service, asked, jobs, _Completion(service.name, asked.logprobs is not None))
 
     def card() -> Out:
         return {
@@ -129,9 +127,7 @@ class _Chat:
         message = {"role": "assistant", "content": piece.text, "refusal": None}
         return self._choice(piece.choice, {"message": message}, piece.finish, piece.logprobs)
 
-    def _choice(
-        self, number: int, content: Out, finish: str | None, logprobs: Sequence[TokenLogprobs]
-    ) -> Out:
+    def _choice(self, number: int, content: Out, finish: str | None, logprobs: Sequence[TokenLogprobs]) -> Out:
         return {"index": number, **content, "logprobs": self._logprobs(logprobs), "finish_reason": finish}
 
     def _logprobs(self, logprobs: Sequence[TokenLogprobs]) -> Out | None:
@@ -139,8 +135,7 @@ class _Chat:
             return None
         return {
             "content": [
-                {**_spelled(one.token), "top_logprobs": [_spelled(other) for other in one.top]}
-                for one in logprobs
+                {**_spelled(one.token), "top_logprobs": [_spelled(other) for other in one.top]} for one in logprobs
             ],
             "refusal": None,
         }

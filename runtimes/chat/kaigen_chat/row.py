@@ -30,9 +30,7 @@ class Row:
         self.last = job.prompt[-1]
         self.tokens = 0
         self._model = model
-        self._ends = job.sampling.stop_tokens | (
-            frozenset() if job.sampling.ignore_eos else frozenset(model.eos)
-        )
+        self._ends = job.sampling.stop_tokens | (frozenset() if job.sampling.ignore_eos else frozenset(model.eos))
         # Without a stop text to look for, an answer that is not streamed is decoded once.
         self._at_once: list[int] | None = [] if job.whole and not job.sampling.stop else None
         self._text = Detokenizer(model.decode)

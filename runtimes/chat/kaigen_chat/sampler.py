@@ -89,9 +89,7 @@ def _choose(raw: torch.Tensor, rows: Sequence[Chooser], eos: Sequence[int]) -> l
         tokens[index] = _draw(scores[index], [rows[number] for number in drawn])
     chosen: list[int] = tokens.tolist()
     return [
-        Choice(token)
-        if row.sampling.logprobs is None
-        else _with_logprobs(raw[number], token, row.sampling.logprobs)
+        Choice(token) if row.sampling.logprobs is None else _with_logprobs(raw[number], token, row.sampling.logprobs)
         for number, (token, row) in enumerate(zip(chosen, rows, strict=True))
     ]
 
@@ -119,9 +117,7 @@ def _adjust(raw: torch.Tensor, rows: Sequence[Chooser], eos: Sequence[int]) -> t
         for token, bias in sampling.logit_bias:
             line[token] += bias
         if early:
-            line[
-                torch.tensor([*eos, *sampling.stop_tokens], dtype=torch.long, device=line.device)
-            ] = -torch.inf
+            line[torch.tensor([*eos, *sampling.stop_tokens], dtype=torch.long, device=line.device)] = -torch.inf
     return scores
 
 
@@ -176,10 +172,6 @@ def _pick(shares: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
 
 def _with_logprobs(raw: torch.Tensor, token: int, count: int) -> Choice:
     logprobs = raw - raw.logsumexp(-1)
-    values, tokens = (
-        logprobs.topk(min(count, len(logprobs))) if count else (logprobs[:0], logprobs[:0].long())
-    )
-    top = tuple(
-        Alternative(other, value) for other, value in zip(tokens.tolist(), values.tolist(), strict=True)
-    )
+    values, tokens = logprobs.topk(min(count, len(logprobs))) if count else (logprobs[:0], logprobs[:0].long())
+    top = tuple(Alternative(other, value) for other, value in zip(tokens.tolist(), values.tolist(), strict=True))
     return Choice(token, float(logprobs[token]), top)

@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    JsonValue,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator, model_validator
 
 from kaigen_chat.errors import Refused, bad_request
 from kaigen_chat.sampling import Defaults, Sampling
@@ -30,15 +22,7 @@ FIRST_ERROR = Field(fail_fast=True)
 
 # Fields of OpenAI's API that say something about the account, not about the answer.
 _IGNORED = frozenset(
-    {
-        "user",
-        "metadata",
-        "store",
-        "service_tier",
-        "safety_identifier",
-        "prompt_cache_key",
-        "parallel_tool_calls",
-    }
+    {"user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "parallel_tool_calls"}
 )
 # Fields that mean: no such thing, when they have one of these values.
 _ABSENT: dict[str, tuple[JsonValue, ...]] = {
@@ -121,9 +105,7 @@ class Body(Schema):
     stop_token_ids: Annotated[list[Token], Field(max_length=_MOST_ENTRIES), FIRST_ERROR] | None = None
     ignore_eos: bool = False
 
-    @field_validator(
-        "n", "stream", "presence_penalty", "frequency_penalty", "min_tokens", "ignore_eos", mode="before"
-    )
+    @field_validator("n", "stream", "presence_penalty", "frequency_penalty", "min_tokens", "ignore_eos", mode="before")
     @classmethod
     def _null_is_default(cls, value: JsonValue, info: object) -> JsonValue:
         name = getattr(info, "field_name", "")
@@ -292,9 +274,7 @@ def refusal(error: ValidationError) -> Refused:
 def path(parts: Sequence[str | int]) -> str:
     """`messages.0.role`, without the names of types that pydantic adds for unions."""
     return ".".join(
-        str(part)
-        for part in parts
-        if isinstance(part, int) or (part.replace("_", "").isalnum() and part not in _TYPES)
+        str(part) for part in parts if isinstance(part, int) or (part.replace("_", "").isalnum() and part not in _TYPES)
     )
 
 

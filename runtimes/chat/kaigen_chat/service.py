@@ -144,9 +144,7 @@ class Service:
         if room < 1:
             raise self._too_long(f"the prompt alone has {len(prompt)}", param)
         if max_tokens is not None and max_tokens > room:
-            raise self._too_long(
-                f"the prompt has {len(prompt)}, and max_tokens asks for {max_tokens} more", param
-            )
+            raise self._too_long(f"the prompt has {len(prompt)}, and max_tokens asks for {max_tokens} more", param)
         if max_tokens is not None:
             return max_tokens
         return max(1, self.span(choices) - len(prompt))
@@ -157,9 +155,7 @@ class Service:
 
     def _too_long(self, what: str, param: str) -> Exception:
         return bad_request(
-            f"The context of this model is {self.model.context} tokens: {what}",
-            param,
-            "context_length_exceeded",
+            f"The context of this model is {self.model.context} tokens: {what}", param, "context_length_exceeded"
         )
 
     def ask(self, jobs: Sequence[Job]) -> Answer:

@@ -129,9 +129,9 @@ class Settings:
 
     model: Annotated[Path, Option(_path, "DIR", "folder of the model: config.json, safetensors, tokenizer")]
     host: Annotated[str, Option(_word, "ADDRESS", "address to listen on")] = "0.0.0.0"
-    port: Annotated[
-        int, Option(_number(0, 65535), "PORT", "port to listen on; 0 takes a free one and says which")
-    ] = 8000
+    port: Annotated[int, Option(_number(0, 65535), "PORT", "port to listen on; 0 takes a free one and says which")] = (
+        8000
+    )
     probe_port: Annotated[
         int | None,
         Option(
@@ -146,16 +146,9 @@ class Settings:
     ] = None
     max_model_len: Annotated[
         int | None,
-        Option(
-            _number(2, 1 << 24),
-            "TOKENS",
-            "most tokens of a prompt and its answer together",
-            "the model's own",
-        ),
+        Option(_number(2, 1 << 24), "TOKENS", "most tokens of a prompt and its answer together", "the model's own"),
     ] = None
-    max_num_seqs: Annotated[
-        int, Option(_number(1, 1024), "ROWS", "most answers that are generated at once")
-    ] = 16
+    max_num_seqs: Annotated[int, Option(_number(1, 1024), "ROWS", "most answers that are generated at once")] = 16
     max_cache_tokens: Annotated[
         int | None,
         Option(
@@ -165,15 +158,10 @@ class Settings:
             "rows × context",
         ),
     ] = None
-    max_queue: Annotated[
-        int, Option(_number(0, 100_000), "ROWS", "answers that may wait for a row; more get 429")
-    ] = 64
-    max_body: Annotated[
-        int, Option(_size, "BYTES", "largest body of a request; larger ones get 413", "4Mi")
-    ] = 4 << 20
+    max_queue: Annotated[int, Option(_number(0, 100_000), "ROWS", "answers that may wait for a row; more get 429")] = 64
+    max_body: Annotated[int, Option(_size, "BYTES", "largest body of a request; larger ones get 413", "4Mi")] = 4 << 20
     prefill_chunk: Annotated[
-        int,
-        Option(_number(16, 1 << 20), "TOKENS", "most prompt tokens between two tokens of running answers"),
+        int, Option(_number(16, 1 << 20), "TOKENS", "most prompt tokens between two tokens of running answers")
     ] = 1024
     dtype: Annotated[
         str,
@@ -183,19 +171,15 @@ class Settings:
             "numbers to compute with; auto is float32 on a CPU and the checkpoint's own on a GPU",
         ),
     ] = "auto"
-    device: Annotated[str, Option(_choice(DEVICES), "|".join(DEVICES), "auto is the GPU if there is one")] = (
-        "auto"
-    )
+    device: Annotated[str, Option(_choice(DEVICES), "|".join(DEVICES), "auto is the GPU if there is one")] = "auto"
     threads: Annotated[
-        int | None,
-        Option(_number(1, 1024), "N", "threads to compute with on a CPU", "the CPU limit of the container"),
+        int | None, Option(_number(1, 1024), "N", "threads to compute with on a CPU", "the CPU limit of the container")
     ] = None
     chat_template: Annotated[
         Path | None, Option(_path, "FILE", "a Jinja chat template instead of the model's own", "the model's")
     ] = None
     api_key_file: Annotated[
-        Path | None,
-        Option(_path, "FILE", "keys, a line each, one of which clients must send", "none: open to all"),
+        Path | None, Option(_path, "FILE", "keys, a line each, one of which clients must send", "none: open to all")
     ] = None
     merge_adapters: Annotated[
         tuple[Adapter, ...],
@@ -309,9 +293,7 @@ def read_keys(settings: Settings, env: Mapping[str, str]) -> tuple[bytes, ...]:
             keys += [key.strip() for key in settings.api_key_file.read_text("utf-8").splitlines()]
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-            raise BadSettings(
-                f"{flag('api_key_file')}: cannot read {settings.api_key_file}: {reason}"
-            ) from None
+            raise BadSettings(f"{flag('api_key_file')}: cannot read {settings.api_key_file}: {reason}") from None
         if not any(keys):
             raise BadSettings(f"{flag('api_key_file')}: {settings.api_key_file} contains no key")
     if KEY_VARIABLE in env and not any(keys):

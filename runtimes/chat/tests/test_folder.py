@@ -83,9 +83,7 @@ def test_a_configuration_that_is_none_is_refused(
     assert message in refused(capsys, model)
 
 
-def test_code_in_the_folder_is_not_run_unless_allowed(
-    model: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_code_in_the_folder_is_not_run_unless_allowed(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (model / "config.json").write_text('{"auto_map": {"AutoConfig": "evil.Config"}}')
     assert "allow it with --trust-remote-code" in refused(capsys, model)
     folder.check(model, trust_remote_code=True)
@@ -94,10 +92,7 @@ def test_code_in_the_folder_is_not_run_unless_allowed(
 @pytest.mark.parametrize(
     ("shards", "message"),
     [
-        (
-            {"a": "model.safetensors", "b": "model-2.safetensors"},
-            "is not complete: 1 of its files are missing",
-        ),
+        ({"a": "model.safetensors", "b": "model-2.safetensors"}, "is not complete: 1 of its files are missing"),
         ({"a": "../other.safetensors"}, "not a safetensors file in the same folder: ../other.safetensors"),
         ({"a": "pytorch_model.bin"}, "not a safetensors file in the same folder"),
     ],
@@ -119,12 +114,7 @@ def test_nothing_is_imported_for_a_refusal(capsys: pytest.CaptureFixture[str]) -
 
 def mark(model: Path, **more: object) -> None:
     """Writes the downloader's marker."""
-    marker = {
-        "schema": 1,
-        "identity": "1d",
-        "files": [{"path": "model.safetensors", "size": 5, "sha256": ""}],
-        **more,
-    }
+    marker = {"schema": 1, "identity": "1d", "files": [{"path": "model.safetensors", "size": 5, "sha256": ""}], **more}
     (model / ".kaigen").mkdir(exist_ok=True)
     draft = model / ".kaigen" / "model.json.new"
     draft.write_text(json.dumps(marker))
@@ -175,9 +165,7 @@ def test_waiting_has_an_end(model: Path, capsys: pytest.CaptureFixture[str]) -> 
         ),
     ],
 )
-def test_an_adapter_that_cannot_be_loaded_is_rejected(
-    tmp_path: Path, files: dict[str, str], message: str
-) -> None:
+def test_an_adapter_that_cannot_be_loaded_is_rejected(tmp_path: Path, files: dict[str, str], message: str) -> None:
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     with pytest.raises(BadModel, match=message):

@@ -28,17 +28,7 @@ def test_what_a_body_does_not_say_is_the_models_default() -> None:
 
 
 def test_null_is_the_same_as_nothing() -> None:
-    names = [
-        "n",
-        "stream",
-        "stop",
-        "temperature",
-        "presence_penalty",
-        "logprobs",
-        "tools",
-        "seed",
-        "min_tokens",
-    ]
+    names = ["n", "stream", "stop", "temperature", "presence_penalty", "logprobs", "tools", "seed", "min_tokens"]
     nothing: dict[str, JsonValue] = dict.fromkeys(names)
     assert parse_chat(HELLO | nothing) == parse_chat(HELLO)
 
@@ -95,9 +85,7 @@ KEYS: JsonValue = {str(key): 1 for key in range(1_000_000)}
         (HELLO | {"stream_options": KEYS}, "stream_options"),
     ],
 )
-def test_a_body_with_a_million_errors_is_refused_for_the_first(
-    body: dict[str, JsonValue], param: str
-) -> None:
+def test_a_body_with_a_million_errors_is_refused_for_the_first(body: dict[str, JsonValue], param: str) -> None:
     tracemalloc.start()
     with pytest.raises(Refused) as caught:
         parse_chat(body)
@@ -210,9 +198,7 @@ def test_who_does_not_wait_any_more_leaves_the_queue() -> None:
         ({}, None),
     ],
 )
-def test_the_cpu_limit_of_a_container_is_read(
-    tmp_path: Path, files: dict[str, str], expected: int | None
-) -> None:
+def test_the_cpu_limit_of_a_container_is_read(tmp_path: Path, files: dict[str, str], expected: int | None) -> None:
     all_of_them = cpus(tmp_path / "none")
     for name, text in files.items():
         path = tmp_path / name

@@ -47,11 +47,7 @@ def test_every_field_is_a_flag_and_a_variable() -> None:
     }
     assert set(texts) == {field.name for field in dataclasses.fields(Settings)}
     by_variable = read([], {variable(name): text for name, text in texts.items()})
-    flags = [
-        part
-        for name, text in texts.items()
-        for part in ([flag(name), text] if text != "true" else [flag(name)])
-    ]
+    flags = [part for name, text in texts.items() for part in ([flag(name), text] if text != "true" else [flag(name)])]
     assert read(flags, {}) == by_variable
     same = [name for name in texts if getattr(by_variable, name) == getattr(Settings(model=Path("/x")), name)]
     assert same == []
@@ -69,11 +65,7 @@ def test_a_flag_wins_over_the_environment_and_an_empty_variable_is_none() -> Non
     [
         ([], {}, "which model? --model DIR or KAIGEN_CHAT_MODEL=DIR is missing"),
         (["--model", "/m", "--port", "70000"], {}, "--port: not a number from 0 to 65535: '70000'"),
-        (
-            ["--model", "/m"],
-            {"KAIGEN_CHAT_MAX_BODY": "4 apples"},
-            "KAIGEN_CHAT_MAX_BODY: not a size in bytes",
-        ),
+        (["--model", "/m"], {"KAIGEN_CHAT_MAX_BODY": "4 apples"}, "KAIGEN_CHAT_MAX_BODY: not a size in bytes"),
         (["--model", "/m", "--dtype", "int3"], {}, "--dtype: not one of auto, float32"),
         (["--model", "/m", "--drain-timeout", "soon"], {}, "--drain-timeout: not a time span: 'soon'"),
         (["--model", "/m"], {"KAIGEN_CHAT_TRUST_REMOTE_CODE": "maybe"}, "not true or false"),

@@ -58,9 +58,7 @@ def test_the_first_stop_text_in_the_answer_ends_it() -> None:
 
 @settings(deadline=None)
 @given(st.text("ab", max_size=20), st.lists(st.text("ab", min_size=1, max_size=3), max_size=3), st.data())
-def test_what_comes_out_ends_before_the_first_stop_text(
-    text: str, stops: list[str], data: st.DataObject
-) -> None:
+def test_what_comes_out_ends_before_the_first_stop_text(text: str, stops: list[str], data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=5)))
     pieces = [text[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     out, hit = feed(stops, pieces)

@@ -156,9 +156,7 @@ def classify(settings: Settings) -> Summary:
     return summary
 
 
-def _classify_all(
-    paths: Sequence[Path], classifier: Classifier, settings: Settings, images: Images
-) -> Summary:
+def _classify_all(paths: Sequence[Path], classifier: Classifier, settings: Settings, images: Images) -> Summary:
     classified, failed, total = 0, 0, 0.0
     for batch in _read_ahead(paths, settings):
         pixels = [found for _, found in batch if isinstance(found, bytes)]

@@ -104,9 +104,7 @@ def _bottleneck(tensors: Tensors, name: str, fed: int, width: int, stride: int) 
     main = _in_order(
         [
             _conv(tensors, f"{name}.conv1", f"{name}.bn1", (fed, width), activation=_relu),
-            _conv(
-                tensors, f"{name}.conv2", f"{name}.bn2", (width, width), 3, stride=stride, activation=_relu
-            ),
+            _conv(tensors, f"{name}.conv2", f"{name}.bn2", (width, width), 3, stride=stride, activation=_relu),
             _conv(tensors, f"{name}.conv3", f"{name}.bn3", (width, made)),
         ]
     )
@@ -157,10 +155,7 @@ def mobilenet_v3_small(tensors: Tensors) -> Layer:
     layers = [conv("features.0.0", "features.0.1", (3, 16), 3, stride=2, activation=_hardswish)]
     layers += [_inverted(tensors, f"features.{number}.block", row) for number, row in enumerate(_ROWS, 1)]
     layers.append(conv("features.12.0", "features.12.1", (96, 576), activation=_hardswish))
-    first, last = (
-        _linear(tensors, "classifier.0", 576, 1024),
-        _linear(tensors, "classifier.3", 1024, CLASSES),
-    )
+    first, last = (_linear(tensors, "classifier.0", 576, 1024), _linear(tensors, "classifier.3", 1024, CLASSES))
     return _in_order([*layers, _average, first, _hardswish, last])
 
 
@@ -176,14 +171,7 @@ def _inverted(tensors: Tensors, name: str, row: _Row) -> Layer:
     if wide != row.fed:
         layers.append(conv(*next_names(), (row.fed, wide), activation=row.activation))
     layers.append(
-        conv(
-            *next_names(),
-            (wide, wide),
-            row.kernel,
-            stride=row.stride,
-            groups=wide,
-            activation=row.activation,
-        )
+        conv(*next_names(), (wide, wide), row.kernel, stride=row.stride, groups=wide, activation=row.activation)
     )
     if row.squeezed:
         layers.append(_squeeze(tensors, f"{name}.{len(layers)}", wide, row.squeezed))

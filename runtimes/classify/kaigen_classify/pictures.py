@@ -16,9 +16,7 @@ CROP = 224
 """Edge of what the networks read (source: torchvision's presets of the weights)."""
 
 Image.init()
-_FORMATS = [
-    name for name in ("JPEG", "MPO", "PNG", "GIF", "WEBP", "BMP", "TIFF", "AVIF") if name in Image.OPEN
-]
+_FORMATS = [name for name in ("JPEG", "MPO", "PNG", "GIF", "WEBP", "BMP", "TIFF", "AVIF") if name in Image.OPEN]
 """Formats that are read. Others, such as EPS, start programs or are not images."""
 
 Image.MAX_IMAGE_PIXELS = None  # `open_image` has a limit of its own.

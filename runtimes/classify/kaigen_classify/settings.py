@@ -11,10 +11,7 @@ from typing import NoReturn
 
 from kaigen_classify.errors import BadSettings
 
-VERSIONS = {
-    "resnet50": {"IMAGENET1K_V1": 256, "IMAGENET1K_V2": 232},
-    "mobilenet_v3_small": {"IMAGENET1K_V1": 256},
-}
+VERSIONS = {"resnet50": {"IMAGENET1K_V1": 256, "IMAGENET1K_V2": 232}, "mobilenet_v3_small": {"IMAGENET1K_V1": 256}}
 """torchvision's weights of each network, the default last, with the length of an image's shorter edge after resizing.
 
 Source: the `transforms` of the weights in torchvision/models/resnet.py and mobilenetv3.py.
@@ -109,13 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--input", required=True, type=Path, metavar="PATH", help="an image, a folder, or a .txt with paths")
     add("--output", required=True, type=Path, metavar="FILE", help="file for the result, .json or .jsonl")
     add("--top-k", type=_number(1, 1000), default=5, metavar="N", help="labels for each image (%(default)s)")
-    add(
-        "--batch-size",
-        type=_number(1, 4096),
-        default=32,
-        metavar="N",
-        help="images in one pass (%(default)s)",
-    )
+    add("--batch-size", type=_number(1, 4096), default=32, metavar="N", help="images in one pass (%(default)s)")
     add("--precision", choices=("auto", "float32", "float16", "bfloat16"), default="auto")
     add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="auto: the GPU if there is one")
     add("--max-pixels", type=_number(1, 1 << 40), default=MAX_PIXELS, metavar="N")

@@ -80,8 +80,7 @@ class Tensors:
         """
         weight = self.take(f"{conv}.weight", *shape)
         scale, shift, mean, variance = (
-            self.take(f"{norm}.{name}", shape[0])
-            for name in ("weight", "bias", "running_mean", "running_var")
+            self.take(f"{norm}.{name}", shape[0]) for name in ("weight", "bias", "running_mean", "running_var")
         )
         self.tensors.pop(f"{norm}.num_batches_tracked", None)
         if self.dtype is torch.float32:
@@ -93,9 +92,7 @@ class Tensors:
         """Return a tensor on the device; in float32 if it must be exact."""
         on_gpu = self.device != "cpu"
         layout = torch.channels_last if on_gpu and tensor.dim() == 4 else torch.contiguous_format
-        return tensor.to(
-            device=self.device, dtype=torch.float32 if exact else self.dtype, memory_format=layout
-        )
+        return tensor.to(device=self.device, dtype=torch.float32 if exact else self.dtype, memory_format=layout)
 
     def check_all_used(self) -> None:
         """Check that the file has no other tensors, as that of another network has.

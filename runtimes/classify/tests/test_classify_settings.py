@@ -24,11 +24,7 @@ def settings(*arguments: str, **env: str) -> Settings:
 def test_defaults_are_those_of_torchvision() -> None:
     assert [
         (found.version, found.resize)
-        for found in (
-            settings(),
-            settings("--weights-version=IMAGENET1K_V1"),
-            settings("--model=mobilenet_v3_small"),
-        )
+        for found in (settings(), settings("--weights-version=IMAGENET1K_V1"), settings("--model=mobilenet_v3_small"))
     ] == [("IMAGENET1K_V2", 232), ("IMAGENET1K_V1", 256), ("IMAGENET1K_V1", 256)]
 
 
@@ -60,9 +56,7 @@ def test_device_and_precision_follow_the_machine(
         ([*NEEDED, "--weight=x"], "unrecognized arguments"),
     ],
 )
-def test_a_wrong_argument_is_one_line(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_argument_is_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(arguments, {}) == 2
     error = capsys.readouterr().err
     assert message in error
@@ -92,9 +86,7 @@ def folder_of_images(folder: Path) -> Path:
 
 def found_in(path: Path, **env: str) -> list[str]:
     made = settings(f"--input={path}", **env)
-    return [
-        str(item.relative_to(path if path.is_dir() else path.parent)) for item in inputs.find_images(made)
-    ]
+    return [str(item.relative_to(path if path.is_dir() else path.parent)) for item in inputs.find_images(made)]
 
 
 def test_a_folder_has_the_images_of_its_subfolders_in_order(tmp_path: Path) -> None:
@@ -114,9 +106,7 @@ def test_a_list_has_paths_next_to_it_and_absolute_ones(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["missing.jpg", "missing", "empty.txt", "empty", "binary.txt"])
-def test_no_images_is_an_error_with_a_code(
-    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_images_is_an_error_with_a_code(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty.txt").write_text("\n")
     (tmp_path / "binary.txt").write_bytes(b"\xff\xfe")

@@ -60,9 +60,7 @@ def parser() -> argparse.ArgumentParser:
     top = _Parser(prog="kaigen-convert", description="Converts downloaded weights.", allow_abbrev=False)
     top.add_argument("--version", action="version", version=__version__)
     formats = top.add_subparsers(dest="format", required=True)
-    add = formats.add_parser(
-        "distributed-llama", help="to model.m and tokenizer.t", allow_abbrev=False
-    ).add_argument
+    add = formats.add_parser("distributed-llama", help="to model.m and tokenizer.t", allow_abbrev=False).add_argument
     add("--source", required=True, type=Path, metavar="DIR", help="folder with the downloaded files")
     add(
         "--source-identity",
@@ -73,13 +71,7 @@ def parser() -> argparse.ArgumentParser:
     add("--dest", required=True, type=Path, metavar="DIR", help="folder for the result")
     add("--identity", required=True, type=_identity, metavar="HEX", help="identity for its marker")
     add("--weights", type=_weights, default="q40", metavar="TYPE", help="q40 or f32 (%(default)s)")
-    add(
-        "--output-version",
-        type=_version,
-        default=VERSION,
-        metavar="N",
-        help="version that the result must have",
-    )
+    add("--output-version", type=_version, default=VERSION, metavar="N", help="version that the result must have")
     return top
 
 

@@ -25,9 +25,7 @@ def read_bytes(path: Path, limit: int = LARGEST) -> bytes | None:
         NotFound: it cannot be read.
     """
     try:
-        fd = os.open(
-            path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-        )  # Opening a pipe would wait for its writer.
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # Opening a pipe would wait for its writer.
     except FileNotFoundError:
         return None
     except OSError as error:

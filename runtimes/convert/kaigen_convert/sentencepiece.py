@@ -40,11 +40,7 @@ def read_pieces(content: bytes) -> list[Piece]:
         NotConvertible: it is not such a file.
     """
     try:
-        found = [
-            _piece(value)
-            for number, value in _fields(content)
-            if number == _PIECES and isinstance(value, bytes)
-        ]
+        found = [_piece(value) for number, value in _fields(content) if number == _PIECES and isinstance(value, bytes)]
     except (IndexError, ValueError, struct.error):
         raise NotConvertible("tokenizer.model is not a file of sentencepiece, or it is cut off") from None
     if not found or len(found) > _MOST:

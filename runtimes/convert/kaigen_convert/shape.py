@@ -185,13 +185,9 @@ def _check_variant(config: Document) -> None:
         if config.get(name):
             raise NotConvertible(f"distributed-llama ignores biases, and the model has `{name}`")
     if config.get("quantization_config"):
-        raise NotConvertible(
-            "the weights are quantized already; use the repository with the original weights"
-        )
+        raise NotConvertible("the weights are quantized already; use the repository with the original weights")
     if config.get("mlp_only_layers") or config.get("decoder_sparse_step", 1) != 1:
-        raise NotConvertible(
-            "distributed-llama needs experts in every layer, and the model has layers without"
-        )
+        raise NotConvertible("distributed-llama needs experts in every layer, and the model has layers without")
     if config.get("norm_topk_prob") is False and config.get("model_type") == "qwen3_moe":
         raise NotConvertible("distributed-llama normalizes the weights of experts, and the model does not")
 
@@ -202,15 +198,9 @@ def _check(shape: Shape) -> None:
     if shape.head_dim < 2 or shape.head_dim % 2:
         raise NotConvertible(f"config.json has heads of width {shape.head_dim}, and RoPE turns pairs")
     if shape.weights == Q40:
-        for what, width in (
-            ("hidden_size", shape.dim),
-            ("the heads", shape.q_dim),
-            ("the MLP", shape.hidden_dim),
-        ):
+        for what, width in (("hidden_size", shape.dim), ("the heads", shape.q_dim), ("the MLP", shape.hidden_dim)):
             if width % BLOCK:
-                raise NotConvertible(
-                    f"q40 has blocks of {BLOCK} weights, and {what} has a width of {width}; use f32"
-                )
+                raise NotConvertible(f"q40 has blocks of {BLOCK} weights, and {what} has a width of {width}; use f32")
 
 
 def _rope(config: Document) -> dict[str, int]:
@@ -239,15 +229,8 @@ def _rope(config: Document) -> dict[str, int]:
 
 def _whole(value: Json, name: str) -> int:
     """Return a number that the header stores as an integer."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not 0 < value <= _MOST
-        or value != int(value)
-    ):
-        raise NotConvertible(
-            f"distributed-llama stores `{name}` as an integer, and config.json has {value!r}"
-        )
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MOST or value != int(value):
+        raise NotConvertible(f"distributed-llama stores `{name}` as an integer, and config.json has {value!r}")
     return int(value)
 
 
@@ -255,9 +238,7 @@ def _epsilon(config: Document) -> int:
     value = config.get("rms_norm_eps", 1e-5)
     found = _EPSILONS.get(value) if isinstance(value, float) else None
     if found is None:
-        raise NotConvertible(
-            f"distributed-llama cannot use `rms_norm_eps: {value!r}`; it can use 1e-05 and 1e-06"
-        )
+        raise NotConvertible(f"distributed-llama cannot use `rms_norm_eps: {value!r}`; it can use 1e-05 and 1e-06")
     return found
 
 

@@ -164,9 +164,7 @@ class Tensors:
         """
         unused = sorted(name for name in self._found.keys() - self._used if not _IGNORED.fullmatch(name))
         if unused:
-            raise NotConvertible(
-                f"distributed-llama has no place for the tensor `{unused[0]}`: {len(unused)} unused"
-            )
+            raise NotConvertible(f"distributed-llama has no place for the tensor `{unused[0]}`: {len(unused)} unused")
 
 
 def _files(folder: Path) -> list[Path]:

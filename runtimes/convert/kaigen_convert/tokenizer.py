@@ -128,9 +128,7 @@ def read_tokenizer(folder: Path, config: Document, vocabulary_size: int) -> Toke
     elif not any(text in template for text in _KNOWN_TEMPLATES):
         warnings.append("distributed-llama does not recognize the chat template; set `--chat-template`")
     if vocabulary.by_bytes:
-        warnings.append(
-            "distributed-llama takes all tokens after the first for special ones in this vocabulary"
-        )
+        warnings.append("distributed-llama takes all tokens after the first for special ones in this vocabulary")
     adds = adds_bos if isinstance(adds_bos, bool) else vocabulary.adds_bos is not False
     return TokenizerFile(vocabulary, bos, eos, adds, template, warnings)
 
@@ -182,9 +180,7 @@ def _of_json(document: Document) -> Vocabulary:
         raise NotConvertible("tokenizer.json has gaps between the numbers of its tokens")
     by_bytes = bool(model.get("byte_fallback"))
     to_bytes = _spelled if by_bytes else _byte_level
-    tokens = [
-        texts[number].encode() if number in added else to_bytes(texts[number]) for number in range(len(texts))
-    ]
+    tokens = [texts[number].encode() if number in added else to_bytes(texts[number]) for number in range(len(texts))]
     special = {text: number for number, (text, is_special) in added.items() if is_special}
     # The runtime merges by score. In these vocabularies tokens are numbered in the order of the merges.
     first = next((n for n in range(len(texts)) if n not in added and not _BYTE.fullmatch(texts[n])), 0)
@@ -227,9 +223,7 @@ def _checked(tokens: list[bytes]) -> list[bytes]:
     if not tokens:
         raise NotConvertible("the tokenizer has no tokens")
     if not all(tokens):
-        raise NotConvertible(
-            f"the token {tokens.index(b'')} is empty, and the runtime does not start with it"
-        )
+        raise NotConvertible(f"the token {tokens.index(b'')} is empty, and the runtime does not start with it")
     return tokens
 
 
@@ -253,9 +247,7 @@ def _byte_characters() -> dict[str, bytes]:
 _BYTES = _byte_characters()
 
 
-def _numbers(
-    name: str, documents: tuple[Document, ...], settings: Document, vocabulary: Vocabulary
-) -> list[int]:
+def _numbers(name: str, documents: tuple[Document, ...], settings: Document, vocabulary: Vocabulary) -> list[int]:
     """Return the numbers of a special token: of the first document that has some, else by its text."""
     for document in documents:
         value = document.get(f"{name}_id")

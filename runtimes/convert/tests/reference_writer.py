@@ -79,9 +79,7 @@ def header(config: Mapping[str, Any], weights: str) -> bytes:
     return struct.pack(f"<{len(values) + 2}i", 0x0A00ABCD, 4 * len(values) + 8, *values)
 
 
-def model_file(
-    config: Mapping[str, Any], tensors: Mapping[str, npt.NDArray[np.float32]], weights: str
-) -> bytes:
+def model_file(config: Mapping[str, Any], tensors: Mapping[str, npt.NDArray[np.float32]], weights: str) -> bytes:
     """Return a model's file."""
     is_llama = config["model_type"] == "llama"
     parts = [header(config, weights)]

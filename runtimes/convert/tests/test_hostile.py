@@ -54,19 +54,13 @@ def without(name: str) -> dict[str, Floats]:
 
 
 BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
-    "cut off": (
-        lambda at: weights(at).write_bytes(weights(at).read_bytes()[:-5]),
-        "not a valid safetensors file",
-    ),
+    "cut off": (lambda at: weights(at).write_bytes(weights(at).read_bytes()[:-5]), "not a valid safetensors file"),
     "empty": (lambda at: weights(at).write_bytes(b""), "not a valid safetensors file"),
     "endless header": (
         lambda at: weights(at).write_bytes(struct.pack("<Q", 1 << 60) + b"{}"),
         "not a valid safetensors file",
     ),
-    "no JSON": (
-        lambda at: weights(at).write_bytes(struct.pack("<Q", 4) + b"abcd"),
-        "not a valid safetensors file",
-    ),
+    "no JSON": (lambda at: weights(at).write_bytes(struct.pack("<Q", 4) + b"abcd"), "not a valid safetensors file"),
     "deep JSON": (
         lambda at: weights(at).write_bytes(struct.pack("<Q", 100_000) + b"[" * 100_000),
         "not a valid safetensors file",
@@ -95,9 +89,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "no weights": (lambda at: weights(at).unlink(), "has no *.safetensors"),
     "index that leaves the folder": (
-        lambda at: (at / "model.safetensors.index.json").write_text(
-            '{"weight_map": {"a": "../b.safetensors"}}'
-        ),
+        lambda at: (at / "model.safetensors.index.json").write_text('{"weight_map": {"a": "../b.safetensors"}}'),
         "or a strange one",
     ),
     "index of a missing file": (
@@ -111,17 +103,12 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "no config": (lambda at: (at / "config.json").unlink(), "has no config.json"),
     "config that is a list": (lambda at: (at / "config.json").write_text("[]"), "is not a JSON object"),
     "deep config": (lambda at: (at / "config.json").write_text("[" * 100_000), "is not valid JSON"),
-    "no tokenizer": (
-        lambda at: (at / "tokenizer.json").unlink(),
-        "neither tokenizer.json nor tokenizer.model",
-    ),
+    "no tokenizer": (lambda at: (at / "tokenizer.json").unlink(), "neither tokenizer.json nor tokenizer.model"),
 }
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_broken_files_are_one_line_with_the_reason(
-    source: Path, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
+def test_broken_files_are_one_line_with_the_reason(source: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     breaks, reason = BROKEN[name]
     breaks(source)
     code, log = run(source, capsys)
@@ -161,12 +148,7 @@ def test_models_that_the_runtime_cannot_run_are_refused(
 
 def test_random_changes_of_files_never_are_bugs(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chance = random.Random(5)
-    files = [
-        weights(source),
-        source / "config.json",
-        source / "tokenizer.json",
-        source / "tokenizer_config.json",
-    ]
+    files = [weights(source), source / "config.json", source / "tokenizer.json", source / "tokenizer_config.json"]
     for _ in range(40):
         path = chance.choice(files)
         before = path.read_bytes()

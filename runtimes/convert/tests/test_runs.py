@@ -78,9 +78,7 @@ def test_result_passes_the_gate_and_the_check_of_the_downloader(source: Path, tm
     assert sorted(each.name for each in (dest / ".kaigen").iterdir()) == ["lock", "model.json"]
 
 
-def test_second_run_adopts_the_result_and_a_damaged_one_is_converted_again(
-    source: Path, tmp_path: Path
-) -> None:
+def test_second_run_adopts_the_result_and_a_damaged_one_is_converted_again(source: Path, tmp_path: Path) -> None:
     dest = tmp_path / "abc"
     first, again = run(source, dest), run(source, dest)
     assert first == again
@@ -109,9 +107,7 @@ def test_kills_at_random_points_leave_no_marker_and_the_next_run_completes(
     part, killed = dest / ".kaigen/partial/model.m", 0
     for _ in range(5):
         least = chance.randrange(size)
-        with subprocess.Popen(
-            program, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        ) as process:
+        with subprocess.Popen(program, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             while process.poll() is None and (not part.exists() or part.stat().st_size < least):
                 time.sleep(0.0005)
             process.send_signal(signal.SIGKILL)

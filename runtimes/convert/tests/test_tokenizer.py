@@ -10,15 +10,7 @@ from typing import Any
 import pytest
 from kaigen_convert.errors import NotConvertible
 from kaigen_convert.tokenizer import TokenizerFile, read_tokenizer
-from tiny_models import (
-    LLAMA,
-    PIECES,
-    SPECIAL,
-    TEMPLATE,
-    pieces_file,
-    save_tokenizer,
-    tokenizer_document,
-)
+from tiny_models import LLAMA, PIECES, SPECIAL, TEMPLATE, pieces_file, save_tokenizer, tokenizer_document
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 CONFIG = dict(LLAMA)
@@ -65,12 +57,8 @@ def test_tokens_are_the_texts_that_the_library_decodes(tmp_path: Path) -> None:
     library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     library.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(
-        vocab_size=340, initial_alphabet=alphabet, special_tokens=["<|b|>", "<|é|>"]
-    )
-    library.train_from_iterator(
-        ["the quick brown fox jumps over the lazy dög " * 20, "naïve 日本語 " * 9], trainer
-    )
+    trainer = trainers.BpeTrainer(vocab_size=340, initial_alphabet=alphabet, special_tokens=["<|b|>", "<|é|>"])
+    library.train_from_iterator(["the quick brown fox jumps over the lazy dög " * 20, "naïve 日本語 " * 9], trainer)
     save_tokenizer(tmp_path)
     library.save(str(tmp_path / "tokenizer.json"))
     tokens = parsed(read(tmp_path, CONFIG | {"bos_token_id": 0, "eos_token_id": [1, 0]}).content())["tokens"]
@@ -83,16 +71,8 @@ def test_tokens_are_the_texts_that_the_library_decodes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "files", "expected"),
     [
-        (
-            {"tokenizer_class": "TokenizersBackend", "chat_template": None},
-            {"chat_template.jinja": TEMPLATE},
-            TEMPLATE,
-        ),
-        (
-            {"tokenizer_class": "Qwen2Tokenizer", "chat_template": [{"name": "default", "template": "x"}]},
-            {},
-            "x",
-        ),
+        ({"tokenizer_class": "TokenizersBackend", "chat_template": None}, {"chat_template.jinja": TEMPLATE}, TEMPLATE),
+        ({"tokenizer_class": "Qwen2Tokenizer", "chat_template": [{"name": "default", "template": "x"}]}, {}, "x"),
         ({"chat_template": None}, {}, ""),
     ],
 )
@@ -122,16 +102,11 @@ def test_without_a_first_token_the_special_ones_begin_at_the_first_and_texts_do_
 
 
 @pytest.mark.parametrize(("begins", "expected"), [(True, True), (False, False)])
-def test_post_processor_says_whether_texts_begin_with_a_token(
-    tmp_path: Path, begins: bool, expected: bool
-) -> None:
+def test_post_processor_says_whether_texts_begin_with_a_token(tmp_path: Path, begins: bool, expected: bool) -> None:
     save_tokenizer(tmp_path, add_bos_token=None)
     document = tokenizer_document()
     if begins:
-        template = {
-            "type": "TemplateProcessing",
-            "single": [{"SpecialToken": {"id": SPECIAL[0], "type_id": 0}}],
-        }
+        template = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": SPECIAL[0], "type_id": 0}}]}
         document["post_processor"] = {"type": "Sequence", "processors": [{"type": "ByteLevel"}, template]}
     (tmp_path / "tokenizer.json").write_text(json.dumps(document))
     assert read(tmp_path).adds_bos is expected

@@ -55,24 +55,12 @@ MODEL_SUMS = {
     ("llama in bf16", "q40"): "5ec0a68f00c445c848bb064915a11ecd68228ba422a6ecb88370bb37cb30f26e",
     ("llama, tied, in f16", "f32"): "37c726c72fde10c19bd025eb0b612b3df8a6d3d65847e40bff5df37a7edb739e",
     ("llama, tied, in f16", "q40"): "f13a1008b1d38dde0c8419eee2ee805b56c84ba81c8a35b583d1784c8724411c",
-    (
-        "llama 3.1 in three files of bf16",
-        "f32",
-    ): "698db1fdc77d97045323253a45ed7d8b13e5cf9958c8d11655e0fe7eeb4d9bc8",
-    (
-        "llama 3.1 in three files of bf16",
-        "q40",
-    ): "746dce3ed2bdff8f29c74e86849021090ecacf81738b8054254230ba248e2353",
+    ("llama 3.1 in three files of bf16", "f32"): "698db1fdc77d97045323253a45ed7d8b13e5cf9958c8d11655e0fe7eeb4d9bc8",
+    ("llama 3.1 in three files of bf16", "q40"): "746dce3ed2bdff8f29c74e86849021090ecacf81738b8054254230ba248e2353",
     ("qwen3 in f32", "f32"): "86b80ef2eaf2f653306c6a00a8dff0ebf4d12623718f33bcd249f91f55b0a6d2",
     ("qwen3 in f32", "q40"): "9d4880493bac5cff37ce6193dba98674cf15f39003b15a14eb05bdf2727b9da6",
-    (
-        "qwen3, tied, in two files of bf16",
-        "f32",
-    ): "6fcc7c36fa41124e2bd669a4a4231ca4fe2e132a90852ac1c727c8b6826891dd",
-    (
-        "qwen3, tied, in two files of bf16",
-        "q40",
-    ): "e2f8f90a46829aa2fff22f895cb1e0d308446451f815b84a74bacce758b3f3e0",
+    ("qwen3, tied, in two files of bf16", "f32"): "6fcc7c36fa41124e2bd669a4a4231ca4fe2e132a90852ac1c727c8b6826891dd",
+    ("qwen3, tied, in two files of bf16", "q40"): "e2f8f90a46829aa2fff22f895cb1e0d308446451f815b84a74bacce758b3f3e0",
 }
 TOKENIZER_SUMS = {
     "byte-level": "d7be951482aa6043763d096a6814197ff7635679b8205c6b02040ea995eb19b2",
@@ -93,11 +81,7 @@ def byte_level_folder(folder: Path) -> int:
     count = len(document["model"]["vocab"]) + len(document["added_tokens"])
     config = LLAMA | {"vocab_size": count, "bos_token_id": count - 4, "eos_token_id": [count - 3, count - 2]}
     settings = {"tokenizer_class": "Qwen2Tokenizer", "chat_template": TEMPLATE, "add_bos_token": False}
-    for name, content in (
-        ("tokenizer.json", document),
-        ("tokenizer_config.json", settings),
-        ("config.json", config),
-    ):
+    for name, content in (("tokenizer.json", document), ("tokenizer_config.json", settings), ("config.json", config)):
         (folder / name).write_text(json.dumps(content))
     return count
 
@@ -112,21 +96,14 @@ def sentencepiece_folder(folder: Path) -> int:
     return len(PIECES)
 
 
-TOKENIZERS: dict[str, Callable[[Path], int]] = {
-    "byte-level": byte_level_folder,
-    "sentencepiece": sentencepiece_folder,
-}
+TOKENIZERS: dict[str, Callable[[Path], int]] = {"byte-level": byte_level_folder, "sentencepiece": sentencepiece_folder}
 
 
 def sorted_header(content: bytes) -> bytes:
     """Return a model's file with the values of its header sorted by key."""
     magic, size = struct.unpack_from("<ii", content)
     values = sorted(struct.iter_unpack("<ii", content[8:size]))
-    return (
-        struct.pack("<ii", magic, size)
-        + b"".join(struct.pack("<ii", *pair) for pair in values)
-        + content[size:]
-    )
+    return struct.pack("<ii", magic, size) + b"".join(struct.pack("<ii", *pair) for pair in values) + content[size:]
 
 
 @pytest.mark.parametrize("weights", ["f32", "q40"])

@@ -42,13 +42,7 @@ LLAMA3 = {
     "head_dim": 16,
     "eos_token_id": [257, 258],
 }
-QWEN3 = {
-    **LLAMA,
-    "model_type": "qwen3",
-    "head_dim": 32,
-    "rope_theta": 1000000,
-    "rms_norm_eps": 1e-6,
-}
+QWEN3 = {**LLAMA, "model_type": "qwen3", "head_dim": 32, "rope_theta": 1000000, "rms_norm_eps": 1e-6}
 QWEN3_MOE = {
     **QWEN3,
     "model_type": "qwen3_moe",
@@ -149,12 +143,7 @@ def save(path: Path, tensors: Mapping[str, Floats], dtype: str = "float32") -> N
 
 
 def save_model(
-    folder: Path,
-    config: Mapping[str, Any],
-    tensors: Mapping[str, Floats],
-    *,
-    dtype: str = "float32",
-    files: int = 1,
+    folder: Path, config: Mapping[str, Any], tensors: Mapping[str, Floats], *, dtype: str = "float32", files: int = 1
 ) -> Path:
     """Write a model with a tokenizer, in one file or several with an index."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -191,9 +180,7 @@ def tokenizer_document() -> dict[str, Any]:
     vocabulary = byte_level()
     return {
         "version": "1.0",
-        "added_tokens": [
-            {"id": 256 + place, "content": text, "special": True} for place, text in enumerate(SPECIAL)
-        ],
+        "added_tokens": [{"id": 256 + place, "content": text, "special": True} for place, text in enumerate(SPECIAL)],
         "pre_tokenizer": {"type": "ByteLevel"},
         "decoder": {"type": "ByteLevel"},
         "post_processor": {"type": "ByteLevel"},
@@ -224,9 +211,7 @@ def merging_tokenizer() -> dict[str, Any]:
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": [
-            {"id": len(texts) + place, "content": text, **flags} for place, text in enumerate(SPECIAL)
-        ],
+        "added_tokens": [{"id": len(texts) + place, "content": text, **flags} for place, text in enumerate(SPECIAL)],
         "normalizer": None,
         "pre_tokenizer": level,
         "post_processor": level,
@@ -262,9 +247,7 @@ def pieces_file(pieces: Sequence[tuple[str, float, int]]) -> bytes:
     found = b""
     for text, score, kind in pieces:
         data = text.encode()
-        message = (
-            b"\x0a" + bytes([len(data)]) + data + b"\x15" + struct.pack("<f", score) + b"\x18" + bytes([kind])
-        )
+        message = b"\x0a" + bytes([len(data)]) + data + b"\x15" + struct.pack("<f", score) + b"\x18" + bytes([kind])
         found += b"\x0a" + bytes([len(message)]) + message
     # The settings of the training: BPE (field 3), and bytes as fallback (field 35).
     return found + b"\x12\x05\x18\x02\x98\x02\x01"

@@ -82,12 +82,8 @@ def _locked(text: str) -> Locked:
 
 def _add_globs(source: argparse.ArgumentParser) -> None:
     """Add the options that choose files."""
-    source.add_argument(
-        "--include", action="append", default=[], metavar="GLOB", help="only these files; repeatable"
-    )
-    source.add_argument(
-        "--exclude", action="append", default=[], metavar="GLOB", help="not these; repeatable"
-    )
+    source.add_argument("--include", action="append", default=[], metavar="GLOB", help="only these files; repeatable")
+    source.add_argument("--exclude", action="append", default=[], metavar="GLOB", help="not these; repeatable")
 
 
 def _add_common(source: argparse.ArgumentParser) -> None:
@@ -100,9 +96,7 @@ def _add_common(source: argparse.ArgumentParser) -> None:
         choices=("path", "virtual"),
         help="where the bucket's name goes in a URL (path if --s3-endpoint is given)",
     )
-    source.add_argument(
-        "--identity", required=True, type=_argument(_word), metavar="HEX", help="for the marker"
-    )
+    source.add_argument("--identity", required=True, type=_argument(_word), metavar="HEX", help="for the marker")
     source.add_argument(
         "--keep-revisions",
         type=_argument(_number(0, 100)),
@@ -128,9 +122,7 @@ def _add_common(source: argparse.ArgumentParser) -> None:
     )
     source.add_argument("--facts", metavar="CONFIGMAP", help="write what was measured to this ConfigMap")
     source.add_argument("--connections", default=4, type=_argument(_number(1, _MOST_CONNECTIONS)), help="(4)")
-    source.add_argument(
-        "--part-size", default=16 << 20, type=_argument(_part_size), help="bytes a request (16Mi)"
-    )
+    source.add_argument("--part-size", default=16 << 20, type=_argument(_part_size), help="bytes a request (16Mi)")
     source.add_argument(
         "--progress",
         choices=STYLES,
@@ -152,19 +144,14 @@ def _add_common(source: argparse.ArgumentParser) -> None:
         help="try again if an answer is slower than this, per second; 0 for any speed (1Ki)",
     )
     source.add_argument(
-        "--speed-time",
-        default=300.0,
-        type=_argument(parse_duration),
-        metavar="TIME",
-        help="for so long (5m)",
+        "--speed-time", default=300.0, type=_argument(parse_duration), metavar="TIME", help="for so long (5m)"
     )
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     top = _Parser(
-        prog="kaigen-downloader",
-        description="Brings a model onto a volume or into a bucket and proves it complete.",
+        prog="kaigen-downloader", description="Brings a model onto a volume or into a bucket and proves it complete."
     )
     top.add_argument("--version", action="version", version=__version__)
     commands = top.add_subparsers(dest="command", required=True)
@@ -182,15 +169,11 @@ def parser() -> argparse.ArgumentParser:
 def _add_hub(sources: _Commands) -> argparse.ArgumentParser:
     """Add `fetch huggingface`."""
     hub = sources.add_parser("huggingface", help="from a Hugging Face Hub (HF_TOKEN, HF_ENDPOINT)")
-    hub.add_argument(
-        "--repo", required=True, type=_argument(_word), help="OWNER/NAME, or datasets/OWNER/NAME"
-    )
+    hub.add_argument("--repo", required=True, type=_argument(_word), help="OWNER/NAME, or datasets/OWNER/NAME")
     hub.add_argument("--revision", default="main", type=_argument(_word), help="branch, tag or commit (main)")
     _add_globs(hub)
     hub.add_argument(
-        "--duplicates",
-        action="store_true",
-        help="weights in other formats too, if there are safetensors files",
+        "--duplicates", action="store_true", help="weights in other formats too, if there are safetensors files"
     )
     hub.add_argument(
         "--locked",
@@ -228,9 +211,7 @@ def _add_bucket(sources: _Commands) -> argparse.ArgumentParser:
     bucket.add_argument("--uri", required=True, metavar="s3://BUCKET[/PREFIX]", help="the folder in a bucket")
     bucket.add_argument("--endpoint", metavar="URL", help="the server of that bucket (Amazon's)")
     bucket.add_argument("--region", type=_argument(_word), help="of that bucket")
-    bucket.add_argument(
-        "--addressing", choices=("path", "virtual"), help="as --s3-addressing, for that bucket"
-    )
+    bucket.add_argument("--addressing", choices=("path", "virtual"), help="as --s3-addressing, for that bucket")
     _add_globs(bucket)
     bucket.add_argument(
         "--locked",
@@ -290,9 +271,7 @@ def _add_find(commands: _Commands) -> None:
     """Add `find-image`."""
     find = commands.add_parser("find-image", help="ask a registry whether it has an image (REGISTRY_AUTH)")
     find.add_argument("--ref", required=True, help="REGISTRY/REPOSITORY with a tag or a digest")
-    find.add_argument(
-        "--write", required=True, metavar="FILE", help="where its digest is written if it has it"
-    )
+    find.add_argument("--write", required=True, metavar="FILE", help="where its digest is written if it has it")
     find.add_argument("--plain-http", action="store_true", help="the registry has no TLS")
 
 

@@ -117,9 +117,7 @@ class Bucket:
 
     def intact(self, listing: Snapshot) -> dict[str, str]:
         """Asks for the checksum that each object of the right size was uploaded with."""
-        candidates = [
-            file for file in listing.files if file.provable and self.file_size(file.path) == file.size
-        ]
+        candidates = [file for file in listing.files if file.provable and self.file_size(file.path) == file.size]
         self._recorded = self._document(SUMS) if self.file_size(SUMS) is not None else {}
         with ThreadPoolExecutor(self._connections) as pool:
             proofs = pool.map(self._proof, candidates)
@@ -257,9 +255,7 @@ class Bucket:
         """Aborts unfinished uploads of our files. Those of other files are somebody else's."""
         keys = {self._client.where.prefix + path for path in self._ours}
         try:
-            found = [
-                entry for entry in self._client.listed("ListMultipartUploads") if text(entry, "Key") in keys
-            ]
+            found = [entry for entry in self._client.listed("ListMultipartUploads") if text(entry, "Key") in keys]
         except Refused as error:
             if not self._warned:
                 say(f"warning: unfinished uploads of earlier runs are not looked for: {error}")

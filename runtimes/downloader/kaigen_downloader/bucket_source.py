@@ -106,10 +106,7 @@ class BucketFiles:
             raise BadInput(f"{self.name}: {what}")
         check_names(list(found))
         listing = "".join(f"{etag} {size} {path}\n" for path, (size, etag) in sorted(found.items()))
-        digest, bytes_in_all = (
-            hashlib.sha256(listing.encode()).hexdigest(),
-            sum(size for size, _ in found.values()),
-        )
+        digest, bytes_in_all = (hashlib.sha256(listing.encode()).hexdigest(), sum(size for size, _ in found.values()))
         say(f"revision of {self.name}: {len(found)}:{bytes_in_all}:{digest}")
         self._check(found)
         with ThreadPoolExecutor(_REQUESTS) as pool:

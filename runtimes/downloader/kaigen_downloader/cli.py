@@ -40,9 +40,7 @@ if TYPE_CHECKING:
 
 def _dest(arguments: argparse.Namespace) -> str | Address:
     """Return the destination: a folder, or a location in a bucket."""
-    options = {
-        name: getattr(arguments, f"s3_{name}") or None for name in ("endpoint", "region", "addressing")
-    }
+    options = {name: getattr(arguments, f"s3_{name}") or None for name in ("endpoint", "region", "addressing")}
     if _in_bucket(arguments.dest):
         from kaigen_downloader.s3 import address
 
@@ -206,9 +204,7 @@ def _polling(arguments: argparse.Namespace, env: Mapping[str, str], *, poll: flo
     from kaigen_downloader.polling import Polling
 
     return Polling(
-        timeout=arguments.timeout,
-        every=setting(env, "KAIGEN_PROGRESS", 30.0),
-        poll=setting(env, "KAIGEN_POLL", poll),
+        timeout=arguments.timeout, every=setting(env, "KAIGEN_PROGRESS", 30.0), poll=setting(env, "KAIGEN_POLL", poll)
     )
 
 

@@ -93,9 +93,7 @@ class Api:
         headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
         if body is not None:
             headers["Content-Type"] = kind
-        connection = http.client.HTTPSConnection(
-            self._host, int(self._port), timeout=_TIMEOUT, context=self._tls
-        )
+        connection = http.client.HTTPSConnection(self._host, int(self._port), timeout=_TIMEOUT, context=self._tls)
         with contextlib.closing(connection):
             connection.request(method, path, None if body is None else json.dumps(body).encode(), headers)
             response = connection.getresponse()

@@ -98,9 +98,7 @@ class Disk:
     def intact(self, listing: Snapshot) -> dict[str, str]:
         """Read every file that has the right size."""
         folder = self._folder
-        candidates = [
-            file for file in listing.files if file.provable and folder.file_size(file.path) == file.size
-        ]
+        candidates = [file for file in listing.files if file.provable and folder.file_size(file.path) == file.size]
         if not candidates:
             return {}
         meter = Meter("check", self._progress, sum(file.size for file in candidates), len(candidates))

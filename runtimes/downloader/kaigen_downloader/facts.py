@@ -38,14 +38,10 @@ def data(marker: Marker) -> dict[str, str]:
         FactsNotWritten: another program wrote times into the marker that are none.
     """
     try:
-        started, finished = (
-            datetime.datetime.fromisoformat(when) for when in (marker.started, marker.finished)
-        )
+        started, finished = (datetime.datetime.fromisoformat(when) for when in (marker.started, marker.finished))
         seconds = max((finished - started).total_seconds(), 0.001)
     except (ValueError, TypeError):
-        raise FactsNotWritten(
-            f"the marker has no valid times: {marker.started!r}, {marker.finished!r}"
-        ) from None
+        raise FactsNotWritten(f"the marker has no valid times: {marker.started!r}, {marker.finished!r}") from None
     return {
         "source": _source(marker.source),
         "commit": marker.commit,
@@ -112,9 +108,7 @@ def _write(api: Api, name: str, wanted: Json) -> str:
 def _agrees(found: object, wanted: object) -> bool:
     """Return whether merging `wanted` into `found` changes nothing. Owner references are compared by uid."""
     if isinstance(wanted, dict):
-        return isinstance(found, dict) and all(
-            _agrees(found.get(key), value) for key, value in wanted.items()
-        )
+        return isinstance(found, dict) and all(_agrees(found.get(key), value) for key, value in wanted.items())
     if isinstance(wanted, list):
         return (
             isinstance(found, list)

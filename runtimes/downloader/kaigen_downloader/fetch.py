@@ -172,9 +172,7 @@ def _opened(order: Order, dest: str | Address) -> AbstractContextManager[Store]:
         return disk.opened(dest, order.progress)
     from kaigen_downloader import bucket
 
-    return bucket.opened(
-        dest, order.patience, timeout=order.timeout, connections=order.connections, pace=order.pace
-    )
+    return bucket.opened(dest, order.patience, timeout=order.timeout, connections=order.connections, pace=order.pace)
 
 
 def _name(dest: str | Address) -> str:
@@ -217,9 +215,7 @@ def _fill(store: Store, order: Order, found: Marker | None, revisions: Revisions
             )
         plan = _plan(store, listing, found)
         offers = revisions.offers(plan.missing) if revisions is not None else {}
-        store.check_space(
-            replace(plan, missing=tuple(each for each in plan.missing if each.path not in offers))
-        )
+        store.check_space(replace(plan, missing=tuple(each for each in plan.missing if each.path not in offers)))
         store.check_names(file.path for file in listing.files)
         store.clear(plan)
         if order.locked is not None:  # After the marker of other files is gone.
@@ -229,9 +225,7 @@ def _fill(store: Store, order: Order, found: Marker | None, revisions: Revisions
         sums, fetched = _transfer(store, order, plan, net, retry)
         packed = {layer.path for layer in listing.layers}
         stored = [
-            StoredFile(file.path, file.size, sums[file.path])
-            for file in listing.files
-            if file.path not in packed
+            StoredFile(file.path, file.size, sums[file.path]) for file in listing.files if file.path not in packed
         ]
         stored += store.unpack(listing.layers, plan) if listing.layers else []
     finished = time.time()
@@ -275,9 +269,7 @@ def _plan(store: Store, listing: Snapshot, found: Marker | None) -> Plan:
 
 def _taken(store: Store, plan: Plan, paths: set[str]) -> Plan:
     """Return the plan without the files that other revisions had; each of them is verified."""
-    kept = store.intact(
-        replace(plan.listing, files=tuple(each for each in plan.listing.files if each.path in paths))
-    )
+    kept = store.intact(replace(plan.listing, files=tuple(each for each in plan.listing.files if each.path in paths)))
     missing = tuple(each for each in plan.missing if each.path not in kept)
     if kept:
         say(f"{plural(len(kept), 'file')} of other revisions used, {plural(len(missing), 'file')} to fetch")
@@ -293,9 +285,7 @@ def _transfer(store: Store, order: Order, plan: Plan, net: Net, retry: Retry) ->
     source, listing, missing = order.source, plan.listing, plan.missing
     total = sum(file.size for file in missing)
     before = sum(map(store.kept_bytes, missing))
-    say(
-        f"{source.name} is commit {listing.commit}: {plural(len(listing.files), 'file')}, {size(listing.bytes)}"
-    )
+    say(f"{source.name} is commit {listing.commit}: {plural(len(listing.files), 'file')}, {size(listing.bytes)}")
     if missing:
         earlier = f", of which {size(before)} from an earlier run" if before else ""
         files = "all" if len(missing) == len(listing.files) else plural(len(missing), "file")

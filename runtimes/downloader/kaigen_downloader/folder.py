@@ -38,9 +38,7 @@ def split(path: str) -> tuple[str, ...]:
     parts = tuple(path.split("/"))
     for part in parts:
         if part in ("", ".", ".."):
-            raise BadInput(
-                f"the file name {shown(path)} leads out of the folder or is not a plain relative path"
-            )
+            raise BadInput(f"the file name {shown(path)} leads out of the folder or is not a plain relative path")
         if not part.isprintable() or "\\" in part:
             raise BadInput(f"the file name {shown(path)} has a character that is not accepted")
         if len(os.fsencode(part)) > _LONGEST_PART:
@@ -103,9 +101,7 @@ class Folder:
                     with contextlib.suppress(FileExistsError):
                         os.mkdir(part, 0o755, dir_fd=fd)
                 try:
-                    below = os.open(
-                        part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd
-                    )
+                    below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
                 except OSError as error:
                     if error.errno in (errno.ENOTDIR, errno.ELOOP):
                         raise BadInput(

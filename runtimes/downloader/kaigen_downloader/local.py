@@ -90,8 +90,7 @@ class Local:
             sums = list(pool.map(lambda path: self._sha256(path, meter), sizes))
         meter.finish()
         files = tuple(
-            RemoteFile(path, size, sha256, None, "")
-            for (path, size), sha256 in zip(sizes.items(), sums, strict=True)
+            RemoteFile(path, size, sha256, None, "") for (path, size), sha256 in zip(sizes.items(), sums, strict=True)
         )
         listing = "\n".join(f"{file.oid} {file.path}" for file in files)
         return Snapshot(hashlib.sha256(listing.encode()).hexdigest()[:40], files)

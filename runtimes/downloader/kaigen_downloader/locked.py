@@ -46,9 +46,7 @@ class Locked:
 
     def matches(self, files: Sequence[StoredFile]) -> bool:
         """Return whether these are the files."""
-        lines = (
-            f"{file.sha256} {file.size} {file.path}\n" for file in sorted(files, key=lambda file: file.path)
-        )
+        lines = (f"{file.sha256} {file.size} {file.path}\n" for file in sorted(files, key=lambda file: file.path))
         return hashlib.sha256("".join(lines).encode()).hexdigest() == self.digest
 
     def check(self, files: Sequence[StoredFile]) -> None:

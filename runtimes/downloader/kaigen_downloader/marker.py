@@ -77,8 +77,7 @@ def read(files: Files) -> Marker | None:
             | {name: str(value) for name, value in source.items() if name != "commit"},
             commit=str(source["commit"]),
             files=tuple(
-                StoredFile(str(file["path"]), _bytes(file["size"]), str(file["sha256"]))
-                for file in found["files"]
+                StoredFile(str(file["path"]), _bytes(file["size"]), str(file["sha256"])) for file in found["files"]
             ),
             started=str(found["started"]),
             finished=str(found["finished"]),

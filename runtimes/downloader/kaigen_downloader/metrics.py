@@ -30,9 +30,7 @@ class _Family(NamedTuple):
 
 
 _FAMILIES = (
-    _Family(
-        "received_bytes_total", "counter", "Bytes that were read, also those that were read again.", "added"
-    ),
+    _Family("received_bytes_total", "counter", "Bytes that were read, also those that were read again.", "added"),
     _Family("damaged_bytes_total", "counter", "Bytes that were read and had to be read again.", "lost"),
     _Family("done_bytes", "gauge", "Bytes that are done.", "done"),
     _Family("size_bytes", "gauge", "Bytes in all.", "total"),

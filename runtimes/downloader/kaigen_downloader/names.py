@@ -33,9 +33,7 @@ def folded(name: str) -> str:
     """
     if not name.isascii():
         plain = unicodedata.normalize("NFKD", name)
-        name = "".join(
-            char for char in plain if char not in _FILLERS and unicodedata.category(char)[0] != "M"
-        )
+        name = "".join(char for char in plain if char not in _FILLERS and unicodedata.category(char)[0] != "M")
     return name.upper().casefold().rstrip(" .")
 
 

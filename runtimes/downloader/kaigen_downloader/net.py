@@ -92,9 +92,7 @@ def referred(url: str, reference: str) -> str:
         target = urljoin(url, reference)
         _parse(target)
     except (ValueError, BadInput):
-        raise Transient(
-            f"the server refers to {reference[:200]!r}, which is not an http or https URL"
-        ) from None
+        raise Transient(f"the server refers to {reference[:200]!r}, which is not an http or https URL") from None
     if is_encrypted(url) and not is_encrypted(target):
         raise Refused(f"{urlsplit(url).hostname} refers from https to http, which is not followed")
     return target
@@ -119,9 +117,7 @@ def _proxy(text: str, scheme: str) -> SplitResult:
 class Answer:
     """The headers of a response, and its body as a stream. Use as a context manager."""
 
-    def __init__(
-        self, net: Net, connection: http.client.HTTPConnection, response: http.client.HTTPResponse
-    ) -> None:
+    def __init__(self, net: Net, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
         self._net = net
         self._connection = connection
         self._response = response
@@ -217,9 +213,7 @@ class Net:
         self._wait_if_held(where)
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         send = {"Accept-Encoding": "identity", "User-Agent": f"kaigen-downloader/{__version__}"}
-        send |= {
-            name: value for name, value in headers.items() if name.lower() not in ("authorization", "cookie")
-        }
+        send |= {name: value for name, value in headers.items() if name.lower() not in ("authorization", "cookie")}
         if login is None and where == self.hub:
             if self._token:
                 send["Authorization"] = f"Bearer {self._token}"
@@ -243,10 +237,7 @@ class Net:
         return answer
 
     def follow(
-        self,
-        url: str,
-        headers: Mapping[str, str],
-        moved: Callable[[str, str], None] = lambda url, target: None,
+        self, url: str, headers: Mapping[str, str], moved: Callable[[str, str], None] = lambda url, target: None
     ) -> tuple[str, Answer]:
         """Send a GET, and follow redirects.
 
@@ -280,9 +271,7 @@ class Net:
         for kept in (connection.sock is not None, False):
             try:
                 with self.guard(f"asking {host}"):
-                    connection.request(
-                        "GET", quote(target, safe="/%:?=&+,;@!$'()*~-._[]"), headers=dict(headers)
-                    )
+                    connection.request("GET", quote(target, safe="/%:?=&+,;@!$'()*~-._[]"), headers=dict(headers))
                     # Kept for `abort`: the connection forgets it if the server announces that it closes it.
                     with self._lock:
                         self._sockets[connection] = connection.sock

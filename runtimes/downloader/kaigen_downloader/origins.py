@@ -49,9 +49,7 @@ def hub_source(arguments: argparse.Namespace, env: Mapping[str, str]) -> tuple[S
     token = env.get("HF_TOKEN", "").strip()
     hide(token)
     if not token.isascii() or not token.isprintable() or " " in token:
-        raise BadInput(
-            "HF_TOKEN is not a valid token: it contains spaces, line ends or other invalid characters"
-        )
+        raise BadInput("HF_TOKEN is not a valid token: it contains spaces, line ends or other invalid characters")
     endpoint = arguments.endpoint or env.get("HF_ENDPOINT", "").strip() or DEFAULT_ENDPOINT
     repository = Repository(
         endpoint=endpoint.rstrip("/"),
@@ -78,9 +76,7 @@ def bucket_source(arguments: argparse.Namespace, env: Mapping[str, str], patienc
     where = address(arguments.uri, arguments.endpoint, arguments.region, arguments.addressing)
     retry = Retry(patience, threading.Event())
     keys = (key, secret) if key else None
-    client = Client(
-        where, retry, timeout=arguments.timeout, connections=16, keys=keys, pace=pace_of(arguments)
-    )
+    client = Client(where, retry, timeout=arguments.timeout, connections=16, keys=keys, pace=pace_of(arguments))
     return BucketFiles(client, tuple(arguments.include), tuple(arguments.exclude), arguments.locked)
 
 

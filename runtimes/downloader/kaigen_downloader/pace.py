@@ -68,9 +68,7 @@ class _Framed(io.BufferedReader):
         line = super().readline(limit if most is None or most < 0 else min(most, limit))
         self._room -= len(line)
         if self._room < 0:
-            raise Transient(
-                f"the answer has more than {size(MOST_FRAMING)} of headers, chunk sizes and trailers"
-            )
+            raise Transient(f"the answer has more than {size(MOST_FRAMING)} of headers, chunk sizes and trailers")
         return line
 
     def read(self, most: int | None = -1, /) -> bytes:

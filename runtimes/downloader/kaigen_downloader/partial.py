@@ -78,12 +78,7 @@ class Partial:
         self.resumed = set(self.complete_parts())
 
     def _header(self) -> dict[str, object]:
-        return {
-            "path": self.remote.path,
-            "size": self.remote.size,
-            "oid": self.remote.oid,
-            "part": self.part_size,
-        }
+        return {"path": self.remote.path, "size": self.remote.size, "oid": self.remote.oid, "part": self.part_size}
 
     def _load(self) -> tuple[int, list[int | None]] | None:
         """Return part size and CRC of each complete part, from an earlier run's journal."""
@@ -119,9 +114,7 @@ class Partial:
         os.ftruncate(self.fd, self.remote.size)
         # A file of one part has nothing to resume.
         if len(self.done) > 1:
-            self._journal = self._folder.open(
-                self._journal_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, create=True
-            )
+            self._journal = self._folder.open(self._journal_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, create=True)
             os.write(self._journal, (json.dumps(self._header()) + "\n").encode())
 
     def bounds(self, index: int) -> tuple[int, int]:

@@ -27,13 +27,7 @@ class Polling:
     every: float
     poll: float
 
-    def wait(
-        self,
-        look: Callable[[], tuple[T | None, str]],
-        *,
-        what: str = "",
-        details: Callable[[], str] = str,
-    ) -> T:
+    def wait(self, look: Callable[[], tuple[T | None, str]], *, what: str = "", details: Callable[[], str] = str) -> T:
         """Return the result of `look` as soon as there is one.
 
         Args:

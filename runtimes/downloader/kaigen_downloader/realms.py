@@ -23,11 +23,7 @@ def is_own_realm(registry: str, realm: str, listed: Iterable[str] = ()) -> bool:
     """
     own, other = _host(registry), _host(realm)
     above = own.partition(".")[2]
-    if (
-        not other
-        or other == own
-        or any(_host(name if "//" in name else f"//{name}") == other for name in listed)
-    ):
+    if not other or other == own or any(_host(name if "//" in name else f"//{name}") == other for name in listed):
         return bool(other)
     return "." in above and not _is_address(own) and (other == above or other.endswith(f".{above}"))
 

@@ -29,18 +29,9 @@ _REFERENCE = re.compile(
     r"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9._-]{0,127}))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?"
 )
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
-_INDEXES = {
-    "application/vnd.oci.image.index.v1+json",
-    "application/vnd.docker.distribution.manifest.list.v2+json",
-}
-_MANIFESTS = {
-    "application/vnd.oci.image.manifest.v1+json",
-    "application/vnd.docker.distribution.manifest.v2+json",
-}
-_IMAGE_CONFIGS = {
-    "application/vnd.oci.image.config.v1+json",
-    "application/vnd.docker.container.image.v1+json",
-}
+_INDEXES = {"application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json"}
+_MANIFESTS = {"application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json"}
+_IMAGE_CONFIGS = {"application/vnd.oci.image.config.v1+json", "application/vnd.docker.container.image.v1+json"}
 _NAMES = ("org.opencontainers.image.title", "org.cncf.model.filepath")
 """Annotations with the name of a layer's file (source: OCI image specification; CNCF model specification)."""
 _EMPTY = "application/vnd.oci.empty.v1+json"
@@ -115,10 +106,7 @@ def login_of(config: str, host: str) -> Login:
         entry = next((entries[name] for name in entries if name.rstrip("/") in names or name in names), None)
         if entry is None:
             return Login()
-        given = (
-            entry.get("auth")
-            or base64.b64encode(f"{entry['username']}:{entry['password']}".encode()).decode()
-        )
+        given = entry.get("auth") or base64.b64encode(f"{entry['username']}:{entry['password']}".encode()).decode()
         hide(given)
         hide(base64.b64decode(given).decode().partition(":")[2])
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -200,9 +188,7 @@ class Registry:
                 is_old = time.monotonic() - self._token.issued > 1.0
                 self._token.ends = float("-inf") if is_old else self._token.ends
             if is_old:
-                return Transient(
-                    f"{self.reference.host} does not accept the token any more, asking for a new one"
-                )
+                return Transient(f"{self.reference.host} does not accept the token any more, asking for a new one")
         return self._refused(status)
 
     def _refused(self, status: int) -> Refused:
@@ -228,9 +214,7 @@ class Registry:
                 f"{self.reference.host} refers to {parts.hostname} for its login, which is another domain: if that is "
                 f"right, add an entry {parts.hostname} to `auths` of REGISTRY_AUTH"
             )
-        url = parts._replace(
-            query="&".join(filter(None, (parts.query, urlencode(asked)))), fragment=""
-        ).geturl()
+        url = parts._replace(query="&".join(filter(None, (parts.query, urlencode(asked)))), fragment="").geturl()
         with self._net.get(url, {"Accept": "application/json"}, login=self.login.header) as answer:
             body = answer.small_body(1 << 20)
         if answer.status != 200:
@@ -293,9 +277,7 @@ class Registry:
                 continue
             if "tar" in kind or (is_image and "rootfs" in kind):
                 if "zstd" in kind:
-                    raise BadInput(
-                        f"{self.name} has layers compressed with zstd: push them with gzip, or as plain tar"
-                    )
+                    raise BadInput(f"{self.name} has layers compressed with zstd: push them with gzip, or as plain tar")
                 path = f"{LAYERS}/{self._hex(entry)}"
                 files[path] = self._remote(entry, path)
                 # Of a layer that comes twice, the last one has the final content, and deletes what the first one did.
@@ -374,8 +356,7 @@ def _platform(index: Mapping[str, Any], name: str) -> str:
         fitting = [
             entry
             for entry in entries
-            if (entry.get("platform") or {}).get("os") == "linux"
-            and entry["platform"].get("architecture") == "amd64"
+            if (entry.get("platform") or {}).get("os") == "linux" and entry["platform"].get("architecture") == "amd64"
         ]
         return str((fitting or entries)[0]["digest"])
     except (KeyError, TypeError, AttributeError, IndexError):

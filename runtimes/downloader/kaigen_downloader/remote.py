@@ -155,9 +155,7 @@ def check_names(files: Sequence[str], folders: Collection[str] = ()) -> None:
         if is_state(split(path)[0]):
             raise BadInput(f"the source has a file {shown(path)}, which is a reserved name")
     # With the lowest character in place of each slash, what is in a folder follows the folder.
-    ordered = sorted(
-        (*files, *(f"{folder}/" for folder in folders)), key=lambda path: path.replace("/", "\0")
-    )
+    ordered = sorted((*files, *(f"{folder}/" for folder in folders)), key=lambda path: path.replace("/", "\0"))
     for path, following in itertools.pairwise(ordered):
         if path == following:
             raise BadInput(f"the source lists {shown(path)} twice")

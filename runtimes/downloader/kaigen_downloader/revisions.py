@@ -47,9 +47,7 @@ class _Below:
 class Revisions:
     """The revisions in one folder or below one prefix, of which this run asks for one."""
 
-    def __init__(
-        self, root: Store, opened: Callable[[str], AbstractContextManager[Store]], current: str
-    ) -> None:
+    def __init__(self, root: Store, opened: Callable[[str], AbstractContextManager[Store]], current: str) -> None:
         """Read which revisions there are.
 
         Args:
@@ -156,9 +154,7 @@ class Revisions:
                 by_sum.setdefault((file.sha256, file.size), where)
                 by_path.setdefault((file.path, file.size), where)
         offered = {
-            file.path: by_sum.get((file.sha256, file.size))
-            if file.sha256
-            else by_path.get((file.path, file.size))
+            file.path: by_sum.get((file.sha256, file.size)) if file.sha256 else by_path.get((file.path, file.size))
             for file in files
             if file.provable
         }

@@ -56,9 +56,7 @@ class Address:
         return f"{SCHEME}{self.bucket}/{self.prefix}".rstrip("/")
 
 
-def address(
-    url: str, endpoint: str | None = None, region: str | None = None, addressing: str | None = None
-) -> Address:
+def address(url: str, endpoint: str | None = None, region: str | None = None, addressing: str | None = None) -> Address:
     """Parse `s3://BUCKET[/PREFIX]`; trailing slashes are ignored.
 
     Raises:
@@ -259,9 +257,7 @@ class Client:
             raise BadInput(f"the file name {shown(path)} makes a key longer than 1024 bytes")
         return key
 
-    def call(
-        self, operation: str, path: str | None = None, *, body: memoryview | None = None, **more: object
-    ) -> Reply:
+    def call(self, operation: str, path: str | None = None, *, body: memoryview | None = None, **more: object) -> Reply:
         """Call the server, with retries for temporary failures.
 
         Args:
@@ -279,9 +275,7 @@ class Client:
         """
         return self._retried(operation, path, body, more)
 
-    def _retried(
-        self, operation: str, path: str | None, body: memoryview | None, more: Mapping[str, object]
-    ) -> Reply:
+    def _retried(self, operation: str, path: str | None, body: memoryview | None, more: Mapping[str, object]) -> Reply:
         attempts = self._retry.attempts(f"{self.where.name}: {operation}" + (f" {path}" if path else ""))
         while True:
             try:
@@ -314,9 +308,7 @@ class Client:
         """
         return self._once(operation, path, None, more)
 
-    def _once(
-        self, operation: str, path: str | None, body: memoryview | None, more: Mapping[str, object]
-    ) -> Reply:
+    def _once(self, operation: str, path: str | None, body: memoryview | None, more: Mapping[str, object]) -> Reply:
         from botocore import xform_name
         from botocore.exceptions import BotoCoreError, ClientError
         from botocore.parsers import ResponseParserError
@@ -374,10 +366,7 @@ class Client:
         """
         what, tokens = {
             "ListObjectsV2": ("Contents", {"ContinuationToken": "NextContinuationToken"}),
-            "ListMultipartUploads": (
-                "Uploads",
-                {"KeyMarker": "NextKeyMarker", "UploadIdMarker": "NextUploadIdMarker"},
-            ),
+            "ListMultipartUploads": ("Uploads", {"KeyMarker": "NextKeyMarker", "UploadIdMarker": "NextUploadIdMarker"}),
         }[operation]
         more: dict[str, object] = {}
         seen: set[tuple[object, ...]] = set()
@@ -401,9 +390,7 @@ class Client:
             if found in seen or not found[0]:
                 raise Unavailable(f"{self.server} returns an endless listing of {self.where.name}")
             seen.add(found)
-            more = more | {
-                name: value for name, value in zip(tokens, found, strict=True) if value is not None
-            }
+            more = more | {name: value for name, value in zip(tokens, found, strict=True) if value is not None}
 
 
 def _stay(context: dict[str, dict[str, object]], **_: object) -> None:

@@ -54,13 +54,7 @@ _PASSING = {
     "XAmzContentChecksumMismatch",
     "IncompleteBody",
 }
-_BAD_NAMES = {
-    "InvalidBucketName",
-    "KeyTooLongError",
-    "KeyTooLong",
-    "InvalidObjectName",
-    "XMinioInvalidObjectName",
-}
+_BAD_NAMES = {"InvalidBucketName", "KeyTooLongError", "KeyTooLong", "InvalidObjectName", "XMinioInvalidObjectName"}
 _ABSENT = {"NoSuchKey", "NoSuchUpload", "NotFound", "404"}
 _CONFLICT = {"PreconditionFailed", "ConditionalRequestConflict", "412"}
 _OF_BUCKETS = {"ListObjectsV2", "ListMultipartUploads"}
@@ -117,9 +111,7 @@ def _answered(error: ClientError, operation: str, where: Address, server: str) -
     if code in _PASSING or status in (408, 429) or (status >= 500 and code not in (*_FULL, "NotImplemented")):
         wait = retry_after(headers, time.time())
         name = f" {code}" if code and code != str(status) else ""
-        return Transient(
-            f"{server} answers {status}{name}" + (f", wait {duration(wait)}" if wait else ""), wait
-        )
+        return Transient(f"{server} answers {status}{name}" + (f", wait {duration(wait)}" if wait else ""), wait)
     if code in _CONFLICT:
         return Conflict(f"{where.name}: {operation}: the object has changed ({code})")
     if code in _BAD_KEYS:
@@ -163,8 +155,7 @@ def _unanswered(error: Exception, operation: str, where: Address, server: str) -
     name = where.name
     text = _cause(error)
     if isinstance(
-        error,
-        (exceptions.NoCredentialsError, exceptions.PartialCredentialsError, exceptions.NoAuthTokenError),
+        error, (exceptions.NoCredentialsError, exceptions.PartialCredentialsError, exceptions.NoAuthTokenError)
     ):
         return Refused(f"{name}: no credentials found: {text}")
     if isinstance(error, OSError) and not operation:
@@ -177,10 +168,7 @@ def _unanswered(error: Exception, operation: str, where: Address, server: str) -
                 "or a proxy has its own authority"
             )
         return Transient(f"{server}: TLS failed ({text})")
-    if (
-        isinstance(error, (exceptions.ReadTimeoutError, exceptions.ConnectTimeoutError))
-        or "timed out" in text
-    ):
+    if isinstance(error, (exceptions.ReadTimeoutError, exceptions.ConnectTimeoutError)) or "timed out" in text:
         return Transient(f"{server}: no data within the timeout")
     if isinstance(error, exceptions.EndpointConnectionError):
         return Transient(f"{server}: cannot connect")

@@ -46,9 +46,7 @@ class Signed:
     keys: tuple[EllipticCurvePublicKey, ...]
     file: str
 
-    def check(
-        self, files: Sequence[StoredFile], read: Callable[[str], bytes | None], selection: Selection
-    ) -> str:
+    def check(self, files: Sequence[StoredFile], read: Callable[[str], bytes | None], selection: Selection) -> str:
         """Check that each file is as it was signed, and that no signed file is missing.
 
         Args:
@@ -66,9 +64,7 @@ class Signed:
         size = next((file.size for file in files if file.path == self.file), None)
         content = read(self.file) if size is not None and size <= _LARGEST else None
         if content is None:
-            raise Refused(
-                f"the source has no signature {self.file}: sign the model, or add the file to `include`"
-            )
+            raise Refused(f"the source has no signature {self.file}: sign the model, or add the file to `include`")
         resources = _resources(_verified(content, self.keys, self.file), self.file)
         for path, digest in sums.items():
             if path == self.file or (path in _IGNORED and path not in resources):
@@ -76,9 +72,7 @@ class Signed:
             if path not in resources:
                 raise Refused(f"{path} is not in the signature {self.file}")
             if resources[path] != digest:
-                raise Refused(
-                    f"{path} is not the file that was signed: its checksum differs from {self.file}"
-                )
+                raise Refused(f"{path} is not the file that was signed: its checksum differs from {self.file}")
         self._check_complete(sums, selection(resources.keys() - {self.file}))
         return f"signature {self.file} verified"
 

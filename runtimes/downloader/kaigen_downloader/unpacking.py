@@ -33,13 +33,7 @@ from kaigen_downloader.text import plural, say, shown, size
 _MOST_ENTRIES = 200_000
 _SPARE = 4 << 20
 _EXTENDED = frozenset(
-    {
-        tarfile.XHDTYPE,
-        tarfile.XGLTYPE,
-        tarfile.SOLARIS_XHDTYPE,
-        tarfile.GNUTYPE_LONGLINK,
-        tarfile.GNUTYPE_LONGNAME,
-    }
+    {tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGLINK, tarfile.GNUTYPE_LONGNAME}
 )
 _LARGEST_HEADER = 64 << 10
 _READS_OF_THE_END = 2
@@ -59,9 +53,7 @@ class _Entry:
     target: str = ""
 
 
-def unpack(
-    folder: Folder, layers: Sequence[Layer], owned: Collection[str], progress: Display
-) -> list[StoredFile]:
+def unpack(folder: Folder, layers: Sequence[Layer], owned: Collection[str], progress: Display) -> list[StoredFile]:
     """Write the files in layers.
 
     Args:

@@ -28,9 +28,7 @@ def wait(dest: str, identity: str, polling: Polling) -> Marker:
         Unavailable: the time is over.
     """
     found = polling.wait(
-        lambda: _look(dest, identity),
-        what=f" for the model in {dest}",
-        details=lambda: f", {_present(dest)}",
+        lambda: _look(dest, identity), what=f" for the model in {dest}", details=lambda: f", {_present(dest)}"
     )
     say(f"ready: {found.summary}")
     return found
@@ -112,9 +110,7 @@ class Report:
         if len(shown) > _SHOWN:
             shown = tuple(finding for finding in shown if not finding.good)
         width = max((len(finding.file.path) for finding in shown), default=0)
-        table = [
-            f"{finding.file.path:<{width}}  {finding.file.size:>14}  {finding.state}" for finding in shown
-        ]
+        table = [f"{finding.file.path:<{width}}  {finding.file.size:>14}  {finding.state}" for finding in shown]
         bad = sum(not finding.good for finding in self.findings)
         what = "names, sizes and sha256" if self.full else "names and sizes"
         found = self.marker

@@ -75,9 +75,7 @@ class Hub:
 
     files: dict[str, Stored] = field(default_factory=dict)
     revisions: dict[str, str] = field(default_factory=lambda: {"main": COMMIT, COMMIT: COMMIT})
-    commits: dict[str, dict[str, Stored]] = field(
-        default_factory=dict
-    )  # files of commits that have their own
+    commits: dict[str, dict[str, Stored]] = field(default_factory=dict)  # files of commits that have their own
     card: dict[str, object] = field(default_factory=dict)  # metadata of the model card
     repo: str = REPO
     token: str | None = None
@@ -142,11 +140,7 @@ class Hub:
                 if "lfs" in each:
                     lfs = each["lfs"]
                     assert isinstance(lfs, dict)
-                    sibling["lfs"] = {
-                        "sha256": lfs["oid"],
-                        "size": lfs["size"],
-                        "pointerSize": lfs["pointerSize"],
-                    }
+                    sibling["lfs"] = {"sha256": lfs["oid"], "size": lfs["size"], "pointerSize": lfs["pointerSize"]}
         return {
             "id": self.repo,
             "sha": self.revisions[revision],

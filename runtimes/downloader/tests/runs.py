@@ -96,8 +96,7 @@ def marker(dest: Path) -> dict[str, Any] | None:
 def holds(dest: Path, hub: Hub) -> bool:
     """Whether the folder has every file of the Hub with its bytes."""
     return all(
-        (dest / path).is_file() and (dest / path).read_bytes() == stored.data
-        for path, stored in hub.files.items()
+        (dest / path).is_file() and (dest / path).read_bytes() == stored.data for path, stored in hub.files.items()
     )
 
 

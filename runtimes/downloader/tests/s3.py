@@ -174,9 +174,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.path.startswith("http://"):  # asked as a proxy, for BUCKET.s3.invalid or s3.invalid
             parts = urlsplit(self.path)
             bucket = parts.netloc.removesuffix("s3.invalid").rstrip(".")
-            self.path = (
-                (f"/{bucket}" if bucket else "") + parts.path + (f"?{parts.query}" if parts.query else "")
-            )
+            self.path = (f"/{bucket}" if bucket else "") + parts.path + (f"?{parts.query}" if parts.query else "")
         self.about = f"{self.command} {unquote(self.path)}"
         with self.s3.lock:
             self.s3.asked.append(Asked(self.about, dict(self.headers)))

@@ -147,9 +147,7 @@ def test_names_of_all_kinds_come_back_from_a_listing(hub: Hub, s3: S3, run: Runn
 
 
 @pytest.mark.parametrize("named", ["--s3-region", "AWS_REGION", "AWS_DEFAULT_REGION", ""])
-def test_the_region_is_signed_with(
-    hub: Hub, s3: S3, run: Runner, monkeypatch: pytest.MonkeyPatch, named: str
-) -> None:
+def test_the_region_is_signed_with(hub: Hub, s3: S3, run: Runner, monkeypatch: pytest.MonkeyPatch, named: str) -> None:
     if named.startswith("AWS"):
         monkeypatch.setenv(named, "eu-west-3")
     done = fill(run, hub, s3, *(["--s3-region", "eu-west-3"] if named.startswith("--") else []))
@@ -191,9 +189,7 @@ def test_a_web_identity_gives_the_credentials(
     assert "Traceback" not in done.err
 
 
-def test_a_mount_of_it_is_verified_whatever_its_modes_and_times(
-    hub: Hub, s3: S3, run: Runner, tmp_path: Path
-) -> None:
+def test_a_mount_of_it_is_verified_whatever_its_modes_and_times(hub: Hub, s3: S3, run: Runner, tmp_path: Path) -> None:
     assert fill(run, hub, s3).code == 0
     mount = tmp_path / "mount"
     for key in s3.everything():

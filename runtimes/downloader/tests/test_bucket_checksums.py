@@ -61,9 +61,7 @@ def crc32(data: bytes) -> str:
     return base64.b64encode(zlib.crc32(data).to_bytes(4, "big")).decode()
 
 
-def test_over_tls_bodies_have_a_crc32_and_everything_else_is_signed(
-    large: Hub, secured: S3, run: Runner
-) -> None:
+def test_over_tls_bodies_have_a_crc32_and_everything_else_is_signed(large: Hub, secured: S3, run: Runner) -> None:
     completed: list[bytes] = []
 
     def keep(handler: Handler) -> bool:
@@ -140,9 +138,7 @@ def test_a_server_that_refuses_checksums_gets_signed_bodies(
     assert unsigned(secured) == {NOTE}
 
 
-def test_a_part_that_no_server_confirms_is_sent_again_with_a_signature(
-    large: Hub, secured: S3, run: Runner
-) -> None:
+def test_a_part_that_no_server_confirms_is_sent_again_with_a_signature(large: Hub, secured: S3, run: Runner) -> None:
     def forget(handler: Handler) -> bool:
         secured.verifies = bool(handler.about.endswith("owned.json"))
         return False

@@ -162,9 +162,7 @@ def test_a_large_file_that_another_client_replaced_is_fetched_again(large: Hub, 
     assert holds(s3, large)
 
 
-def test_a_file_without_a_checksum_is_fetched_again_and_changes_are_seen(
-    hub: Hub, s3: S3, run: Runner
-) -> None:
+def test_a_file_without_a_checksum_is_fetched_again_and_changes_are_seen(hub: Hub, s3: S3, run: Runner) -> None:
     hub.add("data.bin", content(BIG, 5))
     hub.etag = '"one"'
     url = f"{hub.cdn_url}/data.bin?X-Amz-Signature={hub.signature}"
@@ -206,9 +204,7 @@ def interrupted(hub: Hub, s3: S3, how: signal.Signals) -> str:
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_a_run_that_was_killed_is_healed_by_the_next(
-    large: Hub, s3: S3, run: Runner, how: signal.Signals
-) -> None:
+def test_a_run_that_was_killed_is_healed_by_the_next(large: Hub, s3: S3, run: Runner, how: signal.Signals) -> None:
     s3.client.create_multipart_upload(Bucket=s3.bucket, Key="llm/v1/theirs")
     s3.client.create_multipart_upload(Bucket=s3.bucket, Key="elsewhere")
     message = interrupted(large, s3, how)
@@ -227,9 +223,7 @@ def test_a_run_that_was_killed_is_healed_by_the_next(
     assert s3.get("llm/v1/big.bin") == large.files["big.bin"].data
 
 
-@pytest.mark.parametrize(
-    "moment", ["partNumber=3", "PUT .*config.json", "^POST .*uploadId=", "uploads&prefix"]
-)
+@pytest.mark.parametrize("moment", ["partNumber=3", "PUT .*config.json", "^POST .*uploadId=", "uploads&prefix"])
 def test_a_run_that_another_one_took_over_from_stops(large: Hub, s3: S3, run: Runner, moment: str) -> None:
     seen = []
 
@@ -270,9 +264,7 @@ def test_of_two_runs_the_later_one_wins(large: Hub, s3: S3, run: Runner) -> None
 
 
 @pytest.mark.parametrize("before", [False, True])
-def test_of_two_runs_that_begin_at_the_same_moment_one_ends(
-    large: Hub, s3: S3, run: Runner, before: bool
-) -> None:
+def test_of_two_runs_that_begin_at_the_same_moment_one_ends(large: Hub, s3: S3, run: Runner, before: bool) -> None:
     def begin(handler: Handler) -> bool:
         if re.search("^PUT .*owned.json", handler.about):
             s3.put(OWNED, json.dumps({"run": "another", "files": []}).encode())

@@ -25,12 +25,7 @@ REGION = {"X_Amz_Bucket_Region": "eu-north-1"}
         (".", error(404, "NoSuchBucket"), 10, "bucket models-"),
         (".", lambda handler: handler.reply(404, b"nothing here"), 10, "bucket models-"),
         (".", error(404, "NoSuchAccount"), 10, "answers 404 to GetObject: NoSuchAccount No"),
-        (
-            "^GET .*model.json",
-            error(403, "AccessDenied"),
-            10,
-            "access denied: the credentials lack s3:GetObject",
-        ),
+        ("^GET .*model.json", error(403, "AccessDenied"), 10, "access denied: the credentials lack s3:GetObject"),
         ("list-type=2", error(403, "AccessDenied"), 10, "lack s3:ListBucket on s3://models-"),
         ("^PUT .*owned.json", error(403, "AccessDenied"), 10, "lack s3:PutObject on s3://models-"),
         ("^DELETE .*model.json", error(403, "AccessDenied"), 10, "lack s3:DeleteObject on s3://models-"),
@@ -50,24 +45,14 @@ REGION = {"X_Amz_Bucket_Region": "eu-north-1"}
             20,
             "rejects the time of this node: fix its clock",
         ),
-        (
-            ".",
-            error(301, "PermanentRedirect", **REGION),
-            13,
-            "is in region eu-north-1: set --s3-region=eu-n",
-        ),
+        (".", error(301, "PermanentRedirect", **REGION), 13, "is in region eu-north-1: set --s3-region=eu-n"),
         (
             ".",
             error(400, "AuthorizationHeaderMalformed", "<Region>eu-west-1</Region>"),
             13,
             "is in region eu-west-1: set --s3-region=eu-west-1",
         ),
-        (
-            ".",
-            error(307, "TemporaryRedirect", Location="http://other.invalid/"),
-            13,
-            "redirects to http",
-        ),
+        (".", error(307, "TemporaryRedirect", Location="http://other.invalid/"), 13, "redirects to http"),
         ("partNumber=1", error(507, "XMinioStorageFull"), 12, "the server has no space left"),
         ("partNumber=1", error(400, "InvalidRequest"), 10, "answers 400 to UploadPart: InvalidRequest No"),
         (
@@ -127,10 +112,7 @@ def test_without_credentials_it_ends_with_10(
     [
         ({"AWS_ACCESS_KEY_ID": "a"}, 10, "no credentials found: Partial credentials found in env"),
         (
-            {
-                "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/m",
-                "AWS_WEB_IDENTITY_TOKEN_FILE": "/none/token",
-            },
+            {"AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/m", "AWS_WEB_IDENTITY_TOKEN_FILE": "/none/token"},
             10,
             "no credentials found: [Errno 2] No such file or directory: '/none/token'",
         ),
@@ -139,13 +121,7 @@ def test_without_credentials_it_ends_with_10(
     ids=["partial", "identity", "profile"],
 )
 def test_invalid_credentials_are_reported(
-    hub: Hub,
-    s3: S3,
-    run: Runner,
-    monkeypatch: pytest.MonkeyPatch,
-    env: dict[str, str],
-    code: int,
-    message: str,
+    hub: Hub, s3: S3, run: Runner, monkeypatch: pytest.MonkeyPatch, env: dict[str, str], code: int, message: str
 ) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
@@ -172,15 +148,10 @@ def test_invalid_credentials_are_reported(
         (["--s3-addressing", "other"], "invalid choice"),
         (["--s3-region", "no such region"], "must be one word"),
         (["--s3-region", "a/b"], "region"),
-        (
-            ["--dest", "/models/folder"],
-            "--s3-endpoint is for a bucket, and --dest /models/folder is a folder",
-        ),
+        (["--dest", "/models/folder"], "--s3-endpoint is for a bucket, and --dest /models/folder is a folder"),
     ],
 )
-def test_an_invalid_argument_ends_with_13(
-    hub: Hub, s3: S3, run: Runner, more: list[str], message: str
-) -> None:
+def test_an_invalid_argument_ends_with_13(hub: Hub, s3: S3, run: Runner, more: list[str], message: str) -> None:
     done = run(*order(hub, s3, *more))
     assert done.code == 13, done.err
     assert message in done.err
@@ -196,9 +167,7 @@ def test_wait_and_verify_need_a_mounted_folder(run: Runner, command: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["../up", "a//b", "/root", ".kaigen/model.json", "a\\b", "x\ny"])
-def test_a_name_that_leads_out_is_refused_before_anything_changes(
-    hub: Hub, s3: S3, run: Runner, name: str
-) -> None:
+def test_a_name_that_leads_out_is_refused_before_anything_changes(hub: Hub, s3: S3, run: Runner, name: str) -> None:
     hub.add(name, b"evil")
     done = fill(run, hub, s3)
     assert done.code == 13, done.err

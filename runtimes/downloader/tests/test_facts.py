@@ -115,12 +115,9 @@ def test_a_busy_api_server_is_asked_again(hub: Hub, api: Api, run: Runner, dest:
 
 
 @pytest.mark.parametrize(
-    ("status", "said"),
-    [([403], "answers 403 to get: not now"), ([404, 403], "answers 403 to create: not now")],
+    ("status", "said"), [([403], "answers 403 to get: not now"), ([404, 403], "answers 403 to create: not now")]
 )
-def test_a_refusal_is_a_warning(
-    hub: Hub, api: Api, run: Runner, dest: Path, status: list[int], said: str
-) -> None:
+def test_a_refusal_is_a_warning(hub: Hub, api: Api, run: Runner, dest: Path, status: list[int], said: str) -> None:
     api.statuses = status
     done = run.fetch(hub, dest, "--facts", "f", **api.env)
     assert done.code == 0
@@ -143,9 +140,7 @@ def test_an_authority_of_an_older_cluster_is_trusted(tmp_path: Path, monkeypatch
         port = int(api.env["KUBERNETES_SERVICE_PORT"])
         with (
             pytest.raises(ssl.SSLCertVerificationError, match="verify failed"),
-            closing(
-                HTTPSConnection("127.0.0.1", port, context=strict(cafile=str(tmp_path / "ca.crt")))
-            ) as connection,
+            closing(HTTPSConnection("127.0.0.1", port, context=strict(cafile=str(tmp_path / "ca.crt")))) as connection,
         ):
             connection.request("GET", "/")
         now = "2026-11-22T10:00:00+00:00"
@@ -162,9 +157,7 @@ def test_no_cluster_is_a_warning(hub: Hub, api: Api, run: Runner, dest: Path) ->
     assert "no service account token is mounted" in done.err
 
 
-def test_an_api_server_of_another_authority_does_not_get_the_token(
-    hub: Hub, api: Api, run: Runner, dest: Path
-) -> None:
+def test_an_api_server_of_another_authority_does_not_get_the_token(hub: Hub, api: Api, run: Runner, dest: Path) -> None:
     trustme.CA().cert_pem.write_to_path(api.mount / "ca.crt")
     done = run.fetch(hub, dest, "--facts", "f", **api.env)
     assert done.code == 0

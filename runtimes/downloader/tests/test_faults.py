@@ -140,9 +140,7 @@ def test_persistently_wrong_bytes_end_with_11(hub: Hub, run: Runner, dest: Path,
 
 
 @pytest.mark.parametrize("listed", [49_999, 50_001, 300_000])
-def test_a_file_of_another_size_than_listed_ends_with_11(
-    hub: Hub, run: Runner, dest: Path, listed: int
-) -> None:
+def test_a_file_of_another_size_than_listed_ends_with_11(hub: Hub, run: Runner, dest: Path, listed: int) -> None:
     hub.files["model-00001.safetensors"].listed_size = listed
     done = run.fetch(hub, dest)
     assert done.code == 11, done.err
@@ -172,9 +170,7 @@ def test_a_repository_that_needs_a_token_ends_with_10(hub: Hub, run: Runner, des
     hub.token, hub.gated = TOKEN, gated
     done = run.fetch(hub, dest)
     assert done.code == 10
-    said = (
-        "is gated: accept its terms on the Hub; set HF_TOKEN" if gated else "private, and HF_TOKEN is not set"
-    )
+    said = "is gated: accept its terms on the Hub; set HF_TOKEN" if gated else "private, and HF_TOKEN is not set"
     assert said in done.err
     done = run.fetch(hub, dest, HF_TOKEN="hf_wrongwrong")
     assert done.code == 10
@@ -252,9 +248,7 @@ def test_a_renamed_repository_is_followed_with_the_token(hub: Hub, run: Runner, 
     assert holds(dest, hub)
 
 
-def test_a_model_larger_than_the_disk_ends_with_12_before_a_byte_is_fetched(
-    hub: Hub, run: Runner, dest: Path
-) -> None:
+def test_a_model_larger_than_the_disk_ends_with_12_before_a_byte_is_fetched(hub: Hub, run: Runner, dest: Path) -> None:
     hub.files["model-00001.safetensors"].listed_size = 10**16
     done = run.fetch(hub, dest)
     assert done.code == 12

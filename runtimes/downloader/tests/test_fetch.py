@@ -83,20 +83,12 @@ def test_a_revision_is_pinned_to_its_commit(hub: Hub, run: Runner, dest: Path) -
     ("globs", "expected"),
     [
         (["--include", "*.safetensors"], {"model-00001.safetensors", "model-00002.safetensors"}),
-        (
-            ["--include", "*.json", "--include", "tokenizer/"],
-            {"config.json", "tokenizer/vocab with space.txt"},
-        ),
-        (
-            ["--exclude", "*.safetensors", "--exclude", "empty"],
-            {"config.json", "tokenizer/vocab with space.txt"},
-        ),
+        (["--include", "*.json", "--include", "tokenizer/"], {"config.json", "tokenizer/vocab with space.txt"}),
+        (["--exclude", "*.safetensors", "--exclude", "empty"], {"config.json", "tokenizer/vocab with space.txt"}),
         (["--include", "model*", "--exclude", "*2.safetensors"], {"model-00001.safetensors"}),
     ],
 )
-def test_globs_choose_the_files(
-    hub: Hub, run: Runner, dest: Path, globs: list[str], expected: set[str]
-) -> None:
+def test_globs_choose_the_files(hub: Hub, run: Runner, dest: Path, globs: list[str], expected: set[str]) -> None:
     assert run.fetch(hub, dest, *globs).code == 0
     assert files(dest) == expected
 
@@ -116,9 +108,7 @@ def test_a_hub_without_a_cdn_serves_the_files_itself(hub: Hub, run: Runner, dest
     assert not hub.requests("cdn")
 
 
-def test_a_large_file_is_fetched_in_parts_with_one_request_to_the_hub(
-    hub: Hub, run: Runner, dest: Path
-) -> None:
+def test_a_large_file_is_fetched_in_parts_with_one_request_to_the_hub(hub: Hub, run: Runner, dest: Path) -> None:
     assert run.fetch(hub, dest).code == 0
     parts = hub.requests("cdn", "model-00002")
     assert len(parts) == 16
@@ -148,9 +138,7 @@ def test_a_new_identity_fetches_changed_files_and_removes_old_ones(hub: Hub, run
     assert {file["path"] for file in found["files"]} == set(hub.files)
 
 
-def test_files_of_an_unfinished_run_are_removed_with_the_next_identity(
-    hub: Hub, run: Runner, dest: Path
-) -> None:
+def test_files_of_an_unfinished_run_are_removed_with_the_next_identity(hub: Hub, run: Runner, dest: Path) -> None:
     assert run.fetch(hub, dest).code == 0
     hub.add("adapter.json", b"[]")
     hub.files["broken"] = hub.add("broken", content(2000), lfs=True)
@@ -204,18 +192,7 @@ def test_a_file_with_other_bytes_of_the_same_size_is_replaced(hub: Hub, run: Run
 
 def test_a_second_fetch_waits_and_finds_the_work_done(hub: Hub, dest: Path) -> None:
     hub.rate = 1e6
-    argv = [
-        "fetch",
-        "huggingface",
-        "--repo",
-        REPO,
-        "--dest",
-        str(dest),
-        "--identity",
-        ID,
-        "--endpoint",
-        hub.url,
-    ]
+    argv = ["fetch", "huggingface", "--repo", REPO, "--dest", str(dest), "--identity", ID, "--endpoint", hub.url]
     both = [start(argv), start(argv)]
     results = [finish(process) for process in both]
     assert [done.code for done in results] == [0, 0]
@@ -239,18 +216,7 @@ def test_the_lock_of_a_killed_fetch_is_free(hub: Hub, run: Runner, dest: Path) -
 
 
 def _plain(hub: Hub, dest: Path) -> list[str]:
-    return [
-        "fetch",
-        "huggingface",
-        "--repo",
-        REPO,
-        "--dest",
-        str(dest),
-        "--identity",
-        ID,
-        "--endpoint",
-        hub.url,
-    ]
+    return ["fetch", "huggingface", "--repo", REPO, "--dest", str(dest), "--identity", ID, "--endpoint", hub.url]
 
 
 def test_the_endpoint_flag_overrides_the_environment(hub: Hub, run: Runner, dest: Path) -> None:

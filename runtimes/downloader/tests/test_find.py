@@ -47,9 +47,7 @@ class Handler(BaseHTTPRequestHandler):
             realm = f'Bearer realm="http://{self.server.host}/token",service="test"'
             return self.reply(401, b"", {"WWW-Authenticate": realm})
         found = self.path == "/v2/acme/train/manifests/1"
-        return self.reply(
-            (200 if found else 404) if not self.server.hides else 403, MANIFEST if found else b""
-        )
+        return self.reply((200 if found else 404) if not self.server.hides else 403, MANIFEST if found else b"")
 
     def reply(self, status: int, body: bytes = b"", headers: dict[str, str] | None = None) -> None:
         self.send_response(status)
@@ -76,9 +74,7 @@ def find(server: Server, file: Path, tag: str = "1", login: str = LOGIN) -> int:
     """Run the command, with the credentials of a Secret."""
     auth = base64.b64encode(login.encode()).decode()
     env = {**FAST, "REGISTRY_AUTH": json.dumps({"auths": {server.host: {"auth": auth}}})} if login else FAST
-    return main(
-        ["find-image", f"--ref={server.host}/acme/train:{tag}", f"--write={file}", "--plain-http"], env
-    )
+    return main(["find-image", f"--ref={server.host}/acme/train:{tag}", f"--write={file}", "--plain-http"], env)
 
 
 def test_digest_is_written(server: Server, tmp_path: Path) -> None:
@@ -97,9 +93,7 @@ def test_nothing_is_written_for_an_image_that_is_not_shown(
     assert "a-password" not in printed
 
 
-def test_registry_that_hides_what_a_user_may_not_see_counts_as_one_without_it(
-    server: Server, tmp_path: Path
-) -> None:
+def test_registry_that_hides_what_a_user_may_not_see_counts_as_one_without_it(server: Server, tmp_path: Path) -> None:
     server.hides = True
     assert find(server, tmp_path / "found") == 0
     assert not (tmp_path / "found").exists()

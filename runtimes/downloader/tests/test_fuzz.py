@@ -148,41 +148,9 @@ def serving(replies: Sequence[Reply]) -> Iterator[Server]:
 
 ODD = st.sampled_from(
     [
-        *(
-            "",
-            "0",
-            "-1",
-            "1",
-            "16",
-            "9" * 30,
-            "1e9",
-            "\u00b2",
-            "NaN",
-            "nan",
-            "inf",
-            "null",
-            "*",
-            "/",
-            "..",
-            "\x7f",
-        ),
-        *(
-            "bytes 0-0/1",
-            "bytes 0-15/16",
-            "bytes 5-1/16",
-            "bytes */16",
-            "bytes 0-65535/99999999999",
-            "bytes=0-1",
-        ),
-        *(
-            "http://HOST/x",
-            "http://HOST/",
-            "https://HOST/",
-            "//HOST",
-            "/loop",
-            "http://[::1",
-            "file:///etc/passwd",
-        ),
+        *("", "0", "-1", "1", "16", "9" * 30, "1e9", "\u00b2", "NaN", "nan", "inf", "null", "*", "/", "..", "\x7f"),
+        *("bytes 0-0/1", "bytes 0-15/16", "bytes 5-1/16", "bytes */16", "bytes 0-65535/99999999999", "bytes=0-1"),
+        *("http://HOST/x", "http://HOST/", "https://HOST/", "//HOST", "/loop", "http://[::1", "file:///etc/passwd"),
         *("ftp://HOST/", "http://u:p@HOST/", "javascript:1", '<http://HOST/n?>; rel="next"', "<>; rel=next"),
         *(
             'Bearer realm="http://HOST/token",service="x"',
@@ -195,41 +163,15 @@ ODD = st.sampled_from(
             "chunked",
             "gzip",
         ),
-        *(
-            "identity",
-            "close",
-            "keep-alive",
-            DIGEST,
-            "sha256:" + "0" * 64,
-            "sha256:../x",
-            COMMIT,
-            '"etag"',
-            "W/x",
-        ),
+        *("identity", "close", "keep-alive", DIGEST, "sha256:" + "0" * 64, "sha256:../x", COMMIT, '"etag"', "W/x"),
         *("Thu, 01 Jan 1970 00:00:00 GMT", "application/json", "text/html", "a" * 70_000, "t=\u0663"),
         *("application/vnd.oci.image.manifest.v1+json", "application/vnd.oci.image.index.v1+json"),
     ]
 )
 HEADERS = st.sampled_from(
     [
-        *(
-            "Content-Length",
-            "Content-Range",
-            "Content-Type",
-            "Content-Encoding",
-            "Transfer-Encoding",
-            "Connection",
-        ),
-        *(
-            "Location",
-            "Retry-After",
-            "RateLimit",
-            "ETag",
-            "Link",
-            "Last-Modified",
-            "WWW-Authenticate",
-            "Accept-Ranges",
-        ),
+        *("Content-Length", "Content-Range", "Content-Type", "Content-Encoding", "Transfer-Encoding", "Connection"),
+        *("Location", "Retry-After", "RateLimit", "ETag", "Link", "Last-Modified", "WWW-Authenticate", "Accept-Ranges"),
         *("X-Repo-Commit", "X-Linked-Size", "X-Linked-ETag", "Docker-Content-Digest", "OCI-Chunk-Min-Length"),
         *("x-amz-version-id", "x-amz-checksum-sha256", "x-amz-meta-sha256", "x-amz-bucket-region", "Date"),
     ]
@@ -276,15 +218,8 @@ def one_of(valid: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
 HUB_FILES = st.lists(
     one_of(
         st.fixed_dictionaries(
-            {
-                "type": st.sampled_from(["file", "directory", 3]),
-                "path": NAMES,
-                "size": NUMBERS,
-                "oid": SHA256,
-            },
-            optional={
-                "lfs": one_of(st.fixed_dictionaries({"oid": SHA256, "size": NUMBERS, "pointerSize": NUMBERS}))
-            },
+            {"type": st.sampled_from(["file", "directory", 3]), "path": NAMES, "size": NUMBERS, "oid": SHA256},
+            optional={"lfs": one_of(st.fixed_dictionaries({"oid": SHA256, "size": NUMBERS, "pointerSize": NUMBERS}))},
         )
     ),
     max_size=3,
@@ -297,19 +232,13 @@ LAYERS = st.lists(
     one_of(
         st.fixed_dictionaries(
             {"mediaType": ODD, "digest": one_of(st.just(DIGEST)), "size": NUMBERS},
-            optional={
-                "annotations": one_of(st.fixed_dictionaries({"org.opencontainers.image.title": NAMES}))
-            },
+            optional={"annotations": one_of(st.fixed_dictionaries({"org.opencontainers.image.title": NAMES}))},
         )
     ),
     max_size=3,
 )
 MANIFEST = st.fixed_dictionaries(
-    {
-        "schemaVersion": NUMBERS,
-        "layers": one_of(LAYERS),
-        "config": one_of(st.just({"digest": DIGEST, "size": 2})),
-    },
+    {"schemaVersion": NUMBERS, "layers": one_of(LAYERS), "config": one_of(st.just({"digest": DIGEST, "size": 2}))},
     optional={"mediaType": ODD, "manifests": one_of(LAYERS), "token": PLAIN, "access_token": PLAIN},
 )
 LISTING = st.builds(
@@ -326,9 +255,7 @@ LISTING = st.builds(
 TEXT = st.one_of(
     st.one_of(HUB_MODEL, HUB_FILES, MANIFEST, JSON).map(json.dumps),
     LISTING,
-    st.sampled_from(
-        ["[" * 100_000, '{"a":' * 50_000, "9" * 5000, "\x1f\x8b\x08", "<", "{}", "[]", "null", ""]
-    ),
+    st.sampled_from(["[" * 100_000, '{"a":' * 50_000, "9" * 5000, "\x1f\x8b\x08", "<", "{}", "[]", "null", ""]),
 )
 BODY = TEXT.map(lambda text: text.encode("utf-8", "replace")) | st.binary(max_size=64)
 
@@ -338,32 +265,9 @@ def replies(draw: st.DrawFn) -> Reply:
     """Draw a reply."""
     if draw(st.integers(0, 19)) == 0:
         return Reply(
-            draw(st.binary(max_size=64)),
-            draw(st.sampled_from(["close", "reset", "endless", "drip", "continue"])),
+            draw(st.binary(max_size=64)), draw(st.sampled_from(["close", "reset", "endless", "drip", "continue"]))
         )
-    codes = [
-        200,
-        200,
-        200,
-        200,
-        206,
-        206,
-        204,
-        301,
-        302,
-        304,
-        307,
-        401,
-        403,
-        404,
-        409,
-        416,
-        429,
-        500,
-        503,
-        99,
-        1000,
-    ]
+    codes = [200, 200, 200, 200, 206, 206, 204, 301, 302, 304, 307, 401, 403, 404, 409, 416, 429, 500, 503, 99, 1000]
     code, body = draw(st.sampled_from(codes)), draw(BODY)
     headers = draw(st.dictionaries(HEADERS, ODD, max_size=4))
     if draw(st.integers(0, 4)):
@@ -416,9 +320,7 @@ SOURCES = {
 @example(given_replies=[Reply(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "drip")])
 @example(given_replies=[Reply(b"HTTP/1.1 403 No\r\nContent-Length: 9999\r\n\r\n", "drip")])
 @example(given_replies=[Reply(b"HTTP/1.1 307 Go\r\nLocation: /loop\r\nContent-Length: 0\r\n\r\n", "keep")])
-def test_any_server_ends_a_download_in_time_and_in_a_few_lines(
-    source: str, given_replies: list[Reply]
-) -> None:
+def test_any_server_ends_a_download_in_time_and_in_a_few_lines(source: str, given_replies: list[Reply]) -> None:
     err = io.StringIO()
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -27,9 +27,7 @@ DEEP = "[" * 100_000
 
 
 def replies(code: int, **headers: str) -> Callable[[Handler], None]:
-    return lambda handler: handler.reply(
-        code, b"x", {name.replace("_", "-"): value for name, value in headers.items()}
-    )
+    return lambda handler: handler.reply(code, b"x", {name.replace("_", "-"): value for name, value in headers.items()})
 
 
 @pytest.mark.parametrize(

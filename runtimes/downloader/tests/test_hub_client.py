@@ -23,9 +23,9 @@ NAMES = st.text(st.sampled_from("aZ09._-/é é"), max_size=9) | st.sampled_from(
     ["a" * 96, "a" * 97, "b/" + "a" * 96, "b/" + "a" * 97, "o/n.git", "o/n", "a\n"]
 )
 PATHS = st.lists(
-    st.text(
-        st.sampled_from(string.ascii_letters + string.digits + " ._-+%#?&=é"), min_size=1, max_size=12
-    ).filter(lambda name: name.strip(".") != ""),
+    st.text(st.sampled_from(string.ascii_letters + string.digits + " ._-+%#?&=é"), min_size=1, max_size=12).filter(
+        lambda name: name.strip(".") != ""
+    ),
     min_size=1,
     max_size=3,
 ).map("/".join)

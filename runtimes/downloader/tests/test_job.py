@@ -52,9 +52,7 @@ def test_a_completed_job_ends_the_wait_at_once(run: Runner, api: Api) -> None:
         (job("Complete") | {"metadata": {"deletionTimestamp": "2026-11-22T10:00:00Z"}}, "is being deleted"),
     ],
 )
-def test_the_wait_says_what_it_waits_for(
-    run: Runner, api: Api, before: dict[str, Any] | None, line: str
-) -> None:
+def test_the_wait_says_what_it_waits_for(run: Runner, api: Api, before: dict[str, Any] | None, line: str) -> None:
     if before is not None:
         api.objects[PATH] = before
     with later(lambda: api.objects.update({PATH: job("Complete")})):
@@ -95,9 +93,7 @@ def test_a_job_set_has_conditions_of_its_own(run: Runner, api: Api) -> None:
         ([404], "the cluster has no Job of batch/v1: install its controller"),
     ],
 )
-def test_the_wait_survives_the_errors_of_the_api_server(
-    run: Runner, api: Api, statuses: list[int], line: str
-) -> None:
+def test_the_wait_survives_the_errors_of_the_api_server(run: Runner, api: Api, statuses: list[int], line: str) -> None:
     api.objects[PATH] = job("Complete")
     api.statuses = statuses
     done = run(*ARGV, **api.env)

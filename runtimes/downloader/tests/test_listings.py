@@ -99,12 +99,7 @@ def test_all_pages_of_the_hub_have_limits(
     [("MOST_PAGES", 7, 0, 1), ("MOST_FILES", 60, 10, 1), ("MOST_BYTES", 1 << 20, 1, 200_000)],
 )
 def test_all_pages_of_a_bucket_have_limits(
-    fetch_s3: Callable[[str], Done],
-    monkeypatch: pytest.MonkeyPatch,
-    limit: str,
-    most: int,
-    files: int,
-    length: int,
+    fetch_s3: Callable[[str], Done], monkeypatch: pytest.MonkeyPatch, limit: str, most: int, files: int, length: int
 ) -> None:
     monkeypatch.setattr(listing, limit, most)
     numbers = itertools.count()

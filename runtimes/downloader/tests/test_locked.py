@@ -12,9 +12,7 @@ from runs import Runner, content, marker
 
 def locked(files: dict[str, bytes]) -> str:
     """Return the argument for these files."""
-    lines = (
-        f"{hashlib.sha256(data).hexdigest()} {len(data)} {path}\n" for path, data in sorted(files.items())
-    )
+    lines = (f"{hashlib.sha256(data).hexdigest()} {len(data)} {path}\n" for path, data in sorted(files.items()))
     digest = hashlib.sha256("".join(lines).encode()).hexdigest()
     return f"--locked={len(files)}:{sum(map(len, files.values()))}:{digest}"
 

@@ -70,8 +70,7 @@ def test_a_running_download_shows_its_bytes_and_files(hub: Hub, dest: Path, port
     total = sum(len(stored.data) for stored in hub.files.values())
     run = start(arguments(hub, dest, "--metrics-port", str(port)))
     moving = until(
-        lambda: samples(get(port).read().decode()),
-        lambda found: 0 < found.get(("done_bytes", "fetch"), 0) < total,
+        lambda: samples(get(port).read().decode()), lambda found: 0 < found.get(("done_bytes", "fetch"), 0) < total
     )
     later = until(
         lambda: samples(get(port).read().decode()),
@@ -102,10 +101,7 @@ def test_counts_of_an_upload_are_those_of_reading_and_of_storing(
     monkeypatch.setattr(metrics._Server, "server_close", count_and_close)
     where = ["--dest", f"s3://{s3.bucket}/out", "--identity", ID, "--s3-endpoint", s3.url]
     assert run("put", str(made), *where, "--metrics-port", str(port)).code == 0
-    assert [(each.action, each.done, each.completed) for each in counts] == [
-        ("check", 1000, 1),
-        ("fetch", 1000, 1),
-    ]
+    assert [(each.action, each.done, each.completed) for each in counts] == [("check", 1000, 1), ("fetch", 1000, 1)]
 
 
 def test_names_and_types_are_those_that_prometheus_expects(shown: Display, port: int) -> None:
@@ -246,10 +242,6 @@ def test_without_the_option_there_is_no_server(hub: Hub, run: Runner, dest: Path
         "print('http.server' in sys.modules)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={"PYTHONPATH": str(PACKAGE)},
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-c", code], env={"PYTHONPATH": str(PACKAGE)}, capture_output=True, text=True, check=True
     )
     assert done.stdout == "False\n"

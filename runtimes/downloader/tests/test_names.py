@@ -75,9 +75,7 @@ def test_a_file_of_our_own_folder_is_refused_in_any_spelling(spelling: str, belo
             check_names(["config.json"], [path])
 
 
-@pytest.mark.parametrize(
-    "name", [".kai\u200bgen", ".kaigen\u00ad", ".kaigen\u00a0", ".kaigen\uf029", "\ufeff.kaigen"]
-)
+@pytest.mark.parametrize("name", [".kai\u200bgen", ".kaigen\u00ad", ".kaigen\u00a0", ".kaigen\uf029", "\ufeff.kaigen"])
 def test_a_character_that_is_not_shown_is_refused(name: str) -> None:
     with pytest.raises(BadInput, match="a character that is not accepted"):
         check_names([f"{name}/owned.json"])
@@ -106,9 +104,7 @@ def test_spellings_of_a_name_are_folded_to_one_text(name: str) -> None:
 
 
 @pytest.mark.parametrize("spelling", STATE[1:])
-def test_a_source_replaces_no_state_of_the_downloader(
-    hub: Hub, run: Runner, dest: Path, spelling: str
-) -> None:
+def test_a_source_replaces_no_state_of_the_downloader(hub: Hub, run: Runner, dest: Path, spelling: str) -> None:
     hub.add(f"{spelling}/owned.json", b'["mine"]')
     done = run.fetch(hub, dest)
     assert (done.code, "reserved name" in done.err, done.err.count("\n")) == (13, True, 1), done.err
@@ -173,9 +169,7 @@ def test_two_files_that_the_volume_takes_for_one_are_refused(tmp_path: Path, pai
 
 
 @pytest.mark.parametrize("pair", PAIRS)
-def test_two_files_of_a_layer_that_the_volume_takes_for_one_are_refused(
-    tmp_path: Path, pair: tuple[str, str]
-) -> None:
+def test_two_files_of_a_layer_that_the_volume_takes_for_one_are_refused(tmp_path: Path, pair: tuple[str, str]) -> None:
     with tarfile.open(tmp_path / "layer", "w") as archive:
         for path in pair:
             archive.addfile(tarfile.TarInfo(path))

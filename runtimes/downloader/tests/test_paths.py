@@ -92,9 +92,7 @@ def test_a_linked_folder_is_not_written_through(hub: Hub, run: Runner, dest: Pat
 
 
 @pytest.mark.parametrize("name", ["", "/partial", "/lock"])
-def test_our_own_folder_may_not_be_a_link_either(
-    hub: Hub, run: Runner, dest: Path, tmp_path: Path, name: str
-) -> None:
+def test_our_own_folder_may_not_be_a_link_either(hub: Hub, run: Runner, dest: Path, tmp_path: Path, name: str) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     link = dest / f".kaigen{name}"
@@ -104,9 +102,7 @@ def test_our_own_folder_may_not_be_a_link_either(
     assert list(outside.iterdir()) == []
 
 
-def test_a_linked_file_is_replaced_and_its_target_stays(
-    hub: Hub, run: Runner, dest: Path, tmp_path: Path
-) -> None:
+def test_a_linked_file_is_replaced_and_its_target_stays(hub: Hub, run: Runner, dest: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside.json"
     outside.write_text("mine")
     dest.mkdir()
@@ -117,9 +113,7 @@ def test_a_linked_file_is_replaced_and_its_target_stays(
     assert outside.read_text() == "mine"
 
 
-def test_a_folder_of_someone_else_in_the_place_of_a_file_is_left_alone(
-    hub: Hub, run: Runner, dest: Path
-) -> None:
+def test_a_folder_of_someone_else_in_the_place_of_a_file_is_left_alone(hub: Hub, run: Runner, dest: Path) -> None:
     (dest / "config.json").mkdir(parents=True)
     (dest / "config.json" / "mine").write_text("mine")
     done = run.fetch(hub, dest)
@@ -136,9 +130,7 @@ def test_a_destination_that_is_a_file_is_refused(hub: Hub, run: Runner, dest: Pa
     assert run.fetch(hub, dest / "below").code == 13
 
 
-def test_a_marker_that_names_a_file_outside_is_not_followed(
-    hub: Hub, run: Runner, dest: Path, tmp_path: Path
-) -> None:
+def test_a_marker_that_names_a_file_outside_is_not_followed(hub: Hub, run: Runner, dest: Path, tmp_path: Path) -> None:
     assert run.fetch(hub, dest).code == 0
     outside = tmp_path / "outside"
     outside.write_text("mine")
@@ -160,43 +152,10 @@ def test_a_marker_that_names_a_file_outside_is_not_followed(
         ["fetch", "huggingface", "--repo", "a/b", "--dest", "{dest}", "--identity", ""],
         ["fetch", "huggingface", "--repo", "a/b", "--dest", "{dest}", "--identity", "x", "--part-size", "5X"],
         ["fetch", "huggingface", "--repo", "a/b", "--dest", "{dest}", "--identity", "x", "--part-size", "1"],
-        [
-            "fetch",
-            "huggingface",
-            "--repo",
-            "a/b",
-            "--dest",
-            "{dest}",
-            "--identity",
-            "x",
-            "--connections",
-            "0",
-        ],
+        ["fetch", "huggingface", "--repo", "a/b", "--dest", "{dest}", "--identity", "x", "--connections", "0"],
         ["fetch", "huggingface", "--repo", "a/b", "--dest", "{dest}", "--identity", "x", "--timeout", "-1"],
-        [
-            "fetch",
-            "huggingface",
-            "--repo",
-            "a/b",
-            "--dest",
-            "{dest}",
-            "--identity",
-            "x",
-            "--endpoint",
-            "ftp://x",
-        ],
-        [
-            "fetch",
-            "huggingface",
-            "--repo",
-            "a/b",
-            "--dest",
-            "{dest}",
-            "--identity",
-            "x",
-            "--facts",
-            "Not_A_Name",
-        ],
+        ["fetch", "huggingface", "--repo", "a/b", "--dest", "{dest}", "--identity", "x", "--endpoint", "ftp://x"],
+        ["fetch", "huggingface", "--repo", "a/b", "--dest", "{dest}", "--identity", "x", "--facts", "Not_A_Name"],
         ["wait", "--dest", "{dest}", "--identity", "x", "--timeout", "soon"],
         ["verify"],
         ["go"],

@@ -141,40 +141,18 @@ def test_a_bucket_has_the_revision_that_was_asked_for(s3: S3, run: Runner, dest:
 
 def listing(*keys: str, kind: str = "ListBucketResult") -> bytes:
     """Return an answer of S3 with objects of one byte."""
-    objects = "".join(
-        f'<Contents><Key>{escape(key)}</Key><Size>1</Size><ETag>"x"</ETag></Contents>' for key in keys
-    )
+    objects = "".join(f'<Contents><Key>{escape(key)}</Key><Size>1</Size><ETag>"x"</ETag></Contents>' for key in keys)
     return f"<{kind}><Name>models</Name><IsTruncated>false</IsTruncated>{objects}</{kind}>".encode()
 
 
 @pytest.mark.parametrize(
     "key",
-    [
-        "out/model",
-        "in",
-        "In/model",
-        "in-other/model",
-        "/in/model",
-        "x/in/model",
-        "",
-        "in\\model",
-        "../in/model",
-        "i",
-    ],
+    ["out/model", "in", "In/model", "in-other/model", "/in/model", "x/in/model", "", "in\\model", "../in/model", "i"],
 )
 @pytest.mark.parametrize("others", [[], ["in/model"]])
 def test_a_key_outside_the_prefix_is_refused(run: Runner, dest: Path, key: str, others: list[str]) -> None:
     with serving(lambda request: request.reply(200, listing(*others, key))) as host:
-        argv = (
-            "fetch",
-            "s3",
-            "--uri",
-            "s3://models/in",
-            "--endpoint",
-            f"http://{host}",
-            "--region",
-            "us-east-1",
-        )
+        argv = ("fetch", "s3", "--uri", "s3://models/in", "--endpoint", f"http://{host}", "--region", "us-east-1")
         keys = {"SOURCE_AWS_ACCESS_KEY_ID": "key", "SOURCE_AWS_SECRET_ACCESS_KEY": "secret"}
         done = run(*argv, "--dest", str(dest), "--identity", ID, **keys)
     assert (done.code, "which is not below s3://models/in" in done.err) == (10, True), done.err

@@ -24,9 +24,7 @@ def folder(tmp_path: Path) -> Path:
     return root
 
 
-def test_a_folder_is_stored_in_a_bucket_with_checksums_and_the_marker_last(
-    folder: Path, s3: S3, run: Runner
-) -> None:
+def test_a_folder_is_stored_in_a_bucket_with_checksums_and_the_marker_last(folder: Path, s3: S3, run: Runner) -> None:
     argv = ("put", str(folder), "--dest", f"s3://{s3.bucket}/out", "--identity", ID, "--s3-endpoint", s3.url)
     done = run(*argv, "--part-size", "5Mi")
     assert done.code == 0, done.err
@@ -66,9 +64,7 @@ def test_a_link_is_refused(folder: Path, dest: Path, run: Runner) -> None:
     assert "link: not a regular file" in done.err
 
 
-def test_a_link_to_a_folder_is_refused_and_named_unless_it_is_excluded(
-    folder: Path, dest: Path, run: Runner
-) -> None:
+def test_a_link_to_a_folder_is_refused_and_named_unless_it_is_excluded(folder: Path, dest: Path, run: Runner) -> None:
     (folder / "linked").symlink_to(folder / "sub")
     argv = ("put", str(folder), "--dest", str(dest), "--identity", ID)
     for more in ((), ("--include", "*.m"), ("--include", "linked/*")):
@@ -95,9 +91,7 @@ def unprivileged(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
 
 @pytest.mark.usefixtures("unprivileged")
 @pytest.mark.parametrize("name", ["sub", "model.m"])
-def test_what_cannot_be_read_is_refused_and_named_unless_it_is_excluded(
-    folder: Path, run: Runner, name: str
-) -> None:
+def test_what_cannot_be_read_is_refused_and_named_unless_it_is_excluded(folder: Path, run: Runner, name: str) -> None:
     mode = Path(name).stat().st_mode
     Path(name).chmod(0)
     argv = ("put", ".", "--dest", ".", "--identity", ID)

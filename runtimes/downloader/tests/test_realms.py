@@ -73,9 +73,7 @@ def test_a_server_that_the_user_lists_gets_the_login(listed: str) -> None:
     assert is_own_realm("https://registry.redhat.io", "https://sso.redhat.com/auth", ["ghcr.io", listed])
 
 
-@pytest.mark.parametrize(
-    ("listed", "asks"), [((), "nothing"), (("localhost",), "login"), (("127.0.0.1",), "nothing")]
-)
+@pytest.mark.parametrize(("listed", "asks"), [((), "nothing"), (("localhost",), "login"), (("127.0.0.1",), "nothing")])
 def test_the_login_is_sent_only_where_the_user_lists_the_server(
     run: Runner, dest: Path, listed: tuple[str, ...], asks: str
 ) -> None:
@@ -90,17 +88,7 @@ def test_the_login_is_sent_only_where_the_user_lists_the_server(
         with serving(lambda request: request.reply(401, b"", {"WWW-Authenticate": realm})) as host:
             login = base64.b64encode(b"user:a-password").decode()
             auth = json.dumps({"auths": {host: {"auth": login}, **{each: {} for each in listed}}})
-            argv = (
-                "fetch",
-                "oci",
-                "--ref",
-                f"{host}/model:1",
-                "--plain-http",
-                "--dest",
-                str(dest),
-                "--identity",
-                ID,
-            )
+            argv = ("fetch", "oci", "--ref", f"{host}/model:1", "--plain-http", "--dest", str(dest), "--identity", ID)
             done = run(*argv, REGISTRY_AUTH=auth)
             anonymous = run(*argv)
     assert (done.code, anonymous.code) == (10, 10)
@@ -119,22 +107,10 @@ def test_a_redirect_of_a_registry_gets_no_login(run: Runner, dest: Path) -> None
 
     with (
         serving(elsewhere) as other,
-        serving(
-            lambda request: request.reply(307, b"", {"Location": f"http://{other}{request.path}"})
-        ) as host,
+        serving(lambda request: request.reply(307, b"", {"Location": f"http://{other}{request.path}"})) as host,
     ):
         auth = json.dumps({"auths": {host: {"auth": base64.b64encode(b"user:a-password").decode()}}})
-        argv = (
-            "fetch",
-            "oci",
-            "--ref",
-            f"{host}/model:1",
-            "--plain-http",
-            "--dest",
-            str(dest),
-            "--identity",
-            ID,
-        )
+        argv = ("fetch", "oci", "--ref", f"{host}/model:1", "--plain-http", "--dest", str(dest), "--identity", ID)
         done = run(*argv, REGISTRY_AUTH=auth)
     assert done.code == 10
     assert not any(seen)

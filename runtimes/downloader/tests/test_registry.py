@@ -94,10 +94,7 @@ def test_a_login_that_leads_nowhere_is_a_failure_of_the_server(run: Runner, dest
 @pytest.mark.parametrize(
     ("token", "code"),
     [
-        *(
-            (f'{{"token": "a-token", "expires_in": {lasts}}}', 0)
-            for lasts in ("1" + "0" * 400, "1e999", "NaN")
-        ),
+        *((f'{{"token": "a-token", "expires_in": {lasts}}}', 0) for lasts in ("1" + "0" * 400, "1e999", "NaN")),
         *((f'{{"token": "a-token", "expires_in": {lasts}}}', 0) for lasts in ("-5", "null", '"x"', "0.1")),
         ("[" * 100_000, 20),
         ("5", 20),
@@ -136,11 +133,7 @@ def layer(path: str, data: bytes) -> bytes:
 def image(*blobs: bytes) -> Callable[[Request], None]:
     """A registry with an image of these layers."""
     layers = [
-        {
-            "mediaType": "application/vnd.oci.image.layer.v1.tar",
-            "digest": f"sha256:{sha256(blob)}",
-            "size": len(blob),
-        }
+        {"mediaType": "application/vnd.oci.image.layer.v1.tar", "digest": f"sha256:{sha256(blob)}", "size": len(blob)}
         for blob in blobs
     ]
     config = {"mediaType": "application/vnd.oci.image.config.v1+json"}
@@ -197,7 +190,4 @@ def test_files_of_one_content_are_fetched_once(run: Runner, dest: Path) -> None:
     assert (len(found["files"]), found["bytes"], found["fetched"]) == (100, 700, 7)
     assert '"files": 100, "filesTotal": 100' in done.err
     assert run("verify", "--dest", str(dest), "--full").code == 0
-    assert sorted(path.name for path in (dest / ".kaigen").iterdir() if path.is_file()) == [
-        "lock",
-        "model.json",
-    ]
+    assert sorted(path.name for path in (dest / ".kaigen").iterdir() if path.is_file()) == ["lock", "model.json"]

@@ -61,9 +61,7 @@ def test_after_a_kill_only_the_missing_parts_are_fetched(big: Hub, run: Runner, 
     assert big.sent < 30 * PART
 
 
-def test_a_token_revoked_in_the_middle_ends_the_run_and_a_new_one_goes_on(
-    big: Hub, run: Runner, dest: Path
-) -> None:
+def test_a_token_revoked_in_the_middle_ends_the_run_and_a_new_one_goes_on(big: Hub, run: Runner, dest: Path) -> None:
     big.token, big.rate, big.cdn = "hf_first", 1.5e6, False
     process = start(arguments(big, dest), HF_TOKEN="hf_first")
     until(lambda: journaled(dest) >= 2 * PART)
@@ -117,9 +115,7 @@ def test_the_marker_is_never_there_before_the_files_are(hub: Hub, run: Runner, d
     assert holds(dest, hub)
 
 
-def test_a_damaged_part_of_an_earlier_run_is_the_only_one_fetched_again(
-    big: Hub, run: Runner, dest: Path
-) -> None:
+def test_a_damaged_part_of_an_earlier_run_is_the_only_one_fetched_again(big: Hub, run: Runner, dest: Path) -> None:
     big.rate = 1.5e6
     kill_in_the_middle(big, dest, signal.SIGKILL, 20 * PART).communicate()
     there = journaled(dest)
@@ -138,9 +134,7 @@ def test_a_damaged_part_of_an_earlier_run_is_the_only_one_fetched_again(
     assert big.sent <= 40 * PART + 77 - there + PART + 2
 
 
-def test_a_file_that_was_whole_but_not_yet_in_place_is_not_fetched_again(
-    big: Hub, run: Runner, dest: Path
-) -> None:
+def test_a_file_that_was_whole_but_not_yet_in_place_is_not_fetched_again(big: Hub, run: Runner, dest: Path) -> None:
     big.rate = 3e6
     process = start(arguments(big, dest))
     until(lambda: journaled(dest) >= 38 * PART)

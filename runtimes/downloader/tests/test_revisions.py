@@ -171,9 +171,7 @@ def test_nothing_is_removed_when_pods_cannot_be_listed(
     assert folders(root) == {A, B}
 
 
-def test_a_failed_revision_does_not_push_out_the_one_that_is_kept(
-    hub: Hub, api: Api, run: Runner, root: Path
-) -> None:
+def test_a_failed_revision_does_not_push_out_the_one_that_is_kept(hub: Hub, api: Api, run: Runner, root: Path) -> None:
     assert keep(run, hub, root, A, env=api.env).code == 0
     known, hub.files = hub.files, {}
     assert keep(run, hub, root, B, env=api.env).code != 0
@@ -262,14 +260,7 @@ def derive(folder: Path, *, complete: bool = True) -> None:
         files = [{"path": "model.m", "size": 9, "sha256": "0" * 64}]
         source = {"type": "distributed-llama", "commit": "c0ffee"}
         times = {"started": "2026-01-01T00:00:00Z", "finished": "2026-01-01T00:00:01Z"}
-        content = {
-            "schema": 1,
-            "identity": folder.name,
-            "source": source,
-            "files": files,
-            "bytes": 9,
-            **times,
-        }
+        content = {"schema": 1, "identity": folder.name, "source": source, "files": files, "bytes": 9, **times}
         (folder / ".kaigen/model.json").write_text(json.dumps(content))
     else:
         (folder / ".kaigen/owned.json").write_text('["model.m", "tokenizer.t"]')

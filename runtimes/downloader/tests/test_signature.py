@@ -111,12 +111,7 @@ def test_a_signature_of_another_key_is_refused(hub: Hub, serve: Serve, tmp_path:
     ],
 )
 def test_a_signature_of_something_else_is_refused(
-    hub: Hub,
-    serve: Serve,
-    tmp_path: Path,
-    run: Runner,
-    change: Callable[[dict[str, Any]], object],
-    message: str,
+    hub: Hub, serve: Serve, tmp_path: Path, run: Runner, change: Callable[[dict[str, Any]], object], message: str
 ) -> None:
     key, signature = signature_of(change, ec.SECP521R1())
     serve({"model.sig": signature})

@@ -99,10 +99,7 @@ def test_of_many_missing_files_the_first_are_named(hub: Hub, run: Runner, dest: 
     [
         ((), DEFAULT),
         (("--duplicates",), MODEL.keys()),
-        (
-            ("--include=*.bin", "--include=*.json", "--include=model.sig"),
-            MODEL.keys() - {"model.safetensors"},
-        ),
+        (("--include=*.bin", "--include=*.json", "--include=model.sig"), MODEL.keys() - {"model.safetensors"}),
         (("--exclude=*.safetensors",), MODEL.keys() - {"model.safetensors"}),
         (("--include=config.json", "--include=model.sig"), {"config.json"}),
         (("--exclude=sub/", "--exclude=tokenizer*"), DEFAULT - {"sub/vocab.json", "tokenizer_config.json"}),
@@ -126,38 +123,21 @@ def test_what_the_user_leaves_out_may_be_missing(
         ([], (), "config.json is not in the signature"),
         ([], ("--include=model.sig",), "lists none of the files that are fetched"),
         (MODEL.items(), ("--include=model.sig",), "lists none of the files that are fetched"),
-        (
-            MODEL.items(),
-            ("--include=model.sig", "--include=.git*"),
-            "lists none of the files that are fetched",
-        ),
+        (MODEL.items(), ("--include=model.sig", "--include=.git*"), "lists none of the files that are fetched"),
         ([("model.sig", b"x")], ("--include=model.sig",), "lists none of the files that are fetched"),
         ([*MODEL.items(), ("config.json", b"evil")], (), "it lists a file twice"),
         ([("config.json", b"evil"), *MODEL.items()], (), "it lists a file twice"),
         ([*MODEL.items(), (5, b"")], (), "does not sign a list of files"),
         ([*MODEL.items(), (None, b"")], (), "does not sign a list of files"),
         ([*MODEL.items(), (["a"], b"")], (), "does not sign a list of files"),
-        (
-            [*MODEL.items(), ("./config.json", b"")],
-            (),
-            "lacks 1 file of the signature model.sig: './config.json'",
-        ),
+        ([*MODEL.items(), ("./config.json", b"")], (), "lacks 1 file of the signature model.sig: './config.json'"),
         ([*MODEL.items(), ("../x\x1b[2J", b"")], (), "lacks 1 file"),
-        (
-            [*MODEL.items(), (".gitattributes", b"other")],
-            (),
-            ".gitattributes is not the file that was signed",
-        ),
+        ([*MODEL.items(), (".gitattributes", b"other")], (), ".gitattributes is not the file that was signed"),
         ([*MODEL.items(), (".gitignore", b"")], (), "lacks 1 file of the signature model.sig: '.gitignore'"),
     ],
 )
 def test_a_signature_that_does_not_fit_the_files_is_refused(
-    hub: Hub,
-    run: Runner,
-    dest: Path,
-    signed: list[tuple[object, bytes]],
-    options: tuple[str, ...],
-    message: str,
+    hub: Hub, run: Runner, dest: Path, signed: list[tuple[object, bytes]], options: tuple[str, ...], message: str
 ) -> None:
     serve(hub, MODEL | {".gitattributes": b"x", "model.sig": signature(signed)})
     done = run.fetch(hub, dest, SIGNED_BY, *options)
@@ -166,9 +146,7 @@ def test_a_signature_that_does_not_fit_the_files_is_refused(
     assert marker(dest) is None
 
 
-def test_an_incomplete_folder_of_a_run_without_the_check_is_not_accepted(
-    hub: Hub, run: Runner, dest: Path
-) -> None:
+def test_an_incomplete_folder_of_a_run_without_the_check_is_not_accepted(hub: Hub, run: Runner, dest: Path) -> None:
     serve(hub, without("sub/vocab.json"))
     assert run.fetch(hub, dest).code == 0
     done = run.fetch(hub, dest, SIGNED_BY)

@@ -25,20 +25,12 @@ from signer import SIGNED_BY, signature
 PATHS = st.sampled_from(
     [
         *("config.json", "model.safetensors", "pytorch_model.bin", "tf_model.h5", "consolidated.safetensors"),
-        *(
-            "original/a.pth",
-            "sub/model.safetensors",
-            "sub/model.bin",
-            "tokenizer.json",
-            ".gitattributes",
-            "README.md",
-        ),
+        *("original/a.pth", "sub/model.safetensors", "sub/model.bin", "tokenizer.json", ".gitattributes", "README.md"),
     ]
 )
 FILES = st.dictionaries(PATHS, st.binary(max_size=2), max_size=8)
 GLOBS = st.lists(
-    st.sampled_from(["*", "*.json", "*.bin", "sub/", "original/", "*.sig", "model*", "config.json"]),
-    max_size=2,
+    st.sampled_from(["*", "*.json", "*.bin", "sub/", "original/", "*.sig", "model*", "config.json"]), max_size=2
 )
 BUCKET = Client(
     address("s3://models/a", "http://a.example", "us-east-1"),
@@ -56,17 +48,13 @@ def is_accepted(source: Source, files: Mapping[str, bytes], content: bytes) -> b
     stored = [StoredFile(path, len(data), sha256(data)) for path, data in files.items()]
     with contextlib.suppress(Refused):
         SIGNED.check(
-            [*stored, StoredFile("model.sig", len(content), sha256(content))],
-            lambda path: content,
-            source.selection,
+            [*stored, StoredFile("model.sig", len(content), sha256(content))], lambda path: content, source.selection
         )
         return True
     return False
 
 
-def expected(
-    listed: Mapping[str, bytes], include: list[str], exclude: list[str], *, all_formats: bool
-) -> set[str]:
+def expected(listed: Mapping[str, bytes], include: list[str], exclude: list[str], *, all_formats: bool) -> set[str]:
     """Return the signed files that must be there."""
     selected = {path for path in listed if chosen(path, include, exclude)}
     return selected if include or all_formats else selected - duplicates(selected)
@@ -76,11 +64,7 @@ def expected(
 @given(listed=FILES, have=FILES, include=GLOBS, exclude=GLOBS, all_formats=st.booleans())
 @example(listed={"a": b""}, have={}, include=[], exclude=[], all_formats=False)
 def test_of_the_hub(
-    listed: dict[str, bytes],
-    have: dict[str, bytes],
-    include: list[str],
-    exclude: list[str],
-    all_formats: bool,
+    listed: dict[str, bytes], have: dict[str, bytes], include: list[str], exclude: list[str], all_formats: bool
 ) -> None:
     source = Repository("https://hub", "a/b", "main", tuple(include), tuple(exclude), all_formats)
     content = signature(listed.items())
@@ -88,9 +72,7 @@ def test_of_the_hub(
     right = {path: listed[path] for path in must}
     assert is_accepted(source, right, content) == bool(must)
     wrong = {path: data for path, data in have.items() if path != ".gitattributes" or path in listed}
-    is_right = (
-        bool(must) and must <= wrong.keys() and all(listed.get(path) == data for path, data in wrong.items())
-    )
+    is_right = bool(must) and must <= wrong.keys() and all(listed.get(path) == data for path, data in wrong.items())
     assert is_accepted(source, wrong, content) == is_right
     for path in must:
         assert not is_accepted(source, {each: data for each, data in right.items() if each != path}, content)

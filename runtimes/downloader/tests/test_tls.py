@@ -70,9 +70,7 @@ def test_a_redirect_from_https_to_http_is_not_followed(
         assert not hub.requests("cdn")
 
 
-def test_a_redirect_to_a_scheme_in_capitals_is_followed(
-    trusted: ssl.SSLContext, run: Runner, dest: Path
-) -> None:
+def test_a_redirect_to_a_scheme_in_capitals_is_followed(trusted: ssl.SSLContext, run: Runner, dest: Path) -> None:
     with Hub(tls=trusted) as hub:
         hub.add("model.bin", bytes(2000))
         hub.cdn = False
@@ -87,9 +85,7 @@ def test_a_redirect_to_a_scheme_in_capitals_is_followed(
         assert holds(dest, hub)
 
 
-def test_the_next_page_of_a_listing_does_not_leave_tls(
-    trusted: ssl.SSLContext, run: Runner, dest: Path
-) -> None:
+def test_the_next_page_of_a_listing_does_not_leave_tls(trusted: ssl.SSLContext, run: Runner, dest: Path) -> None:
     with Hub(tls=trusted) as hub:
         for name in "abcd":
             hub.add(name, b"x")
@@ -112,9 +108,7 @@ def test_a_login_to_a_registry_does_not_leave_tls(
 
     with serving(token) as plain:
         realm = f'Bearer realm="{scheme}://{plain}/token",service="x"'
-        with serving(
-            lambda request: request.reply(401, b"", {"WWW-Authenticate": realm}), tls=trusted
-        ) as host:
+        with serving(lambda request: request.reply(401, b"", {"WWW-Authenticate": realm}), tls=trusted) as host:
             login = base64.b64encode(b"user:a-password").decode()
             auth = json.dumps({"auths": {host: {"auth": login}}})
             argv = ("fetch", "oci", "--ref", f"{host}/model:1", "--dest", str(dest), "--identity", ID)

@@ -27,8 +27,7 @@ def test_an_invalid_size_is_rejected(written: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "seconds"),
-    [("2h", 7200), ("1h30m", 5400), ("90s", 90), ("90", 90), ("0.5", 0.5), ("1m0.5s", 60.5)],
+    ("written", "seconds"), [("2h", 7200), ("1h30m", 5400), ("90s", 90), ("90", 90), ("0.5", 0.5), ("1m0.5s", 60.5)]
 )
 def test_durations(written: str, seconds: float) -> None:
     assert text.parse_duration(written) == seconds
@@ -86,11 +85,7 @@ def test_numbers_for_people() -> None:
 
 
 def test_an_origin_is_scheme_host_and_port() -> None:
-    assert (
-        origin("https://Hub.Example/a?b")
-        == origin("https://hub.example:443")
-        == ("https", "hub.example", 443)
-    )
+    assert origin("https://Hub.Example/a?b") == origin("https://hub.example:443") == ("https", "hub.example", 443)
     assert origin("http://hub.example") != origin("https://hub.example")
     assert origin("https://hub.example.evil") != origin("https://hub.example")
 
@@ -117,8 +112,6 @@ def test_the_image_installs_only_what_is_pinned_by_hash(name: str) -> None:
 def test_the_image_runs_without_privileges_from_a_pinned_base() -> None:
     lines = (PACKAGE / "Dockerfile").read_text().splitlines()
     bases = [line.split()[1] for line in lines if line.startswith("FROM ")]
-    assert all(
-        re.fullmatch(r"python:\d+\.\d+(\.\d+)?-slim-[a-z]+@sha256:[0-9a-f]{64}", base) for base in bases
-    )
+    assert all(re.fullmatch(r"python:\d+\.\d+(\.\d+)?-slim-[a-z]+@sha256:[0-9a-f]{64}", base) for base in bases)
     assert "USER 65532:65532" in lines
     assert not [line for line in lines if re.search(r"(?i)token|secret|password|ADD http", line)]

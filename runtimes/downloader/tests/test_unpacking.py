@@ -18,9 +18,7 @@ from kaigen_downloader.remote import LAYERS, Layer
 from kaigen_downloader.unpacking import unpack
 
 
-def entry(
-    name: str, data: bytes = b"", kind: bytes = tarfile.REGTYPE, target: str = "", mode: int = 0o644
-) -> bytes:
+def entry(name: str, data: bytes = b"", kind: bytes = tarfile.REGTYPE, target: str = "", mode: int = 0o644) -> bytes:
     """An archive with one entry."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as archive:
@@ -45,11 +43,7 @@ def unpacked(folder: Folder, *archives: bytes, root: str = "models", is_context:
         folder.write(path, data)
         layers.append(
             Layer(
-                path,
-                compressed=False,
-                root=root,
-                chosen=lambda path: not path.endswith(".md"),
-                is_context=is_context,
+                path, compressed=False, root=root, chosen=lambda path: not path.endswith(".md"), is_context=is_context
             )
         )
     return {file.path for file in unpack(folder, layers, (), Display())}
@@ -122,10 +116,7 @@ def test_build_context_keeps_links_folders_and_what_can_be_run(folder: Folder) -
             "as a file and as a folder",
         ),
         (
-            [
-                entry("context/a", kind=tarfile.SYMTYPE, target="b"),
-                entry("context/a/x", kind=tarfile.DIRTYPE),
-            ],
+            [entry("context/a", kind=tarfile.SYMTYPE, target="b"), entry("context/a/x", kind=tarfile.DIRTYPE)],
             "as a file and as a folder",
         ),
         ([entry("context/a", kind=tarfile.SYMTYPE)], "leads out"),
@@ -154,13 +145,7 @@ def test_hostile_build_context_is_refused(folder: Folder, hostile: list[bytes], 
 
 
 def test_link_of_an_earlier_run_leads_no_other_link_out(folder: Folder) -> None:
-    unpacked(
-        folder,
-        entry("d/file", b"1"),
-        entry("d/m", kind=tarfile.SYMTYPE, target=".."),
-        root="",
-        is_context=True,
-    )
+    unpacked(folder, entry("d/file", b"1"), entry("d/m", kind=tarfile.SYMTYPE, target=".."), root="", is_context=True)
     link = entry("n", kind=tarfile.SYMTYPE, target="d/m/../x")
     with pytest.raises(BadInput, match="'n', a link that leads out"):
         unpacked(folder, entry("file", b"1"), link, root="", is_context=True)

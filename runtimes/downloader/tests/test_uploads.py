@@ -90,10 +90,6 @@ def test_a_folder_that_does_not_exist_yet_is_waited_for(run: Runner, tmp_path: P
     assert "no such folder" in text
 
 
-@pytest.mark.parametrize(
-    "arguments", [("--file=../a",), ("--sha256=b=" + "0" * 64,), ("--sha256=input.jpg=1",)]
-)
-def test_wrong_arguments_are_permanent_failures(
-    run: Runner, tmp_path: Path, arguments: tuple[str, ...]
-) -> None:
+@pytest.mark.parametrize("arguments", [("--file=../a",), ("--sha256=b=" + "0" * 64,), ("--sha256=input.jpg=1",)])
+def test_wrong_arguments_are_permanent_failures(run: Runner, tmp_path: Path, arguments: tuple[str, ...]) -> None:
     assert wait(run, tmp_path, *arguments)[0] == 13

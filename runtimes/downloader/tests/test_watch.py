@@ -26,25 +26,12 @@ def test_wait_returns_at_once_when_the_model_is_there(run: Runner, complete: Pat
 
 def test_wait_blocks_until_the_fetch_is_done(hub: Hub, dest: Path) -> None:
     hub.rate = 1e6
-    waiting = start(
-        ["wait", "--dest", str(dest), "--identity", ID, "--timeout", "30s"], KAIGEN_PROGRESS="0.2"
-    )
+    waiting = start(["wait", "--dest", str(dest), "--identity", ID, "--timeout", "30s"], KAIGEN_PROGRESS="0.2")
     assert waiting.stderr is not None
     first = waiting.stderr.readline()
     assert "no such folder, 0 B present" in first
     fetching = start(
-        [
-            "fetch",
-            "huggingface",
-            "--repo",
-            hub.repo,
-            "--dest",
-            str(dest),
-            "--identity",
-            ID,
-            "--endpoint",
-            hub.url,
-        ]
+        ["fetch", "huggingface", "--repo", hub.repo, "--dest", str(dest), "--identity", ID, "--endpoint", hub.url]
     )
     until(lambda: hub.sent)
     assert waiting.poll() is None
@@ -158,10 +145,6 @@ def test_waiting_and_verifying_load_nothing_heavy(complete: Path, argv: list[str
         "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={"PYTHONPATH": str(PACKAGE)},
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-c", code], env={"PYTHONPATH": str(PACKAGE)}, capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == "[]"

@@ -32,13 +32,7 @@ def test_files_from_several_servers_are_verified(hub: Hub, run: Runner, dest: Pa
     model, config = hub.files["model-00002.safetensors"].data, hub.files["config.json"].data
     redirected = f"{hub.url}/owner/name/resolve/main/model-00002.safetensors"
     done = run(
-        *order(
-            dest,
-            "--file",
-            f"a/model.safetensors={redirected}",
-            "--file",
-            f"c.json={address(hub, 'config.json')}",
-        ),
+        *order(dest, "--file", f"a/model.safetensors={redirected}", "--file", f"c.json={address(hub, 'config.json')}"),
         *("--sha256", f"a/model.safetensors={sha256(model)}", "--sha256", f"c.json={sha256(config)}"),
         HF_TOKEN="hf_abcdefgh",
     )
@@ -162,10 +156,7 @@ def test_a_missing_file_ends_with_10(hub: Hub, run: Runner, dest: Path) -> None:
         (("--file", "c=http://127.0.0.1:9/", "--sha256", "c=abc"), "64 digits"),
         (("--file", "c=http://127.0.0.1:9/", "--sha256", f"d={'0' * 64}"), "no such file"),
         (("--file", "c=http://127.0.0.1:9/a", "--file", "c=http://127.0.0.1:9/b"), "twice"),
-        (
-            ("--file", "c=http://127.0.0.1:9/a", "--file", "c/d=http://127.0.0.1:9/b"),
-            "as a file and as a folder",
-        ),
+        (("--file", "c=http://127.0.0.1:9/a", "--file", "c/d=http://127.0.0.1:9/b"), "as a file and as a folder"),
     ],
 )
 def test_an_invalid_argument_ends_with_13(run: Runner, dest: Path, more: tuple[str, ...], said: str) -> None:

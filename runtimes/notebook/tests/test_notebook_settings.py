@@ -37,9 +37,7 @@ def test_no_server_starts_without_a_token(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("seconds", "between"), [("7200", 300), ("60", 15), ("2", 1)], ids=["hours", "a minute", "seconds"]
 )
-def test_kernels_terminals_and_the_server_end_after_the_same_time(
-    token: Path, seconds: str, between: int
-) -> None:
+def test_kernels_terminals_and_the_server_end_after_the_same_time(token: Path, seconds: str, between: int) -> None:
     found = server_arguments({"JUPYTER_TOKEN_FILE": str(token), "NOTEBOOK_IDLE_SECONDS": seconds})
     assert found[-6:] == [
         f"--MappingKernelManager.cull_idle_timeout={seconds}",

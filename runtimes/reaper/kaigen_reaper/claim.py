@@ -128,9 +128,7 @@ class _Attempt:
         self._check_owner(metadata)
         if self._is_done(metadata):
             return True, f"{self._what} exists, {by}"
-        status, found = self._api.call(
-            "PATCH", f"{self._path}/{self._name}", self._patch(metadata), MERGE_PATCH
-        )
+        status, found = self._api.call("PATCH", f"{self._path}/{self._name}", self._patch(metadata), MERGE_PATCH)
         if status == 200:
             return True, f"adapted {self._what} for Job {self._run}, {by}"
         return self._refused("patch", status, found)
@@ -173,9 +171,7 @@ class _Attempt:
                 raise Conflict(f"{self._what} belongs to {each.get('kind')} {each.get('name')}. {advice}")
         if labels.get(EXPIRES) != "true":
             raise Conflict(f"{self._what} exists and does not expire. {advice}")
-        if not self._labels.get(APP_LABELS[0]) or any(
-            labels.get(key) != self._labels.get(key) for key in APP_LABELS
-        ):
+        if not self._labels.get(APP_LABELS[0]) or any(labels.get(key) != self._labels.get(key) for key in APP_LABELS):
             app = labels.get(APP_LABELS[0]) or "no app"
             raise Conflict(f"{self._what} belongs to another app ({app}). {advice}")
 

@@ -52,14 +52,11 @@ def _argument(parse: Callable[[str], T]) -> Callable[[str], T]:
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     top = _Parser(
-        prog="kaigen-reaper",
-        description="Deletes the finished pods and the expired volumes of kaigen's Jobs.",
+        prog="kaigen-reaper", description="Deletes the finished pods and the expired volumes of kaigen's Jobs."
     )
     top.add_argument("--version", action="version", version=__version__)
     commands = top.add_subparsers(dest="command", required=True)
-    create = commands.add_parser(
-        "claim", help="create a volume that expires, owned by a ServiceAccount of its app"
-    )
+    create = commands.add_parser("claim", help="create a volume that expires, owned by a ServiceAccount of its app")
     create.add_argument("--owner", required=True, metavar="NAME", help="the ServiceAccount")
     create.add_argument("--volume", required=True, metavar="JSON", help="the PersistentVolumeClaim")
     create.add_argument(
@@ -81,9 +78,7 @@ def _add_run(command: argparse.ArgumentParser) -> None:
     where.add_argument("--all-namespaces", action="store_true", help="of the cluster; needs a ClusterRole")
     command.add_argument("--once", action="store_true", help="look at everything once, then end")
     command.add_argument("--dry-run", action="store_true", help="only print what would be deleted")
-    command.add_argument(
-        "--rate", default=20.0, type=_argument(_positive), help="deletions a second, at most (20)"
-    )
+    command.add_argument("--rate", default=20.0, type=_argument(_positive), help="deletions a second, at most (20)")
     command.add_argument(
         "--resync",
         default=600.0,
@@ -130,9 +125,7 @@ def _setting(env: Mapping[str, str], name: str, default: float) -> float:
 
 def _claim(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
     volume = read_volume(arguments.volume)
-    say(
-        claim(volume, arguments.owner, env, timeout=arguments.timeout, poll=_setting(env, "KAIGEN_POLL", 2.0))
-    )
+    say(claim(volume, arguments.owner, env, timeout=arguments.timeout, poll=_setting(env, "KAIGEN_POLL", 2.0)))
     return 0
 
 
@@ -162,9 +155,7 @@ def _run(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
             return not stop.is_set() and (lease is None or lease.is_leader)
 
         reaper = Reaper(api, index, options, metrics, events, may_delete)
-        service = Service(
-            found, reaper, index, metrics, now=api.now, is_leader=may_delete, resync=arguments.resync
-        )
+        service = Service(found, reaper, index, metrics, now=api.now, is_leader=may_delete, resync=arguments.resync)
         with _stopping(stop, index):
             if arguments.port is not None:
                 say(f"metrics and health on port {serve(metrics, arguments.port, service.refresh)}")

@@ -54,9 +54,7 @@ class Api:
         namespace: namespace of the pod.
     """
 
-    def __init__(
-        self, env: Mapping[str, str], observe: Observer | None = None, timeout: float = 30.0
-    ) -> None:
+    def __init__(self, env: Mapping[str, str], observe: Observer | None = None, timeout: float = 30.0) -> None:
         """Initialize.
 
         Args:
@@ -147,18 +145,14 @@ class Api:
                 self._note_time(response)
                 self._observe("WATCH", response.status)
                 if response.status != 200:
-                    raise ApiUnavailable(
-                        refused("watch", response.status, _parsed(response.read())), response.status
-                    )
+                    raise ApiUnavailable(refused("watch", response.status, _parsed(response.read())), response.status)
                 while line := response.readline():
                     yield _parsed(line)
         except (OSError, http.client.HTTPException) as error:
             self._observe("WATCH", 0)
             raise ApiUnavailable(f"watching at {self.address}: {error or type(error).__name__}") from None
 
-    def _once(
-        self, method: str, path: str, body: Json | None, kind: str, accept: str
-    ) -> tuple[int, Json, float]:
+    def _once(self, method: str, path: str, body: Json | None, kind: str, accept: str) -> tuple[int, Json, float]:
         """Return status, response and the seconds that the server asks to wait."""
         data = None if body is None else json.dumps(body).encode()
         headers = self._headers(accept)
@@ -187,9 +181,7 @@ class Api:
 
     def _connect(self, timeout: float) -> http.client.HTTPSConnection:
         # Authorities may be rotated while the program runs, so each connection reads them.
-        connection = http.client.HTTPSConnection(
-            self._host, self._port, timeout=timeout, context=self._trust()
-        )
+        connection = http.client.HTTPSConnection(self._host, self._port, timeout=timeout, context=self._trust())
         connection.connect()
         connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         return connection

@@ -60,9 +60,7 @@ class Events:
             "note": note if len(note) <= _LONGEST_NOTE else note[: _LONGEST_NOTE - 1] + "…",
         }
         try:
-            status, answer = self._api.call(
-                "POST", f"/apis/events.k8s.io/v1/namespaces/{namespace}/events", body
-            )
+            status, answer = self._api.call("POST", f"/apis/events.k8s.io/v1/namespaces/{namespace}/events", body)
             problem = "" if status == 201 else refused("create an Event", status, answer)
         except ApiUnavailable as error:
             problem = str(error)

@@ -31,9 +31,7 @@ class Follower:
         synced: set after the first complete list.
     """
 
-    def __init__(
-        self, api: Api, index: Index, kind: str, namespace: str, *, page: int, metrics: Metrics
-    ) -> None:
+    def __init__(self, api: Api, index: Index, kind: str, namespace: str, *, page: int, metrics: Metrics) -> None:
         """Initialize.
 
         Args:

@@ -227,9 +227,7 @@ class Reaper:
             say(f"would delete {text}")
             return
         say(f"deleted {text}")
-        self._events.write(
-            "PersistentVolumeClaim", key, volume.uid, "ExpiredVolumeDeleted", f"Deleted {text}"
-        )
+        self._events.write("PersistentVolumeClaim", key, volume.uid, "ExpiredVolumeDeleted", f"Deleted {text}")
 
     def _job_now(self, volume: Volume) -> Job | None:
         """Return the Job whose end starts the clock of a volume, as the API server has it now."""

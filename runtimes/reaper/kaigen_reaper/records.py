@@ -115,10 +115,7 @@ def read_job(obj: Json) -> Job:
     ended, failed = _end(mapping(obj.get("status")))
     annotations = _texts(metadata.get("annotations"))
     return Job(
-        str(metadata.get("uid")),
-        ended,
-        failed,
-        _lifetime(annotations, contract.POD_TTL, contract.FAILED_POD_TTL),
+        str(metadata.get("uid")), ended, failed, _lifetime(annotations, contract.POD_TTL, contract.FAILED_POD_TTL)
     )
 
 
@@ -155,9 +152,7 @@ def read_volume(obj: Json) -> Volume:
         try:
             expires_at = parse_time(text)
         except ValueError:
-            lifetime = _shared(
-                Lifetime(None, None, f"{contract.EXPIRES_AT}: not a time in RFC 3339: {text!r}")
-            )
+            lifetime = _shared(Lifetime(None, None, f"{contract.EXPIRES_AT}: not a time in RFC 3339: {text!r}"))
     else:
         lifetime = _lifetime(annotations, contract.TTL, contract.FAILED_TTL)
     return Volume(
@@ -201,9 +196,7 @@ def _end(status: Json) -> tuple[float | None, bool]:
 def _lifetime(annotations: Mapping[str, str], completed: str, failed: str) -> Lifetime:
     try:
         usual = _seconds(completed, annotations.get(completed, "never"))
-        return _shared(
-            Lifetime(usual, _seconds(failed, annotations[failed]) if failed in annotations else usual)
-        )
+        return _shared(Lifetime(usual, _seconds(failed, annotations[failed]) if failed in annotations else usual))
     except ValueError as error:
         return _shared(Lifetime(None, None, str(error)))
 

@@ -65,9 +65,7 @@ class Cluster:
     history: list[tuple[str, str, Object]] = field(default_factory=list)
     before: Callable[[str, str], None] = lambda method, path: None
     _versions: Iterator[int] = field(default_factory=lambda: itertools.count(1))
-    _watchers: list[tuple[str, str, dict[str, str], queue.SimpleQueue[Object | None]]] = field(
-        default_factory=list
-    )
+    _watchers: list[tuple[str, str, dict[str, str], queue.SimpleQueue[Object | None]]] = field(default_factory=list)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def now(self) -> float:
@@ -106,11 +104,7 @@ class Cluster:
 
     def deleted(self) -> list[str]:
         """Return the names of what was deleted by requests, in order."""
-        return [
-            call.path.rpartition("/")[2]
-            for call in self.calls
-            if call.method == "DELETE" and call.status == 200
-        ]
+        return [call.path.rpartition("/")[2] for call in self.calls if call.method == "DELETE" and call.status == 200]
 
     def end_watches(self, error: int | None = None) -> None:
         """End the watches, after an ERROR event if a code is given."""
@@ -242,9 +236,7 @@ def _matches(obj: Object, query: dict[str, str]) -> bool:
             return False
     phase = obj.get("status", {}).get("phase")
     return all(
-        phase != term.removeprefix("status.phase!=")
-        for term in query.get("fieldSelector", "").split(",")
-        if term
+        phase != term.removeprefix("status.phase!=") for term in query.get("fieldSelector", "").split(",") if term
     )
 
 

@@ -28,9 +28,7 @@ def add_job(
 ) -> Object:
     """Create or replace a Job. Annotations are without prefix, with `_` for `-`."""
     metadata: dict[str, Any] = {"name": name, "namespace": namespace, "labels": dict(labels)}
-    metadata["annotations"] = {
-        f"kaigen.dev/{key.replace('_', '-')}": text for key, text in annotations.items()
-    }
+    metadata["annotations"] = {f"kaigen.dev/{key.replace('_', '-')}": text for key, text in annotations.items()}
     if (old := cluster.get("jobs", name, namespace)) is not None:
         metadata["uid"] = old["metadata"]["uid"]
     conditions = [{"type": "SuccessCriteriaMet", "status": "True", "lastTransitionTime": rfc3339(0)}]
@@ -61,12 +59,8 @@ def add_pod(
     return cluster.put("pods", {"metadata": found, "spec": {"volumes": volumes}}, phase=phase)
 
 
-def add_volume(
-    cluster: Cluster, name: str = "output", *, namespace: str = "models", **annotations: str
-) -> Object:
+def add_volume(cluster: Cluster, name: str = "output", *, namespace: str = "models", **annotations: str) -> Object:
     """Create or replace a volume that expires."""
     metadata: dict[str, Any] = {"name": name, "namespace": namespace, "labels": dict(EXPIRES)}
-    metadata["annotations"] = {
-        f"kaigen.dev/{key.replace('_', '-')}": text for key, text in annotations.items()
-    }
+    metadata["annotations"] = {f"kaigen.dev/{key.replace('_', '-')}": text for key, text in annotations.items()}
     return cluster.put(CLAIMS, {"metadata": metadata, "spec": {}})

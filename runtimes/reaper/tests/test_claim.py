@@ -13,11 +13,7 @@ from fake_cluster import Cluster, Server
 from kaigen_reaper.cli import main
 
 CLAIMS = "persistentvolumeclaims"
-LABELS = {
-    "app.kubernetes.io/name": "tune",
-    "app.kubernetes.io/instance": "tune",
-    "kaigen.dev/expires": "true",
-}
+LABELS = {"app.kubernetes.io/name": "tune", "app.kubernetes.io/instance": "tune", "kaigen.dev/expires": "true"}
 VOLUME: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "PersistentVolumeClaim",
@@ -42,10 +38,7 @@ def run(server: Server, tmp_path: Path) -> Run:
     """Run `claim` as a pod of a Job."""
 
     def call(volume: object = VOLUME, **env: str) -> int:
-        own = {
-            "KAIGEN_POLL": "0.05",
-            "KAIGEN_TERMINATION_LOG": str(tmp_path / "termination-log"),
-        }
+        own = {"KAIGEN_POLL": "0.05", "KAIGEN_TERMINATION_LOG": str(tmp_path / "termination-log")}
         (tmp_path / "termination-log").touch()
         argv = ["claim", "--owner=tune-claim", f"--volume={json.dumps(volume)}", "--timeout=20"]
         return main(argv, server.env | own | env)
@@ -136,9 +129,7 @@ def test_a_missing_service_account_is_waited_for(run: Run, cluster: Cluster) -> 
     assert owners(cluster) == [("tune-claim", "uid-b")]
 
 
-def test_it_waits_for_the_end_of_an_old_volume(
-    run: Run, cluster: Cluster, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_waits_for_the_end_of_an_old_volume(run: Run, cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
     run()
     old = claim_of(cluster)
     old["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
@@ -194,9 +185,7 @@ def test_an_invalid_volume_fails_at_once(run: Run, cluster: Cluster, tmp_path: P
         ({**VOLUME, "metadata": {**VOLUME["metadata"], "namespace": "x"}}, "must be models"),
     ],
 )
-def test_invalid_arguments_are_refused(
-    run: Run, cluster: Cluster, tmp_path: Path, volume: object, reason: str
-) -> None:
+def test_invalid_arguments_are_refused(run: Run, cluster: Cluster, tmp_path: Path, volume: object, reason: str) -> None:
     assert run(volume) == 13
     assert reason in (tmp_path / "termination-log").read_text()
     assert not cluster.calls
@@ -204,11 +193,8 @@ def test_invalid_arguments_are_refused(
 
 def test_it_gives_up_after_the_timeout(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
     server.cluster.put(
-        CLAIMS,
-        {"metadata": {"name": "tune-output", "labels": LABELS, "deletionTimestamp": "2026-01-01T00:00:00Z"}},
+        CLAIMS, {"metadata": {"name": "tune-output", "labels": LABELS, "deletionTimestamp": "2026-01-01T00:00:00Z"}}
     )
     env = server.env | {"KAIGEN_POLL": "0.1"}
     assert main(["claim", "--owner=tune-claim", f"--volume={json.dumps(VOLUME)}", "--timeout=1"], env) == 20
-    assert "error: waited 1s: PersistentVolumeClaim models/tune-output is being deleted" in (
-        capsys.readouterr().err
-    )
+    assert "error: waited 1s: PersistentVolumeClaim models/tune-output is being deleted" in (capsys.readouterr().err)

@@ -80,9 +80,7 @@ def end_of(job: Object | None) -> tuple[float, bool] | None:
     return None
 
 
-def has_expired(
-    job: Object | None, annotations: dict[str, str], name: str, failed_name: str, now: float
-) -> bool:
+def has_expired(job: Object | None, annotations: dict[str, str], name: str, failed_name: str, now: float) -> bool:
     """Return whether the time is over that annotations set from the end of a Job."""
     values = [annotations.get(PREFIX + name, "never"), annotations.get(PREFIX + failed_name, "never")]
     if any(value != "never" and seconds(value) is None for value in values):
@@ -211,9 +209,7 @@ class Histories(RuleBasedStateMachine):
         ago=st.sampled_from([0, 0, 4, 59]),
         recreate=st.booleans(),
     )
-    def job(
-        self, name: str, ttl: str, failed: str, ours: str, end: str | None, ago: int, recreate: bool
-    ) -> None:
+    def job(self, name: str, ttl: str, failed: str, ours: str, end: str | None, ago: int, recreate: bool) -> None:
         if recreate:
             self.delete_job(name)
         annotations: dict[str, Any] = {

@@ -29,9 +29,7 @@ def api(cluster: Cluster) -> Any:
     return _Direct(cluster)
 
 
-def test_the_second_waits_for_the_end_of_the_lease(
-    api: Any, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_second_waits_for_the_end_of_the_lease(api: Any, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     first, second = Lease(api, "x", "first"), Lease(api, "x", "second")

@@ -122,9 +122,7 @@ def test_a_refusal_of_one_namespace_does_not_stop_the_others(
     cluster.statuses = [403]
     assert once("--namespace=a", "--namespace=b") == 20
     assert cluster.deleted() == ["b-0"]
-    assert "error: the API server answers 403 to list /apis/batch/v1/namespaces/a/jobs" in (
-        capsys.readouterr().err
-    )
+    assert "error: the API server answers 403 to list /apis/batch/v1/namespaces/a/jobs" in (capsys.readouterr().err)
 
 
 def test_a_refused_deletion_is_an_error_at_the_end(once: Run, cluster: Cluster) -> None:
@@ -160,9 +158,7 @@ def test_it_survives_errors_and_a_new_token(
     assert cluster.deleted() == ["tune-0"]
 
 
-def test_invalid_lifetimes_keep_everything(
-    once: Run, cluster: Cluster, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_invalid_lifetimes_keep_everything(once: Run, cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
     add_pod(cluster, "tune-0", add_job(cluster, ended=NOW - 60, pod_ttl="0", failed_pod_ttl="1h"))
     add_volume(cluster, "output", job="tune", ttl="-1")
     assert once() == 0
@@ -206,10 +202,7 @@ def test_outside_a_cluster_it_says_so(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_a_bug_shows_a_traceback_and_is_the_termination_message(
-    server: Server,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def broken(*_: object) -> None:
         raise ZeroDivisionError("a bug")

@@ -113,9 +113,7 @@ def test_pods_and_volumes_are_deleted_when_their_time_comes(start: Start, cluste
     assert reaper.get("/healthz") == (200, "ok\n")
     assert reaper.get("/other")[0] == 404
     # Nobody watches pods: a Job's end is all it needs.
-    assert {
-        re.sub(r"\?.*", "", call.path).rpartition("/")[2] for call in cluster.calls if call.method == "WATCH"
-    } == {
+    assert {re.sub(r"\?.*", "", call.path).rpartition("/")[2] for call in cluster.calls if call.method == "WATCH"} == {
         "jobs",
         CLAIMS,
     }

@@ -149,6 +149,4 @@ def _written(wanted: dict[str, Any]) -> bytes:
     try:
         return json.dumps(wanted, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
-        raise Refused(
-            "a message has half of a surrogate pair, which is not a character", "messages"
-        ) from None
+        raise Refused("a message has half of a surrogate pair, which is not a character", "messages") from None

@@ -45,47 +45,28 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=__version__)
     commands = top.add_subparsers(dest="command", required=True)
-    gate = commands.add_parser(
-        "wait", help="wait until DNS has all workers as ready; opens no connection to them"
-    )
+    gate = commands.add_parser("wait", help="wait until DNS has all workers as ready; opens no connection to them")
     gate.add_argument("workers", nargs="+", metavar="WORKER", help="host name of a worker")
     gate.add_argument(
-        "--ready",
-        required=True,
-        metavar="NAME",
-        help="host name with the addresses of the workers that are ready",
+        "--ready", required=True, metavar="NAME", help="host name with the addresses of the workers that are ready"
     )
-    gate.add_argument(
-        "--settle", type=seconds, default=10.0, metavar="TIME", help="how long all must stay ready"
-    )
+    gate.add_argument("--settle", type=seconds, default=10.0, metavar="TIME", help="how long all must stay ready")
     gate.add_argument("--timeout", type=seconds, default=86400.0, metavar="TIME", help="longest time to wait")
     serve = commands.add_parser("serve", help="serve the API of OpenAI in front of dllama-api")
     serve.add_argument("--host", default="0.0.0.0", help="address to listen on")
     serve.add_argument("--port", type=int, default=8000, help="port to listen on")
-    serve.add_argument(
-        "--probe-port", type=int, metavar="PORT", help="port for /health and /ready alone, for probes"
-    )
+    serve.add_argument("--probe-port", type=int, metavar="PORT", help="port for /health and /ready alone, for probes")
     serve.add_argument("--upstream-port", type=int, default=9991, help="port of dllama-api in this pod")
     serve.add_argument(
         "--model-name", action="append", required=True, metavar="NAME", help="name of the model; repeatable"
     )
     serve.add_argument("--context", type=int, default=4096, help="longest context of the model, in tokens")
-    serve.add_argument(
-        "--api-key-file", type=Path, metavar="FILE", help="file with the key that requests must have"
-    )
+    serve.add_argument("--api-key-file", type=Path, metavar="FILE", help="file with the key that requests must have")
     serve.add_argument("--queue", type=int, default=16, help="requests that may wait")
+    serve.add_argument("--max-body", type=int, default=1 << 20, metavar="BYTES", help="most bytes of a request")
+    serve.add_argument("--deadline", type=seconds, default=1800.0, metavar="TIME", help="longest time of a chat")
     serve.add_argument(
-        "--max-body", type=int, default=1 << 20, metavar="BYTES", help="most bytes of a request"
-    )
-    serve.add_argument(
-        "--deadline", type=seconds, default=1800.0, metavar="TIME", help="longest time of a chat"
-    )
-    serve.add_argument(
-        "--drain-timeout",
-        type=seconds,
-        default=120.0,
-        metavar="TIME",
-        help="time for requests in flight at the end",
+        "--drain-timeout", type=seconds, default=120.0, metavar="TIME", help="time for requests in flight at the end"
     )
     return top
 

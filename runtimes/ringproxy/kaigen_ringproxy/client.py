@@ -21,9 +21,7 @@ class Gone(Exception):
 class Client:
     """One connection of a client."""
 
-    def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, read_seconds: float
-    ) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, read_seconds: float) -> None:
         self.http = StrictConnection(_HEAD_BYTES)
         self._reader = reader
         self._writer = writer

@@ -275,9 +275,7 @@ class Server:
         if path == "/metrics":
             return await self._send(client, 200, self._metrics.text().encode(), "text/plain; version=0.0.4")
         ready = path == "/health" or (self._turns.ready and not self._draining)
-        return await self._send(
-            client, 200 if ready else 503, b"ok\n" if ready else b"not ready\n", "text/plain"
-        )
+        return await self._send(client, 200 if ready else 503, b"ok\n" if ready else b"not ready\n", "text/plain")
 
     async def _refuse(self, client: Client, refused: Refused) -> None:
         if client.http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
@@ -285,9 +283,7 @@ class Server:
             if client.http.their_state is not h11.DONE:
                 await client.discard(self._options.body, self._options.linger_seconds)
 
-    async def _send(
-        self, client: Client, status: int, body: bytes, kind: str = _JSON, *, close: bool = False
-    ) -> int:
+    async def _send(self, client: Client, status: int, body: bytes, kind: str = _JSON, *, close: bool = False) -> int:
         headers = [("Content-Type", kind), ("Content-Length", str(len(body)))]
         headers += [("Connection", "close")] if close or self._draining else []
         headers += [("Retry-After", "5")] if status == 503 else []
@@ -346,9 +342,7 @@ class Server:
         else:
             pieces.put_nowait(None)
 
-    async def _send_chat(
-        self, client: Client, chat: Chat, pieces: asyncio.Queue[str | Exception | None]
-    ) -> int:
+    async def _send_chat(self, client: Client, chat: Chat, pieces: asyncio.Queue[str | Exception | None]) -> int:
         if not chat.stream:
             found = []
             while isinstance(piece := await pieces.get(), str):

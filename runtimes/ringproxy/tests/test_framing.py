@@ -49,9 +49,7 @@ def split(data: bytes, places: Iterable[int]) -> list[bytes]:
 
 
 @pytest.mark.parametrize(("request_", "status"), REFUSED.values(), ids=list(REFUSED))
-def test_a_request_with_two_ends_is_refused_and_nothing_after_it_is_read(
-    request_: bytes, status: int
-) -> None:
+def test_a_request_with_two_ends_is_refused_and_nothing_after_it_is_read(request_: bytes, status: int) -> None:
     assert read([request_ + NEXT]) == ([], status)
     assert read(bytes([each]) for each in request_ + NEXT) == ([], status)
 
@@ -84,8 +82,7 @@ def test_a_request_after_the_last_one_of_a_connection_is_not_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "status"),
-    [(b"", 0), (NEXT, 0), (NEXT[:-1], 400), (post(b"Content-Length: 5", body=b"1"), 400)],
+    ("data", "status"), [(b"", 0), (NEXT, 0), (NEXT[:-1], 400), (post(b"Content-Length: 5", body=b"1"), 400)]
 )
 def test_the_end_of_a_connection_in_a_request_is_no_request(data: bytes, status: int) -> None:
     assert read([data, b""] if data else [b""])[1] == status

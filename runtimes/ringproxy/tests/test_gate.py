@@ -44,6 +44,4 @@ def test_all_must_stay_ready() -> None:
 
 
 def test_the_gate_ends_when_its_time_is_over() -> None:
-    assert not asyncio.run(
-        wait(WORKERS, "ready", settle=0, timeout=0.02, pause=0.01, resolve=lambda name: set())
-    )
+    assert not asyncio.run(wait(WORKERS, "ready", settle=0, timeout=0.02, pause=0.01, resolve=lambda name: set()))

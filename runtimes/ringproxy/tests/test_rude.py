@@ -154,12 +154,7 @@ def test_the_memory_of_half_bodies_is_limited() -> None:
 
 def test_the_port_of_probes_has_nothing_else() -> None:
     async def test(world: World) -> None:
-        for path, status in (
-            ("/health", b"200"),
-            ("/ready", b"200"),
-            ("/metrics", b"404"),
-            ("/v1/models", b"404"),
-        ):
+        for path, status in (("/health", b"200"), ("/ready", b"200"), ("/metrics", b"404"), ("/v1/models", b"404")):
             answer = await world.send(PROBE.replace(b"/health", path.encode()), world.probe_port)
             assert answer.startswith(b"HTTP/1.1 " + status)
 
@@ -179,9 +174,7 @@ def test_the_port_of_probes_is_answered_when_it_is_full_itself() -> None:
 
 @pytest.mark.parametrize("port", ["port", "probe_port"])
 @pytest.mark.parametrize(("request_", "status"), REFUSED.values(), ids=list(REFUSED))
-def test_a_request_with_two_ends_is_refused_and_the_connection_closed(
-    request_: bytes, status: int, port: str
-) -> None:
+def test_a_request_with_two_ends_is_refused_and_the_connection_closed(request_: bytes, status: int, port: str) -> None:
     async def test(world: World) -> None:
         answer = await world.send(request_ + NEXT, getattr(world, port))
         assert answer.startswith(b"HTTP/1.1 %d " % status)

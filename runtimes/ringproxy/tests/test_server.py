@@ -81,9 +81,7 @@ class Api:
 class World:
     """The proxy on a port, and the API behind it."""
 
-    def __init__(
-        self, api: Api, server: Server, ports: list[int], stop: asyncio.Event, metrics: Metrics
-    ) -> None:
+    def __init__(self, api: Api, server: Server, ports: list[int], stop: asyncio.Event, metrics: Metrics) -> None:
         self.api = api
         self.port, self.probe_port = ports[0], ports[-1]
         self.stop = stop
@@ -99,26 +97,17 @@ class World:
         finally:
             writer.close()
 
-    async def ask(
-        self, body: Any = CHAT, *headers: str, path: str = "/v1/chat/completions"
-    ) -> tuple[int, str]:
+    async def ask(self, body: Any = CHAT, *headers: str, path: str = "/v1/chat/completions") -> tuple[int, str]:
         """Return status and body of the answer to a POST; to a GET if there is no body."""
         data = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-        lines = [
-            f"{'GET' if body is None else 'POST'} {path} HTTP/1.1",
-            "host: x",
-            "connection: close",
-            *headers,
-        ]
+        lines = [f"{'GET' if body is None else 'POST'} {path} HTTP/1.1", "host: x", "connection: close", *headers]
         lines += [f"content-length: {len(data)}"] if data else []
         answer = await self.send("\r\n".join([*lines, "", ""]).encode() + data)
         head, _, rest = answer.partition(b"\r\n\r\n")
         return int(head.split(b" ")[1]), rest.decode()
 
 
-def run(
-    test: Callable[[World], Awaitable[None]], *, queue: int = 16, probes: bool = False, **options: Any
-) -> None:
+def run(test: Callable[[World], Awaitable[None]], *, queue: int = 16, probes: bool = False, **options: Any) -> None:
     """Run a test with a proxy, and with a port for probes if asked for."""
 
     async def body() -> None:
@@ -151,11 +140,7 @@ def test_a_chat_is_passed_on_as_the_program_reads_it() -> None:
         found = json.loads(body)
         assert (status, found["model"]) == (200, "tiny")
         choice = found["choices"][0]
-        assert (choice["index"], choice["message"]["content"], choice["finish_reason"]) == (
-            0,
-            "one two",
-            "stop",
-        )
+        assert (choice["index"], choice["message"]["content"], choice["finish_reason"]) == (0, "one two", "stop")
         head, _, sent = world.api.requests[0].partition(b"\r\n\r\n")
         assert b"\r\nContent-Length: " in head
         assert json.loads(sent)["stream"] is True

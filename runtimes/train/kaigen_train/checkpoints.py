@@ -31,15 +31,11 @@ def identity(settings: Mapping[str, Any], model: Path, dataset: str, processes: 
     """
     try:
         known = [
-            [str(file.relative_to(model)), file.stat().st_size]
-            for file in sorted(model.rglob("*"))
-            if file.is_file()
+            [str(file.relative_to(model)), file.stat().st_size] for file in sorted(model.rglob("*")) if file.is_file()
         ]
         # The marker of kaigen's downloader has the checksum of each file.
         about = [
-            file.read_text("utf-8")
-            for file in (model / "config.json", model / ".kaigen/model.json")
-            if file.is_file()
+            file.read_text("utf-8") for file in (model / "config.json", model / ".kaigen/model.json") if file.is_file()
         ]
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{model} cannot be read: {getattr(error, 'strerror', None) or error}") from None

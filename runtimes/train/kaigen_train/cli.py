@@ -116,9 +116,7 @@ def _read(argv: Sequence[str]) -> Task:
     config = given.model / "config.json"
     if not config.is_file():
         raise BadInput(f"{config} does not exist: the folder has no model in the format of transformers")
-    return Task(
-        settings, given.model, read_dataset(given.dataset, settings.columns), given.output, given.flat
-    )
+    return Task(settings, given.model, read_dataset(given.dataset, settings.columns), given.output, given.flat)
 
 
 def _report(env: Mapping[str, str], message: str) -> None:

@@ -103,9 +103,7 @@ def _files(path: Path) -> list[tuple[Path, str]]:
     kinds = _kinds(found, path)
     if not kinds:
         other = f"; files of another type, such as {min(others).name}, are not read" if others else ""
-        raise BadInput(
-            f"{path} has no files of JSON lines ({', '.join(LINES)}), Parquet, Arrow, CSV or JSON{other}"
-        )
+        raise BadInput(f"{path} has no files of JSON lines ({', '.join(LINES)}), Parquet, Arrow, CSV or JSON{other}")
     return sorted((file, kind) for kind in kinds for file in found[kind])
 
 
@@ -138,9 +136,7 @@ def _sample(row: Mapping[str, Any], where: str, columns: Mapping[str, str]) -> S
     if "text" in found:
         return Sample(where, text=_text(found, "text", where))
     names = ", ".join(f"`{key}`" for key in list(found)[:5]) or "nothing"
-    raise BadInput(
-        f"{where} has {names}, and neither `text`, `messages` nor `prompt` and `completion`; set `columns`"
-    )
+    raise BadInput(f"{where} has {names}, and neither `text`, `messages` nor `prompt` and `completion`; set `columns`")
 
 
 def _renamed(row: Mapping[str, Any], where: str, columns: Mapping[str, str]) -> Mapping[str, Any]:

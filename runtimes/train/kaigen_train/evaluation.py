@@ -66,14 +66,9 @@ def evaluate(model: Any, samples: Sequence[Tokens], batches: Batches, size: int,
     total = torch.zeros(2, dtype=torch.float64, device=machine.device)
     training = model.training
     model.eval()
-    with (
-        torch.no_grad(),
-        torch.autocast(machine.device.type, machine.dtype, enabled=machine.mixed),
-    ):
+    with torch.no_grad(), torch.autocast(machine.device.type, machine.dtype, enabled=machine.mixed):
         for begin in range(0, len(own), size):
-            batch = {
-                key: value.to(machine.device) for key, value in batches(own[begin : begin + size]).items()
-            }
+            batch = {key: value.to(machine.device) for key, value in batches(own[begin : begin + size]).items()}
             labels = batch.pop("labels")
             logits = model(**batch).logits[:, :-1].float()
             loss = torch.nn.functional.cross_entropy(

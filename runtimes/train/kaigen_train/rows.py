@@ -116,11 +116,7 @@ def _arrow(file: Path, name: str, checksum: Any) -> Iterator[Row]:
             is_file = opened.read(6) == b"ARROW1"
             opened.seek(0)
             reader = ipc.open_file(opened) if is_file else ipc.open_stream(opened)
-            batches = (
-                (reader.get_batch(number) for number in range(reader.num_record_batches))
-                if is_file
-                else reader
-            )
+            batches = (reader.get_batch(number) for number in range(reader.num_record_batches)) if is_file else reader
             yield from _of_batches(batches, name)
     except ArrowException as error:
         raise BadInput(f"{name} is not an Arrow file: {error}") from None

@@ -175,11 +175,7 @@ def _value(name: str, value: Any) -> Any:
             )
         return {each: value[each] for each in FIELDS if each in value}
     if name == "targetModules":
-        if (
-            not isinstance(value, list)
-            or not value
-            or not all(isinstance(each, str) and each for each in value)
-        ):
+        if not isinstance(value, list) or not value or not all(isinstance(each, str) and each for each in value):
             raise BadInput(f"`{name}` must be a list of names of layers, and is {_shown(value)}")
         return tuple(dict.fromkeys(value))
     whole = name in _WHOLE

@@ -74,9 +74,7 @@ class Job:
     skipped: int
 
 
-def train(
-    settings: Settings, model: Path, dataset: Dataset, output: Path, *, flat: bool = False
-) -> Mapping[str, Any]:
+def train(settings: Settings, model: Path, dataset: Dataset, output: Path, *, flat: bool = False) -> Mapping[str, Any]:
     """Train, write the result, and return the report.
 
     Args:
@@ -184,11 +182,7 @@ class _Run:
         batches = Batches(filler if isinstance(filler, int) else 0)
         steps = _Progress(self._checkpoints, begin, self._rank)
         trainer = Trainer(
-            model=model,
-            args=arguments,
-            train_dataset=Samples(job.train),
-            data_collator=batches,
-            callbacks=[steps],
+            model=model, args=arguments, train_dataset=Samples(job.train), data_collator=batches, callbacks=[steps]
         )
         trainer.remove_callback(PrinterCallback)
         before = progress.get("before")
@@ -236,9 +230,7 @@ class _Run:
             gradient_accumulation_steps=settings.gradient_accumulation,
             num_train_epochs=settings.epochs,
             learning_rate=settings.learning_rate,
-            lr_scheduler_type=settings.schedule
-            if settings.schedule != "constant"
-            else "constant_with_warmup",
+            lr_scheduler_type=settings.schedule if settings.schedule != "constant" else "constant_with_warmup",
             warmup_steps=settings.warmup,
             weight_decay=settings.weight_decay,
             seed=settings.seed,
@@ -247,9 +239,7 @@ class _Run:
             bf16=device.precision == "bfloat16",
             fp16=device.precision == "float16",
             activation_checkpointing=settings.gradient_checkpointing,
-            activation_checkpointing_kwargs={"use_reentrant": False}
-            if settings.gradient_checkpointing
-            else None,
+            activation_checkpointing_kwargs={"use_reentrant": False} if settings.gradient_checkpointing else None,
             full_determinism=device.device.type == "cpu",
             save_strategy="steps",
             save_steps=settings.checkpoint_steps,
@@ -358,9 +348,7 @@ class _Progress(TrainerCallback):  # type: ignore[misc]
         if "loss" not in logs:
             return  # the summary at the end
         if not math.isfinite(logs["loss"]):
-            raise BadInput(
-                f"the loss is not a number after step {state.global_step}; set a lower `learningRate`"
-            )
+            raise BadInput(f"the loss is not a number after step {state.global_step}; set a lower `learningRate`")
         line = {
             "event": "step",
             "step": state.global_step,
@@ -379,10 +367,6 @@ class _Progress(TrainerCallback):  # type: ignore[misc]
         if distributed.is_initialized():
             distributed.barrier()
         if self._rank == 0:
-            facts = {
-                "step": state.global_step,
-                "seconds": time.monotonic() - self._begin,
-                "before": self.before,
-            }
+            facts = {"step": state.global_step, "seconds": time.monotonic() - self._begin, "before": self.before}
             self._checkpoints.complete(state.global_step, facts)
             _print({"event": "checkpoint", "step": state.global_step}, self._rank)

@@ -31,18 +31,9 @@ def test_defaults_are_the_same(method: str) -> None:
 
 
 def test_every_field_is_a_setting() -> None:
-    assert set(Tune.__struct_fields__) - {"image", "dataset", "output"} == set(
-        program.Settings.__dataclass_fields__
-    )
+    assert set(Tune.__struct_fields__) - {"image", "dataset", "output"} == set(program.Settings.__dataclass_fields__)
     columns = {"prompt": "question", "completion": "answer"}
-    given = {
-        "columns": columns,
-        "targetModules": ["q_proj"],
-        "rank": 8,
-        "epochs": 2.5,
-        "merge": True,
-        "seed": 7,
-    }
+    given = {"columns": columns, "targetModules": ["q_proj"], "rank": 8, "epochs": 2.5, "merge": True, "seed": 7}
     found = program.parse(params(**given)).document()
     assert {name: found[name] for name in given} == {**given, "targetModules": ("q_proj",)}
 

@@ -95,11 +95,7 @@ def test_settings_come_from_a_file(tmp_path: Path) -> None:
     assert read(None, file) == parse({})
     with pytest.raises(BadInput, match=r"params\.json does not exist"):
         read(file, file)
-    for text, message in (
-        ("{", "is not JSON"),
-        ("[]", "one JSON object"),
-        ('{"seed": -1}', "params.json: `seed`"),
-    ):
+    for text, message in (("{", "is not JSON"), ("[]", "one JSON object"), ('{"seed": -1}', "params.json: `seed`")):
         file.write_text(text, encoding="utf-8")
         with pytest.raises(BadInput, match=message):
             read(None, file)
@@ -182,9 +178,7 @@ def test_columns_of_other_formats_are_named(tmp_path: Path, suffix: str) -> None
     for path in (tmp_path, file):
         found = read_dataset(path, COLUMNS)
         assert [sample.pair for sample in found.train] == [("a", "b"), ("d,\n", '"e"')]
-    with pytest.raises(
-        BadInput, match=r"train.*has `question`, `answer`, `more`, and neither .*set `columns`"
-    ):
+    with pytest.raises(BadInput, match=r"train.*has `question`, `answer`, `more`, and neither .*set `columns`"):
         read_dataset(tmp_path)
     with pytest.raises(BadInput, match="has no column `reply`, but `question`, `answer`, `more`"):
         read_dataset(tmp_path, {"text": "reply"})
@@ -268,8 +262,7 @@ def shown(sample: Sample, most: int = 1000) -> str:
 def conversation(*contents: str) -> Sequence[Mapping[str, Any]]:
     """Return messages of the user and the assistant in turn."""
     return [
-        {"role": "assistant" if number % 2 else "user", "content": content}
-        for number, content in enumerate(contents)
+        {"role": "assistant" if number % 2 else "user", "content": content} for number, content in enumerate(contents)
     ]
 
 

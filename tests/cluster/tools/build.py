@@ -114,9 +114,7 @@ def build(part: Part) -> None:
     with _locked(part.name):
         if target.is_dir():
             return
-        _log(
-            f"{part.name} {part.version}: building with {go} (about {part.cold:g} min when nothing is cached)"
-        )
+        _log(f"{part.name} {part.version}: building with {go} (about {part.cold:g} min when nothing is cached)")
         started = time.monotonic()
         with tempfile.TemporaryDirectory(dir=cache(), prefix=f".{part.name}-") as scratch:
             folder = Path(scratch) / "programs"
@@ -126,9 +124,7 @@ def build(part: Part) -> None:
                 _run_go(part, program, package, folder, go_mod)
             if part.kinds:
                 shutil.copytree(
-                    _module_folder(part, part.module) / part.kinds,
-                    folder / KINDS,
-                    copy_function=shutil.copyfile,
+                    _module_folder(part, part.module) / part.kinds, folder / KINDS, copy_function=shutil.copyfile
                 )
             folder.rename(target)
         _log(f"{part.name} {part.version}: built in {time.monotonic() - started:.0f} s")

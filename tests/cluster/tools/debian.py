@@ -57,6 +57,4 @@ def _install(program: str, package: str) -> None:
         done = subprocess.run(each, env=env, capture_output=True, text=True, check=False)
         if shutil.which(program) is not None:
             return
-    raise ToolsMissing(
-        f"{program} could not be installed: {(done.stderr.strip() or done.stdout.strip())[-300:]}"
-    )
+    raise ToolsMissing(f"{program} could not be installed: {(done.stderr.strip() or done.stdout.strip())[-300:]}")

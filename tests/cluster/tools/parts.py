@@ -82,9 +82,7 @@ class Part:
         """Arguments of the linker."""
         major, minor, _ = self.version.removeprefix("v").split(".", 2)
         values = {"version": self.version, "bare": self.version[1:], "major": major, "minor": minor}
-        return " ".join(
-            ["-s", "-w", *(f"-X {name}={value.format(**values)}" for name, value in self.stamps.items())]
-        )
+        return " ".join(["-s", "-w", *(f"-X {name}={value.format(**values)}" for name, value in self.stamps.items())])
 
     @property
     def digest(self) -> str:
@@ -92,9 +90,7 @@ class Part:
         content = hashlib.sha256()
         for name in ("go.mod", "go.sum", *(Path(path).name for path in self.replaced.values())):
             content.update((self.folder / name).read_bytes())
-        content.update(
-            f"{self.ldflags}\n{sorted(self.packages.items())}{''.join(self.tags)}{self.kinds}".encode()
-        )
+        content.update(f"{self.ldflags}\n{sorted(self.packages.items())}{''.join(self.tags)}{self.kinds}".encode())
         return content.hexdigest()[:12]
 
 
@@ -114,8 +110,7 @@ PARTS = (
         name="kubernetes",
         module="k8s.io/kubernetes",
         packages=_kubernetes(
-            *("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"),
-            *("kubelet", "kube-proxy"),
+            *("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"), *("kubelet", "kube-proxy")
         ),
         # Without these, clients and Helm cannot parse the server's version.
         stamps={
@@ -169,10 +164,7 @@ PARTS = (
     Part(
         name="sops",
         module="github.com/getsops/sops/v3",
-        packages={
-            "sops": "github.com/getsops/sops/v3/cmd/sops",
-            "age-keygen": "filippo.io/age/cmd/age-keygen",
-        },
+        packages={"sops": "github.com/getsops/sops/v3/cmd/sops", "age-keygen": "filippo.io/age/cmd/age-keygen"},
         asks={"sops": ["--version", "--disable-version-check"]},
         go_mod=_SHARED,
         cold=2,
@@ -186,9 +178,7 @@ NODE_PARTS = (
     Part(
         name="containerd",
         module=_CONTAINERD,
-        packages={
-            name: f"{_CONTAINERD}/cmd/{name}" for name in ("containerd", "containerd-shim-runc-v2", "ctr")
-        },
+        packages={name: f"{_CONTAINERD}/cmd/{name}" for name in ("containerd", "containerd-shim-runc-v2", "ctr")},
         tags=("no_btrfs", "no_devmapper", "no_zfs"),
         cold=0.7,
     ),
@@ -211,10 +201,7 @@ NODE_PARTS = (
         cold=0.5,
     ),
     Part(
-        name="coredns",
-        module="github.com/coredns/coredns",
-        packages={"coredns": "github.com/coredns/coredns"},
-        cold=1,
+        name="coredns", module="github.com/coredns/coredns", packages={"coredns": "github.com/coredns/coredns"}, cold=1
     ),
     Part(
         name="traefik",
@@ -240,11 +227,7 @@ GROUP_PARTS = (
         cold=1,
     ),
     Part(
-        name="jobset",
-        module="sigs.k8s.io/jobset",
-        packages={"jobset": "sigs.k8s.io/jobset"},
-        go_mod=_SHARED,
-        cold=0.8,
+        name="jobset", module="sigs.k8s.io/jobset", packages={"jobset": "sigs.k8s.io/jobset"}, go_mod=_SHARED, cold=0.8
     ),
 )
 """Controllers of pods that work together: LeaderWorkerSet and JobSet."""
@@ -289,9 +272,7 @@ SCALING_PARTS = (
     Part(
         name="keda",
         module="github.com/kedacore/keda/v2",
-        packages={
-            f"keda-{name}": f"github.com/kedacore/keda/v2/cmd/{name}" for name in ("operator", "adapter")
-        },
+        packages={f"keda-{name}": f"github.com/kedacore/keda/v2/cmd/{name}" for name in ("operator", "adapter")},
         kinds="config/crd/bases",
         cold=1.5,
     ),
@@ -360,9 +341,7 @@ def go_version(folder: Path) -> str:
     """
     if shutil.which("go") is None:
         raise ToolsMissing("go is not on the PATH: the cluster's programs are built with Go 1.26 or newer")
-    result = subprocess.run(
-        ["go", "env", "GOVERSION"], cwd=folder, capture_output=True, text=True, check=False
-    )
+    result = subprocess.run(["go", "env", "GOVERSION"], cwd=folder, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         raise ToolsMissing(f"go cannot build {folder.name}: {result.stderr.strip().splitlines()[-1]}")
     return result.stdout.strip()
@@ -384,9 +363,7 @@ def _built(part: Part) -> Path | None:
 
 def _fits(program: Path, arguments: Sequence[str], version: str) -> bool:
     try:
-        result = subprocess.run(
-            [program, *arguments], capture_output=True, text=True, timeout=30, check=False
-        )
+        result = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return False
     found = re.search(r"v?(\d+\.\d+)\.\d+", result.stdout)

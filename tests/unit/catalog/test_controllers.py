@@ -5,14 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kaigen.catalog import controllers, yaml_files
-from kaigen.config.controller_keys import (
-    allowed_entries,
-    common_entries,
-    controller_of,
-    is_free,
-    is_raw_key,
-    obeyed_by,
-)
+from kaigen.config.controller_keys import allowed_entries, common_entries, controller_of, is_free, is_raw_key, obeyed_by
 from kaigen.config.globs import is_entry_granted
 from kaigen.kubernetes.metadata_keys import labels_for_identity
 

@@ -157,11 +157,7 @@ def test_clashes_and_contradictions_are_reported_with_their_line(root: Path) -> 
     taken = PRESET.replace("acme-8b", "b").replace("acme/llama-8b", "a/b")
     write(root, taken + "    aliases: [phi-4]\n", "two.yaml")
     assert problems(root) == [f"KG0741 {path}:19:15: kaigen's catalogue has `phi-4`"]
-    write(
-        root,
-        "instances:\n  - {name: a, cloud: aws, gpu: A100, count: 1}\nprices: {p5.48xlarg: 1}\n",
-        "two.yaml",
-    )
+    write(root, "instances:\n  - {name: a, cloud: aws, gpu: A100, count: 1}\nprices: {p5.48xlarg: 1}\n", "two.yaml")
     assert problems(root) == [
         f"KG0306 {path}:4:32: unknown GPU type `A100`",
         f"KG1102 {path}:5:10: unknown instance type `p5.48xlarg`",
@@ -190,15 +186,11 @@ def test_the_folder_is_configurable(root: Path) -> None:
 @pytest.mark.parametrize("table", ["presets", "gpus", "instances"])
 def test_the_schema_is_that_of_kaigens_own_tables(table: str) -> None:
     foreign = {"kaito", "fromConfig", "corrections", "tunable", "removedFromKaito"}
-    rows = [
-        {key: value for key, value in row.items() if key not in foreign} for row in load_table(table)[table]
-    ]
+    rows = [{key: value for key, value in row.items() if key not in foreign} for row in load_table(table)[table]]
     data = {"apiVersion": "kaigen.dev/v1alpha1", "kind": "Catalog", table: rows}
     block = read_block(CatalogFile, data)
     assert len(to_builtins(block)[table]) == len(rows)
-    schema = json.loads(
-        (Path(own_rows.__file__).parent / "schemas" / f"{table}.json").read_text(encoding="utf-8")
-    )
+    schema = json.loads((Path(own_rows.__file__).parent / "schemas" / f"{table}.json").read_text(encoding="utf-8"))
     columns = set(schema["properties"][table]["items"]["properties"]) - foreign
     model = CatalogFile.__annotations__[table].__args__[0].__args__[0]
     assert set(model.__struct_encode_fields__) - {"source"} == columns - {"source"}
@@ -241,16 +233,7 @@ def test_add_writes_the_entry_that_kaigen_ships_for_the_same_config(root: Path) 
     with own_rows.using(load_config(root).rows):
         own = find_preset("ours-7b")
         assert own is not None
-        kept = [
-            "layers",
-            "hidden_size",
-            "heads",
-            "kv_heads",
-            "head_dim",
-            "attention",
-            "max_context",
-            "vocabulary",
-        ]
+        kept = ["layers", "hidden_size", "heads", "kv_heads", "head_dim", "attention", "max_context", "vocabulary"]
         kept += ["dtype", "weights", "architecture", "modalities", "revision", "sliding_window", "licence"]
         assert [getattr(own, name) for name in kept] == [getattr(shipped, name) for name in kept]
     again = CliRunner().invoke(cli, [*words, *options])
@@ -261,17 +244,7 @@ def test_add_writes_the_entry_that_kaigen_ships_for_the_same_config(root: Path) 
 def test_add_leaves_no_file_behind_when_the_preset_clashes(root: Path) -> None:
     write(root, PRESET)
     (root / "config.json").write_text(json.dumps(CONFIG), encoding="utf-8")
-    words = [
-        "presets",
-        "add",
-        "b",
-        "--config",
-        "config.json",
-        "--weights",
-        "14.19",
-        "--repo",
-        "acme/llama-8b",
-    ]
+    words = ["presets", "add", "b", "--config", "config.json", "--weights", "14.19", "--repo", "acme/llama-8b"]
     result = CliRunner().invoke(cli, words)
     assert "two entries are named" in str(result.exception)
     assert not (root / "catalog" / "b.yaml").exists()

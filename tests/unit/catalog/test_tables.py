@@ -171,13 +171,7 @@ def test_gpu_labels_match_each_kind_of_cluster() -> None:
 def test_gpus_that_kaito_lacks_are_there() -> None:
     for name in ("L40S", "B200", "GB200", "MI300X", "a100-80gb"):
         assert get_gpu(name) is not None
-    for name in (
-        "g6e.xlarge",
-        "p6-b200.48xlarge",
-        "Standard_ND96isr_MI300X_v5",
-        "g2-standard-4",
-        "a2-ultragpu-1g",
-    ):
+    for name in ("g6e.xlarge", "p6-b200.48xlarge", "Standard_ND96isr_MI300X_v5", "g2-standard-4", "a2-ultragpu-1g"):
         found = find_instance(name)
         assert found is not None
         assert kaito_memory(found) is None

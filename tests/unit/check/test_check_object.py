@@ -48,9 +48,7 @@ def test_an_unsupported_version_raises_value_error() -> None:
 
 def test_an_unknown_kind_suggests_the_nearest() -> None:
     finding = only(check_object({"apiVersion": "apps/v1", "kind": "Deploiment"}))
-    assert finding == Problem(
-        codes.UNKNOWN_KIND, "unknown kind `Deploiment`", ("kind",), "did you mean `Deployment`?"
-    )
+    assert finding == Problem(codes.UNKNOWN_KIND, "unknown kind `Deploiment`", ("kind",), "did you mean `Deployment`?")
 
 
 def test_a_kind_with_the_wrong_group_suggests_the_right_one() -> None:
@@ -62,20 +60,8 @@ def test_a_kind_with_the_wrong_group_suggests_the_right_one() -> None:
     ("api_version", "kind", "target", "message", "hint"),
     [
         ("batch/v1beta1", "CronJob", "1.36", "it was removed after 1.24", "use apiVersion batch/v1"),
-        (
-            "policy/v1beta1",
-            "PodSecurityPolicy",
-            "1.36",
-            "it was removed after 1.24",
-            "",
-        ),
-        (
-            "autoscaling/v2beta2",
-            "HorizontalPodAutoscaler",
-            "1.36",
-            "it was removed after 1.25",
-            "use apiVersion ",
-        ),
+        ("policy/v1beta1", "PodSecurityPolicy", "1.36", "it was removed after 1.24", ""),
+        ("autoscaling/v2beta2", "HorizontalPodAutoscaler", "1.36", "it was removed after 1.25", "use apiVersion "),
         (
             "resource.k8s.io/v1",
             "ResourceClaim",
@@ -180,9 +166,7 @@ def test_a_wrong_value_is_described(
     assert finding.path[: len(place) + 1] == (*place, field)
 
 
-@pytest.mark.parametrize(
-    "value", ["1", "100m", "1.5", ".5", "1.", "+2Gi", "1e3", "2E-1", "0", 4, 0.25, "1Ei"]
-)
+@pytest.mark.parametrize("value", ["1", "100m", "1.5", ".5", "1.", "+2Gi", "1e3", "2E-1", "0", 4, 0.25, "1Ei"])
 def test_every_notation_of_a_quantity_is_accepted(value: object) -> None:
     assert check_object(deployment((*SERVER, "resources", "limits"), memory=value)) == []
 
@@ -241,9 +225,7 @@ def test_a_duplicate_finalizer_is_found() -> None:
         ((*SERVER, "livenessProbe"), {"periodSeconds": 3}, "needs one of exec, grpc, httpGet, tcpSocket"),
     ],
 )  # fmt: skip
-def test_mutually_exclusive_fields_are_reported(
-    place: tuple[str | int, ...], value: Object, message: str
-) -> None:
+def test_mutually_exclusive_fields_are_reported(place: tuple[str | int, ...], value: Object, message: str) -> None:
     obj = example("Deployment")
     at(obj, place[:-1])[place[-1]] = value
     finding = only([f for f in check_object(obj) if f.code == codes.FIELD_CONFLICT])
@@ -265,11 +247,7 @@ def test_values_of_a_later_version_are_unknown_to_an_earlier_target() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "policy", "expected"),
-    [
-        ("Job", "Always", "OnFailure or Never"),
-        ("Deployment", "Never", "Always"),
-        ("JobSet", None, "OnFailure"),
-    ],
+    [("Job", "Always", "OnFailure or Never"), ("Deployment", "Never", "Always"), ("JobSet", None, "OnFailure")],
 )
 def test_a_kind_accepts_only_its_restart_policies(kind: str, policy: str | None, expected: str) -> None:
     obj = example(kind)
@@ -376,9 +354,7 @@ def test_fields_must_have_the_form_that_the_server_requires(
     for value, fits in [(v, True) for v in good] + [(v, False) for v in bad]:
         obj = example(kind)
         at(obj, path[:-1])[path[-1]] = value
-        found = [
-            f for f in check_object(obj) if f.code in (codes.BAD_VALUE, codes.OUT_OF_RANGE, codes.WRONG_TYPE)
-        ]
+        found = [f for f in check_object(obj) if f.code in (codes.BAD_VALUE, codes.OUT_OF_RANGE, codes.WRONG_TYPE)]
         assert (found == []) is fits, value
         assert all(f.path[: len(path)] == path for f in found)
 

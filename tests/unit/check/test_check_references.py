@@ -16,15 +16,7 @@ SPEC = ("spec", "template", "spec")
 
 def app(*kinds: str) -> list[Object]:
     """The example app around the Deployment, without some kinds."""
-    members = [
-        "Deployment",
-        "Service",
-        "ConfigMap",
-        "PersistentVolumeClaim",
-        "ServiceAccount",
-        "Role",
-        "RoleBinding",
-    ]
+    members = ["Deployment", "Service", "ConfigMap", "PersistentVolumeClaim", "ServiceAccount", "Role", "RoleBinding"]
     members += ["NetworkPolicy", "Ingress", "PodDisruptionBudget", "HorizontalPodAutoscaler", "PodMonitor"]
     return [example(kind) for kind in members if kind not in kinds]
 
@@ -37,9 +29,7 @@ def changed(kind: str, place: tuple[str | int, ...], value: object) -> list[Obje
     return objs
 
 
-def shown(
-    objs: list[Object], external: set[tuple[str, str, str]] | None = None
-) -> list[tuple[str, str, str]]:
+def shown(objs: list[Object], external: set[tuple[str, str, str]] | None = None) -> list[tuple[str, str, str]]:
     """Kind, place and message of each finding."""
     found = check_references(objs, external=external or set())
     return [(objs[place]["kind"], finding.where, finding.message) for place, finding in found]
@@ -55,9 +45,7 @@ def test_a_complete_app_has_no_problems() -> None:
 
 
 def test_only_two_services_are_missing_from_all_examples() -> None:
-    found = check_references(
-        objects(), external={("Service", "ai", "notebook"), ("Service", "ai", "llama-epp")}
-    )
+    found = check_references(objects(), external={("Service", "ai", "notebook"), ("Service", "ai", "llama-epp")})
     assert found == []
     assert len(check_references(objects())) == 2
 
@@ -95,9 +83,7 @@ def test_only_two_services_are_missing_from_all_examples() -> None:
         ]),
     ],
 )  # fmt: skip
-def test_a_missing_object_is_reported_at_each_reference(
-    missing: str, findings: list[tuple[str, str, str]]
-) -> None:
+def test_a_missing_object_is_reported_at_each_reference(missing: str, findings: list[tuple[str, str, str]]) -> None:
     assert shown(app(missing)) == findings
 
 
@@ -178,9 +164,7 @@ def test_a_reference_stays_in_its_namespace() -> None:
         (("spec", "ports", 0, "name"), "web", "the Service `chat` has no port http"),
     ],
 )
-def test_a_route_must_name_a_port_of_its_service(
-    place: tuple[str | int, ...], value: object, message: str
-) -> None:
+def test_a_route_must_name_a_port_of_its_service(place: tuple[str | int, ...], value: object, message: str) -> None:
     assert [text for _, _, text in shown(changed("Service", place, value))] == [message]
 
 
@@ -193,11 +177,7 @@ def test_a_route_must_name_existing_services_and_pools() -> None:
     route["spec"]["rules"][0]["backendRefs"][0]["name"] = "lama"
     pool["spec"]["selector"]["matchLabels"]["app"] = "qwen"
     assert shown(objs) == [
-        (
-            "HTTPRoute",
-            "spec.rules[0].backendRefs[0].name",
-            "there is no InferencePool `lama` in namespace ai",
-        ),
+        ("HTTPRoute", "spec.rules[0].backendRefs[0].name", "there is no InferencePool `lama` in namespace ai"),
         ("HTTPRoute", "spec.rules[0].backendRefs[1].port", "the Service `chat` has no port 81"),
         ("InferencePool", "spec.selector", "the InferencePool selects no pod of the app"),
     ]

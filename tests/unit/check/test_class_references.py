@@ -42,9 +42,7 @@ def test_nothing_is_checked_until_a_class_is_listed(tmp_path: Path) -> None:
 
 def test_a_class_that_is_not_listed_is_a_warning_at_its_line(tmp_path: Path) -> None:
     classes = "{kind: PriorityClass, name: research}, {kind: StorageClass, name: 'fast*'}"
-    assert warnings(tmp_path, classes) == [
-        "7 Job: there is no PriorityClass `reserch` (did you mean `research`?)",
-    ]
+    assert warnings(tmp_path, classes) == ["7 Job: there is no PriorityClass `reserch` (did you mean `research`?)"]
     found = warnings(tmp_path, "{kind: RuntimeClass, name: gvisor}, {kind: StorageClass, name: slow}")
     assert [item.partition(" (")[0] for item in found] == [
         "6 PersistentVolumeClaim: there is no StorageClass `fast`",

@@ -80,9 +80,7 @@ def test_a_misspelled_field_is_reported_with_its_path_and_the_right_name(obj: di
         ("RayCluster", "spec.workerGroupSpecs[0].groupName", 5, TYPE, "must be a string"),
     ],
 )  # fmt: skip
-def test_a_wrong_value_is_reported_at_its_path(
-    kind: str, where: str, value: object, code: str, message: str
-) -> None:
+def test_a_wrong_value_is_reported_at_its_path(kind: str, where: str, value: object, code: str, message: str) -> None:
     obj = example(kind)
     at(obj, place(where)[:-1])[place(where)[-1]] = value
     findings = [f for f in check_object(obj) if f.where == where]
@@ -102,9 +100,7 @@ def test_a_wrong_value_is_reported_at_its_path(
         ("InferencePool", ("spec",), "selector"),
     ],
 )
-def test_a_missing_field_is_reported_at_its_parent(
-    kind: str, holder: tuple[str | int, ...], field: str
-) -> None:
+def test_a_missing_field_is_reported_at_its_parent(kind: str, holder: tuple[str | int, ...], field: str) -> None:
     obj = example(kind)
     del at(obj, holder)[field]
     findings = [f for f in check_object(obj) if f.code == codes.MISSING_FIELD]

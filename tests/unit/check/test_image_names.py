@@ -38,9 +38,5 @@ def test_a_bad_name_is_an_error_at_its_place(case: str) -> None:
 
 @pytest.mark.parametrize("image", ["", None, 1, "a:1", "registry.example.com:5000/a/b__c:1"])
 def test_other_values_are_left_to_other_checks(image: Any) -> None:
-    body: dict[str, Any] = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "spec": {"containers": [{"name": "a", "image": image}]},
-    }
+    body: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": "a", "image": image}]}}
     assert list(image_findings(body)) == []

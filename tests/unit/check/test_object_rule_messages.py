@@ -25,12 +25,7 @@ def deployment(container: Object | None = None, spec: Object | None = None, **fi
 
 def object_of(api_version: str, kind: str, spec: Object) -> Object:
     """An object."""
-    return {
-        "apiVersion": api_version,
-        "kind": kind,
-        "metadata": {"name": "x", "namespace": "ml"},
-        "spec": spec,
-    }
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "x", "namespace": "ml"}, "spec": spec}
 
 
 def shown(obj: Object) -> list[tuple[str, str, str]]:
@@ -124,9 +119,7 @@ VOLUMES = {"volumes": [{"name": "model"}]}
             ("rules[2]", "the rule grants nothing without apiGroups", "")]),
     ],
 )  # fmt: skip
-def test_a_rule_says_what_is_wrong_where_and_how_to_fix_it(
-    obj: Object, findings: list[tuple[str, str, str]]
-) -> None:
+def test_a_rule_says_what_is_wrong_where_and_how_to_fix_it(obj: Object, findings: list[tuple[str, str, str]]) -> None:
     assert shown(obj) == findings
 
 
@@ -142,9 +135,7 @@ PORTS = {"ports": [{"name": "web", "containerPort": 80}]}
 def test_a_service_that_leads_nowhere_is_reported() -> None:
     assert references(SERVICE, deployment(PORTS)) == []
     assert references(SERVICE) == [(0, "spec.selector", "the Service selects no pod of the app", "")]
-    target = object_of(
-        "v1", "Service", {"selector": {"app": "x"}, "ports": [{"port": 1, "targetPort": "wbe"}]}
-    )
+    target = object_of("v1", "Service", {"selector": {"app": "x"}, "ports": [{"port": 1, "targetPort": "wbe"}]})
     place = "spec.ports[0].targetPort"
     assert references(target, deployment(PORTS)) == [
         (0, place, "no selected pod has a port `wbe`", "their ports are web")
@@ -191,7 +182,5 @@ def test_only_the_keys_of_config_maps_are_compared() -> None:
     ]
     assert references(config, reads("levle", optional=True)) == []
     assert references(reads("level", optional=True)) == []
-    assert references(reads("level")) == [
-        (0, f"{place}.name", "there is no ConfigMap `c` in namespace ml", DECLARE)
-    ]
+    assert references(reads("level")) == [(0, f"{place}.name", "there is no ConfigMap `c` in namespace ml", DECLARE)]
     assert check_references([config, reads("levle")], external={("ConfigMap", "ml", "c")}) == []

@@ -105,9 +105,7 @@ RESTRICTED = [
 KEPT = [
     pod(),
     pod(volumes=[{"name": "v"}]),
-    pod(
-        volumes=[{"name": "v", kind: {}} for kind in ("csi", "image", "ephemeral", "projected", "configMap")]
-    ),
+    pod(volumes=[{"name": "v", kind: {}} for kind in ("csi", "image", "ephemeral", "projected", "configMap")]),
     container(ports=[{"containerPort": 80, "hostPort": 0}]),
     container(readinessProbe={"httpGet": {"port": 80, "host": ""}}),
     context(capabilities={"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}),
@@ -177,20 +175,13 @@ def test_root_is_allowed_in_a_user_namespace_but_an_unmasked_proc_is_not() -> No
 def test_the_apparmor_annotation_is_checked() -> None:
     obj = pod()
     key = "container.apparmor.security.beta.kubernetes.io/shell"
-    for value, allowed in (
-        ("runtime/default", True),
-        ("localhost/p", True),
-        ("", True),
-        ("unconfined", False),
-    ):
+    for value, allowed in (("runtime/default", True), ("localhost/p", True), ("", True), ("unconfined", False)):
         obj["metadata"]["annotations"] = {key: value}
         assert (found(obj, "baseline") == []) is allowed
 
 
 def test_an_unknown_level_raises_value_error() -> None:
-    with pytest.raises(
-        ValueError, match="no Pod Security level 'tight'; there are privileged, baseline, restricted"
-    ):
+    with pytest.raises(ValueError, match="no Pod Security level 'tight'; there are privileged, baseline, restricted"):
         check_policy(pod(), pod_security="tight")
 
 
@@ -214,10 +205,7 @@ def test_pods_are_found_in_every_kind_that_has_a_template() -> None:
                 "spec.leaderWorkerTemplate.workerTemplate.spec.hostPID",
             ],
         ),
-        (
-            "RayCluster",
-            ["spec.headGroupSpec.template.spec.hostPID", "spec.workerGroupSpecs[0].template.spec.hostPID"],
-        ),
+        ("RayCluster", ["spec.headGroupSpec.template.spec.hostPID", "spec.workerGroupSpecs[0].template.spec.hostPID"]),
     ],
 )
 def test_a_violation_inside_a_template_has_the_path_from_the_root(kind: str, places: list[str]) -> None:

@@ -84,8 +84,7 @@ def test_an_invalid_name_is_reported(api_version: str, kind: str, name: str, cod
 def test_the_limit_of_a_name_is_explained() -> None:
     finding = only(check_policy(named("batch/v1", "CronJob", "a" * 60)))
     assert (
-        finding.message
-        == "the name has 60 characters; the limit for a CronJob is 52: its Jobs add 11 characters to it"
+        finding.message == "the name has 60 characters; the limit for a CronJob is 52: its Jobs add 11 characters to it"
     )
 
 
@@ -139,9 +138,7 @@ def test_labels_have_a_syntax(key: str, value: str, valid: bool, place: tuple[st
     obj = example("Deployment")
     at(obj, place)["labels"][key] = value
     findings = check_policy(obj)
-    assert ([] if valid else [(codes.LABEL_INVALID, (*place, "labels", key))]) == [
-        (f.code, f.path) for f in findings
-    ]
+    assert ([] if valid else [(codes.LABEL_INVALID, (*place, "labels", key))]) == [(f.code, f.path) for f in findings]
 
 
 def test_annotations_have_keys_and_a_size() -> None:
@@ -187,9 +184,7 @@ def test_a_config_map_has_keys_and_a_size() -> None:
         (("spec", "template", "spec"), "nodeSelector", {"gpu": "NVIDIA L4"}, codes.LABEL_INVALID),
     ],
 )
-def test_names_inside_a_pod_have_a_syntax(
-    place: tuple[str | int, ...], field: str, value: object, code: str
-) -> None:
+def test_names_inside_a_pod_have_a_syntax(place: tuple[str | int, ...], field: str, value: object, code: str) -> None:
     obj = example("Deployment")
     at(obj, place)[field] = value
     finding = only(check_policy(obj))
@@ -223,9 +218,7 @@ def test_the_ports_of_a_service_have_names(ports: list[Object], places: list[tup
         ({}, {"requests": {"cpu": "1", "memory": "1Gi"}}, None),
     ],
 )
-def test_every_container_should_request_cpu_and_memory(
-    resources: Object, shared: Object, message: str | None
-) -> None:
+def test_every_container_should_request_cpu_and_memory(resources: Object, shared: Object, message: str | None) -> None:
     obj = example("Pod")
     obj["spec"]["containers"][0]["resources"] = resources
     obj["spec"]["resources"] = shared
@@ -302,11 +295,7 @@ def test_a_credential_is_found_in_any_field() -> None:
     found = [(f.code, f.where, f.message) for f in check_policy(obj)]
     assert found == [
         (codes.SECRET_VALUE, "metadata.annotations.note", "looks like a Hugging Face token"),
-        (
-            codes.SECRET_VALUE,
-            "spec.template.spec.containers[0].env[0].value",
-            "looks like a Hugging Face token",
-        ),
+        (codes.SECRET_VALUE, "spec.template.spec.containers[0].env[0].value", "looks like a Hugging Face token"),
         (codes.SECRET_VALUE, "spec.template.spec.containers[0].args[1]", "looks like a Hugging Face token"),
     ]
 
@@ -338,9 +327,7 @@ def test_a_credential_without_a_known_form_is_found_by_its_name() -> None:
         ("SECRETARY", "x", False),
     ],
 )
-def test_a_literal_in_a_variable_that_names_a_secret_is_a_warning(
-    name: str, value: str, warned: bool
-) -> None:
+def test_a_literal_in_a_variable_that_names_a_secret_is_a_warning(name: str, value: str, warned: bool) -> None:
     obj = example("Pod")
     obj["spec"]["containers"][0]["env"] = [{"name": name, "value": value}]
     assert [(f.code, f.severity) for f in check_policy(obj)] == (
@@ -375,12 +362,7 @@ def test_values_of_the_wrong_type_are_ignored(kind: str, junk: object) -> None:
 
 def test_sizes_of_volumes_without_a_unit_are_reported() -> None:
     requests: dict[str, Any] = {"spec": {"resources": {"requests": {"storage": 50}}}}
-    claim: dict[str, Any] = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "a"},
-        **requests,
-    }
+    claim: dict[str, Any] = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "a"}, **requests}
     volumes = [
         {"name": "cache", "emptyDir": {"sizeLimit": "10"}},
         {"name": "fast", "ephemeral": {"volumeClaimTemplate": requests}},

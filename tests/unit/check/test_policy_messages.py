@@ -200,10 +200,7 @@ def test_a_finding_about_resources_names_the_amounts(
     requests: Object, limits: Object, findings: list[tuple[str, str, str]]
 ) -> None:
     obj = example("Pod")
-    obj["spec"]["containers"][0]["resources"] = {
-        "requests": {"cpu": "1", "memory": "1Gi"} | requests,
-        "limits": limits,
-    }
+    obj["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1", "memory": "1Gi"} | requests, "limits": limits}
     prefix = "spec.containers[0].resources."
     assert [(where.removeprefix(prefix), *rest) for where, *rest in shown(obj)] == findings
 

@@ -70,8 +70,7 @@ def validator(target: str, api_version: str, kind: str) -> jsonschema.Draft20201
 def only_stricter(findings: list[Problem]) -> bool:
     """Whether the findings are all of rules that a JSON schema does not hold."""
     return all(
-        f.code in STRICTER or f.message in REQUIRED_BY_RULES or f.message.startswith(CONDITIONS)
-        for f in findings
+        f.code in STRICTER or f.message in REQUIRED_BY_RULES or f.message.startswith(CONDITIONS) for f in findings
     )
 
 

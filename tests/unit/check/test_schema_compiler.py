@@ -197,9 +197,7 @@ def test_an_ip_address_of_a_gateway_has_version_4_or_6() -> None:
         ("kaito.sh/v1", "Workspace", "1.36", "use apiVersion kaito.sh/v1beta1"),
     ],
 )  # fmt: skip
-def test_the_stable_versions_of_a_kind_are_suggested(
-    api_version: str, kind: str, target: str, hint: str
-) -> None:
+def test_the_stable_versions_of_a_kind_are_suggested(api_version: str, kind: str, target: str, hint: str) -> None:
     (finding,) = check_object({"apiVersion": api_version, "kind": kind}, target=target)
     assert (finding.hint, finding.path) == (hint, ("apiVersion",))
 
@@ -210,19 +208,13 @@ def test_a_job_template_of_a_cron_job_is_checked_like_a_job() -> None:
     job["completionMode"] = "Indexed"
     job.pop("completions", None)
     (finding,) = check_object(cron_job)
-    assert (finding.where, finding.message) == (
-        "spec.jobTemplate.spec",
-        "completionMode Indexed needs completions",
-    )
+    assert (finding.where, finding.message) == ("spec.jobTemplate.spec", "completionMode Indexed needs completions")
 
 
 def test_a_deprecated_version_is_reported_at_its_field() -> None:
     queue = example("LocalQueue") | {"apiVersion": "kueue.x-k8s.io/v1beta1"}
     (finding,) = check_object(queue)
-    assert (finding.path, finding.message) == (
-        ("apiVersion",),
-        "kueue.x-k8s.io/v1beta1 LocalQueue is deprecated",
-    )
+    assert (finding.path, finding.message) == (("apiVersion",), "kueue.x-k8s.io/v1beta1 LocalQueue is deprecated")
 
 
 def test_a_definition_is_compiled_once() -> None:

@@ -133,9 +133,7 @@ def test_the_checks_import_nothing_heavy() -> None:
         "obj = {'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': 'a'}};"
         "check_object(obj), check_policy(obj); print(*sorted(sys.modules))"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     on_import, on_use = (set(line.split()) for line in result.stdout.splitlines())
     assert not on_use & {
         "jsonschema",

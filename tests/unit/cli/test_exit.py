@@ -9,14 +9,10 @@ from pathlib import Path
 import pytest
 
 
-def run(
-    before: str, *arguments: str, stdout: int | None = subprocess.PIPE
-) -> subprocess.CompletedProcess[str]:
+def run(before: str, *arguments: str, stdout: int | None = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
     """Run the command in a process of its own, after some code."""
     code = f"{before}\nfrom kaigen.cli import main\nmain({list(arguments)})"
-    return subprocess.run(
-        [sys.executable, "-c", code], check=False, stdout=stdout, stderr=subprocess.PIPE, text=True
-    )
+    return subprocess.run([sys.executable, "-c", code], check=False, stdout=stdout, stderr=subprocess.PIPE, text=True)
 
 
 def test_objects_are_not_freed_one_by_one() -> None:

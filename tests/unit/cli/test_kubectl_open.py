@@ -10,9 +10,7 @@ from kaigen.cli import kubectl_open
 from kaigen.cli.main import run
 
 
-def test_kubectl_finds_the_plugin_by_its_name_and_it_opens_notebooks(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_kubectl_finds_the_plugin_by_its_name_and_it_opens_notebooks(capsys: pytest.CaptureFixture[str]) -> None:
     (script,) = entry_points(group="console_scripts", name="kubectl-open")
     assert script.load() is kubectl_open.main
     assert run(["notebook"], kubectl_open.command, "kubectl-open") == 2

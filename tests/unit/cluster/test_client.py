@@ -28,11 +28,7 @@ _OLD = {
         {"name": "zoos", "kind": "Zoo", "namespaced": False},
     ]
 }
-_DISCOVERY = {
-    "/apis/acme.dev": (200, _GROUP),
-    "/apis/acme.dev/v1": (200, _OLD),
-    "/apis/acme.dev/v2beta1": (200, _NEW),
-}
+_DISCOVERY = {"/apis/acme.dev": (200, _GROUP), "/apis/acme.dev/v1": (200, _OLD), "/apis/acme.dev/v2beta1": (200, _NEW)}
 
 
 def pods(*names: str, token: str = "") -> dict[str, Any]:
@@ -110,10 +106,7 @@ def test_names_are_those_of_a_table_or_of_a_server_without_tables(tmp_path: Path
 
 def test_refusal_says_what_the_user_may_not_do(tmp_path: Path) -> None:
     answers = {_LIST: (403, {"reason": "Forbidden", "message": "pods is forbidden"})}
-    with (
-        api_server(tmp_path, answers) as (cluster, _),
-        pytest.raises(Forbidden, match="pods is forbidden") as raised,
-    ):
+    with api_server(tmp_path, answers) as (cluster, _), pytest.raises(Forbidden, match="pods is forbidden") as raised:
         cluster.objects("v1/Pod", "ml")
     assert raised.value.hint == "check the rights of the user of the kubeconfig"
 
@@ -127,10 +120,7 @@ def test_refusal_says_what_the_user_may_not_do(tmp_path: Path) -> None:
     ],
 )
 def test_error_of_something_in_between_is_shown(tmp_path: Path, answer: tuple[int, Any], text: str) -> None:
-    with (
-        api_server(tmp_path, {"/version": answer}) as (cluster, _),
-        pytest.raises(ApiError, match=text),
-    ):
+    with api_server(tmp_path, {"/version": answer}) as (cluster, _), pytest.raises(ApiError, match=text):
         cluster.request("GET", "/version")
 
 

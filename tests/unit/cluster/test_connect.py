@@ -22,9 +22,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("repository")
-@pytest.mark.parametrize(
-    "words", [["job", "list"], ["notebook", "list"], ["status"], ["requirements", "--check"]]
-)
+@pytest.mark.parametrize("words", [["job", "list"], ["notebook", "list"], ["status"], ["requirements", "--check"]])
 def test_without_the_extra_the_command_that_installs_it_is_printed(
     words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -25,8 +25,7 @@ def write(path: Path, content: Any) -> str:
 def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """KUBECONFIG with two files."""
     files = [
-        write(tmp_path / name, kubeconfig(f"https://{name}.example.com", name, token=name))
-        for name in ("one", "two")
+        write(tmp_path / name, kubeconfig(f"https://{name}.example.com", name, token=name)) for name in ("one", "two")
     ]
     monkeypatch.setenv("KUBECONFIG", os.pathsep.join(files))
 
@@ -47,8 +46,7 @@ def test_option_takes_the_place_of_the_variable(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "user",
-    [{"as": "root"}, {"as-groups": ["system:masters"]}, {"as-uid": "1"}, {"as-user-extra": {"a": ["b"]}}],
+    "user", [{"as": "root"}, {"as-groups": ["system:masters"]}, {"as-uid": "1"}, {"as-user-extra": {"a": ["b"]}}]
 )
 def test_user_who_impersonates_is_refused(tmp_path: Path, user: dict[str, Any]) -> None:
     path = write(tmp_path / "config", kubeconfig("https://a.example.com", token="t", **user))
@@ -58,12 +56,7 @@ def test_user_who_impersonates_is_refused(tmp_path: Path, user: dict[str, Any]) 
 
 def plugin(code: str) -> dict[str, Any]:
     version = "client.authentication.k8s.io/v1"
-    return {
-        "apiVersion": version,
-        "command": sys.executable,
-        "args": ["-c", code],
-        "interactiveMode": "Never",
-    }
+    return {"apiVersion": version, "command": sys.executable, "args": ["-c", code], "interactiveMode": "Never"}
 
 
 def credential(**status: str) -> str:

@@ -17,13 +17,7 @@ def condition(kind: str, status: str = "True", message: str = "") -> Object:
 
 def state(api: str, status: Object, spec: Object | None = None, **metadata: Any) -> tuple[str, str]:
     version, _, kind = api.rpartition("/")
-    body: Object = {
-        "apiVersion": version,
-        "kind": kind,
-        "metadata": metadata,
-        "spec": spec or {},
-        "status": status,
-    }
+    body: Object = {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec or {}, "status": status}
     found = live_state(body)
     return found.name, found.message
 
@@ -52,10 +46,7 @@ def test_deployment_is_ready_when_its_rollout_is_complete(status: Object, expect
     [
         ({"currentRevision": "a", "updateRevision": "a", "currentReplicas": 1, "readyReplicas": 1}, "ready"),
         ({"currentRevision": "a", "updateRevision": "a", "currentReplicas": 1}, "progressing"),
-        (
-            {"currentRevision": "a", "updateRevision": "b", "currentReplicas": 1, "readyReplicas": 1},
-            "progressing",
-        ),
+        ({"currentRevision": "a", "updateRevision": "b", "currentReplicas": 1, "readyReplicas": 1}, "progressing"),
     ],
 )
 def test_statefulset_is_ready_when_its_pods_have_the_newest_revision(status: Object, expected: str) -> None:
@@ -68,10 +59,7 @@ def test_statefulset_is_ready_when_its_pods_have_the_newest_revision(status: Obj
         ({"conditions": [condition("Complete")]}, ("ready", "")),
         ({"conditions": [condition("Failed", message="deadline")]}, ("failed", "deadline")),
         ({"conditions": [condition("Suspended", message="queued")]}, ("suspended", "queued")),
-        (
-            {"conditions": [condition("Suspended", "False")], "active": 1, "ready": 1},
-            ("progressing", "running"),
-        ),
+        ({"conditions": [condition("Suspended", "False")], "active": 1, "ready": 1}, ("progressing", "running")),
         ({"active": 1}, ("progressing", "its pods are starting")),
         ({}, ("progressing", "waiting for its pods")),
     ],

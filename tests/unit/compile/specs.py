@@ -23,13 +23,10 @@ Object = dict[str, Any]
 SOURCE: Object = {"huggingFace": {"repo": "a/b", "revision": "0" * 40}}
 
 
-def context(
-    profile: str = "generic", models: Mapping[str, Model] | None = None, target: str = "1.36"
-) -> Context:
+def context(profile: str = "generic", models: Mapping[str, Model] | None = None, target: str = "1.36") -> Context:
     """Return a context with Models that specs may refer to."""
     named = {
-        name: replaced(model, metadata=replaced(model.metadata, name=name))
-        for name, model in (models or {}).items()
+        name: replaced(model, metadata=replaced(model.metadata, name=name)) for name, model in (models or {}).items()
     }
     specs = SpecIndex({("Model", "default", name): model for name, model in named.items()})
     return Context(profile=get_profile(profile), images=default_images(), specs=specs, target=target)

@@ -12,10 +12,7 @@ from kaigen.kinds.job import Job
 from tests.unit.compile.specs import Block, Object, app, job, model, objects, pod, problem_paths, topology
 
 ROLE = {"eks.amazonaws.com/role-arn": "arn:aws:iam::111122223333:role/trainer"}
-KINDS: list[Callable[..., Block]] = [
-    job,
-    lambda **spec: topology(model={"folder": "/weights"}, **spec),
-]
+KINDS: list[Callable[..., Block]] = [job, lambda **spec: topology(model={"folder": "/weights"}, **spec)]
 every_kind = pytest.mark.parametrize("make", KINDS, ids=["Job", "Topology"])
 
 
@@ -77,9 +74,7 @@ def token_mounts(found: Object) -> dict[str, str]:
     """Return which volume each container of a pod has at the folder of the API token; empty for none."""
     containers = [*found.get("initContainers", []), *found["containers"]]
     return {
-        container["name"]: next(
-            (m["name"] for m in container.get("volumeMounts", []) if m["mountPath"] == TOKEN), ""
-        )
+        container["name"]: next((m["name"] for m in container.get("volumeMounts", []) if m["mountPath"] == TOKEN), "")
         for container in containers
     }
 
@@ -139,7 +134,7 @@ def test_fields_that_the_downloader_ignores_are_reported() -> None:
     bucket = {"uri": "s3://acme/m", "credentials": {"serviceAccount": {"annotations": {"a/b": "c"}}}}
     account = {"name": "fetcher", "automountToken": False}
     assert problem_paths(model(store={"bucket": bucket}, serviceAccount=account)) == [
-        ("KG0340", "spec.store.bucket.credentials.serviceAccount.annotations"),
+        ("KG0340", "spec.store.bucket.credentials.serviceAccount.annotations")
     ]
 
 

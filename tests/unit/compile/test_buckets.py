@@ -12,18 +12,7 @@ from kaigen.compile.expressions import Scope, resolve
 from kaigen.compile.problems import Problems
 from kaigen.config.block_settings import Allowed, VolumeGrant
 from kaigen.kinds.model import Model
-from tests.unit.compile.specs import (
-    Object,
-    app,
-    compiled,
-    context,
-    job,
-    model,
-    objects,
-    pod,
-    problem_paths,
-    topology,
-)
+from tests.unit.compile.specs import Object, app, compiled, context, job, model, objects, pod, problem_paths, topology
 
 KEYS: Object = {"secret": {"name": "keys"}}
 S3: Object = {"uri": "s3://models/qwen"}
@@ -62,8 +51,7 @@ def fetch(bucket: Object) -> Object:
 
 
 @pytest.mark.parametrize(
-    ("bucket", "driver"),
-    [(S3, "s3.csi.aws.com"), (SERVER, "ru.yandex.s3.csi"), (GOOGLE, "gcsfuse.csi.storage.gke.io")],
+    ("bucket", "driver"), [(S3, "s3.csi.aws.com"), (SERVER, "ru.yandex.s3.csi"), (GOOGLE, "gcsfuse.csi.storage.gke.io")]
 )
 def test_driver_follows_from_the_buckets_provider(bucket: Object, driver: str) -> None:
     assert volume(bucket)["csi"]["driver"] == driver
@@ -186,9 +174,7 @@ def test_consumers_mount_the_claim_behind_the_gate_on_every_node() -> None:
     claim = names(SERVER)[1]
     for consumer in (job(model="m", nodes=4), topology(model="m", shape={"replicas": 4})):
         found = pod(consumer, where)
-        assert {"name": "model", "persistentVolumeClaim": {"claimName": claim, "readOnly": True}} in found[
-            "volumes"
-        ]
+        assert {"name": "model", "persistentVolumeClaim": {"claimName": claim, "readOnly": True}} in found["volumes"]
         assert found["initContainers"][0]["name"] == "wait-for-model"
         assert [code for code, _ in problem_paths(consumer, where) if code in {"KG0309", "KG0311"}] == []
 
@@ -200,10 +186,7 @@ def test_consumers_mount_the_claim_behind_the_gate_on_every_node() -> None:
         ({"uri": "gs://models/qwen"}, [("KG0317", "spec.store.bucket")]),
         ({**GOOGLE, "mount": {"driver": "csi-s3"}}, [("KG0316", "spec.store.bucket.mount.driver")]),
         ({**S3, "mount": {"driver": "gcsfuse"}}, [("KG0316", "spec.store.bucket.mount.driver")]),
-        (
-            {**S3, "mount": {"secret": {"name": "a", "namespace": "b"}}},
-            [("KG0340", "spec.store.bucket.mount.secret")],
-        ),
+        ({**S3, "mount": {"secret": {"name": "a", "namespace": "b"}}}, [("KG0340", "spec.store.bucket.mount.secret")]),
     ],
 )
 def test_impossible_mount_is_reported(bucket: Object, expected: list[tuple[str, str]]) -> None:
@@ -241,11 +224,7 @@ INSIDE = [("KG0400", "spec.store.bucket.uri")]
         ({"uri": "s3://models/a/"}, {"uri": "s3://models/a/b/c"}),
         ({"uri": "s3://models/a"}, {"uri": "s3://models/a/b"} | {"region": "eu-central-1"}),
         (
-            {
-                "uri": "s3://models/a",
-                "endpoint": "https://s3.eu-central-1.amazonaws.com",
-                "credentials": KEYS,
-            },
+            {"uri": "s3://models/a", "endpoint": "https://s3.eu-central-1.amazonaws.com", "credentials": KEYS},
             {"uri": "s3://models/a"},
         ),
         (
@@ -286,9 +265,7 @@ def test_a_store_next_to_its_source_is_not(source: Object, store: Object) -> Non
 
 def test_converted_files_inside_of_the_source_are_an_error() -> None:
     own = {"bucket": {"uri": "s3://raw/qwen/q40"}}
-    block = copied(
-        {"uri": "s3://raw/qwen"}, S3, convert={"distributedLlama": {"weights": "q40", "store": own}}
-    )
+    block = copied({"uri": "s3://raw/qwen"}, S3, convert={"distributedLlama": {"weights": "q40", "store": own}})
     assert problem_paths(block) == [("KG0400", "spec.convert.distributedLlama.store.bucket.uri")]
 
 

@@ -79,10 +79,7 @@ def test_gates_wait_for_the_identity_that_the_downloader_writes() -> None:
 
 def test_evictions_are_no_failures_and_permanent_errors_are_not_retried() -> None:
     policy = objects(model())["Job"]["spec"]["podFailurePolicy"]["rules"]
-    assert policy[0] == {
-        "action": "Ignore",
-        "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
-    }
+    assert policy[0] == {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
     assert policy[1]["action"] == "FailJob"
     assert policy[1]["onExitCodes"]["values"] == list(PERMANENT_EXIT_CODES)
     names = {container["name"] for container in pod(model())["containers"]}
@@ -99,14 +96,8 @@ def test_the_policy_names_the_init_container_that_fetches() -> None:
 @pytest.mark.parametrize(
     ("security", "expected"),
     [
-        (
-            {},
-            {"runAsNonRoot": True, "runAsUser": 65532, "runAsGroup": 65532, "fsGroup": 65532},
-        ),
-        (
-            {"runAsUser": 1000},
-            {"runAsNonRoot": True, "runAsUser": 1000, "runAsGroup": 1000, "fsGroup": 1000},
-        ),
+        ({}, {"runAsNonRoot": True, "runAsUser": 65532, "runAsGroup": 65532, "fsGroup": 65532}),
+        ({"runAsUser": 1000}, {"runAsNonRoot": True, "runAsUser": 1000, "runAsGroup": 1000, "fsGroup": 1000}),
         (
             {"runAsUser": 1000, "fsGroup": 7},
             {"runAsNonRoot": True, "runAsUser": 1000, "runAsGroup": 1000, "fsGroup": 7},
@@ -151,9 +142,7 @@ def test_capabilities_are_those_of_the_main_container_only() -> None:
         ({"podSecurity": "baseline"}, "KG0305", "spec.security.capabilities.0"),
     ],
 )
-def test_capabilities_require_root_and_a_level_that_allows_them(
-    security: dict[str, Any], code: str, path: str
-) -> None:
+def test_capabilities_require_root_and_a_level_that_allows_them(security: dict[str, Any], code: str, path: str) -> None:
     block = {**security, "capabilities": ["IPC_LOCK"]}
     assert problem_paths(job(security=block)) == [(code, path)]
     assert problem_paths(topology(model="many", security=block), CONTEXT) == [(code, path)]
@@ -180,11 +169,7 @@ def test_root_file_system_is_read_only_without_a_gpu(spec: dict[str, Any], expec
     ("resources", "requests", "limits"),
     [
         ({}, {"cpu": "1", "memory": "4Gi"}, {"memory": "4Gi"}),
-        (
-            {"gpus": 2},
-            {"cpu": "4", "memory": "16Gi", "nvidia.com/gpu": 2},
-            {"memory": "16Gi", "nvidia.com/gpu": 2},
-        ),
+        ({"gpus": 2}, {"cpu": "4", "memory": "16Gi", "nvidia.com/gpu": 2}, {"memory": "16Gi", "nvidia.com/gpu": 2}),
         (
             {"gpus": {"profile": "1g.10gb", "count": 3}, "cpu": "2", "memory": "8Gi"},
             {"cpu": "2", "memory": "8Gi", "nvidia.com/mig-1g.10gb": 3},
@@ -200,9 +185,7 @@ def test_root_file_system_is_read_only_without_a_gpu(spec: dict[str, Any], expec
     ],
     ids=str,
 )
-def test_resources_of_a_container(
-    resources: dict[str, Any], requests: dict[str, Any], limits: dict[str, Any]
-) -> None:
+def test_resources_of_a_container(resources: dict[str, Any], requests: dict[str, Any], limits: dict[str, Any]) -> None:
     given = pod(job(resources=resources))["containers"][0]["resources"]
     assert given == {"requests": requests, "limits": limits}
 
@@ -268,9 +251,7 @@ def test_spot_nodes_are_selected_where_the_profile_has_them(profile: str) -> Non
     ],
     ids=str,
 )
-def test_runtime_class_of_gpu_pods_is_the_profiles_by_default(
-    spec: dict[str, Any], expected: str | None
-) -> None:
+def test_runtime_class_of_gpu_pods_is_the_profiles_by_default(spec: dict[str, Any], expected: str | None) -> None:
     assert pod(job(**spec), context("k3s")).get("runtimeClassName") == expected
 
 
@@ -280,9 +261,7 @@ def test_a_chart_may_have_any_version_of_semver(version: str) -> None:
     assert problem_paths(read_block(Job, {"metadata": metadata, "spec": {"image": "i"}})) == []
 
 
-@pytest.mark.parametrize(
-    "version", ["", "1", "1.0", "v1.2.3", "01.2.3", "1.2.3 ", "1.2.3-", "1.2.3-01", "latest"]
-)
+@pytest.mark.parametrize("version", ["", "1", "1.0", "v1.2.3", "01.2.3", "1.2.3 ", "1.2.3-", "1.2.3-01", "latest"])
 def test_version_that_helm_rejects_is_rejected(version: str) -> None:
     metadata = {"name": "j", "annotations": {"kaigen.dev/version": version}}
     block = read_block(Job, {"metadata": metadata, "spec": {"image": "i"}})
@@ -320,9 +299,7 @@ def test_a_wave_among_the_annotations_moves_the_whole_app() -> None:
         ("generic", {"accessModes": ["ReadWriteMany"]}, True),
     ],
 )
-def test_access_modes_must_be_those_of_the_storage_class(
-    profile: str, volume: dict[str, Any], possible: bool
-) -> None:
+def test_access_modes_must_be_those_of_the_storage_class(profile: str, volume: dict[str, Any], possible: bool) -> None:
     volume = {"size": "1Gi", **volume}
     expected = [] if possible else [("KG0319", "spec.store.volume.accessModes")]
     assert problem_paths(model(store={"volume": volume}), context(profile)) == expected

@@ -85,10 +85,7 @@ def test_without_settings_the_inputs_are_classified() -> None:
     [
         (classifier(model=None), [("KG0364", "spec.workload")]),
         (classifier({"weights": {"path": "/artifacts/w.safetensors"}}, model=None), []),
-        (
-            classifier({"weights": {"path": "/a", "file": "b"}}),
-            [("KG0340", "spec.classify.weights.file")],
-        ),
+        (classifier({"weights": {"path": "/a", "file": "b"}}), [("KG0340", "spec.classify.weights.file")]),
         (classifier(classify={}), [("KG0365", "spec.workload")]),
         (classifier(output=None), [("KG0366", "spec.workload")]),
         (classifier({"output": "/else/output.json"}), [("KG0366", "spec.classify.output")]),
@@ -126,8 +123,6 @@ def test_each_shard_is_retried_and_fails_alone() -> None:
 
 
 def test_a_permanent_failure_fails_one_shard_only() -> None:
-    shard, whole = (
-        objects(block, context(models=MODELS))["Job"] for block in (classifier(shards=2), classifier())
-    )
+    shard, whole = (objects(block, context(models=MODELS))["Job"] for block in (classifier(shards=2), classifier()))
     actions = [item["spec"]["podFailurePolicy"]["rules"][1]["action"] for item in (shard, whole)]
     assert actions == ["FailIndex", "FailJob"]

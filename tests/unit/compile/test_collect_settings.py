@@ -29,9 +29,7 @@ def test_a_default_is_compared_once_however_often_it_is_used(monkeypatch: pytest
     names = [f"p{number}" for number in range(1000)]
     first, other = (setting(Counted.fromkeys(names, "x")) for _ in range(2))
     objects = [
-        Object(
-            role=role, body={"kind": "X", "env": [Text(Item(used, name), verbatim=True) for name in names]}
-        )
+        Object(role=role, body={"kind": "X", "env": [Text(Item(used, name), verbatim=True) for name in names]})
         for role, used in (("a", first), ("b", other))
     ]
     assert collect_settings(objects) == (first,)

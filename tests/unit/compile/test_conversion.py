@@ -47,9 +47,7 @@ def problems(root: Path, specs: str) -> list[str]:
 
 
 def pod_of(found: list[dict[str, Any]], name: str) -> dict[str, Any]:
-    (body,) = [
-        each for each in found if each["kind"] == "Job" and each["metadata"]["name"].startswith(f"{name}-")
-    ]
+    (body,) = [each for each in found if each["kind"] == "Job" and each["metadata"]["name"].startswith(f"{name}-")]
     pod: dict[str, Any] = body["spec"]["template"]["spec"]
     return pod
 
@@ -129,9 +127,7 @@ def test_weights_that_the_runtime_cannot_load_are_refused(tmp_path: Path, weight
 
 
 def test_models_that_the_format_cannot_have_are_refused(tmp_path: Path) -> None:
-    facts = (
-        "  facts: {weights: 1Gi, config: {model_type: gemma2, num_hidden_layers: 2, num_attention_heads: 4,"
-    )
+    facts = "  facts: {weights: 1Gi, config: {model_type: gemma2, num_hidden_layers: 2, num_attention_heads: 4,"
     facts += " hidden_size: 64, max_position_embeddings: 64}}\n"
     (found,) = problems(tmp_path, MODEL + CONVERT + facts)
     assert found == "KG0390 7 distributed-llama cannot run models of type `gemma2`"
@@ -151,9 +147,7 @@ spec:
 def test_engine_that_cannot_read_converted_files_is_refused(tmp_path: Path) -> None:
     shared = MODEL.replace("20Gi", "20Gi, accessModes: [ReadWriteMany], storageClassName: shared") + CONVERT
     found = problems(tmp_path, shared + SERVED.replace("cpu", "gpus: 1, gpuType: L4, cpu"))
-    assert (
-        "KG0398 13 Model `qwen` is converted for distributed-llama, and engine `vllm` cannot read it" in found
-    )
+    assert "KG0398 13 Model `qwen` is converted for distributed-llama, and engine `vllm` cannot read it" in found
     own = "  engine: container\n  image: busybox:1.36\n  command: [cat, /models/qwen/model.m]\n"
     assert [each for each in problems(tmp_path, shared + SERVED + own) if "KG0398" in each] == []
 
@@ -182,9 +176,7 @@ FACTS = """\
         (OWN_VOLUME.replace("30Gi", "auto"), {"qwen-weights": "12Gi", "qwen-converted": "22Gi"}),
     ],
 )
-def test_automatic_sizes_have_room_for_converted_weights(
-    tmp_path: Path, convert: str, sizes: dict[str, str]
-) -> None:
+def test_automatic_sizes_have_room_for_converted_weights(tmp_path: Path, convert: str, sizes: dict[str, str]) -> None:
     found = objects(tmp_path, MODEL.replace("20Gi", "auto") + convert + FACTS)
     assert {
         each["metadata"]["name"]: each["spec"]["resources"]["requests"]["storage"]
@@ -218,9 +210,7 @@ def test_automatic_sizes_have_room_for_converted_weights(
         ),
     ],
 )
-def test_volumes_without_room_for_converted_weights_are_reported(
-    tmp_path: Path, specs: str, expected: str
-) -> None:
+def test_volumes_without_room_for_converted_weights_are_reported(tmp_path: Path, specs: str, expected: str) -> None:
     assert problems(tmp_path, specs) == [expected]
 
 
@@ -230,16 +220,11 @@ BUCKET = "{bucket: {uri: s3://models/qwen, region: eu-central-1}}"
 @pytest.mark.parametrize(
     ("own", "expected"),
     [
-        (
-            "{bucket: {uri: s3://models/qwen/, region: eu-central-1}}",
-            "are stored in the folder of the downloaded ones",
-        ),
+        ("{bucket: {uri: s3://models/qwen/, region: eu-central-1}}", "are stored in the folder of the downloaded ones"),
         ("{volume: {size: 30Gi}}", "in a bucket, and the converted ones in a volume"),
     ],
 )
-def test_converted_files_of_a_bucket_need_a_folder_in_a_bucket(
-    tmp_path: Path, own: str, expected: str
-) -> None:
+def test_converted_files_of_a_bucket_need_a_folder_in_a_bucket(tmp_path: Path, own: str, expected: str) -> None:
     model = MODEL.split("  store")[0] + f"  store: {BUCKET}\n"
     convert = f"  convert: {{distributedLlama: {{store: {own}}}}}\n"
     (found,) = [each for each in problems(tmp_path, model + convert) if "KG0392" in each]
@@ -250,9 +235,7 @@ def test_only_the_bucket_that_pods_mount_has_a_volume(tmp_path: Path) -> None:
     model = MODEL.split("  store")[0] + f"  store: {BUCKET}\n"
     own = f"  convert: {{distributedLlama: {{store: {BUCKET.replace('models/qwen', 'converted/qwen')}}}}}\n"
     for convert, name in ((CONVERT, "models"), (own, "converted")):
-        (volume,) = [
-            each for each in objects(tmp_path, model + convert) if each["kind"] == "PersistentVolume"
-        ]
+        (volume,) = [each for each in objects(tmp_path, model + convert) if each["kind"] == "PersistentVolume"]
         assert volume["spec"]["csi"]["volumeAttributes"]["bucketName"] == name
 
 
@@ -269,10 +252,7 @@ IN_BUCKET = MODEL.split("  store")[0] + f"  store: {BUCKET}\n" + CONVERT
 
 def test_the_disk_of_a_conversion_is_requested_and_limited(tmp_path: Path) -> None:
     # 3.4 + 2.06, and a tenth and 2 GiB. Facts do not count every file of the source.
-    assert scratch(objects(tmp_path, IN_BUCKET + FACTS)) == (
-        {"weights": {}, "converted": {"sizeLimit": "5Gi"}},
-        "8Gi",
-    )
+    assert scratch(objects(tmp_path, IN_BUCKET + FACTS)) == ({"weights": {}, "converted": {"sizeLimit": "5Gi"}}, "8Gi")
     assert scratch(objects(tmp_path, IN_BUCKET)) == ({"weights": {}, "converted": {}}, None)
 
 

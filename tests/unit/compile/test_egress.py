@@ -66,11 +66,7 @@ def policies(root: Path, spec: str, egress: str, network: str = "") -> list[dict
     written(root, spec, f"network: {{downloadEgress: {egress}{network}}}\n")
     files = render((), load_config(root))
     objects = [yaml.safe_load(bytes(data)) for path, data in files.items() if path.endswith(".yaml")]
-    return [
-        each
-        for each in objects
-        if each["kind"] == "NetworkPolicy" and each["spec"]["policyTypes"] == ["Egress"]
-    ]
+    return [each for each in objects if each["kind"] == "NetworkPolicy" and each["spec"]["policyTypes"] == ["Egress"]]
 
 
 def rules(root: Path, spec: str, egress: str, network: str = "") -> list[dict[str, Any]]:
@@ -108,13 +104,8 @@ def test_the_pods_of_a_model_reach_dns_the_api_server_and_the_port_of_the_hub(tm
         ("oci: {ref: 'registry.example/a/b:1', plainHttp: true}", [("", 80)]),
     ],
 )
-def test_the_source_decides_address_and_port(
-    tmp_path: Path, source: str, expected: list[tuple[str, int]]
-) -> None:
-    own = [
-        {"to": [{"ipBlock": {"cidr": cidr}}] if cidr else ANYWHERE, "ports": ports(port)}
-        for cidr, port in expected
-    ]
+def test_the_source_decides_address_and_port(tmp_path: Path, source: str, expected: list[tuple[str, int]]) -> None:
+    own = [{"to": [{"ipBlock": {"cidr": cidr}}] if cidr else ANYWHERE, "ports": ports(port)} for cidr, port in expected]
     assert rules(tmp_path, model(source), ONLY_API) == [DNS, SERVER, *own]
 
 
@@ -133,9 +124,7 @@ def test_the_peers_of_the_setting_limit_every_source(tmp_path: Path) -> None:
     egress = """{apiServer: [{ipBlock: {cidr: 10.96.0.1/32}}],
       to: [{ipBlock: {cidr: 10.20.0.0/16, except: [10.20.1.0/24]}}], ports: [9000],
       dns: [{ipBlock: {cidr: 169.254.20.10/32}}]}"""
-    source = (
-        "s3: {uri: 's3://models/qwen', endpoint: 'http://10.20.2.3:80', credentials: {secret: {name: k}}}"
-    )
+    source = "s3: {uri: 's3://models/qwen', endpoint: 'http://10.20.2.3:80', credentials: {secret: {name: k}}}"
     found = rules(tmp_path, model(source), egress)
     block = {"ipBlock": {"cidr": "10.20.0.0/16", "except": ["10.20.1.0/24"]}}
     assert found[0]["to"] == [{"ipBlock": {"cidr": "169.254.20.10/32"}}]
@@ -211,9 +200,7 @@ def test_pods_of_one_run_still_reach_each_other(tmp_path: Path) -> None:
         ("https://minio.example", "{namespaceSelector: {}}", True),
     ],
 )
-def test_a_server_that_the_setting_denies_is_a_warning(
-    tmp_path: Path, endpoint: str, to: str, is_warned: bool
-) -> None:
+def test_a_server_that_the_setting_denies_is_a_warning(tmp_path: Path, endpoint: str, to: str, is_warned: bool) -> None:
     source = f"s3: {{uri: 's3://acme/models', endpoint: '{endpoint}', credentials: {{secret: {{name: k}}}}}}"
     egress = f"{{apiServer: [{{ipBlock: {{cidr: 10.96.0.1/32}}}}], to: [{to}]}}"
     written(tmp_path, model(source), f"network: {{downloadEgress: {egress}}}\n")

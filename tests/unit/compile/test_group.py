@@ -104,9 +104,7 @@ def test_pods_that_answer_stay() -> None:
         assert worker.poll() is None
 
 
-@pytest.mark.parametrize(
-    ("engine", "code"), [("raise SystemExit(7)", 7), ("import os; os.kill(os.getpid(), 9)", 137)]
-)
+@pytest.mark.parametrize(("engine", "code"), [("raise SystemExit(7)", 7), ("import os; os.kill(os.getpid(), 9)", 137)])
 def test_the_exit_code_is_that_of_the_engine(engine: str, code: int) -> None:
     with member(free_port(), 0, [sys.executable, "-c", engine]) as process:
         assert ended(process) == (code, "")

@@ -104,13 +104,7 @@ def test_artifact_is_fetched_where_the_builder_reads_it() -> None:
     pod = pod_of(objects(app({**FOLDER, "pushSecret": "push"}))["job-build"])
     finder, fetcher = pod["initContainers"]
     (builder,) = pod["containers"]
-    assert fetcher["args"][:5] == [
-        "fetch",
-        "oci",
-        f"--ref={ARTIFACT}",
-        "--build-context",
-        "--unless=/status/found",
-    ]
+    assert fetcher["args"][:5] == ["fetch", "oci", f"--ref={ARTIFACT}", "--build-context", "--unless=/status/found"]
     assert f"--write={fetcher['args'][4].removeprefix('--unless=')}" in finder["args"]
     assert fetcher["env"] == finder["env"]
     assert {"name": "context", "mountPath": "/context"} in fetcher["volumeMounts"]
@@ -165,13 +159,8 @@ def test_secrets_are_only_in_the_pod_of_the_build() -> None:
     build = {**BUILD, "pushSecret": "push", "git": {**GIT, "tokenSecret": {"name": "git", "key": "password"}}}
     found = objects(app(build))
     assert {
-        volume["secret"]["secretName"]
-        for volume in pod_of(found["job-build"])["volumes"]
-        if "secret" in volume
-    } == {
-        "push",
-        "git",
-    }
+        volume["secret"]["secretName"] for volume in pod_of(found["job-build"])["volumes"] if "secret" in volume
+    } == {"push", "git"}
     assert not any("secret" in volume for volume in pod_of(found["job"])["volumes"])
     assert "password" not in str(pod_of(found["job-build"])["containers"][0]["args"])
 

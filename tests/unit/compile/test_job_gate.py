@@ -29,15 +29,11 @@ def model(commit: str = COMMIT) -> Object:
 
 
 def job(**spec: Any) -> Object:
-    return document(
-        "Job", "tune", **{"image": "tune:1", "model": "base", "output": {"volume": VOLUME}, **spec}
-    )
+    return document("Job", "tune", **{"image": "tune:1", "model": "base", "output": {"volume": VOLUME}, **spec})
 
 
 def served(**spec: Any) -> Object:
-    return document(
-        "Topology", "chat", **{"engine": "transformers", "model": {"job": {"name": "tune"}}, **spec}
-    )
+    return document("Topology", "chat", **{"engine": "transformers", "model": {"job": {"name": "tune"}}, **spec})
 
 
 def apps(folder: Path, documents: Sequence[Object], **config: Any) -> dict[str, Compiled]:
@@ -67,11 +63,7 @@ def pods(item: Compiled) -> list[Object]:
     """The pod specs of an app's workload."""
     (body,) = bodies(item, "Deployment") + bodies(item, "LeaderWorkerSet")
     group = body["spec"].get("leaderWorkerTemplate")
-    templates = (
-        [group["leaderTemplate"], group["workerTemplate"]]
-        if group is not None
-        else [body["spec"]["template"]]
-    )
+    templates = [group["leaderTemplate"], group["workerTemplate"]] if group is not None else [body["spec"]["template"]]
     return [template["spec"] for template in templates]
 
 
@@ -80,9 +72,7 @@ def gates(item: Compiled) -> set[str]:
     args = [found["initContainers"][0]["args"] for found in pods(item)]
     assert {each[0] for each in args} == {"wait-job"}
     waited = {(each[1].removeprefix("--kind="), each[2].removeprefix("--name=")) for each in args}
-    granted = {
-        (rule["resources"][0], name) for rule in only(item, "Role")["rules"] for name in rule["resourceNames"]
-    }
+    granted = {(rule["resources"][0], name) for rule in only(item, "Role")["rules"] for name in rule["resourceNames"]}
     assert granted == {(f"{kind.lower()}s", name) for kind, name in waited}
     return {f"{kind}/{name}" for kind, name in waited}
 
@@ -119,9 +109,7 @@ def test_only_the_gate_has_the_token(tmp_path: Path) -> None:
     ("account", "name", "made"),
     [("cloud", "cloud", []), ({"create": {"annotations": {"role": "reader"}}}, "chat", ["chat"])],
 )
-def test_the_account_of_the_spec_reads_the_job(
-    tmp_path: Path, account: object, name: str, made: list[str]
-) -> None:
+def test_the_account_of_the_spec_reads_the_job(tmp_path: Path, account: object, name: str, made: list[str]) -> None:
     config = {"external": [{"kind": "ServiceAccount", "name": "cloud"}]} if account == "cloud" else {}
     chat = apps(tmp_path, [model(), job(), served(serviceAccount=account)], **config)["chat"]
     assert pods(chat)[0]["serviceAccountName"] == name
@@ -163,18 +151,12 @@ def test_an_adapter_waits_for_the_job_that_writes_it(tmp_path: Path) -> None:
     made = apps(tmp_path, [model(), job(), served(engine="vllm", model="base", adapters=adapters)])
     run = run_name(made["tune"])
     (pod,) = pods(made["chat"])
-    assert [each["name"] for each in pod["initContainers"]] == [
-        "wait-for-model",
-        "wait-for-north",
-        "wait-for-1-south",
-    ]
+    assert [each["name"] for each in pod["initContainers"]] == ["wait-for-model", "wait-for-north", "wait-for-1-south"]
     for gate in pod["initContainers"][1:]:
         assert gate["args"][:3] == ["wait-job", "--kind=Job", f"--name={run}"]
     mounts = {each["name"]: each for each in pod["containers"][0]["volumeMounts"]}
     assert mounts["adapter-north"]["subPath"] == "final"
-    claims = [
-        each["persistentVolumeClaim"]["claimName"] for each in pod["volumes"] if "adapter" in each["name"]
-    ]
+    claims = [each["persistentVolumeClaim"]["claimName"] for each in pod["volumes"] if "adapter" in each["name"]]
     assert claims == ["tune-output"] * 2
     assert [rule["resourceNames"] for rule in only(made["chat"], "Role")["rules"]] == [[run], [run]]
 

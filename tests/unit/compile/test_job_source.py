@@ -75,9 +75,7 @@ def run_name(item: Compiled) -> str:
 def arguments(item: Compiled, container: str) -> list[str]:
     """The arguments of a container of an app's only workload."""
     (template,) = [
-        found.body["spec"]["template"]["spec"]
-        for found in item.objects
-        if found.body["kind"] in ("Job", "Deployment")
+        found.body["spec"]["template"]["spec"] for found in item.objects if found.body["kind"] in ("Job", "Deployment")
     ]
     containers = [*template.get("initContainers", []), *template["containers"]]
     (found,) = [each for each in containers if each["name"] == container]
@@ -92,11 +90,7 @@ def option(item: Compiled, container: str, name: str) -> str:
 def test_a_model_waits_for_the_run_of_its_job_and_stores_a_folder_of_its_output(tmp_path: Path) -> None:
     found = apps(tmp_path, chain(path="merged", exclude=["checkpoint-*/"]))
     tuned = found["tuned"]
-    assert arguments(tuned, "wait-for-job")[:3] == [
-        "wait-job",
-        "--kind=Job",
-        f"--name={run_name(found['tune'])}",
-    ]
+    assert arguments(tuned, "wait-for-job")[:3] == ["wait-job", "--kind=Job", f"--name={run_name(found['tune'])}"]
     assert arguments(tuned, "fetch")[:3] == ["put", "/output/merged", "--exclude=checkpoint-*/"]
     pod = run(tuned)["spec"]["template"]["spec"]
     (volume,) = [each for each in pod["volumes"] if each["name"] == "job-output"]
@@ -142,9 +136,7 @@ def test_an_override_of_the_job_is_another_revision_as_well(tmp_path: Path) -> N
 
 def test_the_order_of_the_files_does_not_matter(tmp_path: Path) -> None:
     documents = chain()
-    expected = {
-        name: [each.body for each in item.objects] for name, item in apps(tmp_path, documents).items()
-    }
+    expected = {name: [each.body for each in item.objects] for name, item in apps(tmp_path, documents).items()}
     for order in itertools.islice(itertools.permutations(documents), 0, None, 180):
         found = apps(tmp_path, order)
         assert {name: [each.body for each in item.objects] for name, item in found.items()} == expected
@@ -160,9 +152,7 @@ def test_a_bucket_is_filled_with_its_keys(tmp_path: Path) -> None:
 
 def test_no_object_of_a_chain_has_a_later_wave_than_what_waits_for_it(tmp_path: Path) -> None:
     waves = {
-        (name, each.kind): each.wave
-        for name, item in apps(tmp_path, chain()).items()
-        for each in item.app.objects
+        (name, each.kind): each.wave for name, item in apps(tmp_path, chain()).items() for each in item.app.objects
     }
     assert len({waves[name, "Job"] for name in ("prepare", "clean", "tune", "tuned", "evaluate")}) == 1
     assert waves["tuned", "PersistentVolumeClaim"] == waves["tuned", "Job"]

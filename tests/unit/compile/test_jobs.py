@@ -54,10 +54,7 @@ OUTPUT = {"volume": {"size": "1Gi"}}
             [("KG0314", "spec.output")],
         ),
         (
-            {
-                "output": {"volume": {"size": "1Gi", "mountPath": "/dev/shm"}},
-                "resources": {"sharedMemory": "1Gi"},
-            },
+            {"output": {"volume": {"size": "1Gi", "mountPath": "/dev/shm"}}, "resources": {"sharedMemory": "1Gi"}},
             [("KG0314", "spec.output")],
         ),
         ({"inputs": [{"url": "https://a.example/b"}, {"secret": KEY, "path": "c/d"}]}, []),
@@ -75,15 +72,9 @@ OUTPUT = {"volume": {"size": "1Gi"}}
         ),
         ({"inputs": [{"wait": "1h", "path": "a"}]}, [("KG0371", "spec.inputs.0.wait")]),
         ({"inputs": {"files": [{"wait": "1h", "path": "a"}]}}, [("KG0371", "spec.inputs.files.0.wait")]),
+        ({"inputs": {"files": [{"url": "https://a.example/b"}], "into": "output"}}, [("KG0371", "spec.inputs.into")]),
         (
-            {"inputs": {"files": [{"url": "https://a.example/b"}], "into": "output"}},
-            [("KG0371", "spec.inputs.into")],
-        ),
-        (
-            {
-                "inputs": {"files": [{"wait": "1h"}], "into": "output", "mountPath": "/inputs"},
-                "output": OUTPUT,
-            },
+            {"inputs": {"files": [{"wait": "1h"}], "into": "output", "mountPath": "/inputs"}, "output": OUTPUT},
             [("KG0329", "spec.inputs.files.0"), ("KG0340", "spec.inputs.mountPath")],
         ),
         ({"args": ["fine", "a\x85b"]}, [("KG0315", "spec.args.1")]),
@@ -97,9 +88,7 @@ def test_problem_is_reported_at_its_field(spec: dict[str, Any], expected: list[t
     assert problem_paths(job(**spec), context(models=MODELS)) == expected
 
 
-@pytest.mark.parametrize(
-    "value", ["\n\t\r é 🚀 \u200b\ufeff", 2**53, -(2**53), 0.0, 1e300, [None], {"": ""}, True]
-)
+@pytest.mark.parametrize("value", ["\n\t\r é 🚀 \u200b\ufeff", 2**53, -(2**53), 0.0, 1e300, [None], {"": ""}, True])
 def test_values_that_helm_supports_are_accepted(value: Any) -> None:
     assert list(unsupported_values(value)) == []
 
@@ -222,31 +211,21 @@ def test_one_node_has_no_rendezvous() -> None:
     [("/output", "/model", "/tmp"), ("/tmp", "/model", "/scratch"), ("/tmp/", "/scratch", "/var/tmp")],
 )
 def test_there_is_always_a_folder_to_write_to(output: str, weights: str, scratch: str) -> None:
-    block = job(
-        model={"name": "one", "mountPath": weights}, output={"volume": {"size": "1Gi", "mountPath": output}}
-    )
+    block = job(model={"name": "one", "mountPath": weights}, output={"volume": {"size": "1Gi", "mountPath": output}})
     container = pod(block, context(models=MODELS))["containers"][0]
     assert {"name": "scratch", "mountPath": scratch} in container["volumeMounts"]
     assert {"name": "HOME", "value": scratch} in container["env"]
 
 
 def test_home_of_the_spec_is_kept() -> None:
-    (home,) = [
-        entry for entry in pod(job(env={"HOME": "/me"}))["containers"][0]["env"] if entry["name"] == "HOME"
-    ]
+    (home,) = [entry for entry in pod(job(env={"HOME": "/me"}))["containers"][0]["env"] if entry["name"] == "HOME"]
     assert home["value"] == "/me"
 
 
 def test_variables_are_strings() -> None:
     block = job(env={"A": True, "B": False, "C": 12, "D": 9007199254740993, "E": "x"})
     env = {entry["name"]: entry["value"] for entry in pod(block)["containers"][0]["env"]}
-    assert (env["A"], env["B"], env["C"], env["D"], env["E"]) == (
-        "true",
-        "false",
-        "12",
-        "9007199254740993",
-        "x",
-    )
+    assert (env["A"], env["B"], env["C"], env["D"], env["E"]) == ("true", "false", "12", "9007199254740993", "x")
 
 
 def test_parameters_reach_the_container_unchanged() -> None:
@@ -263,27 +242,19 @@ def test_parameters_have_variables_that_a_shell_can_read() -> None:
     params = {"num-train-epochs": 1, "lora.alpha": 16}
     env = {entry["name"]: entry.get("value") for entry in pod(job(params=params))["containers"][0]["env"]}
     assert (env["PARAM_NUM_TRAIN_EPOCHS"], env["PARAM_LORA_ALPHA"]) == ("1", "16")
-    assert objects(job(params=params))["ConfigMap"]["data"]["params.json"] == (
-        '{"lora.alpha":16,"num-train-epochs":1}'
-    )
+    assert objects(job(params=params))["ConfigMap"]["data"]["params.json"] == ('{"lora.alpha":16,"num-train-epochs":1}')
 
 
 @pytest.mark.parametrize("params", [{}, {"a": 1}])
 def test_the_file_of_parameters_may_be_elsewhere_and_empty(params: dict[str, int]) -> None:
     spec = job(params=params, paramsFile="/content/params.json")
     (mount,) = (each for each in pod(spec)["containers"][0]["volumeMounts"] if each["name"] == "params")
-    assert mount == {
-        "name": "params",
-        "mountPath": "/content/params.json",
-        "subPath": "params.json",
-        "readOnly": True,
-    }
+    assert mount == {"name": "params", "mountPath": "/content/params.json", "subPath": "params.json", "readOnly": True}
     assert objects(spec)["ConfigMap"]["data"]["params.json"] == ('{"a":1}' if params else "{}")
 
 
 @pytest.mark.parametrize(
-    ("revision", "warned"),
-    [("main", True), ("0" * 40, False), ("0" * 39, True), ("A" * 40, True), ("v1.0", True)],
+    ("revision", "warned"), [("main", True), ("0" * 40, False), ("0" * 39, True), ("A" * 40, True), ("v1.0", True)]
 )
 def test_a_revision_that_may_move_is_a_warning(revision: str, warned: bool) -> None:
     block: Model = model(source={"huggingFace": {"repo": "a/b", "revision": revision}})
@@ -341,12 +312,7 @@ def test_inputs_in_the_output_volume_are_downloaded_and_awaited_there() -> None:
     block = job(inputs={"files": files, "into": "output"}, output=OUTPUT)
     made = pod(block)
     fetch, wait = made["initContainers"]
-    assert fetch["args"][:4] == [
-        "fetch",
-        "http",
-        "--file=labels.txt=https://a.example/labels.txt",
-        "--dest=/output",
-    ]
+    assert fetch["args"][:4] == ["fetch", "http", "--file=labels.txt=https://a.example/labels.txt", "--dest=/output"]
     assert wait["args"] == [
         "wait-files",
         "--dest=/output",
@@ -374,9 +340,7 @@ def test_files_of_web_servers_are_weights_like_any_other() -> None:
         return next(str(arg) for arg in made["containers"][0]["args"] if arg.startswith("--identity="))
 
     assert first["containers"][0]["args"][:2] == ["fetch", "http"]
-    assert identity_of(first) == identity_of(second), (
-        "where a file came from does not matter, what it is does"
-    )
+    assert identity_of(first) == identity_of(second), "where a file came from does not matter, what it is does"
 
 
 def test_kueue_reads_topology_requests_from_the_pods() -> None:

@@ -92,16 +92,13 @@ def test_volume_that_expires_is_created_by_a_job(ttl: object, completed: str, fa
         "resources": {"requests": {"storage": "1Gi"}},
         "storageClassName": "fast",
     }
-    claims = [
-        each.get("persistentVolumeClaim") for each in found["job"]["spec"]["template"]["spec"]["volumes"]
-    ]
+    claims = [each.get("persistentVolumeClaim") for each in found["job"]["spec"]["template"]["spec"]["volumes"]]
     assert {"claimName": volume["metadata"]["name"]} in claims
 
 
 def test_each_run_has_a_claim_job_and_a_changed_lifetime_starts_no_run() -> None:
     first, longer, other = (
-        _made({**_volume(ttl), "args": args})[0]
-        for ttl, args in (("1h", ["a"]), ("2h", ["a"]), ("1h", ["b"]))
+        _made({**_volume(ttl), "args": args})[0] for ttl, args in (("1h", ["a"]), ("2h", ["a"]), ("1h", ["b"]))
     )
     runs = [each["job"]["metadata"]["name"] for each in (first, longer, other)]
     claims = [each["job-claim"]["metadata"]["name"] for each in (first, longer, other)]
@@ -138,9 +135,7 @@ def test_dollar_in_a_label_of_the_volume_is_not_expanded() -> None:
         ),
     ],
 )
-def test_contradiction_of_a_volume_that_expires_is_an_error(
-    spec: dict[str, Any], problem: tuple[str, str]
-) -> None:
+def test_contradiction_of_a_volume_that_expires_is_an_error(spec: dict[str, Any], problem: tuple[str, str]) -> None:
     assert problem_paths(job(**spec), context()) == [problem]
 
 

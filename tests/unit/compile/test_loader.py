@@ -5,16 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.unit.compile.test_job_source import (
-    Object,
-    apps,
-    arguments,
-    codes,
-    document,
-    option,
-    run,
-    run_name,
-)
+from tests.unit.compile.test_job_source import Object, apps, arguments, codes, document, option, run, run_name
 
 VOLUME = {"size": "1Gi", "accessModes": ["ReadWriteMany"], "storageClassName": "shared"}
 
@@ -45,9 +36,7 @@ def test_the_container_runs_in_a_job_and_the_model_stores_what_it_writes(tmp_pat
     assert arguments(found["qwen"], "wait-for-job")[2] == f"--name={run_name(found['qwen-load'])}"
     assert arguments(found["qwen"], "fetch")[:2] == ["put", "/output"]
     (volume,) = [
-        each
-        for each in run(found["qwen"])["spec"]["template"]["spec"]["volumes"]
-        if each["name"] == "job-output"
+        each for each in run(found["qwen"])["spec"]["template"]["spec"]["volumes"] if each["name"] == "job-output"
     ]
     assert volume["persistentVolumeClaim"] == {"claimName": "qwen-load-output", "readOnly": True}
 
@@ -88,17 +77,13 @@ def test_its_volume_is_like_that_of_the_store_and_is_not_retained(tmp_path: Path
     assert like["spec"]["storageClassName"] == "shared"
     assert "helm.sh/resource-policy" not in like["metadata"].get("annotations", {})
     own = claim(
-        apps(tmp_path, [loaded("Model", "qwen", {"volume": {"size": "9Gi", "storageClassName": "x"}})])[
-            "qwen-load"
-        ]
+        apps(tmp_path, [loaded("Model", "qwen", {"volume": {"size": "9Gi", "storageClassName": "x"}})])["qwen-load"]
     )
     assert own["spec"]["resources"]["requests"]["storage"] == "9Gi"
     assert own["spec"]["storageClassName"] == "x"
 
 
-def test_placement_and_security_are_those_of_the_downloader_unless_the_loader_has_its_own(
-    tmp_path: Path,
-) -> None:
+def test_placement_and_security_are_those_of_the_downloader_unless_the_loader_has_its_own(tmp_path: Path) -> None:
     shared = {
         "placement": {"nodeSelector": {"disk": "nvme"}},
         "security": {"runAsUser": 1000},
@@ -110,9 +95,7 @@ def test_placement_and_security_are_those_of_the_downloader_unless_the_loader_ha
     assert pod["securityContext"]["runAsUser"] == 1000
     assert pod["imagePullSecrets"] == [{"name": "registry"}]
     own = {"placement": {"nodeSelector": {"disk": "hdd"}}, "security": {"runAsUser": 7}}
-    pod = run(apps(tmp_path, [loaded("Model", "qwen", own, **shared)])["qwen-load"])["spec"]["template"][
-        "spec"
-    ]
+    pod = run(apps(tmp_path, [loaded("Model", "qwen", own, **shared)])["qwen-load"])["spec"]["template"]["spec"]
     assert pod["nodeSelector"] == {"disk": "hdd"}
     assert pod["securityContext"]["runAsUser"] == 7
 

@@ -30,9 +30,7 @@ def metrics_port(arguments: list[str]) -> int | None:
     code += "print(parser().parse_args(sys.argv[1:]).metrics_port or 0)"
     package = Path(__file__).parents[3] / "runtimes/downloader"
     command = [sys.executable, "-c", code, *arguments]
-    done = subprocess.run(
-        command, env={"PYTHONPATH": str(package)}, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run(command, env={"PYTHONPATH": str(package)}, capture_output=True, text=True, check=True)
     return int(done.stdout) or None
 
 

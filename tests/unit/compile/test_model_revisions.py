@@ -14,9 +14,7 @@ OLD, NEW = "0" * 40, "1" * 40
 READERS: dict[str, Block] = {
     "topology": topology(model="m", resources={"gpus": 0}),
     "job": job(model="m"),
-    "adapter": topology(
-        model={"folder": "/weights"}, adapters=[{"name": "tone", "model": "m"}], resources={"gpus": 0}
-    ),
+    "adapter": topology(model={"folder": "/weights"}, adapters=[{"name": "tone", "model": "m"}], resources={"gpus": 0}),
 }
 
 

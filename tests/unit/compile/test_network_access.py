@@ -64,9 +64,7 @@ environments:
     assert dev["http_proxy"] == prod["HTTP_PROXY"] == "http://proxy.example:3128"
     assert "https_proxy" not in dev
     exceptions = prod["no_proxy"].split(",")
-    assert {".svc", "$(KUBERNETES_SERVICE_HOST)", "169.254.169.254", ".default", ".example"} <= set(
-        exceptions
-    )
+    assert {".svc", "$(KUBERNETES_SERVICE_HOST)", "169.254.169.254", ".default", ".example"} <= set(exceptions)
 
 
 def test_variables_of_a_spec_take_precedence_in_both_cases(tmp_path: Path) -> None:
@@ -133,9 +131,7 @@ def test_images_are_pulled_from_the_mirror(image: str, expected: str) -> None:
 
 def test_the_mirror_may_have_the_registry_in_its_names() -> None:
     assert mirrored("busybox", ImageMirror("m.example/{host}")) == "m.example/docker.io/library/busybox"
-    rules = (
-        ImageRule("a.example:5000", "m.example/a"),
-    )  # A name of an image has a port only in its registry.
+    rules = (ImageRule("a.example:5000", "m.example/a"),)  # A name of an image has a port only in its registry.
     assert mirrored("a.example:5000/b", ImageMirror("m.example/{host}", rules)) == "m.example/a/b"
     assert mirrored("busybox", ImageMirror("", (ImageRule("quay.io", "m.example"),))) == "busybox"
 
@@ -173,8 +169,6 @@ gitops:
     pod(tmp_path, "", config)
     files = render((), load_config(tmp_path))
     text = "".join(bytes(data).decode() for path, data in files.items() if path.endswith(".yaml"))
-    policies = [
-        each for each in yaml.safe_load_all(text.replace("apiVersion: ", "---\napiVersion: ")) if each
-    ]
+    policies = [each for each in yaml.safe_load_all(text.replace("apiVersion: ", "---\napiVersion: ")) if each]
     (found,) = [each for each in policies if each.get("metadata", {}).get("name") == "allow-network"]
     assert found["spec"]["egress"][0]["to"] == [{"ipBlock": {"cidr": "10.1.2.3/32"}}]

@@ -73,9 +73,7 @@ def test_suspending_changes_only_the_number_of_pods(tmp_path: Path) -> None:
 def test_no_pod_may_connect_unless_the_spec_allows_it(tmp_path: Path) -> None:
     assert "ingress" not in objects(tmp_path, "")["NetworkPolicy"]["spec"]
     peer = "{podSelector: {matchLabels: {app: hub}}}"
-    (rule,) = objects(tmp_path, f"spec: {{service: {{allowFrom: [{peer}]}}}}")["NetworkPolicy"]["spec"][
-        "ingress"
-    ]
+    (rule,) = objects(tmp_path, f"spec: {{service: {{allowFrom: [{peer}]}}}}")["NetworkPolicy"]["spec"]["ingress"]
     assert rule == {
         "ports": [{"port": 8888, "protocol": "TCP"}],
         "from": [{"podSelector": {"matchLabels": {"app": "hub"}}}],
@@ -87,10 +85,7 @@ def test_models_and_datasets_are_mounted_read_only_after_their_gates(tmp_path: P
     pod = found["StatefulSet"]["spec"]["template"]["spec"]
     mounts = {each["name"]: each for each in pod["containers"][0]["volumeMounts"]}
     for gate, volume, folder in zip(
-        pod["initContainers"],
-        ("model-qwen", "dataset-talks"),
-        ("/models/qwen", "/datasets/talks"),
-        strict=True,
+        pod["initContainers"], ("model-qwen", "dataset-talks"), ("/models/qwen", "/datasets/talks"), strict=True
     ):
         mount = mounts[volume]
         assert (mount["readOnly"], mount["mountPath"]) == (True, folder)
@@ -114,14 +109,8 @@ def test_the_volume_outlives_the_spec_unless_it_says_no(tmp_path: Path) -> None:
             "spec:\n  models:\n    - {name: qwen, mountPath: /home/notebook}\n",
             "KG0314 6 two volumes are mounted at `/home/notebook`: home and model-qwen",
         ),
-        (
-            "spec: {storage: {mountPath: /tmp}}\n",
-            "KG0314 4 two volumes are mounted at `/tmp`: home and scratch",
-        ),
-        (
-            "spec: {env: {JUPYTER_TOKEN_FILE: /x}}\n",
-            "KG0313 4 `JUPYTER_TOKEN_FILE` is set by kaigen for a Notebook",
-        ),
+        ("spec: {storage: {mountPath: /tmp}}\n", "KG0314 4 two volumes are mounted at `/tmp`: home and scratch"),
+        ("spec: {env: {JUPYTER_TOKEN_FILE: /x}}\n", "KG0313 4 `JUPYTER_TOKEN_FILE` is set by kaigen for a Notebook"),
     ],
 )
 def test_contradictions_are_reported_at_their_line(tmp_path: Path, spec: str, problem: str) -> None:

@@ -60,11 +60,7 @@ def objects(root: Path) -> dict[tuple[str, str], Any]:
 def codes(root: Path) -> list[tuple[str, str, str]]:
     with pytest.raises(InputError) as caught:
         render((), load_config(root))
-    return [
-        (each.code, each.path, each.hint)
-        for each in caught.value.diagnostics
-        if each.severity is Severity.ERROR
-    ]
+    return [(each.code, each.path, each.hint) for each in caught.value.diagnostics if each.severity is Severity.ERROR]
 
 
 def test_the_app_mounts_the_bucket_in_its_own_namespace(tmp_path: Path) -> None:
@@ -75,10 +71,7 @@ def test_the_app_mounts_the_bucket_in_its_own_namespace(tmp_path: Path) -> None:
     assert theirs["metadata"]["name"] != ours["metadata"]["name"]
     assert theirs["spec"]["csi"]["volumeAttributes"] == ours["spec"]["csi"]["volumeAttributes"]
     assert theirs["spec"]["mountOptions"] == ours["spec"]["mountOptions"]
-    assert (ours["spec"]["claimRef"]["namespace"], ours["spec"]["claimRef"]["name"]) == (
-        "team",
-        claim["name"],
-    )
+    assert (ours["spec"]["claimRef"]["namespace"], ours["spec"]["claimRef"]["name"]) == ("team", claim["name"])
     pod = found["chat", "Deployment"]["spec"]["template"]["spec"]
     assert pod["volumes"][0]["persistentVolumeClaim"] == {"claimName": claim["name"], "readOnly": True}
     fetch = found["qwen", "Job"]["spec"]["template"]["spec"]["containers"][0]["args"]

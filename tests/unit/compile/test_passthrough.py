@@ -54,9 +54,7 @@ def test_an_app_whose_name_is_taken_gets_another_of_at_most_53_characters(stem: 
         (["up/.."], "folder"),
     ],
 )
-def test_the_namespace_of_objects_is_their_own_where_they_agree(
-    namespaces: list[str | None], namespace: str
-) -> None:
+def test_the_namespace_of_objects_is_their_own_where_they_agree(namespaces: list[str | None], namespace: str) -> None:
     bodies = [{"metadata": {"namespace": each}} for each in namespaces]
     assert plain_namespace(bodies, "folder") == namespace
 
@@ -80,12 +78,7 @@ def body(kind: str, name: str, **fields: Any) -> dict[str, Any]:
 
 
 def test_each_object_has_a_role_of_its_own() -> None:
-    bodies = [
-        body("ConfigMap", "a"),
-        body("ConfigMap", "A"),
-        body("Role", "system:x.y"),
-        body("ConfigMap", "a"),
-    ]
+    bodies = [body("ConfigMap", "a"), body("ConfigMap", "A"), body("Role", "system:x.y"), body("ConfigMap", "a")]
     app = passthrough_app("app", "a.yaml", bodies, "ml", "text")
     assert [each.role for each in app.objects] == [
         "configmap-a", "configmap-a-2", "role-system-x.y", "configmap-a-3",

@@ -38,9 +38,7 @@ Make = Callable[..., Block]
 def block(name: str, metadata: Object | None = None, **spec: Any) -> Block:
     """Return the spec of a name with further metadata and fields."""
     kind, fields = SPECS[name]
-    found: Block = read_block(
-        kind, {"metadata": {"name": "x", **(metadata or {})}, "spec": {**fields, **spec}}
-    )
+    found: Block = read_block(kind, {"metadata": {"name": "x", **(metadata or {})}, "spec": {**fields, **spec}})
     return found
 
 
@@ -87,9 +85,7 @@ def test_pods_have_labels_and_annotations_of_their_own(name: str) -> None:
         assert (found["labels"]["team"], found["labels"]["tier"]) == ("research", "1")
         assert found["annotations"]["example.com/a"] == "b"
         assert found["annotations"]["example.com/c"] == "d"
-    assert all(
-        "example.com/c" not in item.body["metadata"].get("annotations", {}) for item in app(spec).render()
-    )
+    assert all("example.com/c" not in item.body["metadata"].get("annotations", {}) for item in app(spec).render())
     assert selectors(spec) == selectors(block(name))
 
 
@@ -135,8 +131,7 @@ def test_pods_that_use_azures_identity_have_its_label() -> None:
 
 
 @pytest.mark.parametrize(
-    "key",
-    ["app.kubernetes.io/name", "app.kubernetes.io/component", "kaigen.dev/group", "job-name"],
+    "key", ["app.kubernetes.io/name", "app.kubernetes.io/component", "kaigen.dev/group", "job-name"]
 )
 def test_reserved_labels_are_reported(key: str) -> None:
     assert problem_paths(block("Job", {"labels": {key: "x"}})) == [("KG0324", f"metadata.labels.{key}")]

@@ -23,9 +23,7 @@ def named(items: list[Object]) -> dict[str, Object]:
 
 @every_kind
 @pytest.mark.parametrize(("target", "expected"), [("1.34", ["KG0346"]), ("1.35", [])])
-def test_older_clusters_have_images_as_volumes_behind_a_gate(
-    make: Make, target: str, expected: list[str]
-) -> None:
+def test_older_clusters_have_images_as_volumes_behind_a_gate(make: Make, target: str, expected: list[str]) -> None:
     block = make(volumes={"files": {"image": "registry.example/data:1", "mountPath": "/files"}})
     found = problem_paths(block, context(target=target))
     assert [code for code, path in found if path == "spec.volumes.files.image"] == expected
@@ -105,10 +103,7 @@ def test_further_containers_are_hardened(make: Make) -> None:
             "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
         }
-        assert container["resources"] == {
-            "requests": {"cpu": "50m", "memory": "128Mi"},
-            "limits": {"memory": "128Mi"},
-        }
+        assert container["resources"] == {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "128Mi"}}
 
 
 @every_kind
@@ -159,10 +154,7 @@ def test_pods_have_a_scheduler() -> None:
         ({"volumes": {"scratch": {"emptyDir": {}}}}, ("KG0325", "spec.volumes.scratch")),
         ({"volumes": {"output": {"emptyDir": {}}}}, ("KG0325", "spec.volumes.output")),
         ({"sidecars": {"run": {"image": "a"}}}, ("KG0325", "spec.sidecars.run")),
-        (
-            {"initContainers": {"fetch-inputs": {"image": "a"}}},
-            ("KG0325", "spec.initContainers.fetch-inputs"),
-        ),
+        ({"initContainers": {"fetch-inputs": {"image": "a"}}}, ("KG0325", "spec.initContainers.fetch-inputs")),
         (
             {"sidecars": {"a": {"image": "a"}}, "initContainers": {"a": {"image": "a"}}},
             ("KG0325", "spec.initContainers.a"),
@@ -178,24 +170,13 @@ def test_pods_have_a_scheduler() -> None:
             },
             ("KG0314", "spec.initContainers.a.mounts.output"),
         ),
-        (
-            {"volumes": {"x": {"claimName": "c", "mountPath": "/output/"}}},
-            ("KG0314", "spec.volumes.x.mountPath"),
-        ),
-        (
-            {"volumes": {**DATA, "y": {"claimName": "c", "mountPath": "/data"}}},
-            ("KG0314", "spec.volumes.y.mountPath"),
-        ),
-        (
-            {"volumes": {"x": {"claimName": "c", "mountPath": "/inputs/x"}}},
-            ("KG0314", "spec.volumes.x.mountPath"),
-        ),
+        ({"volumes": {"x": {"claimName": "c", "mountPath": "/output/"}}}, ("KG0314", "spec.volumes.x.mountPath")),
+        ({"volumes": {**DATA, "y": {"claimName": "c", "mountPath": "/data"}}}, ("KG0314", "spec.volumes.y.mountPath")),
+        ({"volumes": {"x": {"claimName": "c", "mountPath": "/inputs/x"}}}, ("KG0314", "spec.volumes.x.mountPath")),
         ({"nodes": 2, "hostname": "h"}, ("KG0340", "spec.hostname")),
     ],
 )
-def test_what_is_in_the_way_of_kaigens_own_is_reported(
-    spec: dict[str, Any], expected: tuple[str, str]
-) -> None:
+def test_what_is_in_the_way_of_kaigens_own_is_reported(spec: dict[str, Any], expected: tuple[str, str]) -> None:
     inputs = [{"url": "https://a.example/x"}]
     output = {"volume": {"size": "1Gi", "accessModes": ["ReadWriteMany"]}}
     assert problem_paths(job(inputs=inputs, output=output, **spec)) == [expected]

@@ -97,9 +97,7 @@ def test_no_probe_opens_a_port_of_the_program() -> None:
         probes = [value for key, value in found[name].items() if key.endswith("Probe")]
         assert probes
         assert all("exec" in probe for probe in probes)
-    assert {probe for key in found["proxy"] if key.endswith("Probe") for probe in found["proxy"][key]} >= {
-        "httpGet"
-    }
+    assert {probe for key in found["proxy"] if key.endswith("Probe") for probe in found["proxy"][key]} >= {"httpGet"}
 
 
 def test_workers_mount_no_weights_and_the_root_waits_for_their_names() -> None:
@@ -152,46 +150,19 @@ def test_what_cannot_run_is_refused(fields: dict[str, Any], problem: tuple[str, 
 @pytest.mark.parametrize(
     ("name", "value", "message", "hint"),
     [
-        (
-            "temperature",
-            "hot",
-            "`--temperature` must be a number from 0, and not `hot`",
-            "write a number from 0",
-        ),
+        ("temperature", "hot", "`--temperature` must be a number from 0, and not `hot`", "write a number from 0"),
         ("temperature", -1, "`--temperature` must be a number from 0, and not `-1`", "write a number from 0"),
         ("topp", 1.5, "`--topp` must be a number from 0 to 1, and not `1.5`", "write a number from 0 to 1"),
         ("net-turbo", 7, "`--net-turbo` must be `0` or `1`, and not `7`", "write `0` or `1`"),
         ("seed", True, "`--seed` must be a whole number from 0 to 2^63 - 1, and not `true`", "write a whole"),
         ("seed", str(2**63), "`--seed` must be a whole number from 0 to 2^63 - 1, and not", "write a whole"),
-        (
-            "gpu-segments",
-            "all",
-            "`--gpu-segments` must be two whole numbers such as `0:16`, and not",
-            "write two",
-        ),
-        (
-            "gpu-index",
-            "x",
-            "`--gpu-index` must be a whole number from 0, and not `x`",
-            "write a whole number",
-        ),
-        (
-            "chat-template",
-            "chatml",
-            "must be `llama2` or `llama3` or `deepSeek3`, and not `chatml`",
-            "write `llama2`",
-        ),
-        (
-            "chat-template",
-            "lama3",
-            "must be `llama2` or `llama3` or `deepSeek3`, and not",
-            "did you mean `llama3`?",
-        ),
+        ("gpu-segments", "all", "`--gpu-segments` must be two whole numbers such as `0:16`, and not", "write two"),
+        ("gpu-index", "x", "`--gpu-index` must be a whole number from 0, and not `x`", "write a whole number"),
+        ("chat-template", "chatml", "must be `llama2` or `llama3` or `deepSeek3`, and not `chatml`", "write `llama2`"),
+        ("chat-template", "lama3", "must be `llama2` or `llama3` or `deepSeek3`, and not", "did you mean `llama3`?"),
     ],
 )
-def test_values_that_the_program_would_misread_are_refused(
-    name: str, value: Any, message: str, hint: str
-) -> None:
+def test_values_that_the_program_would_misread_are_refused(name: str, value: Any, message: str, hint: str) -> None:
     (problem,) = problems_of(ring(engineArgs={name: value}))
     assert (problem.code, problem.path) == ("KG0393", ("spec", "engineArgs", name))
     assert message in str(problem.message)
@@ -256,13 +227,7 @@ def test_an_image_of_kaigen_yaml_is_used() -> None:
 
 
 def test_a_whole_ring_scales_to_zero() -> None:
-    scaling = {
-        "min": 0,
-        "max": 2,
-        "query": "sum(waiting)",
-        "target": 1,
-        "prometheus": {"address": "http://p:9090"},
-    }
+    scaling = {"min": 0, "max": 2, "query": "sum(waiting)", "target": 1, "prometheus": {"address": "http://p:9090"}}
     made = objects(ring(shape={"nodes": 4, "groups": "leaderWorkerSet"}, autoscale=scaling), CONTEXT)
     scaled = made["ScaledObject"]["spec"]
     lws = made["LeaderWorkerSet"]

@@ -113,9 +113,7 @@ def test_flags_of_the_spec_override_those_of_the_preset() -> None:
 
 
 def test_what_a_spec_leaves_open_follows_from_the_plan() -> None:
-    block = topology(
-        preset="deepseek-v3-0324", resources={"instanceType": "p5.48xlarge"}, tokenSecret={"name": "s"}
-    )
+    block = topology(preset="deepseek-v3-0324", resources={"instanceType": "p5.48xlarge"}, tokenSecret={"name": "s"})
     made = objects(block, CONTEXT)["LeaderWorkerSet"]["spec"]["leaderWorkerTemplate"]
     assert made["size"] == 2
     container = made["leaderTemplate"]["spec"]["containers"][0]
@@ -132,19 +130,13 @@ def test_kaigens_server_adds_adapters_to_the_model() -> None:
 
 def test_a_strength_has_no_effect_on_vllm() -> None:
     problems = Problems()
-    compiled(
-        topology(model="many", adapters=[{"name": "a", "model": "many", "strength": 1}]), CONTEXT, problems
-    )
-    assert [(item.code, item.path) for item in problems.items] == [
-        ("KG0340", ("spec", "adapters", 0, "strength"))
-    ]
+    compiled(topology(model="many", adapters=[{"name": "a", "model": "many", "strength": 1}]), CONTEXT, problems)
+    assert [(item.code, item.path) for item in problems.items] == [("KG0340", ("spec", "adapters", 0, "strength"))]
 
 
 def test_parameters_are_next_to_the_api_key() -> None:
     """No volume can be mounted in the read-only folder of another one, so the file is mounted alone."""
-    spec = topology(
-        engine="transformers", model="many", auth={"secret": "s", "key": "k"}, params={"top-k": 3}
-    )
+    spec = topology(engine="transformers", model="many", auth={"secret": "s", "key": "k"}, params={"top-k": 3})
     found = pod(spec, CONTEXT)
     mounts = {mount["mountPath"] for mount in found["containers"][0]["volumeMounts"]}
     assert {"/etc/kaigen/auth", "/etc/kaigen/params.json"} <= mounts

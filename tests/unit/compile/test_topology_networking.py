@@ -29,10 +29,7 @@ def test_only_listed_peers_may_connect() -> None:
 def test_routes_come_in_the_last_wave() -> None:
     ways: list[tuple[Object, list[str]]] = [
         ({"gateway": {"name": "g", "namespace": "n"}}, ["HTTPRoute"]),
-        (
-            {"gateway": {"className": "c"}, "tls": {"secretName": "s", "clusterIssuer": "i"}},
-            ["Gateway", "HTTPRoute"],
-        ),
+        ({"gateway": {"className": "c"}, "tls": {"secretName": "s", "clusterIssuer": "i"}}, ["Gateway", "HTTPRoute"]),
         ({"ingress": {"className": "c"}, "tls": {"secretName": "s"}}, ["Ingress"]),
     ]
     for way, kinds in ways:
@@ -96,11 +93,7 @@ def test_requests_have_no_time_limit_by_default(
                 "nginx.ingress.kubernetes.io/proxy-send-timeout": "3600",
             },
         ),
-        (
-            "alb",
-            {},
-            {"alb.ingress.kubernetes.io/load-balancer-attributes": "idle_timeout.timeout_seconds=3600"},
-        ),
+        ("alb", {}, {"alb.ingress.kubernetes.io/load-balancer-attributes": "idle_timeout.timeout_seconds=3600"}),
         ("traefik", {}, {}),
     ],
 )
@@ -117,14 +110,10 @@ def test_warns_of_an_ingress_whose_time_limit_no_annotation_raises() -> None:
     assert problem_paths(block, CONTEXT) == [("KG0356", "spec.route.ingress.className")]
 
 
-@pytest.mark.parametrize(
-    "way", [{"gateway": {"name": "g", "namespace": "n"}}, {"ingress": {"className": "nginx"}}]
-)
+@pytest.mark.parametrize("way", [{"gateway": {"name": "g", "namespace": "n"}}, {"ingress": {"className": "nginx"}}])
 def test_a_route_leads_only_to_what_the_key_guards(way: Object) -> None:
     def paths(**spec: Any) -> list[str]:
-        made = objects(
-            topology(model=FOLDER, route={"host": "h.example", **way, **spec.pop("route", {})}, **spec)
-        )
+        made = objects(topology(model=FOLDER, route={"host": "h.example", **way, **spec.pop("route", {})}, **spec))
         if "Ingress" in made:
             return [path["path"] for path in made["Ingress"]["spec"]["rules"][0]["http"]["paths"]]
         return [match["path"]["value"] for match in made["HTTPRoute"]["spec"]["rules"][0]["matches"]]
@@ -145,16 +134,11 @@ def test_a_route_around_the_key_is_a_warning(path: str | None, warned: bool) -> 
     block = topology(model=FOLDER, route=route, auth={"secret": "s"})
     found = [(code, at) for code, at in problem_paths(block, CONTEXT) if code == "KG0359"]
     assert found == ([("KG0359", "spec.route.path")] if warned else [])
-    assert not any(
-        code == "KG0359" for code, _ in problem_paths(topology(model=FOLDER, route=route), CONTEXT)
-    )
+    assert not any(code == "KG0359" for code, _ in problem_paths(topology(model=FOLDER, route=route), CONTEXT))
 
 
 def test_a_load_balancer_around_the_key_is_a_warning() -> None:
     service: Object = {"type": "LoadBalancer"}
-    for more, expected in (
-        ({}, [("KG0359", "spec.service.type")]),
-        ({"loadBalancerSourceRanges": ["10.0.0.0/8"]}, []),
-    ):
+    for more, expected in (({}, [("KG0359", "spec.service.type")]), ({"loadBalancerSourceRanges": ["10.0.0.0/8"]}, [])):
         block = topology(model=FOLDER, service={**service, **more}, auth={"secret": "s"})
         assert problem_paths(block, CONTEXT) == expected

@@ -33,46 +33,25 @@ from tests.unit.compile.topologies import CONTAINER, CONTEXT, FOLDER, HUB, KEDA,
             {**CONTAINER, "contextLength": 5, "auth": {"secret": "s"}},
             [("KG0340", "spec.contextLength"), ("KG0340", "spec.auth")],
         ),
-        (
-            {"engine": "transformers", "model": "many", "quantization": "fp8"},
-            [("KG0340", "spec.quantization")],
-        ),
+        ({"engine": "transformers", "model": "many", "quantization": "fp8"}, [("KG0340", "spec.quantization")]),
         (
             {"engine": "transformers", "model": "many", "shape": {"tensorParallel": 2}},
             [("KG0340", "spec.shape.tensorParallel")],
         ),
-        (
-            {"engine": "transformers", "model": "many", "shape": {"nodes": 2}},
-            [("KG0343", "spec.shape.nodes")],
-        ),
-        (
-            {"engine": "transformers", "model": "many", "servedNames": ["a", "b"]},
-            [("KG0340", "spec.servedNames.1")],
-        ),
+        ({"engine": "transformers", "model": "many", "shape": {"nodes": 2}}, [("KG0343", "spec.shape.nodes")]),
+        ({"engine": "transformers", "model": "many", "servedNames": ["a", "b"]}, [("KG0340", "spec.servedNames.1")]),
         ({"model": "many", "transfer": {"memory": "1Gi"}}, [("KG0340", "spec.transfer")]),
         ({"model": "many", "tokenSecret": {"name": "s"}}, [("KG0340", "spec.tokenSecret")]),
         (
             {"model": FOLDER, "adapters": [{"name": "a", "model": "many"}, {"name": "a", "model": "many"}]},
             [("KG0342", "spec.adapters.1.name")],
         ),
-        (
-            {"model": FOLDER, "adapters": [{"name": "a", "model": "no"}]},
-            [("KG0301", "spec.adapters.0.model")],
-        ),
-        (
-            {"model": FOLDER, "adapters": [{"name": "a", "model": "one"}]},
-            [("KG0311", "spec.adapters.0.model")],
-        ),
+        ({"model": FOLDER, "adapters": [{"name": "a", "model": "no"}]}, [("KG0301", "spec.adapters.0.model")]),
+        ({"model": FOLDER, "adapters": [{"name": "a", "model": "one"}]}, [("KG0311", "spec.adapters.0.model")]),
         ({"model": "one", "shape": {"nodes": 2}}, [("KG0309", "spec.model"), ("KG0311", "spec.model")]),
-        (
-            {"model": "one", "shape": {"replicas": 2}, "resources": {"gpus": 0}},
-            [("KG0309", "spec.model")],
-        ),
+        ({"model": "one", "shape": {"replicas": 2}, "resources": {"gpus": 0}}, [("KG0309", "spec.model")]),
         ({"model": "many", "engineArgs": {"port": 1}}, [("KG0347", "spec.engineArgs.port")]),
-        (
-            {"model": "many", "engineArgs": {"max_model_len": 1}},
-            [("KG0347", "spec.engineArgs.max_model_len")],
-        ),
+        ({"model": "many", "engineArgs": {"max_model_len": 1}}, [("KG0347", "spec.engineArgs.max_model_len")]),
         (
             {"model": "many", "engineArgs": {"no-trust-remote-code": True}},
             [("KG0347", "spec.engineArgs.no-trust-remote-code")],
@@ -87,10 +66,7 @@ from tests.unit.compile.topologies import CONTAINER, CONTEXT, FOLDER, HUB, KEDA,
             {"model": "many", "resources": {"gpus": 4}, "shape": {"dataParallel": 3}},
             [("KG0344", "spec.shape.dataParallel")],
         ),
-        (
-            {"model": "many", "resources": {"instanceType": "g6.xlarge", "gpus": 4}},
-            [("KG0344", "spec.resources.gpus")],
-        ),
+        ({"model": "many", "resources": {"instanceType": "g6.xlarge", "gpus": 4}}, [("KG0344", "spec.resources.gpus")]),
         (
             {"model": "many", "resources": {"gpus": {"profile": "1g.10gb", "count": 2}}},
             [("KG0345", "spec.resources.gpus")],
@@ -143,11 +119,7 @@ from tests.unit.compile.topologies import CONTAINER, CONTEXT, FOLDER, HUB, KEDA,
         ),
         ({"model": "many", "placement": {"queue": "q"}, "autoscale": {"max": 2}, "monitoring": {}}, []),
         (
-            {
-                "model": "many",
-                "shape": {"nodes": 2, "groups": "statefulSet"},
-                "placement": {"queue": "q"},
-            },
+            {"model": "many", "shape": {"nodes": 2, "groups": "statefulSet"}, "placement": {"queue": "q"}},
             [("KG0360", "spec.placement.queue")],
         ),
         (
@@ -160,14 +132,8 @@ from tests.unit.compile.topologies import CONTAINER, CONTEXT, FOLDER, HUB, KEDA,
         ({"model": "many", "autoscale": {"max": 2, "scaler": "keda"}}, [("KG0348", "spec.autoscale")]),
         ({"model": "many", "autoscale": {"max": 2, "query": "x"}}, [("KG0348", "spec.autoscale.query")]),
         ({"model": "many", "autoscale": {**KEDA, "query": "x"}}, [("KG0348", "spec.autoscale")]),
-        (
-            {"model": "many", "autoscale": {**KEDA, "podMetric": "x"}},
-            [("KG0348", "spec.autoscale.podMetric")],
-        ),
-        (
-            {"model": "many", "autoscale": {"max": 2, "idleAfter": "2h"}},
-            [("KG0348", "spec.autoscale.idleAfter")],
-        ),
+        ({"model": "many", "autoscale": {**KEDA, "podMetric": "x"}}, [("KG0348", "spec.autoscale.podMetric")]),
+        ({"model": "many", "autoscale": {"max": 2, "idleAfter": "2h"}}, [("KG0348", "spec.autoscale.idleAfter")]),
         (
             {
                 "model": "many",
@@ -213,11 +179,7 @@ from tests.unit.compile.topologies import CONTAINER, CONTEXT, FOLDER, HUB, KEDA,
             [("KG0340", "spec.route.gateway.namespace")],
         ),
         (
-            {
-                "model": "many",
-                "route": {"host": "h", "ingress": {}},
-                "inferencePool": {"endpointPicker": "e"},
-            },
+            {"model": "many", "route": {"host": "h", "ingress": {}}, "inferencePool": {"endpointPicker": "e"}},
             [("KG0340", "spec.inferencePool")],
         ),
         (
@@ -237,15 +199,9 @@ from tests.unit.compile.topologies import CONTAINER, CONTEXT, FOLDER, HUB, KEDA,
         ({"template": TEMPLATE, "security": {"runAsUser": 5}}, [("KG0340", "spec.security.runAsUser")]),
         ({"preset": "fhi-4"}, [("KG1101", "spec.preset")]),
         ({"preset": "llama-3.1-8b-instruct", "resources": {"gpuType": "L4"}}, [("KG0355", "spec.preset")]),
-        (
-            {"preset": "llama-3.1-8b-instruct", "resources": {"gpuType": "L4"}, "tokenSecret": {"name": "s"}},
-            [],
-        ),
+        ({"preset": "llama-3.1-8b-instruct", "resources": {"gpuType": "L4"}, "tokenSecret": {"name": "s"}}, []),
         ({"preset": "kimi-k2.6", "model": "many"}, [("KG0354", "spec.preset")]),
-        (
-            {"preset": "phi-4", "resources": {"gpuType": "L4"}, "shape": {"nodes": 1}},
-            [("KG1105", "spec.shape.nodes")],
-        ),
+        ({"preset": "phi-4", "resources": {"gpuType": "L4"}, "shape": {"nodes": 1}}, [("KG1105", "spec.shape.nodes")]),
         (
             {"preset": "phi-4", "resources": {"gpuType": "A100-80GB"}, "contextLength": 1000000},
             [("KG1105", "spec.contextLength")],
@@ -261,18 +217,13 @@ def test_problem_is_reported_at_its_field(spec: dict[str, Any], expected: list[t
 @pytest.mark.parametrize(
     ("spec", "hint"),
     [
-        (
-            {"model": "many"},
-            "require a key with `auth`, or list the allowed networks in `loadBalancerSourceRanges`",
-        ),
+        ({"model": "many"}, "require a key with `auth`, or list the allowed networks in `loadBalancerSourceRanges`"),
         (CONTAINER, "list the allowed networks in `loadBalancerSourceRanges`"),
         ({"template": TEMPLATE}, "list the allowed networks in `loadBalancerSourceRanges`"),
     ],
     ids=["engine", "container", "template"],
 )
-def test_open_load_balancer_hints_at_a_key_only_where_the_engine_supports_one(
-    spec: dict[str, Any], hint: str
-) -> None:
+def test_open_load_balancer_hints_at_a_key_only_where_the_engine_supports_one(spec: dict[str, Any], hint: str) -> None:
     problems = Problems()
     compiled(topology(**spec, service={"type": "LoadBalancer"}), CONTEXT, problems)
     assert [item.hint for item in problems.items if item.code == "KG0352"] == [hint]

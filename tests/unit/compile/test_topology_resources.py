@@ -18,8 +18,7 @@ def test_slices_and_device_claims_become_kubernetes_resources() -> None:
     )
     claimed = made["Deployment"]["spec"]["template"]["spec"]
     assert (
-        claimed["resourceClaims"][0]["resourceClaimTemplateName"]
-        == made["ResourceClaimTemplate"]["metadata"]["name"]
+        claimed["resourceClaims"][0]["resourceClaimTemplateName"] == made["ResourceClaimTemplate"]["metadata"]["name"]
     )
     assert claimed["containers"][0]["resources"]["claims"] == [{"name": "gpus"}]
     assert "--tensor-parallel-size=2" in claimed["containers"][0]["args"]
@@ -35,9 +34,7 @@ def test_slices_and_device_claims_become_kubernetes_resources() -> None:
         ({"instanceType": "Standard_ND96isr_MI300X_v5"}, "amd.com/gpu", 8),
     ],
 )
-def test_instance_type_decides_the_number_of_gpus(
-    resources: dict[str, Any], resource: str, count: int
-) -> None:
+def test_instance_type_decides_the_number_of_gpus(resources: dict[str, Any], resource: str, count: int) -> None:
     found = pod(topology(model="many", resources=resources), CONTEXT)["containers"][0]
     assert found["resources"]["limits"][resource] == count
     assert (f"--tensor-parallel-size={count}" in found["args"]) == (count > 1)
@@ -140,12 +137,8 @@ def test_own_nodes_have_a_label_and_a_taint() -> None:
         ("aks", {"instanceType": "Standard_D8s_v5", "gpus": 0}, "kaigen.dev/nodes"),
     ],
 )
-def test_taint_of_own_nodes_has_the_vendor_of_the_gpu(
-    profile: str, resources: dict[str, Any], key: str
-) -> None:
-    block = topology(
-        model=FOLDER, engine="container", image="e:1", resources=resources, provisioning="karpenter"
-    )
+def test_taint_of_own_nodes_has_the_vendor_of_the_gpu(profile: str, resources: dict[str, Any], key: str) -> None:
+    block = topology(model=FOLDER, engine="container", image="e:1", resources=resources, provisioning="karpenter")
     made = objects(block, context(profile))
     template = made["NodePool"]["spec"]["template"]
     (taint,) = template["spec"]["taints"]
@@ -195,13 +188,8 @@ def test_gpus_on_eks_are_on_nodes_of_karpenter_or_of_managed_node_groups() -> No
 
 
 def test_spot_nodes_on_eks_are_of_karpenter_or_of_managed_node_groups() -> None:
-    found = pod(
-        topology(model=FOLDER, resources={"gpuType": "L40S"}, placement={"spot": True}), context("eks")
-    )
-    kinds = [
-        {"karpenter.sh/capacity-type": ["spot"]},
-        {"eks.amazonaws.com/capacityType": ["SPOT"]},
-    ]
+    found = pod(topology(model=FOLDER, resources={"gpuType": "L40S"}, placement={"spot": True}), context("eks"))
+    kinds = [{"karpenter.sh/capacity-type": ["spot"]}, {"eks.amazonaws.com/capacityType": ["SPOT"]}]
     assert [{key: term[key] for key in term if "apacity" in key} for term in node_terms(found)] == kinds * 2
 
 
@@ -220,9 +208,7 @@ def test_given_node_affinity_is_kept_next_to_the_gpus() -> None:
     block = topology(model=FOLDER, resources={"gpuType": "L4"}, placement={"affinity": given})
     affinity = pod(block, context("eks"))["affinity"]
     terms = affinity["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
-    assert [
-        ("matchFields" in term, [each["key"] for each in term["matchExpressions"]]) for term in terms
-    ] == [
+    assert [("matchFields" in term, [each["key"] for each in term["matchExpressions"]]) for term in terms] == [
         (True, ["karpenter.k8s.aws/instance-gpu-name"]),
         (True, ["node.kubernetes.io/instance-type"]),
         (False, ["pool", "karpenter.k8s.aws/instance-gpu-name"]),

@@ -36,18 +36,13 @@ def test_targets_are_quantities(metric: str, expected: str) -> None:
 
 
 def test_keda_scales_to_zero_by_a_query() -> None:
-    block = topology(
-        model="many", autoscale={**KEDA, "min": 0, "query": "up", "target": 3, "idleAfter": "1h"}
-    )
+    block = topology(model="many", autoscale={**KEDA, "min": 0, "query": "up", "target": 3, "idleAfter": "1h"})
     spec = objects(block, CONTEXT)["ScaledObject"]["spec"]
     assert (spec["minReplicaCount"], spec["cooldownPeriod"]) == (0, 3600)
     # The first pod, which a new workload starts with, may load its weights first.
     assert spec["initialCooldownPeriod"] > 3600
     assert spec["triggers"] == [
-        {
-            "type": "prometheus",
-            "metadata": {"serverAddress": "http://p:9090", "query": "up", "threshold": "3"},
-        }
+        {"type": "prometheus", "metadata": {"serverAddress": "http://p:9090", "query": "up", "threshold": "3"}}
     ]
 
 

@@ -25,9 +25,7 @@ def test_time_to_start_follows_from_bytes_and_source() -> None:
         return found
 
     assert attempts(model="many") > attempts(model="one")  # 100 GiB and 1 GiB
-    big, small = (
-        {"preset": name, "resources": {"instanceType": "p5en.48xlarge"}} for name in ("phi-4", "gpt-oss-20b")
-    )
+    big, small = ({"preset": name, "resources": {"instanceType": "p5en.48xlarge"}} for name in ("phi-4", "gpt-oss-20b"))
     assert attempts(**big) > attempts(**small)
     assert attempts(preset="phi-4", resources={"gpuType": "A100-80GB"}) > attempts(
         preset="phi-4", model="many", resources={"gpuType": "A100-80GB"}
@@ -47,11 +45,7 @@ def test_probes_of_a_container_open_its_port_by_default() -> None:
     assert container["readinessProbe"]["tcpSocket"] == {"port": "http"}
     assert container["ports"][0]["containerPort"] == 3000
     container = pod(topology(**CONTAINER, probes={"ready": "/r"}))["containers"][0]
-    assert (
-        container["readinessProbe"]["httpGet"]["path"]
-        == container["livenessProbe"]["httpGet"]["path"]
-        == "/r"
-    )
+    assert container["readinessProbe"]["httpGet"]["path"] == container["livenessProbe"]["httpGet"]["path"] == "/r"
 
 
 @contextmanager

@@ -46,12 +46,7 @@ def test_warns_of_a_policy_that_keeps_prometheus_out(peer: dict[str, Any] | None
 
 
 @pytest.mark.parametrize(
-    ("shape", "warned"),
-    [
-        ({}, True),
-        ({"nodes": 2}, True),
-        ({"nodes": 2, "pipelineParallel": 2}, False),
-    ],
+    ("shape", "warned"), [({}, True), ({"nodes": 2}, True), ({"nodes": 2, "pipelineParallel": 2}, False)]
 )
 def test_warns_of_nodes_that_the_spec_does_not_mention(shape: dict[str, Any], warned: bool) -> None:
     block = topology(**SLOW, shape=shape)

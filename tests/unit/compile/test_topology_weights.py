@@ -24,9 +24,7 @@ def test_weights_of_a_model_are_shared_read_only_behind_their_gate() -> None:
     }
     (gate,) = found["initContainers"]
     assert gate["args"][0] == "wait"
-    (revision,) = [
-        each.removeprefix("--identity=") for each in gate["args"] if each.startswith("--identity=")
-    ]
+    (revision,) = [each.removeprefix("--identity=") for each in gate["args"] if each.startswith("--identity=")]
     assert f"--dest=/w/{revision}" in gate["args"]
     assert gate["volumeMounts"] == [{"name": "model", "mountPath": "/w", "readOnly": True}]
     mount = {"name": "model", "mountPath": "/w", "readOnly": True, "subPath": revision}
@@ -35,9 +33,7 @@ def test_weights_of_a_model_are_shared_read_only_behind_their_gate() -> None:
 
 
 def test_the_output_of_a_job_is_mounted_read_only() -> None:
-    job = read_block(
-        Job, {"metadata": {"name": "tune"}, "spec": {"image": "i", "output": {"volume": {"size": "1Gi"}}}}
-    )
+    job = read_block(Job, {"metadata": {"name": "tune"}, "spec": {"image": "i", "output": {"volume": {"size": "1Gi"}}}})
     rendered = [item.body for item in compile_job(job, CONTEXT, Problems()).render()]
     index = SpecIndex({("Job", "default", "tune"): job})
     where = replace(CONTEXT, specs=index, objects_of=lambda *_: rendered)
@@ -68,10 +64,7 @@ def test_an_engine_that_pulls_gets_the_revision_and_the_token_by_reference() -> 
 
 def test_downloader_fills_the_folder_of_kaigens_server() -> None:
     found = pod(
-        topology(
-            engine="transformers",
-            model={"huggingFace": {**HUB["huggingFace"], "tokenSecret": {"name": "hf"}}},
-        ),
+        topology(engine="transformers", model={"huggingFace": {**HUB["huggingFace"], "tokenSecret": {"name": "hf"}}}),
         CONTEXT,
     )
     (fetch,) = found["initContainers"]
@@ -94,9 +87,7 @@ def test_an_image_is_mounted_as_a_volume() -> None:
 
 
 @pytest.mark.parametrize(("target", "expected"), [("1.34", [("KG0346", "spec.model.image")]), ("1.35", [])])
-def test_image_volumes_behind_a_feature_gate_are_reported(
-    target: str, expected: list[tuple[str, str]]
-) -> None:
+def test_image_volumes_behind_a_feature_gate_are_reported(target: str, expected: list[tuple[str, str]]) -> None:
     assert problem_paths(topology(model={"image": {"ref": "r/w:1"}}), context(target=target)) == expected
 
 
@@ -134,9 +125,7 @@ def test_one_batch_may_use_every_adapter() -> None:
 
 def test_weights_of_an_existing_volume_are_mounted() -> None:
     found = pod(topology(model={"volume": {"claimName": "models", "path": "qwen/v3"}}))
-    assert {"name": "model", "persistentVolumeClaim": {"claimName": "models", "readOnly": True}} in found[
-        "volumes"
-    ]
+    assert {"name": "model", "persistentVolumeClaim": {"claimName": "models", "readOnly": True}} in found["volumes"]
     mount = {"name": "model", "mountPath": "/model", "readOnly": True, "subPath": "qwen/v3"}
     assert mount in found["containers"][0]["volumeMounts"]
     assert "initContainers" not in found

@@ -19,12 +19,7 @@ def test_one_node_is_a_deployment_behind_a_service() -> None:
         *("/model", "--served-model-name", "t", "--port=8000", "--shutdown-timeout=20"),
         "--middleware=kaigen_connections.Connections",
     ]
-    assert made["Service"]["spec"]["ports"][0] == {
-        "name": "http",
-        "port": 80,
-        "targetPort": "http",
-        "protocol": "TCP",
-    }
+    assert made["Service"]["spec"]["ports"][0] == {"name": "http", "port": 80, "targetPort": "http", "protocol": "TCP"}
 
 
 @pytest.mark.parametrize(
@@ -42,9 +37,7 @@ def test_one_node_is_a_deployment_behind_a_service() -> None:
         ({"nodes": 2, "dataParallel": 2}, 0, (1, 1, 2)),
     ],
 )
-def test_parallelism_makes_up_all_gpus(
-    shape: dict[str, int], gpus: int, expected: tuple[int, int, int]
-) -> None:
+def test_parallelism_makes_up_all_gpus(shape: dict[str, int], gpus: int, expected: tuple[int, int, int]) -> None:
     block = topology(model="many", shape=shape, resources={"gpus": gpus})
     found = (group(block)[0]["containers"][0]["args"] if "nodes" in shape else args(block)) + [""]
     given = {
@@ -76,9 +69,7 @@ def test_several_nodes_are_groups_whose_leader_serves() -> None:
     assert "ports" not in worker["containers"][0]
     assert "readinessProbe" not in worker["containers"][0]
     selector = made["Service"]["spec"]["selector"]
-    labels = [
-        spec["leaderWorkerTemplate"][t]["metadata"]["labels"] for t in ("leaderTemplate", "workerTemplate")
-    ]
+    labels = [spec["leaderWorkerTemplate"][t]["metadata"]["labels"] for t in ("leaderTemplate", "workerTemplate")]
     assert [selector.items() <= each.items() for each in labels] == [True, False]
 
 

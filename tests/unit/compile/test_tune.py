@@ -119,9 +119,7 @@ def test_exit_codes_and_folders_are_those_of_the_program() -> None:
     text = (ROOT / "runtimes/train/kaigen_train/model.py").read_text(encoding="utf-8")
     assert f'ADAPTER, MODEL = "{ADAPTER}", "{MODEL}"' in text.splitlines()
     rules = objects(tuned(), WHERE)["Job"]["spec"]["podFailurePolicy"]["rules"]
-    assert list(PERMANENT_EXIT_CODES) in [
-        rule["onExitCodes"]["values"] for rule in rules if "onExitCodes" in rule
-    ]
+    assert list(PERMANENT_EXIT_CODES) in [rule["onExitCodes"]["values"] for rule in rules if "onExitCodes" in rule]
 
 
 def test_a_changed_setting_is_a_new_run() -> None:
@@ -244,25 +242,11 @@ SERVED = "{{model: {{job: {job}}}, resources: {{gpus: 1}}}}"
             "set `path: adapter`",
         ),
         ("{merge: true}", SERVED, "{name: j, path: merged}", "a model in `merged`", "set `path: model`"),
-        (
-            "{}",
-            SERVED,
-            "{name: j, path: adapter}",
-            "reads a model in `adapter`",
-            "set `tune.merge: true` of Job `j`",
-        ),
-        (
-            "{method: full}",
-            ADAPTED,
-            "{name: j, path: model}",
-            "reads an adapter in `model`",
-            "leave out `merge`",
-        ),
+        ("{}", SERVED, "{name: j, path: adapter}", "reads a model in `adapter`", "set `tune.merge: true` of Job `j`"),
+        ("{method: full}", ADAPTED, "{name: j, path: model}", "reads an adapter in `model`", "leave out `merge`"),
     ],
 )
-def test_apps_serve_the_folder_with_the_result(
-    tune: str, served: str, job: str, message: str, hint: str
-) -> None:
+def test_apps_serve_the_folder_with_the_result(tune: str, served: str, job: str, message: str, hint: str) -> None:
     text = SPECS.format(tune=tune, served=served.format(job=job))
     found = [item for item in diagnostics_of(text) if item.code == "KG0375"]
     assert [(message in item.message, hint in (item.hint or "")) for item in found] == (

@@ -44,11 +44,7 @@ RECORDS: dict[str, type[Block]] = {
     "auth": Auth,
 }
 """Records whose fields concern engines: no engine may list one of them as a whole."""
-FIELDS = [
-    f"{record}.{name}" if record else name
-    for record, block in RECORDS.items()
-    for name in document_names(block)
-]
+FIELDS = [f"{record}.{name}" if record else name for record, block in RECORDS.items() for name in document_names(block)]
 RUNS = {"template": TEMPLATE, "image": IMAGE, "classify": CLASSIFY, "tune": TUNE}
 DEGREES = {"nodes", "tensorParallel", "pipelineParallel", "dataParallel"}
 
@@ -67,9 +63,7 @@ def examples(kind: str) -> dict[str, Object]:
     """Return, by the fields that they set, blocks of the specs in which every field of a kind has a value."""
     found: dict[str, Object] = {}
     for file in sorted(SPECS.rglob("*.yaml")):
-        documents: list[Any] = [
-            each.data for each in parse(Source(file.name, file.read_text()), Diagnostics())
-        ]
+        documents: list[Any] = [each.data for each in parse(Source(file.name, file.read_text()), Diagnostics())]
         for document in documents:
             if document["kind"] == kind and document["apiVersion"] == API_VERSION:
                 for name, value in document["spec"].items():
@@ -99,9 +93,7 @@ def test_each_field_of_a_topology_is_understood_by_an_engine() -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES_AND_TEMPLATE, ids=lambda engine: engine.name)
-def test_an_engine_lists_fields_that_exist_and_blocks_that_concern_engines_field_by_field(
-    engine: Engine,
-) -> None:
+def test_an_engine_lists_fields_that_exist_and_blocks_that_concern_engines_field_by_field(engine: Engine) -> None:
     assert engine.understood & RECORDS.keys() == set()
     blocks = {"placement.queue", "security.podSecurity", *FIELDS}
     assert engine.understood - blocks == set()
@@ -110,9 +102,7 @@ def test_an_engine_lists_fields_that_exist_and_blocks_that_concern_engines_field
 
 
 @pytest.mark.parametrize(("engine", "field"), list(not_understood()))
-def test_a_field_that_an_engine_does_not_understand_is_reported_with_a_hint(
-    engine: Engine, field: str
-) -> None:
+def test_a_field_that_an_engine_does_not_understand_is_reported_with_a_hint(engine: Engine, field: str) -> None:
     assert hint_of(engine, field)
     if engine.name != "template" and field == "template":
         return  # Then it is no longer this engine.

@@ -44,12 +44,7 @@ def test_a_second_job_waits_for_the_run_and_uploads_its_output(tmp_path: Path) -
     upload = pod(found["upload"])
     (gate,), (container,) = upload["initContainers"], upload["containers"]
     assert gate["args"][:3] == ["wait-job", "--kind=Job", f"--name={run}"]
-    assert container["args"] == [
-        "put",
-        "/output",
-        f"--dest=s3://acme/results/tune/{run}",
-        f"--identity={run}",
-    ]
+    assert container["args"] == ["put", "/output", f"--dest=s3://acme/results/tune/{run}", f"--identity={run}"]
     (mount,) = container["volumeMounts"]
     assert mount == {"name": "output", "mountPath": "/output", "readOnly": True}
     (volume,) = [each for each in upload["volumes"] if each["name"] == "output"]
@@ -65,8 +60,7 @@ def test_the_run_itself_is_that_of_a_job_without_a_bucket(tmp_path: Path) -> Non
 
 def test_another_run_has_another_folder(tmp_path: Path) -> None:
     folders = {
-        option_of(jobs(apps(tmp_path, [uploading(image=image)])["tune"])["upload"])
-        for image in ("tune:1", "tune:2")
+        option_of(jobs(apps(tmp_path, [uploading(image=image)])["tune"])["upload"]) for image in ("tune:1", "tune:2")
     }
     assert len(folders) == 2
     assert all(folder.startswith("s3://acme/results/tune/tune-") for folder in folders)
@@ -119,9 +113,7 @@ def test_the_identity_of_a_cloud_is_that_of_the_uploader_and_of_readers(tmp_path
 
 
 def test_a_model_reads_the_bucket_after_the_upload(tmp_path: Path) -> None:
-    found = apps(
-        tmp_path, [uploading(), stored("Model", "tuned", "tune", path="merged", exclude=["checkpoint-*/"])]
-    )
+    found = apps(tmp_path, [uploading(), stored("Model", "tuned", "tune", path="merged", exclude=["checkpoint-*/"])])
     tune, tuned = jobs(found["tune"]), jobs(found["tuned"])["download"]
     (gate,), (fetch,) = pod(tuned)["initContainers"], pod(tuned)["containers"]
     assert f"--name={name_of(tune['upload'])}" in gate["args"]
@@ -140,9 +132,7 @@ def test_a_model_reads_the_bucket_after_the_upload(tmp_path: Path) -> None:
 
 def test_the_revision_is_that_of_the_run_and_not_of_the_bucket(tmp_path: Path) -> None:
     def identity(*specs: Object) -> str:
-        return option(
-            apps(tmp_path, [*specs, stored("Model", "tuned", "tune")])["tuned"], "fetch", "identity"
-        )
+        return option(apps(tmp_path, [*specs, stored("Model", "tuned", "tune")])["tuned"], "fetch", "identity")
 
     first = identity(uploading())
     assert identity(uploading(bucket={**BUCKET, "uri": "s3://acme/elsewhere"})) == first
@@ -150,9 +140,7 @@ def test_the_revision_is_that_of_the_run_and_not_of_the_bucket(tmp_path: Path) -
 
 
 def test_a_volume_expires_after_the_upload(tmp_path: Path) -> None:
-    item = apps(tmp_path, [uploading(volume={**VOLUME, "ttl": "1h"}), stored("Model", "tuned", "tune")])[
-        "tune"
-    ]
+    item = apps(tmp_path, [uploading(volume={**VOLUME, "ttl": "1h"}), stored("Model", "tuned", "tune")])["tune"]
     found = jobs(item)
     (container,) = pod(found["claim"])["containers"]
     (claim,) = [each for each in container["args"] if each.startswith("--volume=")]

@@ -30,10 +30,7 @@ def messages(engine_args: Any, version: tuple[int, ...] | None = NEWEST) -> list
     return [message for _, message, _ in found(engine_args, version)]
 
 
-@pytest.mark.parametrize(
-    "flag",
-    ["swap-space", "num-scheduler-steps", "task", "device", "nonexistent-flag"],
-)
+@pytest.mark.parametrize("flag", ["swap-space", "num-scheduler-steps", "task", "device", "nonexistent-flag"])
 def test_a_flag_that_the_version_does_not_have_is_an_error(flag: str) -> None:
     ((code, message, severity),) = found({flag: 4})
     assert (code, severity) == ("KG0361", Severity.ERROR)
@@ -43,9 +40,7 @@ def test_a_flag_that_the_version_does_not_have_is_an_error(flag: str) -> None:
 
 def test_the_version_that_still_had_a_flag_is_named() -> None:
     (gone,) = messages({"max-num-partial-prefills": 4})
-    assert gone.startswith(
-        "vLLM 0.33 has no flag `--max-num-partial-prefills`, and does not start with it; 0."
-    )
+    assert gone.startswith("vLLM 0.33 has no flag `--max-num-partial-prefills`, and does not start with it; 0.")
     assert gone.endswith(" still had it")
     (later,) = messages({"watchdog-config": {}}, (0, 32, 0))
     assert later.endswith("; it is in 0.33 and later")

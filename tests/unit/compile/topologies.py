@@ -7,10 +7,7 @@ from typing import Any
 from tests.unit.compile.specs import Object, context, model, objects, pod
 
 COMMIT = "0" * 40
-MODELS = {
-    "one": model(),
-    "many": model(store={"volume": {"size": "100Gi", "accessModes": ["ReadWriteMany"]}}),
-}
+MODELS = {"one": model(), "many": model(store={"volume": {"size": "100Gi", "accessModes": ["ReadWriteMany"]}})}
 CONTEXT = context(models=MODELS)
 HUB = {"huggingFace": {"repo": "org/base", "revision": COMMIT}}
 FOLDER = {"folder": "/weights"}
@@ -38,9 +35,7 @@ def args(block: Any, where: Any = CONTEXT) -> list[str]:
 
 def env(spec: Object) -> dict[str, Any]:
     """Return the variables of a pod's engine: values, or their sources."""
-    return {
-        entry["name"]: entry.get("value", entry.get("valueFrom")) for entry in spec["containers"][0]["env"]
-    }
+    return {entry["name"]: entry.get("value", entry.get("valueFrom")) for entry in spec["containers"][0]["env"]}
 
 
 def group(block: Any, where: Any = CONTEXT) -> tuple[Object, Object]:

@@ -58,11 +58,7 @@ class Case:
 
 
 def last(
-    key: str,
-    values: tuple[Any, Any],
-    read: Callable[[Config], object],
-    settings: tuple[Any, Any, Any],
-    note: str = "",
+    key: str, values: tuple[Any, Any], read: Callable[[Config], object], settings: tuple[Any, Any, Any], note: str = ""
 ) -> Case:
     """A key whose last value wins; `settings` without one, with that of the file, and with that of the environment."""
     neither, file, environment = settings
@@ -111,13 +107,7 @@ CASES = [
         (("default", True), ("one", False), ("two", False)),
     ),
     last("format", ("chart", "both"), of_run("format"), ("manifests", "chart", "both")),
-    last(
-        "format",
-        ("chart", "manifests"),
-        of_run("format"),
-        ("manifests", "chart", "manifests"),
-        "default",
-    ),
+    last("format", ("chart", "manifests"), of_run("format"), ("manifests", "chart", "manifests"), "default"),
     last(
         "registry",
         ("one.example", "two.example"),
@@ -211,10 +201,7 @@ CASES = [
     ),
     of_secrets("refreshInterval", ("1m", "2m"), "refresh_interval", ("1h", "1m", "2m")),
     of_secrets(
-        "keyTemplate",
-        ("{name}", "{env}/{name}"),
-        "key_template",
-        ("{namespace}/{name}", "{name}", "{env}/{name}"),
+        "keyTemplate", ("{name}", "{env}/{name}"), "key_template", ("{namespace}/{name}", "{name}", "{env}/{name}")
     ),
     last(
         "secrets.provider",
@@ -230,25 +217,11 @@ CASES = [
         "off",
     ),
     *(
-        last(
-            f"images.{name}",
-            ("one:1", "two:2"),
-            image(name),
-            (default_images().get(name), "one:1", "two:2"),
-        )
+        last(f"images.{name}", ("one:1", "two:2"), image(name), (default_images().get(name), "one:1", "two:2"))
         for name in (*default_images(), "distributedLlama")
     ),
     *(
-        Case(
-            f"dialects.substratus.{key}",
-            one,
-            two,
-            substratus,
-            None,
-            {key: one},
-            {key: two},
-            {key: two},
-        )
+        Case(f"dialects.substratus.{key}", one, two, substratus, None, {key: one}, {key: two}, {key: two})
         for key, one, two in (
             ("clusterName", "one", "two"),
             ("artifacts", "gs://one", "gs://two"),
@@ -352,9 +325,7 @@ def keys(found: inspect.Type, path: str) -> Iterator[str]:
 def test_the_value_of_an_environment_is_combined_with_that_of_the_file(case: Case, tmp_path: Path) -> None:
     def setting(environment: str, *, file: bool, prod: bool) -> object:
         # ExternalSecrets need a store, which a case of its own replaces.
-        needed = (
-            {"secrets": {"externalSecrets": {"store": {"name": "none"}}}} if "secrets" in case.key else {}
-        )
+        needed = {"secrets": {"externalSecrets": {"store": {"name": "none"}}}} if "secrets" in case.key else {}
         top = merged(needed, block(case.key, case.file) if file else {})
         of_prod = block(case.key, case.environment) if prod else {}
         text = json.dumps({**top, "environments": {"prod": of_prod, "dev": {}}})

@@ -68,10 +68,7 @@ def test_overrides_come_out_of_the_cache_as_they_went_in(root: Path) -> None:
     assert first.apps == ("a", "ml/b*")
     assert first.kinds == ("Model",)
     assert first.labels == {"team": "x"}
-    assert first.patch == {
-        "metadata": {"labels": {"tier": None}},
-        "spec": {"retries": 1, "deadline": None},
-    }
+    assert first.patch == {"metadata": {"labels": {"tier": None}}, "spec": {"retries": 1, "deadline": None}}
     assert (first.at, first.environment) == (("overrides", 0), "")
     assert second.at == ("environments", "prod", "overrides", 0)
     assert second.environment == "prod"
@@ -203,9 +200,7 @@ def test_each_environment_selects_argo_cd_or_flux(root: Path) -> None:
     assert every.gitops.flux == FluxSettings(interval="1m", secret="git", tag="v1")
     assert (edge.gitops.project, prod.gitops.project) == ("team", "prod")
     assert prod.gitops.labels == {"team": "ml", "tier": "gold"}
-    assert prod.gitops.tenancy == TenancySettings(
-        service_account="deployer", admin_service_account="argo:admin"
-    )
+    assert prod.gitops.tenancy == TenancySettings(service_account="deployer", admin_service_account="argo:admin")
     assert both(root, "").environments == ("edge", "prod", "both")
 
 
@@ -220,9 +215,7 @@ def test_each_environment_selects_argo_cd_or_flux(root: Path) -> None:
         ("edge: {format: chart, gitops: {repository: r, flux: {oci: 'oci://r/b'}}}", "KG0723", 6),
     ],
 )
-def test_an_impossible_gitops_is_reported_where_it_is_set(
-    root: Path, environment: str, code: str, line: int
-) -> None:
+def test_an_impossible_gitops_is_reported_where_it_is_set(root: Path, environment: str, code: str, line: int) -> None:
     text = f"""\
 gitops:
   project: team
@@ -238,9 +231,7 @@ environments:
 
 
 def test_keys_for_artifacts_need_an_artifact(root: Path) -> None:
-    (root / "kaigen.yaml").write_text(
-        "gitops:\n  repository: r\n  flux:\n    verifySecret: k\n", encoding="utf-8"
-    )
+    (root / "kaigen.yaml").write_text("gitops:\n  repository: r\n  flux:\n    verifySecret: k\n", encoding="utf-8")
     with pytest.raises(InputError) as raised:
         load_config(root, "")
     assert [(item.code, item.mark.line) for item in raised.value.diagnostics if item.mark] == [("KG0725", 4)]

@@ -109,8 +109,7 @@ def test_folder_without_a_dockerfile_is_refused(context: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "target",
-    ["/etc/passwd", "..", "../outside", "a/../../outside", "../context/Dockerfile", "through/x"],
+    "target", ["/etc/passwd", "..", "../outside", "a/../../outside", "../context/Dockerfile", "through/x"]
 )
 def test_link_that_leaves_the_folder_is_refused(context: Path, target: str) -> None:
     (context.parent / "outside").mkdir()
@@ -188,12 +187,7 @@ def test_same_files_are_the_same_bytes(context: Path, tmp_path: Path) -> None:
     modes = {member.name: member.mode for member in packed if member.isreg()}
     assert modes["context/a/run.sh"] == 0o755
     assert modes["context/b"] == 0o644
-    assert [member.name for member in packed][:4] == [
-        "context",
-        "context/Dockerfile",
-        "context/a",
-        "context/a-b",
-    ]
+    assert [member.name for member in packed][:4] == ["context", "context/Dockerfile", "context/a", "context/a-b"]
 
 
 def test_digest_does_not_change_between_versions(context: Path) -> None:

@@ -85,9 +85,7 @@ def test_last_pattern_that_matches_decides(lines: str, path: str, expected: bool
     assert is_ignored(lines, path) is expected
 
 
-@pytest.mark.parametrize(
-    "pattern", ["[", "a[", "[]a]", "[-]", "[x-]", "[-x]", "[a-b-c]", "[^bc", "\\", "!", "!/"]
-)
+@pytest.mark.parametrize("pattern", ["[", "a[", "[]a]", "[-]", "[x-]", "[-x]", "[a-b-c]", "[^bc", "\\", "!", "!/"])
 def test_pattern_that_docker_rejects_is_an_error(pattern: str) -> None:
     with pytest.raises(MalformedPattern):
         is_ignored(pattern, "a")

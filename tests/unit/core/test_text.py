@@ -50,12 +50,7 @@ def test_only_a_text_over_the_limit_is_clipped() -> None:
 
 @pytest.mark.parametrize(
     ("text", "keep", "shown"),
-    [
-        ("plain", "", "plain"),
-        ("a\x1b[1mb", "", "a?[1mb"),
-        ("a\tb\nc", "\t\n", "a\tb\nc"),
-        ("a\tb", "", "a?b"),
-    ],
+    [("plain", "", "plain"), ("a\x1b[1mb", "", "a?[1mb"), ("a\tb\nc", "\t\n", "a\tb\nc"), ("a\tb", "", "a?b")],
 )
 def test_what_a_terminal_would_obey_is_replaced(text: str, keep: str, shown: str) -> None:
     assert printable(text, keep=keep) == shown

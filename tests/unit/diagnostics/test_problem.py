@@ -26,9 +26,7 @@ def test_a_problem_and_its_diagnostic_have_the_category_of_their_code() -> None:
 def test_a_located_problem_keeps_message_hint_severity_and_path() -> None:
     problem = Problem("KG0202", "wrong", ("spec", "args", 0), "quote it", Severity.WARNING)
     mark = Mark("a.yaml", 3, 5)
-    assert problem.located(mark) == Diagnostic(
-        "KG0202", "wrong", mark, "quote it", Severity.WARNING, "spec.args[0]"
-    )
+    assert problem.located(mark) == Diagnostic("KG0202", "wrong", mark, "quote it", Severity.WARNING, "spec.args[0]")
 
 
 def test_a_raised_problem_ends_a_command_as_bad_input() -> None:
@@ -63,8 +61,7 @@ def test_every_exception_that_the_package_defines_is_shown_without_a_traceback()
         f"{path.relative_to(ROOT)}: {name}"
         for path in sorted((ROOT / "kaigen").rglob("*.py"))
         for name in re.findall(r"^class (\w+)\((?:Exception|[A-Z]\w*Error)\b", path.read_text(), re.MULTILINE)
-        if not name.startswith("Kaigen")
-        and not issubclass(getattr(import_module(_module(path)), name), KaigenError)
+        if not name.startswith("Kaigen") and not issubclass(getattr(import_module(_module(path)), name), KaigenError)
     ]
     assert outside == [
         "kaigen/contexts/patterns.py: MalformedPattern",  # .dockerignore is reported with its line

@@ -27,9 +27,7 @@ ERROR = Diagnostic(
     "write `image: x`",
     path="spec.image",
 )
-SECOND = Diagnostic(
-    "KG0130", "the key `a` is given twice, first on line 1", Mark("specs/a.yaml", 12, 1, 1, "a: 2")
-)
+SECOND = Diagnostic("KG0130", "the key `a` is given twice, first on line 1", Mark("specs/a.yaml", 12, 1, 1, "a: 2"))
 WARNING = Diagnostic("KG0109", "no file in this folder", Mark("specs/empty"), severity=Severity.WARNING)
 NOTE = Diagnostic("KG0110", "nothing in particular", severity=Severity.NOTE)
 ALL = [WARNING, SECOND, NOTE, ERROR, ERROR]
@@ -148,9 +146,7 @@ def test_a_place_behind_the_end_of_a_line_is_shown_there() -> None:
 
 
 def test_a_message_cannot_act_on_a_terminal() -> None:
-    hostile = Diagnostic(
-        "KG0110", "a\x1b]0;owned\x07\nb\u202e", Mark("f\x1b[2J\n.yaml", 1, 1, 1, "\x9b31m"), "\r\x08"
-    )
+    hostile = Diagnostic("KG0110", "a\x1b]0;owned\x07\nb\u202e", Mark("f\x1b[2J\n.yaml", 1, 1, 1, "\x9b31m"), "\r\x08")
     for output in OUTPUTS:
         report = render_report([hostile], output)
         assert not [char for char in report if unicodedata.category(char) == "Cc" and char != "\n"], output
@@ -287,12 +283,8 @@ _DIAGNOSTICS = st.builds(
 )
 
 
-@given(
-    st.lists(_DIAGNOSTICS, max_size=4), st.sampled_from(OUTPUTS), st.booleans(), st.lists(_TEXT, max_size=2)
-)
-def test_any_diagnostic_can_be_reported(
-    found: list[Diagnostic], output: str, color: bool, files: list[str]
-) -> None:
+@given(st.lists(_DIAGNOSTICS, max_size=4), st.sampled_from(OUTPUTS), st.booleans(), st.lists(_TEXT, max_size=2))
+def test_any_diagnostic_can_be_reported(found: list[Diagnostic], output: str, color: bool, files: list[str]) -> None:
     report = render_report(found, output, color=color, files=files)
     report.encode()
     if output in ("json", "sarif"):

@@ -58,9 +58,7 @@ def test_a_word_that_is_not_near_finds_nothing(word: str) -> None:
 def test_the_nearest_comes_first_whatever_the_order() -> None:
     names = ["modes", "model", "modern", "models"]
     assert (
-        nearest("model", names, limit=3)
-        == nearest("model", reversed(names), limit=3)
-        == ["model", "models", "modes"]
+        nearest("model", names, limit=3) == nearest("model", reversed(names), limit=3) == ["model", "models", "modes"]
     )
 
 

@@ -35,9 +35,7 @@ def workspace(
     }
 
 
-def preset(
-    name: str = "phi-4", /, *, version: str = "v1beta1", options: Object | None = None, **more: Any
-) -> Object:
+def preset(name: str = "phi-4", /, *, version: str = "v1beta1", options: Object | None = None, **more: Any) -> Object:
     """Return a Workspace with a preset; `resource` and `metadata` belong to the Workspace, the rest to `inference`."""
     top = {key: more.pop(key) for key in ("resource", "metadata") if key in more}
     block: Object = {"name": name}
@@ -55,12 +53,7 @@ def annotated(annotations: dict[str, str], name: str = "phi-4", **more: Any) -> 
 
 def config_map(name: str, content: Object, key: str = "inference_config.yaml") -> Object:
     """Return a ConfigMap with YAML in one key."""
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": name},
-        "data": {key: yaml.safe_dump(content)},
-    }
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {key: yaml.safe_dump(content)}}
 
 
 def compiled(*documents: Object, profile: str = "generic") -> Compilation:
@@ -98,9 +91,7 @@ def engine(*documents: Object, profile: str = "generic") -> Object:
 
 def warnings(*documents: Object, profile: str = "generic") -> Said:
     """Code, field and message of every warning."""
-    return [
-        (item.code, item.path, item.message) for item in compiled(*documents, profile=profile).diagnostics
-    ]
+    return [(item.code, item.path, item.message) for item in compiled(*documents, profile=profile).diagnostics]
 
 
 def errors(*documents: Object, profile: str = "generic") -> Said:
@@ -108,9 +99,7 @@ def errors(*documents: Object, profile: str = "generic") -> Said:
     with pytest.raises(InputError) as caught:
         compiled(*documents, profile=profile)
     return [
-        (item.code, item.path, item.message)
-        for item in caught.value.diagnostics
-        if item.severity is Severity.ERROR
+        (item.code, item.path, item.message) for item in caught.value.diagnostics if item.severity is Severity.ERROR
     ]
 
 

@@ -31,20 +31,13 @@ ALLOWED = Allowed(volumes=(VolumeGrant(drivers=("*",), secrets=("*",), attribute
 
 def resource(kind: str, spec: Object, name: str = "it", **metadata: Any) -> Object:
     """Return a resource."""
-    return {
-        "apiVersion": "koldun.gorizond.io/v1",
-        "kind": kind,
-        "metadata": {"name": name, **metadata},
-        "spec": spec,
-    }
+    return {"apiVersion": "koldun.gorizond.io/v1", "kind": kind, "metadata": {"name": name, **metadata}, "spec": spec}
 
 
 def model(changes: Object | None = None, name: str = "it", **metadata: Any) -> Object:
     """Return a Model of a commit of the Hub in a bucket, with the given changes; None takes a field out."""
     spec = {"sourceUrl": SOURCE, "localPath": "models/qwen", "objectStorage": STORAGE} | (changes or {})
-    return resource(
-        "Model", {key: value for key, value in spec.items() if value is not None}, name, **metadata
-    )
+    return resource("Model", {key: value for key, value in spec.items() if value is not None}, name, **metadata)
 
 
 def converted(changes: Object | None = None, name: str = "it", **metadata: Any) -> Object:
@@ -85,9 +78,7 @@ def compiled(*documents: Object, config: Config = DEFAULTS) -> Compilation:
 def specs(*documents: Object) -> list[Any]:
     """Return the specs that documents are lowered to."""
     found = loaded(*documents)
-    assert not [item for item in found.load_diagnostics if item.severity is Severity.ERROR], (
-        found.load_diagnostics
-    )
+    assert not [item for item in found.load_diagnostics if item.severity is Severity.ERROR], found.load_diagnostics
     return [spec.block for spec in found.specs]
 
 

@@ -64,9 +64,7 @@ def compiled(*documents: Object | str, of: Config | None = None) -> Compilation:
 def specs(*documents: Object | str, of: Config | None = None) -> dict[str, Any]:
     """Return the specs that documents are lowered to, as `Kind/name`."""
     found = loaded(*documents, of=of)
-    assert not [item for item in found.load_diagnostics if item.severity is Severity.ERROR], (
-        found.load_diagnostics
-    )
+    assert not [item for item in found.load_diagnostics if item.severity is Severity.ERROR], found.load_diagnostics
     return {f"{spec.block.kind}/{spec.block.metadata.name}": spec.block for spec in found.specs}
 
 

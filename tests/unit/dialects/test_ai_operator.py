@@ -51,9 +51,7 @@ def errors(spec: Object | None = None, **metadata: Any) -> Said:
     with pytest.raises(InputError) as caught:
         compiled(spec, **metadata)
     return [
-        (item.code, item.path, item.message)
-        for item in caught.value.diagnostics
-        if item.severity is Severity.ERROR
+        (item.code, item.path, item.message) for item in caught.value.diagnostics if item.severity is Severity.ERROR
     ]
 
 
@@ -88,10 +86,7 @@ def test_every_field_has_its_effect() -> None:
         "command": ["tune", "run"],
         "huggingFaceSecret": "my.token-1",
     }
-    made, template = (
-        objects(spec, namespace="tuning", labels={"team": "a"}, annotations={"note": "n"}),
-        pod(spec),
-    )
+    made, template = (objects(spec, namespace="tuning", labels={"team": "a"}, annotations={"note": "n"}), pod(spec))
     volume, (fetch,), (train,) = (
         made["PersistentVolumeClaim"]["spec"],
         template["initContainers"],
@@ -130,11 +125,7 @@ def test_the_default_is_one_gpu() -> None:
 @pytest.mark.parametrize("value", ["-1", "65", "many", "1.5", "", "008"])
 def test_a_number_of_gpus_that_is_none_is_refused(value: str) -> None:
     assert errors(annotations={"kaigen.dev/gpus": value}) == [
-        (
-            "KG0406",
-            'metadata.annotations["kaigen.dev/gpus"]',
-            "`kaigen.dev/gpus` must be a whole number from 0 to 64",
-        )
+        ("KG0406", 'metadata.annotations["kaigen.dev/gpus"]', "`kaigen.dev/gpus` must be a whole number from 0 to 64")
     ]
 
 
@@ -209,9 +200,7 @@ def test_a_token_in_place_of_a_secrets_name_is_an_error_that_does_not_repeat_it(
     ],
     ids=str,
 )
-def test_a_value_that_the_operator_treats_differently_gets_a_warning(
-    spec: Object, code: str, path: str
-) -> None:
+def test_a_value_that_the_operator_treats_differently_gets_a_warning(spec: Object, code: str, path: str) -> None:
     assert [(said[0], said[1]) for said in warnings(spec)] == [(code, path)]
 
 

@@ -186,10 +186,7 @@ def test_compat_keeps_names_labels_and_paths_of_the_operator() -> None:
     assert claim["metadata"]["name"] == "artifacts-a-job"
     assert claim["metadata"]["annotations"]["kaigen.dev/job"] == "ephemeralaccelerationjob-a-job"
     template = job["spec"]["template"]
-    assert (
-        template["metadata"]["labels"].items()
-        >= {"app": "gpu-job", "ephemeralaccelerationjob": "a-job"}.items()
-    )
+    assert template["metadata"]["labels"].items() >= {"app": "gpu-job", "ephemeralaccelerationjob": "a-job"}.items()
     (inference,) = template["spec"]["containers"]
     assert inference["name"] == "inference"
     assert inference["image"] == "gpu-job-inference:latest"
@@ -216,9 +213,7 @@ def test_names_of_the_operator_have_room_for_38_characters() -> None:
         ({"input": {"type": "video", "path": "/artifacts/a"}}, GROUP, ("KG0405", "spec.input.type")),
     ],
 )
-def test_what_is_ignored_or_replaced_is_a_warning(
-    spec: Object, group: str, expected: tuple[str, str]
-) -> None:
+def test_what_is_ignored_or_replaced_is_a_warning(spec: Object, group: str, expected: tuple[str, str]) -> None:
     assert [item[:2] for item in warnings(spec, group=group)] == [expected]
 
 

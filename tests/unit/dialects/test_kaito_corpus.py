@@ -99,14 +99,7 @@ def test_the_largest_models_take_the_six_nodes_that_they_ask_for(name: str) -> N
 
 
 def test_llama_on_two_nodes_with_its_flags_in_the_same_file() -> None:
-    document = on(
-        "llama-3.3-70b-instruct",
-        TWO_A100,
-        "v1beta1",
-        resource={"count": 2},
-        options=TOKEN,
-        config="flags",
-    )
+    document = on("llama-3.3-70b-instruct", TWO_A100, "v1beta1", resource={"count": 2}, options=TOKEN, config="flags")
     flags = config_map("flags", {"vllm": {"max-model-len": 16384, "swap-space": 4}})
     (app,) = compiled(document, flags).apps
     (group,) = [item.body for item in app.objects if item.body["kind"] == "LeaderWorkerSet"]
@@ -209,8 +202,7 @@ def test_sets_that_are_scaled(name: str, instance: str, replicas: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "instance", "version"),
-    [("phi-3-mini-128k-instruct", A100, "v1alpha1"), ("falcon-7b", A100, "v1alpha1")],
+    ("name", "instance", "version"), [("phi-3-mini-128k-instruct", A100, "v1alpha1"), ("falcon-7b", A100, "v1alpha1")]
 )
 def test_tuning_from_an_address_into_an_image(name: str, instance: str, version: str) -> None:
     run = {

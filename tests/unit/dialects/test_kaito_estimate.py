@@ -9,13 +9,7 @@ import pytest
 
 from kaigen.catalog.instances import find_instance
 from kaigen.catalog.presets import Preset, find_preset
-from kaigen.dialects.kaito.estimate import (
-    KaitoNode,
-    estimate,
-    estimate_preset,
-    node_of,
-    utilization,
-)
+from kaigen.dialects.kaito.estimate import KaitoNode, estimate, estimate_preset, node_of, utilization
 from kaigen.sizing.problem import PlanError
 
 VECTORS = json.loads((Path(__file__).parent / "kaito_v0_12.json").read_text(encoding="utf-8"))
@@ -86,11 +80,7 @@ def test_later_constants_put_gpt_oss_120b_on_one_node_of_two() -> None:
     node = SHAPES["a100x2_160"]
     assert estimate_preset(preset("gpt-oss-120b"), node).nodes == 2
     assert estimate_preset(preset("gpt-oss-120b"), node, version="v0.12+2302").nodes == 1
-    assert (utilization("A10"), utilization("A10", "v0.12+2302"), utilization("L4", "v0.12+2302")) == (
-        0.84,
-        0.82,
-        0.92,
-    )
+    assert (utilization("A10"), utilization("A10", "v0.12+2302"), utilization("L4", "v0.12+2302")) == (0.84, 0.82, 0.92)
 
 
 def test_later_constants_count_the_state_of_layers_without_attention() -> None:

@@ -7,29 +7,13 @@ from typing import Any
 import pytest
 
 from tests.rendering import diagnostics_of, objects_of
-from tests.unit.dialects.kaito_case import (
-    A100,
-    LABELS,
-    NAME,
-    engine,
-    errors,
-    hints,
-    objects,
-    pod,
-    warnings,
-)
+from tests.unit.dialects.kaito_case import A100, LABELS, NAME, engine, errors, hints, objects, pod, warnings
 
 Object = dict[str, Any]
 
 
-def inference_set(
-    annotations: dict[str, str] | None = None, *, template: Object | None = None, **spec: Any
-) -> Object:
-    own: Object = {
-        "resource": {"instanceType": A100},
-        "inference": {"preset": {"name": "phi-4"}},
-        **(template or {}),
-    }
+def inference_set(annotations: dict[str, str] | None = None, *, template: Object | None = None, **spec: Any) -> Object:
+    own: Object = {"resource": {"instanceType": A100}, "inference": {"preset": {"name": "phi-4"}}, **(template or {})}
     return {
         "apiVersion": "kaito.sh/v1beta1",
         "kind": "InferenceSet",
@@ -67,9 +51,7 @@ def test_scaling_without_a_maximum_is_a_warning_and_the_replicas_stay() -> None:
 
 
 def test_annotations_of_the_template_count_too() -> None:
-    template = {
-        "metadata": {"labels": {"tier": "gold"}, "annotations": {"kaito.sh/performance-mode": "throughput"}}
-    }
+    template = {"metadata": {"labels": {"tier": "gold"}, "annotations": {"kaito.sh/performance-mode": "throughput"}}}
     document = inference_set(template=template)
     assert "--performance-mode=throughput" in engine(document)["args"]
     assert objects(document)["Deployment"]["metadata"]["labels"]["tier"] == "gold"
@@ -82,9 +64,7 @@ def test_annotations_of_the_scaler_become_an_autoscaler() -> None:
     assert (scaled["minReplicaCount"], scaled["maxReplicaCount"]) == (1, 4)
     assert scaled["triggers"][0]["metadata"]["threshold"] == "10"
     assert "replicas" not in made["Deployment"]["spec"]
-    assert [code for code, _, _ in warnings(document)] == ["KG0357"], (
-        "KAITO's own scaler asks the pods itself"
-    )
+    assert [code for code, _, _ in warnings(document)] == ["KG0357"], "KAITO's own scaler asks the pods itself"
 
 
 def test_without_prometheus_the_hpa_is_used_with_a_warning() -> None:
@@ -156,9 +136,7 @@ def test_the_server_for_retrieval_gets_its_embedding_by_the_names_that_it_reads(
 
 
 def test_an_index_in_a_volume_is_loaded_and_kept() -> None:
-    document = rag(
-        storage={"persistentVolume": {"persistentVolumeClaim": "index", "mountPath": "/mnt/index/"}}
-    )
+    document = rag(storage={"persistentVolume": {"persistentVolumeClaim": "index", "mountPath": "/mnt/index/"}})
     assert variables(document)["DEFAULT_VECTOR_DB_PERSIST_DIR"] == "/mnt/index"
     assert {"postStart", "preStop"} == engine(document)["lifecycle"].keys()
     assert {"name": "index", "persistentVolumeClaim": {"claimName": "index"}} in pod(document)["volumes"]
@@ -181,9 +159,7 @@ def test_the_server_runs_on_a_cpu_or_on_the_gpus_of_its_nodes() -> None:
 
 def test_an_image_of_an_embedding_is_reported_as_ignored() -> None:
     document = rag(embedding={"local": {"modelID": "org/embedding", "image": "registry.example/e:1"}})
-    assert [(code, path) for code, path, _ in warnings(document)] == [
-        ("KG0405", "spec.embedding.local.image")
-    ]
+    assert [(code, path) for code, path, _ in warnings(document)] == [("KG0405", "spec.embedding.local.image")]
 
 
 def test_embedding_is_local_or_remote() -> None:

@@ -7,25 +7,13 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.unit.dialects.kaito_case import (
-    A100,
-    NAME,
-    config_map,
-    errors,
-    hints,
-    objects,
-    pod,
-    warnings,
-    workspace,
-)
+from tests.unit.dialects.kaito_case import A100, NAME, config_map, errors, hints, objects, pod, warnings, workspace
 
 CLAIM: dict[str, Any] = {"volumeSource": {"persistentVolumeClaim": {"claimName": "data"}}}
 IMAGE: dict[str, Any] = {"image": "registry.example/adapter:1", "imagePushSecret": "login"}
 
 
-def tuning(
-    name: str = "phi-3-mini-128k-instruct", *, top: dict[str, Any] | None = None, **more: Any
-) -> dict[str, Any]:
+def tuning(name: str = "phi-3-mini-128k-instruct", *, top: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     """Return a run with data and results in volumes, with the given changes."""
     block = {"preset": {"name": name}, "method": "qlora", "input": CLAIM, "output": CLAIM, **more}
     metadata = {"annotations": {"kaigen.dev/compat": "true"}}
@@ -68,19 +56,14 @@ def test_only_what_fetches_the_weights_sees_the_token() -> None:
     document = tuning()
     document["tuning"]["preset"]["presetOptions"] = {"modelAccessSecret": "hf"}
     with_token = [
-        name
-        for name, item in containers(document).items()
-        if any(entry["name"] == "HF_TOKEN" for entry in item["env"])
+        name for name, item in containers(document).items() if any(entry["name"] == "HF_TOKEN" for entry in item["env"])
     ]
     assert with_token == ["fetch-model"]
 
 
 def test_weights_come_at_the_commit_of_the_catalogue() -> None:
     command = containers(tuning())["fetch-model"]["command"]
-    assert command[-3:-1] == [
-        "microsoft/Phi-3-mini-128k-instruct",
-        "072cb7562cb8c4adf682a8e186aaafa49469eb5d",
-    ]
+    assert command[-3:-1] == ["microsoft/Phi-3-mini-128k-instruct", "072cb7562cb8c4adf682a8e186aaafa49469eb5d"]
 
 
 @pytest.mark.parametrize(
@@ -140,11 +123,7 @@ def test_settings_of_an_external_config_map_are_mounted_with_a_warning() -> None
 @pytest.mark.parametrize(
     ("content", "code", "key"),
     [
-        (
-            {"LoraConfig": {}, "QuantizationConfig": {"load_in_4bit": True}},
-            "KG0412",
-            "QuantizationConfig.load_in_4bit",
-        ),
+        ({"LoraConfig": {}, "QuantizationConfig": {"load_in_4bit": True}}, "KG0412", "QuantizationConfig.load_in_4bit"),
         ({"TrainingArguments": {"output_dir": "/tmp/out"}}, "KG0412", "TrainingArguments.output_dir"),
         ({"TrainingArguments": {"output_dir": "/mnt/../etc"}}, "KG0412", "TrainingArguments.output_dir"),
         ({"LoRAConfig": {}}, "KG0418", "LoRAConfig"),
@@ -154,9 +133,7 @@ def test_settings_of_an_external_config_map_are_mounted_with_a_warning() -> None
 def test_wrong_settings_are_errors_at_their_keys(content: dict[str, Any], code: str, key: str) -> None:
     given = config_map("settings", {"training_config": content}, "training_config.yaml")
     found = errors(tuning(method="lora", config="settings"), given)
-    assert [(item[0], item[1]) for item in found] == [
-        (code, f'data["training_config.yaml"].training_config.{key}')
-    ]
+    assert [(item[0], item[1]) for item in found] == [(code, f'data["training_config.yaml"].training_config.{key}')]
 
 
 def test_qlora_needs_one_kind_of_quantization() -> None:
@@ -197,10 +174,7 @@ def test_a_preset_that_is_gone_names_its_successor() -> None:
 
 def test_an_image_of_the_users_own_brings_the_training() -> None:
     document = tuning()
-    document["tuning"]["preset"]["presetOptions"] = {
-        "image": "registry.example/tune:2",
-        "imagePullSecrets": ["login"],
-    }
+    document["tuning"]["preset"]["presetOptions"] = {"image": "registry.example/tune:2", "imagePullSecrets": ["login"]}
     assert containers(document)[NAME]["image"] == "registry.example/tune:2"
     assert pod(document)["imagePullSecrets"] == [{"name": "login"}]
 

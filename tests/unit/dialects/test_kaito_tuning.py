@@ -15,16 +15,7 @@ from kaigen.dialects.kaito.training_rules import RULES
 from kaigen.kinds.block import Block, document_name, set_fields
 from kaigen.kinds.tune import Tune
 from kaigen.pipeline.run import Run, compile_specs
-from tests.unit.dialects.kaito_case import (
-    A100,
-    Object,
-    compiled,
-    config_map,
-    errors,
-    hints,
-    warnings,
-    workspace,
-)
+from tests.unit.dialects.kaito_case import A100, Object, compiled, config_map, errors, hints, warnings, workspace
 
 CLAIM: Object = {"volumeSource": {"persistentVolumeClaim": {"claimName": "data"}}}
 ADAPTERS: Object = {"volumeSource": {"persistentVolumeClaim": {"claimName": "adapters"}}}
@@ -159,17 +150,11 @@ def test_the_job_is_that_of_the_spec_that_a_person_would_write() -> None:
             "lr_scheduler_type": "cosine",
             "seed": 7,
         },
-        DatasetConfig={
-            "dataset_path": "data/chats.parquet",
-            "messages_column": "chat",
-            "train_test_split": 0.9,
-        },
+        DatasetConfig={"dataset_path": "data/chats.parquet", "messages_column": "chat", "train_test_split": 0.9},
     )
     foreign = apps(tuning(method="lora", config="settings"), given)["it"]
     model = next(
-        document
-        for document in lowered(tuning(method="lora", config="settings"), given)
-        if document["kind"] == "Model"
+        document for document in lowered(tuning(method="lora", config="settings"), given) if document["kind"] == "Model"
     )
     own = apps(model, written)["it"]
     assert own == foreign
@@ -249,11 +234,7 @@ def test_all_gpus_of_the_node_train() -> None:
 
 
 def test_data_of_urls_is_downloaded_to_the_folder_of_kaitos_script() -> None:
-    urls = [
-        "https://example.com/a%20b.parquet?x=1",
-        "https://example.com/b.parquet",
-        "https://example.org/b.parquet",
-    ]
+    urls = ["https://example.com/a%20b.parquet?x=1", "https://example.com/b.parquet", "https://example.org/b.parquet"]
     spec = run(tuning(input={"urls": urls}))
     assert "--dataset=/mnt/data" in spec["containers"][0]["args"]
     one = container(tuning(input={"urls": ["https://example.com/test.parquet"]}))
@@ -313,9 +294,7 @@ def test_an_adapter_is_pushed_as_an_image_when_the_run_has_completed() -> None:
     push = made["it-push"]["Job"]["spec"]["template"]["spec"]
     (pusher,) = push["containers"]
     assert pusher["args"] == ["registry.example/adapter:1", "phi-3-mini-128k-instruct"]
-    assert {variable["name"]: variable.get("value") for variable in pusher["env"]}[
-        "DOCKER_CONFIG"
-    ] == "/etc/login"
+    assert {variable["name"]: variable.get("value") for variable in pusher["env"]}["DOCKER_CONFIG"] == "/etc/login"
     volumes = {volume["name"]: volume for volume in push["volumes"]}
     assert volumes["login"]["secret"]["secretName"] == "login"
     assert volumes["login"]["secret"]["items"] == [{"key": ".dockerconfigjson", "path": "config.json"}]
@@ -337,22 +316,14 @@ def test_an_adapter_is_pushed_as_an_image_when_the_run_has_completed() -> None:
         ("LoraConfig", {"lora_dropout": "0.1"}, {"dropout": 0.1}),
         ("LoraConfig", {"target_modules": "q_proj"}, {"targetModules": ["q_proj"]}),
         ("LoraConfig", {"bias": "none", "task_type": "CAUSAL_LM", "use_dora": False}, {"rank": 8}),
-        (
-            "TrainingArguments",
-            {"learning_rate": "2e-4", "seed": 123456789},
-            {"learningRate": 2e-4, "seed": 123456789},
-        ),
+        ("TrainingArguments", {"learning_rate": "2e-4", "seed": 123456789}, {"learningRate": 2e-4, "seed": 123456789}),
         ("TrainingArguments", {"num_train_epochs": 1.5}, {"epochs": 1.5, "batchSize": 8, "evaluation": 0.2}),
         ("TrainingArguments", {"per_device_train_batch_size": 4}, {"batchSize": 4}),
         ("TrainingArguments", {"lr_scheduler_type": "constant_with_warmup"}, {"schedule": "constant"}),
         ("TrainingArguments", {"warmup_ratio": 0.1}, {"warmup": 0.1}),
         ("TrainingArguments", {"save_steps": 20}, {"checkpointSteps": 20}),
         ("TrainingArguments", {"gradient_checkpointing": "True"}, {"gradientCheckpointing": True}),
-        (
-            "TrainingArguments",
-            {"optim": "adamw_torch", "adam_epsilon": 1e-8, "max_grad_norm": 1.0},
-            {"epochs": 3},
-        ),
+        ("TrainingArguments", {"optim": "adamw_torch", "adam_epsilon": 1e-8, "max_grad_norm": 1.0}, {"epochs": 3}),
         ("DatasetConfig", {"train_test_split": 1}, {"evaluation": 0}),
         ("DatasetConfig", {"response_column": "story"}, {"columns": {"text": "story"}}),
         ("DatasetConfig", {"messages_column": "chat"}, {"columns": {"messages": "chat"}}),
@@ -430,9 +401,7 @@ def test_settings_without_effect_are_warnings_at_their_keys(section: str, given:
         ("LoRAConfig", {}, "KG0418"),
     ],
 )
-def test_settings_that_cannot_be_honoured_are_errors_at_their_keys(
-    section: str, given: Object, code: str
-) -> None:
+def test_settings_that_cannot_be_honoured_are_errors_at_their_keys(section: str, given: Object, code: str) -> None:
     found = errors(tuning(config="settings"), settings_map(**{section: given}))
     key = f"{section}.{list(given)[-1]}" if given else section
     assert [(item[0], item[1]) for item in found] == [(code, SCRIPT + key)]
@@ -501,11 +470,7 @@ def test_models_that_kaito_does_not_fine_tune_are_trained_with_a_warning() -> No
 
 
 def test_fields_and_annotations_without_effect_are_warnings() -> None:
-    annotations = {
-        "kaito.sh/enablelb": "True",
-        "kaito.sh/runtime": "vllm",
-        "kaito.sh/bypass-resource-checks": "true",
-    }
+    annotations = {"kaito.sh/enablelb": "True", "kaito.sh/runtime": "vllm", "kaito.sh/bypass-resource-checks": "true"}
     document = tuning(
         top={"metadata": {"annotations": annotations}},
         input={**CLAIM, "imagePullSecrets": ["pull"]},
@@ -546,9 +511,7 @@ def test_an_inference_workspace_serves_the_adapter_of_a_volume() -> None:
     ]
     (mount,) = [
         mount
-        for mount in made["serving"]["Deployment"]["spec"]["template"]["spec"]["containers"][0][
-            "volumeMounts"
-        ]
+        for mount in made["serving"]["Deployment"]["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
         if mount["name"] == volume["name"]
     ]
     # The files of the adapter are in the root of the volume, as those of KAITO's script.
@@ -557,9 +520,7 @@ def test_an_inference_workspace_serves_the_adapter_of_a_volume() -> None:
 
 
 def test_compat_runs_kaitos_script() -> None:
-    document = tuning(
-        top={"metadata": {"annotations": {"kaigen.dev/compat": "true", "kaigen.dev/model": "phi"}}}
-    )
+    document = tuning(top={"metadata": {"annotations": {"kaigen.dev/compat": "true", "kaigen.dev/model": "phi"}}})
     (app,) = compile_specs(["-"], Config(), stdin=io.BytesIO(yaml.safe_dump(document).encode())).apps
     assert any("fine_tuning.py" in json.dumps(item.body) for item in app.objects)
     assert [(code, path) for code, path, _ in warnings(document)] == [

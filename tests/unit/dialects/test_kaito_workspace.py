@@ -60,9 +60,7 @@ def test_a_preset_of_today_is_served_by_vllm_at_the_commit_of_the_catalogue() ->
     ("name", "runtime", "command"),
     [("falcon-7b", "vllm", ["vllm", "serve"]), ("phi-4-mini-instruct", "transformers", ["kaigen-chat"])],
 )
-def test_the_runtime_annotation_decides_which_engine_serves(
-    name: str, runtime: str, command: list[str]
-) -> None:
+def test_the_runtime_annotation_decides_which_engine_serves(name: str, runtime: str, command: list[str]) -> None:
     document = annotated({"kaito.sh/runtime": runtime}, name, version="v1alpha1")
     assert engine(document)["command"][-len(command) :] == command
 
@@ -120,9 +118,7 @@ def test_preset_and_template_exclude_each_other() -> None:
 
 
 def test_inference_and_tuning_exclude_each_other() -> None:
-    document = preset("phi-4") | {
-        "tuning": {"input": {"urls": ["https://x/y"]}, "output": {"image": "a/b:c"}}
-    }
+    document = preset("phi-4") | {"tuning": {"input": {"urls": ["https://x/y"]}, "output": {"image": "a/b:c"}}}
     assert "`inference` and `tuning`" in errors(document)[0][2]
 
 
@@ -150,9 +146,7 @@ def test_labels_and_instance_type_choose_the_nodes() -> None:
 def test_conditions_on_labels_become_affinity() -> None:
     selector = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]}
     spec = pod(preset("phi-4", resource={"labelSelector": selector}))
-    (term,) = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
-        "nodeSelectorTerms"
-    ]
+    (term,) = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert term == {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]}
 
 
@@ -177,9 +171,7 @@ def test_a_selector_without_labels_is_reported() -> None:
 
 def test_an_unknown_instance_type_is_an_error_with_the_nearest_name() -> None:
     document = preset("phi-4", resource={"instanceType": "Standard_NC24ads_A100_v5"})
-    assert errors(document) == [
-        ("KG0409", "resource.instanceType", "unknown instance type `Standard_NC24ads_A100_v5`")
-    ]
+    assert errors(document) == [("KG0409", "resource.instanceType", "unknown instance type `Standard_NC24ads_A100_v5`")]
     assert hints(document) == ["did you mean `Standard_NC24ads_A100_v4`?"]
 
 
@@ -275,17 +267,13 @@ def test_parts_that_cannot_be_are_errors(partition: dict[str, Any], part: str, c
 
 def test_slices_cannot_share_a_model_by_tensor_parallel() -> None:
     document = preset(
-        "phi-4-mini-instruct",
-        resource={"partition": {"mode": "mig", "profile": "3g.40gb"}},
-        config="flags",
+        "phi-4-mini-instruct", resource={"partition": {"mode": "mig", "profile": "3g.40gb"}}, config="flags"
     )
     flags = config_map("flags", {"vllm": {"tensor-parallel-size": 2}})
     ((code, path, message),) = errors(document, flags)
     assert (code, path) == ("KG0412", 'data["inference_config.yaml"].vllm.tensor-parallel-size')
     assert "tensor parallel" in message
-    several = preset(
-        "phi-4-mini-instruct", resource={"partition": {"mode": "mig", "profile": "3g.40gb"}, "count": 2}
-    )
+    several = preset("phi-4-mini-instruct", resource={"partition": {"mode": "mig", "profile": "3g.40gb"}, "count": 2})
     assert "KG0412" in codes(several)
 
 
@@ -321,13 +309,9 @@ def test_a_value_that_kaito_does_not_read_as_true_is_reported_as_ignored() -> No
 
 
 def test_a_performance_mode_is_a_flag_of_the_engine() -> None:
-    assert (
-        "--performance-mode=throughput"
-        in engine(annotated({"kaito.sh/performance-mode": "throughput"}))["args"]
-    )
+    assert "--performance-mode=throughput" in engine(annotated({"kaito.sh/performance-mode": "throughput"}))["args"]
     assert not any(
-        "performance" in argument
-        for argument in engine(annotated({"kaito.sh/performance-mode": "balanced"}))["args"]
+        "performance" in argument for argument in engine(annotated({"kaito.sh/performance-mode": "balanced"}))["args"]
     )
 
 
@@ -373,10 +357,7 @@ def test_weights_of_a_model_of_kaigens_are_shared() -> None:
         "metadata": {"name": "weights"},
         "spec": {
             "source": {
-                "huggingFace": {
-                    "repo": "microsoft/phi-4",
-                    "revision": "187ef0342fff0eb3333be9f00389385e95ef0b61",
-                }
+                "huggingFace": {"repo": "microsoft/phi-4", "revision": "187ef0342fff0eb3333be9f00389385e95ef0b61"}
             },
             "store": {"volume": {"size": "40Gi", "accessModes": ["ReadWriteMany"]}},
         },
@@ -384,10 +365,7 @@ def test_weights_of_a_model_of_kaigens_are_shared() -> None:
     apps = {item.app.name: item for item in compiled(annotated({"kaigen.dev/model": "weights"}), model).apps}
     (workload,) = [item.body for item in apps["it"].objects if item.body["kind"] == "Deployment"]
     volumes = workload["spec"]["template"]["spec"]["volumes"]
-    assert {
-        "name": "model",
-        "persistentVolumeClaim": {"claimName": "weights-weights", "readOnly": True},
-    } in volumes
+    assert {"name": "model", "persistentVolumeClaim": {"claimName": "weights-weights", "readOnly": True}} in volumes
 
 
 # Templates.
@@ -408,12 +386,7 @@ TEMPLATE: dict[str, Any] = {
 
 def test_a_template_is_served_on_its_own_port_with_as_many_pods_as_nodes() -> None:
     made = objects(workspace(inference={"template": TEMPLATE}, resource={"count": 2}))
-    assert made["Service"]["spec"]["ports"][0] == {
-        "name": "http",
-        "port": 80,
-        "targetPort": 9000,
-        "protocol": "TCP",
-    }
+    assert made["Service"]["spec"]["ports"][0] == {"name": "http", "port": 80, "targetPort": 9000, "protocol": "TCP"}
     assert made["Deployment"]["spec"]["replicas"] == 2
     spec = made["Deployment"]["spec"]["template"]["spec"]
     assert spec["containers"] == TEMPLATE["spec"]["containers"]
@@ -433,9 +406,7 @@ def test_the_affinity_of_a_template_is_kept_with_the_selectors() -> None:
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     affinity = {"nodeAffinity": {required: {"nodeSelectorTerms": [{"matchExpressions": [own]}]}}}
     template = {"spec": {**TEMPLATE["spec"], "affinity": affinity}}
-    document = workspace(
-        inference={"template": template}, resource={"labelSelector": {"matchExpressions": [more]}}
-    )
+    document = workspace(inference={"template": template}, resource={"labelSelector": {"matchExpressions": [more]}})
     assert pod(document)["affinity"]["nodeAffinity"][required]["nodeSelectorTerms"] == [
         {"matchExpressions": [own, more]}
     ]
@@ -484,14 +455,7 @@ def test_a_private_server_that_would_meet_over_several_nodes_is_refused_with_the
 def test_flags_of_a_config_map_in_the_same_file_become_fields_and_flags() -> None:
     flags = config_map(
         "flags",
-        {
-            "vllm": {
-                "max-model-len": 8192,
-                "max-num-seqs": "32",
-                "enable-prefix-caching": "True",
-                "swap-space": 4,
-            }
-        },
+        {"vllm": {"max-model-len": 8192, "max-num-seqs": "32", "enable-prefix-caching": "True", "swap-space": 4}},
     )
     document = preset("phi-4", config="flags")
     arguments = engine(document, flags)["args"]
@@ -581,9 +545,7 @@ def test_the_transformers_runtime_adds_adapters_to_the_model() -> None:
     document = preset("phi-4", adapters=[half, adapter("b", image="registry.example/b:1")])
     document["metadata"].setdefault("annotations", {})["kaito.sh/runtime"] = "transformers"
     args = pod(document)["containers"][0]["args"]
-    assert [argument for argument in args if "adapter" in argument] == [
-        "--merge-adapters=/adapters/a=0.5,/adapters/b"
-    ]
+    assert [argument for argument in args if "adapter" in argument] == ["--merge-adapters=/adapters/a=0.5,/adapters/b"]
 
 
 def test_nodes_that_are_made_carry_the_labels_that_are_selected_by() -> None:

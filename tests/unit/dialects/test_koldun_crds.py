@@ -21,7 +21,7 @@ LATER = {
         "preConvertedPVCName",
         "preConvertedSizeBytes",
         "preConvertedSizeHuman",
-    },
+    }
 }
 """Fields that commits after edc6442 added."""
 
@@ -40,9 +40,7 @@ def fields_of_definition(schema: Mapping[str, Any], prefix: str = "") -> Iterato
         yield from fields_of_definition(inner, f"{prefix}{name}.")
 
 
-def fields_of_model(
-    schema: Any, definitions: Mapping[str, Any], prefix: str = ""
-) -> Iterator[tuple[str, bool]]:
+def fields_of_model(schema: Any, definitions: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, bool]]:
     """Yield every field of the JSON Schema of a model, and whether it is required."""
     for option in [schema, *schema.get("anyOf", ())]:
         resolved = definitions[option["$ref"].rpartition("/")[2]] if "$ref" in option else option
@@ -51,9 +49,7 @@ def fields_of_model(
             yield from fields_of_model(inner, definitions, f"{prefix}{name}.")
 
 
-@pytest.mark.parametrize(
-    "kind", [kind for kind in DIALECT.kinds if kind.kind != "Ingress"], ids=lambda kind: kind.kind
-)
+@pytest.mark.parametrize("kind", [kind for kind in DIALECT.kinds if kind.kind != "Ingress"], ids=lambda kind: kind.kind)
 def test_models_have_the_fields_of_the_definitions(kind: Any) -> None:
     schema = block_schema(kind.model())
     found = dict(fields_of_model(schema["properties"]["spec"], schema["$defs"]))

@@ -169,9 +169,7 @@ def worker(changes: Object | None = None, **metadata: Any) -> Object:
 def ingress(scaling: Object | None, **annotations: str) -> Object:
     """Return an Ingress of the Model `it` with every field."""
     backend = {**BACKEND, **({"sessionScaling": scaling} if scaling else {})}
-    return resource(
-        "Ingress", {"backend": backend, **OUTSIDE}, "public", annotations={**OPERATOR_NOTES, **annotations}
-    )
+    return resource("Ingress", {"backend": backend, **OUTSIDE}, "public", annotations={**OPERATOR_NOTES, **annotations})
 
 
 CASES: Mapping[str, tuple[Object, ...]] = {
@@ -184,10 +182,7 @@ CASES: Mapping[str, tuple[Object, ...]] = {
         | {"status": {"outputPVCName": "x"}},
         dllama(1),
     ),
-    "Model with the later name of the type": (
-        converted({"conversion": {"convertWeights": "f32"}}),
-        dllama(1),
-    ),
+    "Model with the later name of the type": (converted({"conversion": {"convertWeights": "f32"}}), dllama(1)),
     "Model without conversion": (
         model({"download": DOWNLOAD, "pv": PV, "launchOptions": ARGS, "preConvertedPVCName": "w"}),
     ),
@@ -197,16 +192,10 @@ CASES: Mapping[str, tuple[Object, ...]] = {
         model({"launchOptions": ARGS, **EXISTING}, annotations=annotated(sha256="a" * 64)),
         dllama(1),
     ),
-    "Model of converted files without a claim": (
-        model({**FULL, "preConverted": True, "preConvertedSizeBytes": 5}),
-    ),
+    "Model of converted files without a claim": (model({**FULL, "preConverted": True, "preConvertedSizeBytes": 5}),),
     "Model of a file": (
         model(
-            {
-                "sourceUrl": "https://example.com/x.safetensors",
-                "download": DOWNLOAD,
-                "conversion": CONVERSION,
-            },
+            {"sourceUrl": "https://example.com/x.safetensors", "download": DOWNLOAD, "conversion": CONVERSION},
             annotations=annotated(sha256="a" * 64),
         ),
     ),
@@ -231,10 +220,7 @@ CASES: Mapping[str, tuple[Object, ...]] = {
         converted({"conversion": {"weightsFloatType": "q40"}}),
         worker(),
     ),
-    "Root of a claim": (
-        root({"modelRef": "w", "args": ARGS}, namespace="a"),
-        worker({"modelRef": "w"}, namespace="a"),
-    ),
+    "Root of a claim": (root({"modelRef": "w", "args": ARGS}, namespace="a"), worker({"modelRef": "w"}, namespace="a")),
     "Worker of a namespace": (worker(namespace="a"), converted(namespace="a"), root(namespace="a")),
     "Worker": (
         worker(
@@ -251,10 +237,7 @@ CASES: Mapping[str, tuple[Object, ...]] = {
         converted(),
         converted({"localPath": "models/other"}, name="other"),
     ),
-    "Ingress on demand with annotations": (
-        ingress(SCALING, **ON_DEMAND),
-        converted(),
-    ),
+    "Ingress on demand with annotations": (ingress(SCALING, **ON_DEMAND), converted()),
     "Ingress of a cluster": (
         resource(
             "Ingress",
@@ -348,9 +331,7 @@ def fields(schema: Any, definitions: Any, path: tuple[str, ...] = ()) -> Iterato
             yield from fields(item, definitions, (*path, name))
 
 
-@pytest.mark.parametrize(
-    "kind", [koldun_model.Model, serving.Dllama, serving.Root, serving.Worker, serving.Ingress]
-)
+@pytest.mark.parametrize("kind", [koldun_model.Model, serving.Dllama, serving.Root, serving.Worker, serving.Ingress])
 def test_the_documents_have_every_field(kind: type[Block]) -> None:
     schema = block_schema(kind)
     expected = set(fields(schema, schema.get("$defs", {})))

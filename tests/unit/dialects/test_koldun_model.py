@@ -71,12 +71,7 @@ def test_forms_of_source_url(text: str, expected: Repository | File) -> None:
     "text",
     [
         *("", " ", "gpt2", "https://huggingface.co/gpt2", "https://huggingface.co/datasets/o/n"),
-        *(
-            "https://huggingface.co/spaces/o/n",
-            "ftp://example.com/a/b",
-            "https://user:word@hub/o/n",
-            "s3:///a",
-        ),
+        *("https://huggingface.co/spaces/o/n", "ftp://example.com/a/b", "https://user:word@hub/o/n", "s3:///a"),
         *("http://[::1/Qwen/x", "http://hub:99999/o/n", "https://hub:port/o/n"),
         *("https://huggingface.co/api/models/Qwen/x", "https://huggingface.co/collections/Qwen/x"),
         *("https://huggingface.co/o/n/discussions", "https://huggingface.co/o/n/commit/0123"),
@@ -102,12 +97,7 @@ def test_every_default() -> None:
 
 
 def test_download_settings() -> None:
-    given = {
-        "memory": "2Gi",
-        "chunkMaxMiB": 256,
-        "concurrency": 6,
-        "huggingFaceTokenSecretRef": {"name": "my-hf"},
-    }
+    given = {"memory": "2Gi", "chunkMaxMiB": 256, "concurrency": 6, "huggingFaceTokenSecretRef": {"name": "my-hf"}}
     spec = lowered({"download": given})
     assert (spec.transfer.memory, spec.transfer.concurrency, spec.transfer.part_size) == ("2Gi", 6, "256Mi")
     token = spec.source.hugging_face.token_secret
@@ -124,9 +114,7 @@ def test_download_settings() -> None:
         ({"chunkMaxMiB": 2}, None, "8Mi"),
     ],
 )
-def test_parts_of_a_download_fit_into_its_memory(
-    download: Object, memory: str | None, part: str | None
-) -> None:
+def test_parts_of_a_download_fit_into_its_memory(download: Object, memory: str | None, part: str | None) -> None:
     transfer = lowered({"download": download}).transfer
     assert (transfer.memory, transfer.part_size) == (memory, part)
 
@@ -321,11 +309,7 @@ def test_what_kaigens_own_images_do_is_a_warning() -> None:
 
 
 def test_annotations_of_the_operator_are_warnings() -> None:
-    notes = {
-        "koldun.gorizond.io/ttl-seconds": "300",
-        "koldun.gorizond.io/force-size-rerun": "2",
-        "note": "n",
-    }
+    notes = {"koldun.gorizond.io/ttl-seconds": "300", "koldun.gorizond.io/force-size-rerun": "2", "note": "n"}
     document = model(annotations=notes)
     assert [code for code, _ in warnings(document)] == ["KG0405", "KG0405"]
     (app,) = compiled(document).apps
@@ -359,16 +343,12 @@ def test_file_of_a_web_server_needs_a_checksum() -> None:
     (file,) = specs(model(given, annotations=notes))[0].spec.source.http.files
     assert (file.url, file.sha256) == ("https://example.com/test-model.bin", "a" * 64)
     wrong = annotated(sha256="abc")
-    assert errors(model(given, annotations=wrong)) == [
-        ("KG0406", 'metadata.annotations["kaigen.dev/sha256"]')
-    ]
+    assert errors(model(given, annotations=wrong)) == [("KG0406", 'metadata.annotations["kaigen.dev/sha256"]')]
     assert warnings(model(annotations=notes)) == [("KG0405", 'metadata.annotations["kaigen.dev/sha256"]')]
 
 
 def test_converted_files_in_a_volume() -> None:
-    document = model(
-        {"preConverted": True, "preConvertedPVCName": "test-model-pvc", "preConvertedSizeBytes": 1000}
-    )
+    document = model({"preConverted": True, "preConvertedPVCName": "test-model-pvc", "preConvertedSizeBytes": 1000})
     (block,) = specs(document)
     assert block.spec.source.volume.claim_name == "test-model-pvc"
     assert block.spec.convert is None
@@ -389,9 +369,7 @@ def test_launch_options_name_the_files_in_the_volume() -> None:
 
 @pytest.mark.parametrize("path", ["/other/x.m", "x.m", "/model/", "/model/../x.m"])
 def test_file_outside_of_the_volume_is_an_error(path: str) -> None:
-    assert errors(model({**CONVERTED, "launchOptions": ["--model", path]})) == [
-        ("KG0412", "spec.launchOptions[1]")
-    ]
+    assert errors(model({**CONVERTED, "launchOptions": ["--model", path]})) == [("KG0412", "spec.launchOptions[1]")]
 
 
 def test_files_that_are_converted_already_are_not_converted() -> None:
@@ -400,10 +378,7 @@ def test_files_that_are_converted_already_are_not_converted() -> None:
     (block,) = specs(document)
     assert block.spec.convert is None
     found = [item for item in warnings(document) if "conversion" in item[1]]
-    assert found == [
-        ("KG0405", "spec.conversion.memory"),
-        ("KG0405", "spec.conversion.outputPath"),
-    ]
+    assert found == [("KG0405", "spec.conversion.memory"), ("KG0405", "spec.conversion.outputPath")]
 
 
 @pytest.mark.parametrize("weights", ["q80", "f16"])
@@ -418,18 +393,9 @@ def test_files_of_a_type_that_the_runtime_cannot_load_are_an_error(weights: str)
         ({"preConvertedPVCName": "w"}, "spec.preConvertedPVCName"),
         ({"launchOptions": ["--seed", "1"]}, "spec.launchOptions"),
         ({"launchOptions": ["--seed", "1"], "preConverted": True}, "spec.launchOptions"),
-        (
-            {"preConverted": True, "conversion": {"weightsFloatType": "q40"}},
-            "spec.conversion.weightsFloatType",
-        ),
-        (
-            {"conversion": {}, "launchOptions": ["--model", "/model/x.m"]},
-            "spec.launchOptions[0]",
-        ),
-        (
-            {"conversion": {}, "launchOptions": ["--seed", "1", "--seed", "2"]},
-            "spec.launchOptions[0]",
-        ),
+        ({"preConverted": True, "conversion": {"weightsFloatType": "q40"}}, "spec.conversion.weightsFloatType"),
+        ({"conversion": {}, "launchOptions": ["--model", "/model/x.m"]}, "spec.launchOptions[0]"),
+        ({"conversion": {}, "launchOptions": ["--seed", "1", "--seed", "2"]}, "spec.launchOptions[0]"),
     ],
     ids=str,
 )
@@ -467,9 +433,7 @@ def test_dots_of_a_name_become_dashes_with_a_warning() -> None:
         (["--nthreads", "4", "--seed"], [("KG0405", "spec.launchOptions[2]")]),
     ],
 )
-def test_launch_options_that_kaigen_decides_are_warnings(
-    options: list[str], expected: list[tuple[str, str]]
-) -> None:
+def test_launch_options_that_kaigen_decides_are_warnings(options: list[str], expected: list[tuple[str, str]]) -> None:
     found = warnings(converted({"launchOptions": options}))
     assert [item for item in found if item[1] != "spec.objectStorage"] == expected
 

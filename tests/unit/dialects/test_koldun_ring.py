@@ -116,8 +116,7 @@ def test_converted_files_of_another_namespace_are_read_from_their_bucket() -> No
     found = topology(*documents)
     assert (found.model.name, found.model.namespace) == ("it", "b")
     made = {
-        (item.app.namespace, item.app.name): [each.body for each in item.objects]
-        for item in compiled(*documents).apps
+        (item.app.namespace, item.app.name): [each.body for each in item.objects] for item in compiled(*documents).apps
     }
     volumes = {
         key: [body["spec"]["csi"]["volumeHandle"] for body in bodies if body["kind"] == "PersistentVolume"]
@@ -169,16 +168,7 @@ def test_version_of_an_image_of_the_operator_is_known() -> None:
 
 
 def test_launch_options_of_the_model_are_those_of_the_ring() -> None:
-    options = [
-        "--max-seq-len",
-        "2048",
-        "--nthreads",
-        "3",
-        "--temperature",
-        "0.2",
-        "--buffer-float-type",
-        "q80",
-    ]
+    options = ["--max-seq-len", "2048", "--nthreads", "3", "--temperature", "0.2", "--buffer-float-type", "q80"]
     spec = topology(converted({"launchOptions": options}), dllama())
     assert spec.context_length == 2048
     assert spec.resources.cpu == "3"
@@ -208,13 +198,7 @@ def test_annotations_start_a_ring_on_demand() -> None:
 @pytest.mark.parametrize(
     "directives",
     [
-        *(
-            {"cpu": "many"},
-            {"memory": "8 GB"},
-            {"replicas": "0"},
-            {"context_length": "4k"},
-            {"compat": "yes"},
-        ),
+        *({"cpu": "many"}, {"memory": "8 GB"}, {"replicas": "0"}, {"context_length": "4k"}, {"compat": "yes"}),
         *({"query": "up"}, {"prometheus": "http://prometheus"}, {"idle_after": "5m"}, {"thread": "4"}),
         {"query": "up", "prometheus": "prometheus"},
     ],
@@ -232,11 +216,7 @@ def test_a_ring_on_demand_is_a_group_that_scales_to_zero(profile: str) -> None:
     assert found.code == "KG0353"
     assert 'kaigen.dev/groups: "leaderWorkerSet"' in found.hint
     document = dllama(annotations=annotated(**notes, groups="leaderWorkerSet"))
-    kinds = [
-        item.body["kind"]
-        for app in compiled(converted(), document, config=config).apps
-        for item in app.objects
-    ]
+    kinds = [item.body["kind"] for app in compiled(converted(), document, config=config).apps for item in app.objects]
     assert "LeaderWorkerSet" in kinds
     assert "ScaledObject" in kinds
 
@@ -349,9 +329,7 @@ def test_fields_of_root_without_effect_are_warnings(changes: Object, expected: l
         ({"cacheSpec": {"endpoint": "http://minio", "bucket": "b"}}, [("KG0405", "spec.cacheSpec")]),
     ],
 )
-def test_fields_of_worker_without_effect_are_warnings(
-    changes: Object, expected: list[tuple[str, str]]
-) -> None:
+def test_fields_of_worker_without_effect_are_warnings(changes: Object, expected: list[tuple[str, str]]) -> None:
     assert warnings(converted(), root(), worker(0, changes)) == expected
 
 
@@ -366,9 +344,7 @@ def test_fields_of_worker_without_effect_are_warnings(
     ],
     ids=["two workers", "slot twice", "no slot 0", "unknown root", "negative slot"],
 )
-def test_workers_that_are_no_ring_are_an_error(
-    documents: tuple[Object, ...], expected: tuple[str, str]
-) -> None:
+def test_workers_that_are_no_ring_are_an_error(documents: tuple[Object, ...], expected: tuple[str, str]) -> None:
     assert errors(converted(), *documents) == [expected]
 
 
@@ -462,9 +438,7 @@ def arguments_of_root(*documents: Object) -> list[str]:
     """Return the arguments of the root's container."""
     app = next(item for item in compiled(*documents).apps if item.app.name == "chat")
     (group,) = (item.body for item in app.objects if item.body["kind"] in {"LeaderWorkerSet", "Deployment"})
-    template = (
-        group["spec"].get("leaderWorkerTemplate", {}).get("leaderTemplate") or group["spec"]["template"]
-    )
+    template = group["spec"].get("leaderWorkerTemplate", {}).get("leaderTemplate") or group["spec"]["template"]
     found: list[str] = template["spec"]["containers"][0]["args"]
     return found
 
@@ -494,10 +468,7 @@ def test_ingress_is_a_topology_of_the_only_model() -> None:
     spec = topology(converted(), ingress(changes))
     assert spec.model.name == "it"
     assert (spec.shape.nodes, spec.service.port) == (2, 8082)
-    assert (spec.route.host, spec.route.path, spec.route.ingress.class_name) == (
-        *("api.example.com", "/v1"),
-        "nginx",
-    )
+    assert (spec.route.host, spec.route.path, spec.route.ingress.class_name) == (*("api.example.com", "/v1"), "nginx")
 
 
 def test_ingress_names_its_model_in_an_annotation() -> None:
@@ -534,8 +505,7 @@ def test_a_fixed_number_of_rings_needs_no_query() -> None:
 def test_half_of_what_scaling_needs_is_an_error_on_an_ingress_too(name: str) -> None:
     value = {"query": "up", "prometheus": "http://prometheus:9090", "idle_after": "5m"}[name]
     document = ingress(
-        {"backend": {"sessionScaling": {"minDllamas": 0, "maxDllamas": 3}}},
-        annotations=annotated(**{name: value}),
+        {"backend": {"sessionScaling": {"minDllamas": 0, "maxDllamas": 3}}}, annotations=annotated(**{name: value})
     )
     (found,) = errors(converted(), document)
     assert found[0] == "KG0406"
@@ -591,9 +561,7 @@ def test_an_omitted_namespace_is_that_of_kaigen_yaml(explicit: str) -> None:
 
 
 def test_an_omitted_namespace_is_not_every_namespace() -> None:
-    found = loaded(
-        converted(namespace="other"), root(namespace="other"), worker(0), config=Config(namespace="ml")
-    )
+    found = loaded(converted(namespace="other"), root(namespace="other"), worker(0), config=Config(namespace="ml"))
     assert [(item.code, item.path) for item in found.load_diagnostics] == [("KG0412", "spec.rootRef")]
     assert "namespace `ml`" in found.load_diagnostics[0].message
 
@@ -607,10 +575,7 @@ def test_parts_of_a_dllama_may_omit_its_namespace() -> None:
 
 def test_ingress_finds_the_only_model_of_the_namespace_of_kaigen_yaml() -> None:
     found = loaded(
-        converted(namespace="ml"),
-        converted(name="far", namespace="a"),
-        ingress(),
-        config=Config(namespace="ml"),
+        converted(namespace="ml"), converted(name="far", namespace="a"), ingress(), config=Config(namespace="ml")
     )
     assert [each.block.spec.model.name for each in found.specs if each.block.kind == "Topology"] == ["it"]
 
@@ -619,9 +584,7 @@ def test_secret_of_the_namespace_of_kaigen_yaml_is_the_own_one() -> None:
     storage = {**STORAGE, "secretRef": {"name": "minio-creds", "namespace": "ml"}}
     document = converted({"objectStorage": storage})
     assert loaded(document, config=Config(namespace="ml")).load_diagnostics == ()
-    assert [item.code for item in loaded(document, config=Config(namespace="other")).load_diagnostics] == [
-        "KG0414"
-    ]
+    assert [item.code for item in loaded(document, config=Config(namespace="other")).load_diagnostics] == ["KG0414"]
 
 
 def test_hints_name_fields_of_koldun() -> None:

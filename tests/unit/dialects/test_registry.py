@@ -73,9 +73,7 @@ def test_every_kind_comes_from_kaigen_or_from_a_registered_dialect() -> None:
 
 
 def test_the_table_of_dialects_equals_the_entry_points() -> None:
-    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))[
-        "project"
-    ]
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["entry-points"][GROUP] == OWN
     assert [dialect.name for dialect in own_dialects()] == [*OWN]
 
@@ -88,9 +86,7 @@ def test_the_settings_of_own_dialects_are_in_the_block_of_the_file() -> None:
 
 def test_overrides_patch_the_fields_of_every_kind() -> None:
     assert {name for kind in own_kinds() for name in kind.patchable} == {*PATCHABLE}
-    assert {kind.key for kind in own_kinds() if kind.patchable != ("spec",) and not kind.older} == {
-        "kaito.Workspace"
-    }
+    assert {kind.key for kind in own_kinds() if kind.patchable != ("spec",) and not kind.older} == {"kaito.Workspace"}
 
 
 def test_names_of_kinds_are_unique() -> None:

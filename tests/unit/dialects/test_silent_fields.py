@@ -144,15 +144,11 @@ def test_no_field_is_silent(name: str) -> None:
         named = {item.path for item in own.diagnostics}
 
         def is_seen(changed: Any, index: int = index) -> bool:
-            return (
-                state([*documents[:index], parsed(changed), *documents[index + 1 :]], case.config) != before
-            )
+            return state([*documents[:index], parsed(changed), *documents[index + 1 :]], case.config) != before
 
         for path in parts(document):
             if path in NAMES or is_named(path, named) or is_seen(without(document, path)):
                 continue
-            if not is_filled(document, path) and not any(
-                is_seen(changed) for changed in otherwise(document, path)
-            ):
+            if not is_filled(document, path) and not any(is_seen(changed) for changed in otherwise(document, path)):
                 silent.add(f"{document['kind']}: {dotted(path)}")
     assert {field for field in silent if not any(fnmatchcase(field, glob) for glob in SILENT)} == set()

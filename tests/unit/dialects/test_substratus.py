@@ -158,9 +158,7 @@ def test_containers_have_the_contract_of_the_releases() -> None:
 
 
 def test_parameters_are_in_the_file_and_in_variables_without_dashes() -> None:
-    document = resource(
-        "Dataset", {"image": "a:1", "params": {"learning-rate": 3e-5, "epochs": 2, "on": True}}
-    )
+    document = resource("Dataset", {"image": "a:1", "params": {"learning-rate": 3e-5, "epochs": 2, "on": True}})
     (job,) = [body for name, body in objects(document).items() if name.startswith("Job/it-data-loader-")]
     container = job["spec"]["template"]["spec"]["containers"][0]
     variables = {item["name"]: item["value"] for item in container["env"]}
@@ -172,9 +170,7 @@ def test_parameters_are_in_the_file_and_in_variables_without_dashes() -> None:
 
 def test_a_multi_line_parameter_stays_as_it_is() -> None:
     (params,) = [
-        body
-        for name, body in objects(*ALL).items()
-        if name.startswith("ConfigMap/llama-2-7b-k8s-modeller-params")
+        body for name, body in objects(*ALL).items() if name.startswith("ConfigMap/llama-2-7b-k8s-modeller-params")
     ]
     assert r"## Instruction\n{prompt}\n## Response:\n{completion}\n" in params["data"]["params.json"]
 
@@ -199,8 +195,7 @@ def test_variables_name_keys_of_secrets(value: str, name: str, key: str) -> None
 
 
 @pytest.mark.parametrize(
-    "value",
-    ["Bearer ${{ secrets.ai.token }}", "${{ secrets.ai }}", "${{ env.TOKEN }}", "${{ secrets.Ai_.token }}"],
+    "value", ["Bearer ${{ secrets.ai.token }}", "${{ secrets.ai }}", "${{ env.TOKEN }}", "${{ secrets.Ai_.token }}"]
 )
 def test_what_is_no_whole_reference_is_refused(value: str) -> None:
     assert codes(errors(model({"env": {"TOKEN": value}}))) == [("KG0412", "spec.env.TOKEN")]
@@ -220,13 +215,7 @@ def test_resources_have_the_defaults_of_the_operator() -> None:
 
 @pytest.mark.parametrize(
     ("given", "gpu"),
-    [
-        ("nvidia-l4", "L4"),
-        ("nvidia-t4", "T4"),
-        ("nvidia-a100", "A100-40GB"),
-        ("nvidia-h100", "H100"),
-        ("L40S", "L40S"),
-    ],
+    [("nvidia-l4", "L4"), ("nvidia-t4", "T4"), ("nvidia-a100", "A100-40GB"), ("nvidia-h100", "H100"), ("L40S", "L40S")],
 )
 def test_gpu_types_are_those_of_the_catalogue(given: str, gpu: str) -> None:
     document = model({"resources": {"gpu": {"count": 2, "type": given}}})
@@ -259,14 +248,10 @@ def test_files_have_a_readable_folder_in_the_bucket() -> None:
 
 
 def test_with_compat_files_have_the_folder_of_the_operator() -> None:
-    found = specs(
-        model(name="falcon-7b", compat="true"), resource("Dataset", {"image": "a"}, "x", compat="true")
-    )
+    found = specs(model(name="falcon-7b", compat="true"), resource("Dataset", {"image": "a"}, "x", compat="true"))
     folder = artifact_hash("substratus", "ml", "Model", "falcon-7b")
     assert found["Model/falcon-7b"].spec.store.bucket.uri == f"s3://acme-artifacts/{folder}"
-    assert found["Dataset/x"].spec.store.bucket.uri.endswith(
-        artifact_hash("substratus", "ml", "Dataset", "x")
-    )
+    assert found["Dataset/x"].spec.store.bucket.uri.endswith(artifact_hash("substratus", "ml", "Dataset", "x"))
 
 
 @pytest.mark.parametrize(
@@ -283,20 +268,14 @@ def test_hashes_equal_those_of_the_operator(cluster: str, namespace: str, name: 
 
 def test_with_compat_the_name_of_the_cluster_is_required_for_a_bucket() -> None:
     without = config({"artifacts": "s3://acme-artifacts"})
-    assert codes(errors(model(compat="true"), of=without)) == [
-        ("KG0412", 'metadata.annotations["kaigen.dev/compat"]')
-    ]
+    assert codes(errors(model(compat="true"), of=without)) == [("KG0412", 'metadata.annotations["kaigen.dev/compat"]')]
 
 
 def test_without_a_bucket_files_are_in_volumes() -> None:
     found = specs(model(size="40Gi"), of=config({"storageClassName": "shared"}))
     store, output = found["Model/it"].spec.store.volume, found["Job/it-modeller"].spec.output.volume
     for volume in (store, output):
-        assert (volume.size, volume.storage_class_name, volume.access_modes) == (
-            "40Gi",
-            "shared",
-            ["ReadWriteMany"],
-        )
+        assert (volume.size, volume.storage_class_name, volume.access_modes) == ("40Gi", "shared", ["ReadWriteMany"])
     assert (store.retain, output.retain) == (True, False)
     assert spec_of(specs(model(), of=config({})), "Model").store.volume.size == "100Gi"
 
@@ -332,9 +311,7 @@ def test_a_folder_that_was_pushed_is_built(spec: Object) -> None:
     assert (build.git, build.artifact) == (None, CONTEXT)
     assert build.repository == "registry.example.com/substratus/substratus-model-ml-it"
     assert any(name.startswith("Job/it-modeller-build-") for name in objects(document))
-    notebook = resource(
-        "Notebook", {key: spec[key] for key in spec if key != "loader"}, build_context=CONTEXT
-    )
+    notebook = resource("Notebook", {key: spec[key] for key in spec if key != "loader"}, build_context=CONTEXT)
     assert spec_of(specs(notebook), "Notebook").build.artifact == CONTEXT
     assert warnings(notebook) == []
 
@@ -347,9 +324,7 @@ def test_a_folder_for_no_build_is_refused() -> None:
 
 def test_a_folder_without_its_digest_is_refused() -> None:
     document = resource("Notebook", {"container": {"local": True}}, build_context="registry.example.com/it:1")
-    assert [path for _, path in codes(errors(document))] == [
-        'metadata.annotations["kaigen.dev/build-context"]'
-    ]
+    assert [path for _, path in codes(errors(document))] == ['metadata.annotations["kaigen.dev/build-context"]']
 
 
 def test_a_build_without_a_registry_is_refused() -> None:

@@ -148,13 +148,9 @@ def test_the_overview_is_a_place_for_files_that_nothing_writes() -> None:
 
 
 def test_a_claim_in_the_same_file_is_the_place() -> None:
-    claim = (
-        "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: files, namespace: other-namespace}\n"
-    )
+    claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: files, namespace: other-namespace}\n"
     claim += "spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 5Gi}}}\n"
-    place = text(OVERVIEW).replace(
-        "other-namespace}", "other-namespace, annotations: {kaigen.dev/claim: files}}"
-    )
+    place = text(OVERVIEW).replace("other-namespace}", "other-namespace, annotations: {kaigen.dev/claim: files}}")
     assert warnings(place, claim) == [("KG0405", "spec.trainer")]
     assert "PersistentVolumeClaim/files" in objects(place, claim)
 

@@ -12,31 +12,10 @@ import yaml
 from kaigen.dialects.substratus import DIALECT
 from kaigen.kinds.block_schema import block_schema
 from kaigen.promote.promotion import plan_promotion
-from tests.unit.dialects.substratus_case import (
-    codes,
-    errors,
-    loaded,
-    model,
-    objects,
-    resource,
-    server,
-    specs,
-    warnings,
-)
+from tests.unit.dialects.substratus_case import codes, errors, loaded, model, objects, resource, server, specs, warnings
 
 CRDS = Path(__file__).parents[2] / "cluster" / "crds"
-OWN = {
-    "container",
-    "env",
-    "params",
-    "modelName",
-    "datasetName",
-    "status",
-    "build",
-    "resources",
-    "image",
-    "command",
-}
+OWN = {"container", "env", "params", "modelName", "datasetName", "status", "build", "resources", "image", "command"}
 
 
 def test_a_name_of_one_kind_is_the_name_of_the_app() -> None:
@@ -73,9 +52,7 @@ def test_resources_of_other_namespaces_have_names_of_their_own() -> None:
 def test_with_compat_objects_have_the_names_of_the_operator() -> None:
     dataset = resource("Dataset", {"image": "a"}, "squad", compat="true")
     notebook = resource("Notebook", {"image": "a"}, "nb", compat="true")
-    found = objects(
-        model({"dataset": {"name": "squad"}}, compat="true"), dataset, server(compat="true"), notebook
-    )
+    found = objects(model({"dataset": {"name": "squad"}}, compat="true"), dataset, server(compat="true"), notebook)
     named = {"Job/it-modeller", "Job/squad-data-loader", "Deployment/it-server", "Service/it-server"}
     assert named | {"StatefulSet/nb-notebook"} <= found.keys()
     modeller = found["Job/it-modeller"]["spec"]
@@ -114,9 +91,7 @@ def test_a_model_of_kaigen_can_be_served() -> None:
 def test_a_server_reads_a_model_of_another_namespace_from_its_bucket() -> None:
     platform = model()
     platform["metadata"]["namespace"] = "platform"
-    served = resource(
-        "ModelServer", {"container": {"image": "a"}, "model": {"name": "it", "namespace": "platform"}}
-    )
+    served = resource("ModelServer", {"container": {"image": "a"}, "model": {"name": "it", "namespace": "platform"}})
     found = objects(platform, served)
     assert found["Deployment/it"]["metadata"]["namespace"] == "ml"
     (volume,) = [
@@ -129,21 +104,11 @@ def test_a_server_reads_a_model_of_another_namespace_from_its_bucket() -> None:
 
 REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "modelName": (resource("Notebook", {"image": "a", "modelName": "it"}), "KG0412", "spec.modelName"),
-    "modelName of a Server": (
-        resource("Server", {"image": "a", "modelName": "it"}),
-        "KG0412",
-        "spec.modelName",
-    ),
-    "image and build": (
-        model({"build": {"git": {"url": "https://example.com/a"}}}),
-        "KG0412",
-        "spec.image",
-    ),
+    "modelName of a Server": (resource("Server", {"image": "a", "modelName": "it"}), "KG0412", "spec.modelName"),
+    "image and build": (model({"build": {"git": {"url": "https://example.com/a"}}}), "KG0412", "spec.image"),
     "image twice": (model({"container": {"image": "b"}}), "KG0412", "spec.image"),
     "image and a folder": (
-        resource(
-            "Notebook", {"container": {"image": "a", "local": True}}, build_context="a/b@sha256:" + "0" * 64
-        ),
+        resource("Notebook", {"container": {"image": "a", "local": True}}, build_context="a/b@sha256:" + "0" * 64),
         "KG0412",
         "spec.container.image",
     ),
@@ -159,21 +124,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         "spec.container.local",
     ),
     "upload": (
-        resource(
-            "Server",
-            {"model": {"name": "it"}, "build": {"upload": {"md5Checksum": "a" * 32, "requestID": "x"}}},
-        ),
+        resource("Server", {"model": {"name": "it"}, "build": {"upload": {"md5Checksum": "a" * 32, "requestID": "x"}}}),
         "KG0413",
         "spec.build.upload",
     ),
     "another namespace": (
-        model(
-            {
-                "container": {"image": "a"},
-                "image": None,
-                "trainer": {"baseModel": {"name": "x", "namespace": "y"}},
-            }
-        ),
+        model({"container": {"image": "a"}, "image": None, "trainer": {"baseModel": {"name": "x", "namespace": "y"}}}),
         "KG0413",
         "spec.trainer.baseModel.namespace",
     ),
@@ -206,11 +162,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         "spec.quantization.bits",
     ),
     "size": (model(size="large"), "KG0406", 'metadata.annotations["kaigen.dev/size"]'),
-    "pod security": (
-        model(pod_security="privileged"),
-        "KG0406",
-        'metadata.annotations["kaigen.dev/pod-security"]',
-    ),
+    "pod security": (model(pod_security="privileged"), "KG0406", 'metadata.annotations["kaigen.dev/pod-security"]'),
 }
 
 

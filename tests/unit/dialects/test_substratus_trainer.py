@@ -40,12 +40,7 @@ def test_a_model_of_the_releases_has_what_the_notebook_has(tmp_path: Path) -> No
     }
     squad = resource("Dataset", {"image": "example.com/squad:1"}, "squad")
     document, blank, _ = promoted(
-        tmp_path,
-        resource("Notebook", spec),
-        model(),
-        squad,
-        image="example.com/train:1",
-        command=["train.py"],
+        tmp_path, resource("Notebook", spec), model(), squad, image="example.com/train:1", command=["train.py"]
     )
     assert (document["apiVersion"], document["kind"]) == ("substratus.ai/v1", "Model")
     assert document["metadata"] == {"name": "it-main"}

@@ -64,8 +64,7 @@ def lower(task: Task, document: Positioned, context: LoweringContext) -> Lowerin
         spec: Any = step.data["spec"]  # type: ignore[index, call-overload]
         arguments += [spec["argument"]] if spec["task"] == task.metadata.name else []
     job = Job(
-        metadata=Metadata(name=task.metadata.name),
-        spec=JobSpec(image=task.spec.image, command=["run", *arguments]),
+        metadata=Metadata(name=task.metadata.name), spec=JobSpec(image=task.spec.image, command=["run", *arguments])
     )
     return lowering.result(Lowered(job, {("spec",): ("spec",)}))
 

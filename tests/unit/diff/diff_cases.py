@@ -11,11 +11,7 @@ from kaigen.diff import AppChange, Change, Effect, ObjectChange, compare
 
 Obj = dict[str, Any]
 
-SAFE: Obj = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-    "readOnlyRootFilesystem": True,
-}
+SAFE: Obj = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True}
 
 
 def obj(kind: str, name: str = "x", api: str = "v1", **fields: Any) -> Obj:

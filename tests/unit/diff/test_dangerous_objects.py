@@ -45,9 +45,7 @@ TYPES = _types()
 
 def tree(*objects: dict[str, Any], folder: str = "ml/app") -> Trees:
     """Return a tree with objects of one app."""
-    return {
-        f"{folder}/manifests/{number}.yaml": json.dumps(each).encode() for number, each in enumerate(objects)
-    }
+    return {f"{folder}/manifests/{number}.yaml": json.dumps(each).encode() for number, each in enumerate(objects)}
 
 
 def dangers(old: Trees, new: Trees, config: Config | None = None) -> list[str]:
@@ -85,15 +83,7 @@ def test_a_kind_is_harmless_for_a_reason_or_a_danger(type_: str) -> None:
         assert shown[2] or type_ not in effects() or type_.startswith(REMOVAL), type_
 
 
-REMOVAL = (
-    "Application",
-    "ClusterRole",
-    "HelmRelease",
-    "Kustomization",
-    "PersistentVolume",
-    "ReferenceGrant",
-    "Res",
-)
+REMOVAL = ("Application", "ClusterRole", "HelmRelease", "Kustomization", "PersistentVolume", "ReferenceGrant", "Res")
 
 
 def test_every_kind_that_kaigen_creates_is_harmless() -> None:
@@ -212,10 +202,7 @@ ADDED = {
         "{apiVersion: certificates.k8s.io/v1, kind: CertificateSigningRequest}",
         "authenticates as that user to the API server",
     ),
-    "limits of the API server": (
-        "{apiVersion: flowcontrol.apiserver.k8s.io/v1, kind: FlowSchema}",
-        "limits requests",
-    ),
+    "limits of the API server": ("{apiVersion: flowcontrol.apiserver.k8s.io/v1, kind: FlowSchema}", "limits requests"),
     "references of another namespace": (
         "{apiVersion: gateway.networking.k8s.io/v1beta1, kind: ReferenceGrant, spec: {from: [{namespace: team-b}], "
         "to: [{kind: Secret}]}}",
@@ -337,10 +324,7 @@ ADDED = {
         "the quota of its ClusterQueue",
     ),
     "a certificate": ("{apiVersion: cert-manager.io/v1, kind: Certificate}", "signs a certificate"),
-    "a route of the mesh": (
-        "{apiVersion: networking.istio.io/v1, kind: VirtualService}",
-        "of a host in the mesh",
-    ),
+    "a route of the mesh": ("{apiVersion: networking.istio.io/v1, kind: VirtualService}", "of a host in the mesh"),
     "a namespace": ("{apiVersion: v1, kind: Namespace}", "its labels decide"),
     "a webhook": (
         "{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration}",
@@ -597,11 +581,7 @@ OPEN = {
         "egress: [{to: [{ipBlock: {cidr: 169.254.169.254/32}}], ports: [{port: 80}]}]",
         True,
     ),
-    "a part of link-local": (
-        OWN,
-        "egress: [{to: [{ipBlock: {cidr: 169.254.0.0/17}}], ports: [{port: 80}]}]",
-        True,
-    ),
+    "a part of link-local": (OWN, "egress: [{to: [{ipBlock: {cidr: 169.254.0.0/17}}], ports: [{port: 80}]}]", True),
     "loopback": (OWN, "egress: [{to: [{ipBlock: {cidr: 127.0.0.1/32}}], ports: [{port: 80}]}]", True),
     "loopback over IPv6": (OWN, "egress: [{to: [{ipBlock: {cidr: '::1/128'}}], ports: [{port: 80}]}]", True),
     "mapped metadata": (
@@ -609,11 +589,7 @@ OPEN = {
         "egress: [{to: [{ipBlock: {cidr: '::ffff:169.254.169.254/128'}}], ports: [{port: 80}]}]",
         True,
     ),
-    "metadata over IPv6": (
-        OWN,
-        "egress: [{to: [{ipBlock: {cidr: 'fd00:ec2::254/128'}}], ports: [{port: 80}]}]",
-        True,
-    ),
+    "metadata over IPv6": (OWN, "egress: [{to: [{ipBlock: {cidr: 'fd00:ec2::254/128'}}], ports: [{port: 80}]}]", True),
     "a port of its own pods": (OWN, "ingress: [{ports: [{port: 80}]}]", False),
     "a port of every server": (OWN, "egress: [{ports: [{port: 443}]}]", False),
     "its own pods": (OWN, f"ingress: [{{from: [{{podSelector: {OWN}}}]}}]", False),
@@ -625,9 +601,7 @@ OPEN = {
 @pytest.mark.parametrize("what", OPEN)
 def test_a_policy_that_opens_what_others_deny_is_a_danger(what: str) -> None:
     selector, rules, is_danger = OPEN[what]
-    chat = (
-        POLICY.replace("SELECTOR", OTHER).replace("RULES", "ingress: []").replace("name: p}", "name: chat}")
-    )
+    chat = POLICY.replace("SELECTOR", OTHER).replace("RULES", "ingress: []").replace("name: p}", "name: chat}")
     base = {**tree(loaded(DENY), folder="ml/_tenant"), **tree(loaded(chat), folder="ml/chat")}
     policy = tree(loaded(POLICY.replace("SELECTOR", selector).replace("RULES", rules)))
     assert bool(dangers(base, {**base, **policy})) == is_danger
@@ -690,17 +664,10 @@ def test_the_removal_of_a_protection_is_a_danger_without_apps_too(kind: str, fol
 @pytest.mark.parametrize("kind", ["NetworkPolicy", "ResourceQuota"])
 @pytest.mark.parametrize(
     ("old", "new", "is_danger"),
-    [
-        ("", "", True),
-        (NAMESPACE, "", False),
-        (NAMESPACE, NAMESPACE, True),
-        (KEPT, "", True),
-    ],
+    [("", "", True), (NAMESPACE, "", False), (NAMESPACE, NAMESPACE, True), (KEPT, "", True)],
     ids=["no Namespace", "with its Namespace", "its Namespace stays", "its Namespace is kept"],
 )
-def test_a_protection_may_be_removed_with_its_namespace(
-    kind: str, old: str, new: str, is_danger: bool
-) -> None:
+def test_a_protection_may_be_removed_with_its_namespace(kind: str, old: str, new: str, is_danger: bool) -> None:
     protection = loaded(PROTECTIONS[kind])
     before = tree(protection, *([loaded(old)] if old else []), folder="ml/_tenant")
     after = tree(loaded(new), folder="ml/_tenant") if new else {}
@@ -717,9 +684,7 @@ def test_a_protection_may_be_removed_with_its_namespace(
         ("{matchLabels: {app.kubernetes.io/name: chat, tier: x}}", False),
     ],
 )
-def test_the_removal_of_a_policy_that_selects_pods_of_another_app_is_a_danger(
-    selector: str, is_danger: bool
-) -> None:
+def test_the_removal_of_a_policy_that_selects_pods_of_another_app_is_a_danger(selector: str, is_danger: bool) -> None:
     chat = loaded(POD.replace("MORE", ""))
     chat["spec"]["template"]["metadata"] = {"labels": {"app.kubernetes.io/name": "chat"}}
     other = tree(chat, folder="ml/chat")

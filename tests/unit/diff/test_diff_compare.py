@@ -73,12 +73,7 @@ class TestPlaces:
         [
             ("ns/app/manifests/job.yaml", ("", "ns", "app"), "object", "manifests/job.yaml"),
             ("ns/app/chart/templates/job.yaml", ("", "ns", "app"), "chart", "chart/templates/job.yaml"),
-            (
-                "ns/app/manifests/kustomization.yaml",
-                ("", "ns", "app"),
-                "bookkeeping",
-                "manifests/kustomization.yaml",
-            ),
+            ("ns/app/manifests/kustomization.yaml", ("", "ns", "app"), "bookkeeping", "manifests/kustomization.yaml"),
             ("envs/prod/ns/app/manifests/a.yml", ("envs/prod", "ns", "app"), "object", "manifests/a.yml"),
             ("prod/ns/app/chart/Chart.yaml", ("prod", "ns", "app"), "chart", "chart/Chart.yaml"),
             ("prod/ns/chart/manifests/a.yaml", ("prod", "ns", "chart"), "object", "manifests/a.yaml"),
@@ -89,9 +84,7 @@ class TestPlaces:
             ("ns/.hidden/manifests/a.yaml", ("ns/.hidden/manifests", "", ""), "bookkeeping", "a.yaml"),
         ],
     )
-    def test_a_file_belongs_where_it_lies(
-        self, path: str, app: tuple[str, str, str], role: str, file: str
-    ) -> None:
+    def test_a_file_belongs_where_it_lies(self, path: str, app: tuple[str, str, str], role: str, file: str) -> None:
         assert locate(path) == (AppKey(*app), role, file)
 
 
@@ -122,14 +115,10 @@ class TestNothing:
 
     def test_a_file_of_another_name_is_the_same_object(self) -> None:
         data = json.dumps(SERVICE).encode()
-        assert compare({"n/a/manifests/a.yaml": data}, {"n/a/manifests/b.yaml": data}) == Change(
-            formatting_only=1
-        )
+        assert compare({"n/a/manifests/a.yaml": data}, {"n/a/manifests/b.yaml": data}) == Change(formatting_only=1)
 
     def test_where_an_object_came_from_does_not_count(self) -> None:
-        old = with_(
-            SERVICE, "metadata/annotations", {"kaigen.dev/source": "a.yaml", "kaigen.dev/source-line": "3"}
-        )
+        old = with_(SERVICE, "metadata/annotations", {"kaigen.dev/source": "a.yaml", "kaigen.dev/source-line": "3"})
         new = with_(SERVICE, "metadata/annotations", {"kaigen.dev/source": "b.yaml"})
         assert difference(old, new) == Change(formatting_only=1)
         assert difference(SERVICE, new) == Change(formatting_only=1)
@@ -170,18 +159,11 @@ class TestPairs:
     def test_what_could_be_confused_is_not_paired(self) -> None:
         old = {f"ns/app/manifests/{n}.yaml": json.dumps(job(f"run-{n * 8}")).encode() for n in ("a", "b")}
         new = {"ns/app/manifests/c.yaml": json.dumps(job("run-cccccccc")).encode()}
-        assert sorted(item.status for item in only_app(compare(old, new)).objects) == [
-            "added",
-            "removed",
-            "removed",
-        ]
+        assert sorted(item.status for item in only_app(compare(old, new)).objects) == ["added", "removed", "removed"]
 
     def test_another_kind_in_the_same_file_is_another_object(self) -> None:
         items = only_app(difference(SERVICE, deployment("web"))).objects
-        assert {(item.kind, item.status) for item in items} == {
-            ("Service", "removed"),
-            ("Deployment", "added"),
-        }
+        assert {(item.kind, item.status) for item in items} == {("Service", "removed"), ("Deployment", "added")}
 
     def test_the_same_kind_of_another_group_is_another_object(self) -> None:
         items = only_app(difference(job("a"), obj("Job", "a", "ai.re-cinq.com/v1"))).objects
@@ -206,8 +188,7 @@ class TestPairs:
         assert said(item.effects, "passed-on") == [
             (
                 "danger",
-                "moves here from app ns/a: if that one is pruned first, it is deleted with its data "
-                "and created again",
+                "moves here from app ns/a: if that one is pruned first, it is deleted with its data and created again",
             )
         ]
 
@@ -249,18 +230,10 @@ class TestApps:
 
     def test_objects_outside_apps_are_shown_under_their_folder(self) -> None:
         app = only_app(compare({}, {"argocd/projects/p.yaml": json.dumps(obj("AppProject", "p")).encode()}))
-        assert (app.title, app.name, [item.kind for item in app.objects]) == (
-            "argocd/projects",
-            "",
-            ["AppProject"],
-        )
+        assert (app.title, app.name, [item.kind for item in app.objects]) == ("argocd/projects", "", ["AppProject"])
 
     def test_the_most_dangerous_app_is_first(self) -> None:
-        old = {
-            **tree(SERVICE, folder="a/a"),
-            **tree(claim(), folder="z/z"),
-            **tree(deployment(), folder="m/m"),
-        }
+        old = {**tree(SERVICE, folder="a/a"), **tree(claim(), folder="z/z"), **tree(deployment(), folder="m/m")}
         new = {
             **tree(with_(SERVICE, "metadata/labels", {"a": "b"}), folder="a/a"),
             **tree(claim(size="1Gi"), folder="z/z"),
@@ -312,9 +285,7 @@ class TestMoved:
 
 class TestStandingExceptions:
     LOOSE = with_(deployment("loose"), "metadata/annotations", {"kaigen.dev/pod-security": "privileged"})
-    LOOSE_PODS = deployment(
-        "pods", template(metadata={"annotations": {"kaigen.dev/pod-security": "baseline"}})
-    )
+    LOOSE_PODS = deployment("pods", template(metadata={"annotations": {"kaigen.dev/pod-security": "baseline"}}))
 
     def test_every_change_of_the_app_shows_them(self) -> None:
         old = tree(SERVICE, self.LOOSE, self.LOOSE_PODS)
@@ -335,20 +306,13 @@ class TestStandingExceptions:
     def test_a_looser_one_is_reported_as_looser(self) -> None:
         milder = with_(deployment("loose"), "metadata/annotations", {"kaigen.dev/pod-security": "baseline"})
         assert said(only_app(difference(milder, self.LOOSE)).effects, "pod-security-exception") == [
-            (
-                "danger",
-                "security is looser: Deployment loose now requests Pod Security privileged "
-                "instead of baseline",
-            )
+            ("danger", "security is looser: Deployment loose now requests Pod Security privileged instead of baseline")
         ]
 
     def test_a_stricter_one_is_a_notice(self) -> None:
         milder = with_(deployment("loose"), "metadata/annotations", {"kaigen.dev/pod-security": "baseline"})
         assert said(only_app(difference(self.LOOSE, milder)).effects, "pod-security-exception") == [
-            (
-                "notice",
-                "security is tighter: Deployment loose now requests Pod Security baseline instead of privileged",
-            )
+            ("notice", "security is tighter: Deployment loose now requests Pod Security baseline instead of privileged")
         ]
 
     def test_one_of_another_object_is_new(self) -> None:
@@ -415,23 +379,15 @@ class TestUnreadable:
                 b"a0: &a0 [1]\n" + b"".join(b"a%d: &a%d [*a%d]\n" % (n, n, n - 1) for n in range(1, 900)),
                 "more than 100 levels of nesting (line",
             ),
-            (
-                b"a: !!python/object:os.system {}\n",
-                "the tag `!!python/object:os.system` is not supported (line 1)",
-            ),
+            (b"a: !!python/object:os.system {}\n", "the tag `!!python/object:os.system` is not supported (line 1)"),
             (b"a: \x00\n", "the control character U+0000 is not allowed (line 1)"),
             (b"? {a: b}\n: c\n", "a mapping cannot be a key (line 1)"),
             (
                 b"a: &a [1,1,1,1,1,1,1,1,1]\n"
-                + b"".join(
-                    b"%c: &%c [%s]\n" % (n + 1, n + 1, b",".join([b"*%c" % n] * 9)) for n in range(97, 110)
-                ),
+                + b"".join(b"%c: &%c [%s]\n" % (n + 1, n + 1, b",".join([b"*%c" % n] * 9)) for n in range(97, 110)),
                 "aliases expand this document by more than 100000 values (line",
             ),
-            (
-                b"kind: A\napiVersion: v1\nself: &a [*a]\n",
-                "the alias refers to a value that contains it (line 3)",
-            ),
+            (b"kind: A\napiVersion: v1\nself: &a [*a]\n", "the alias refers to a value that contains it (line 3)"),
             (b"kind: A\napiVersion: v1\nspec:\n  a: 1\n  a: 2\n", "duplicate key `a` (line 5)"),
             (b"kind: A\napiVersion: v1\na: .inf\n", "`.inf` is not a number in JSON (line 3)"),
             (b"kind: A\napiVersion: v1\na: !!binary aGk=\n", "the tag `!!binary` is not supported (line 3)"),
@@ -489,14 +445,7 @@ class TestUnreadable:
 
         def file(spec: object, more: str) -> bytes:
             metadata = {"name": f"x{more}", "annotations": spec, "labels": spec}
-            item = {
-                "apiVersion": api,
-                "kind": name,
-                "metadata": metadata,
-                "spec": spec,
-                "data": spec,
-                "rules": spec,
-            }
+            item = {"apiVersion": api, "kind": name, "metadata": metadata, "spec": spec, "data": spec, "rules": spec}
             return json.dumps(item | {"subjects": spec, "roleRef": spec}).encode()
 
         for before, after in (("", ""), ("", "-1a2b3c4d")):

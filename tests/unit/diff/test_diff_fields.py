@@ -15,8 +15,7 @@ from kaigen.kubernetes.quantities import nano
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=4),
     lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(st.sampled_from(["name", "a", "b.c", "key"]), inner, max_size=4)
+        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["name", "a", "b.c", "key"]), inner, max_size=4)
     ),
     max_leaves=12,
 )
@@ -48,15 +47,11 @@ class TestPaths:
 
     def test_ports_without_a_name_are_matched_by_number_and_protocol(self) -> None:
         old: Json = {"ports": [{"port": 53, "protocol": "TCP"}, {"port": 53, "protocol": "UDP"}]}
-        new: Json = {
-            "ports": [{"port": 53, "protocol": "UDP", "targetPort": 1}, {"port": 53, "protocol": "TCP"}]
-        }
+        new: Json = {"ports": [{"port": 53, "protocol": "UDP", "targetPort": 1}, {"port": 53, "protocol": "TCP"}]}
         assert changes(old, new)["ports[53/UDP].targetPort"] == (ABSENT, 1)
 
     def test_elements_without_a_name_are_matched_from_both_ends(self) -> None:
-        assert changes({"args": ["a", "b", "c"]}, {"args": ["a", "x", "b", "c"]}) == {
-            "args[1]": (ABSENT, "x")
-        }
+        assert changes({"args": ["a", "b", "c"]}, {"args": ["a", "x", "b", "c"]}) == {"args[1]": (ABSENT, "x")}
         assert changes({"args": ["a", "b", "c"]}, {"args": ["a", "c"]}) == {"args[1]": ("b", ABSENT)}
         assert changes({"args": ["a", "b"]}, {"args": ["a", "c"]}) == {"args[1]": ("b", "c")}
 
@@ -66,9 +61,7 @@ class TestPaths:
         assert changes(old, new) == {"x[1].v": (2, 3)}
 
     def test_odd_keys_are_quoted(self) -> None:
-        assert changes({"labels": {"a.b/c": "1"}}, {"labels": {"a.b/c": "2"}}) == {
-            'labels["a.b/c"]': ("1", "2")
-        }
+        assert changes({"labels": {"a.b/c": "1"}}, {"labels": {"a.b/c": "2"}}) == {'labels["a.b/c"]': ("1", "2")}
 
     def test_an_added_or_removed_field_is_one_difference(self) -> None:
         assert changes({}, {"a": {"b": {"c": 1}}}) == {"a": (ABSENT, {"b": {"c": 1}})}
@@ -98,9 +91,7 @@ class TestPaths:
     def test_values_that_differ_have_a_difference(self, old: Json, new: Json) -> None:
         import json
 
-        assert bool(list(diff_fields(old, new))) == (
-            json.dumps(old, sort_keys=True) != json.dumps(new, sort_keys=True)
-        )
+        assert bool(list(diff_fields(old, new))) == (json.dumps(old, sort_keys=True) != json.dumps(new, sort_keys=True))
 
     def test_a_path_can_be_read_step_by_step(self) -> None:
         change = FieldChange(("spec", "containers", At("run"), "image"), "a", "b")
@@ -110,15 +101,7 @@ class TestPaths:
 class TestQuantities:
     @pytest.mark.parametrize(
         ("smaller", "larger"),
-        [
-            ("1Gi", "1025Mi"),
-            ("999m", 1),
-            ("1G", "1Gi"),
-            ("1e3", "1.5k"),
-            (".5", 1),
-            ("1Ti", "1Pi"),
-            ("5u", "1m"),
-        ],
+        [("1Gi", "1025Mi"), ("999m", 1), ("1G", "1Gi"), ("1e3", "1.5k"), (".5", 1), ("1Ti", "1Pi"), ("5u", "1m")],
     )
     def test_are_compared_by_value(self, smaller: Json, larger: Json) -> None:
         before, after = nano(smaller), nano(larger)
@@ -126,15 +109,11 @@ class TestQuantities:
         assert after is not None
         assert before < after
 
-    @pytest.mark.parametrize(
-        ("one", "other"), [("1Gi", "1024Mi"), ("1", 1), ("1000m", "1"), ("1k", "1e3"), ("0", 0)]
-    )
+    @pytest.mark.parametrize(("one", "other"), [("1Gi", "1024Mi"), ("1", 1), ("1000m", "1"), ("1k", "1e3"), ("0", 0)])
     def test_may_say_the_same_in_other_words(self, one: Json, other: Json) -> None:
         assert nano(one) == nano(other)
 
-    @pytest.mark.parametrize(
-        "text", ["", "Gi", "1 Gi", "1GiB", "auto", True, None, [], "1e", "1e1000", "9" * 90]
-    )
+    @pytest.mark.parametrize("text", ["", "Gi", "1 Gi", "1GiB", "auto", True, None, [], "1e", "1e1000", "9" * 90])
     def test_what_is_none_is_nothing(self, text: Json) -> None:
         assert nano(text) is None
 

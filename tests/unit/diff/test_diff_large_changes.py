@@ -24,8 +24,7 @@ Make = Callable[[int], tuple[Tree, Tree]]
 def objects(api: str, kind: str, count: int, rest: Callable[[int], str], namespace: str = "ml") -> str:
     head = f"apiVersion: {api}\nkind: {kind}\n"
     return "".join(
-        f"{head}metadata: {{name: {kind.lower()}-{n}, namespace: {namespace}}}\n{rest(n)}\n---\n"
-        for n in range(count)
+        f"{head}metadata: {{name: {kind.lower()}-{n}, namespace: {namespace}}}\n{rest(n)}\n---\n" for n in range(count)
     )
 
 
@@ -43,9 +42,7 @@ def role(count: int, verb: str, names: int = 5) -> str:
         f"resourceNames: [{', '.join(f'n{n}-{m}' for m in range(names))}]}}\n"
         for n in range(count)
     ]
-    head = (
-        "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: r, namespace: ml}\nrules:\n"
-    )
+    head = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: r, namespace: ml}\nrules:\n"
     return head + "".join(lines)
 
 
@@ -60,9 +57,7 @@ def policies(count: int, labels: Callable[[int], str]) -> str:
 
 
 def policy(count: int, net: int) -> str:
-    rules = "".join(
-        f"  - {{from: [{{ipBlock: {{cidr: 10.{net}.{n // 250}.{n % 250}/32}}}}]}}\n" for n in range(count)
-    )
+    rules = "".join(f"  - {{from: [{{ipBlock: {{cidr: 10.{net}.{n // 250}.{n % 250}/32}}}}]}}\n" for n in range(count))
     head = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: p, namespace: ml}\n"
     return f"{head}spec:\n  podSelector: {{}}\n  ingress:\n{rules}"
 
@@ -125,10 +120,7 @@ CASES: Mapping[str, Make] = {
     ),
     "new ConfigMaps": lambda n: ({}, tree(configs(n, "x"))),
     "removed ConfigMaps": lambda n: (tree(configs(n, "x")), {}),
-    "ConfigMaps of another app": lambda n: (
-        tree(configs(n, "x")),
-        tree(configs(n, "y"), "ml/other/manifests/o.yaml"),
-    ),
+    "ConfigMaps of another app": lambda n: (tree(configs(n, "x")), tree(configs(n, "y"), "ml/other/manifests/o.yaml")),
     "apps with a ConfigMap": lambda n: (
         {f"ml/a{m}/manifests/c.yaml": configs(1, "x").encode() for m in range(n)},
         {f"ml/a{m}/manifests/c.yaml": configs(1, "y").encode() for m in range(n)},
@@ -144,10 +136,7 @@ CASES: Mapping[str, Make] = {
         tree(role(20, "get") + "---\n" + deployments(n, 1) + bindings(n)),
     ),
     "subjects of a binding": lambda n: (tree(subjects(n, "a")), tree(subjects(n, "b"))),
-    "Applications": lambda n: (
-        tree(applications(n, 0), "_argocd/a.yaml"),
-        tree(applications(n, n), "_argocd/a.yaml"),
-    ),
+    "Applications": lambda n: (tree(applications(n, 0), "_argocd/a.yaml"), tree(applications(n, n), "_argocd/a.yaml")),
     "destinations of a project": lambda n: (
         tree(project(n, "a"), "_argocd/p.yaml"),
         tree(project(n, "b"), "_argocd/p.yaml"),

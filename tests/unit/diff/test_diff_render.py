@@ -80,14 +80,10 @@ class TestNothing:
         ("change", "text"),
         [
             (Change(), "No changes to the rendered objects."),
-            (
-                Change(formatting_only=1),
-                "No changes to the rendered objects. 1 file differs in formatting only.",
-            ),
+            (Change(formatting_only=1), "No changes to the rendered objects. 1 file differs in formatting only."),
             (
                 Change(formatting_only=2, other_files=3),
-                "No changes to the rendered objects. 2 files differ in formatting only. "
-                "3 other files differ.",
+                "No changes to the rendered objects. 2 files differ in formatting only. 3 other files differ.",
             ),
         ],
     )
@@ -103,9 +99,7 @@ class TestText:
     @pytest.mark.parametrize("width", [1, 60, 80, 100, 1000])
     def test_sentences_keep_within_the_width(self, width: int) -> None:
         lines = render_text(self.CHANGE, width=width).splitlines()[2:]
-        sentences = [
-            line for line in lines if not line.strip().startswith(("~", "-", "+", "@", "spec", "team-a"))
-        ]
+        sentences = [line for line in lines if not line.strip().startswith(("~", "-", "+", "@", "spec", "team-a"))]
         assert max(map(len, sentences)) <= max(60, min(width, 100))
 
     def test_is_plain_without_colour(self) -> None:
@@ -170,9 +164,7 @@ class TestMarkdown:
         lines = render_markdown(change_of(app("a", fields=(field,)))).splitlines()
         fences = [number for number, line in enumerate(lines) if line.strip().startswith("`````")]
         assert len(fences) == 2
-        assert any(
-            fences[0] < number < fences[1] for number, line in enumerate(lines) if "</details>" in line
-        )
+        assert any(fences[0] < number < fences[1] for number, line in enumerate(lines) if "</details>" in line)
 
     def test_names_cannot_end_the_table_or_the_summary(self) -> None:
         evil = AppChange("n|s", "<b>`x`", "removed")
@@ -183,8 +175,7 @@ class TestMarkdown:
     def test_dangers_are_first_and_the_others_are_counted(self) -> None:
         effects = [Effect("info", f"info {n}", "r") for n in range(5)] + [Effect("danger", "lost", "r")]
         assert row_of(app("a", *effects)) == (
-            "| `ns/a` | **danger:** Service a: lost<br>Service a: info 0<br>Service a: info 1<br>"
-            "and 3 more effects |"
+            "| `ns/a` | **danger:** Service a: lost<br>Service a: info 0<br>Service a: info 1<br>and 3 more effects |"
         )
 
     def test_all_dangers_are_listed_even_above_the_limit(self) -> None:

@@ -63,18 +63,11 @@ CHANGES: dict[str, tuple[list[Any], list[Any], Fields]] = {
         [rule(["secrets"], GET)],
         [("rules[secrets]", ABSENT, ["get"]), ("rules[secrets a]", ["get"], ABSENT)],
     ),
-    "a URL": (
-        [],
-        [{"nonResourceURLs": ["/metrics"], "verbs": GET}],
-        [("rules[/metrics]", ABSENT, ["get"])],
-    ),
+    "a URL": ([], [{"nonResourceURLs": ["/metrics"], "verbs": GET}], [("rules[/metrics]", ABSENT, ["get"])]),
     "another group": (
         [rule(["ingresses"], GET, "extensions")],
         [rule(["ingresses"], GET, "networking.k8s.io")],
-        [
-            ("rules[ingresses.extensions]", ["get"], ABSENT),
-            ("rules[ingresses.networking.k8s.io]", ABSENT, ["get"]),
-        ],
+        [("rules[ingresses.extensions]", ["get"], ABSENT), ("rules[ingresses.networking.k8s.io]", ABSENT, ["get"])],
     ),
     "a resource and a group that read the same": (
         [rule(["jobs.batch"], GET)],
@@ -109,10 +102,7 @@ def test_a_changed_right_is_one_field(what: str) -> None:
 
 SAME: dict[str, tuple[list[Any], list[Any]]] = {
     "resources in another order": ([rule(["a", "b"], GET)], [rule(["b", "a"], GET)]),
-    "rules in another order": (
-        [rule(["a"], GET), rule(["b"], ["list"])],
-        [rule(["b"], ["list"]), rule(["a"], GET)],
-    ),
+    "rules in another order": ([rule(["a"], GET), rule(["b"], ["list"])], [rule(["b"], ["list"]), rule(["a"], GET)]),
     "rules that are split": ([rule(["a", "b"], GET)], [rule(["a"], GET), rule(["b"], GET)]),
     "a rule twice": ([rule(["a"], GET)], [rule(["a"], GET), rule(["a"], GET)]),
     "a rule without verbs": ([rule(["a"], GET)], [rule(["a"], GET), rule(["b"], [])]),

@@ -29,22 +29,14 @@ def test_a_hardened_pod_has_none() -> None:
         ("spec/hostNetwork", True, "pod uses the network namespace of the node (hostNetwork)"),
         ("spec/hostPID", True, "pod uses the process namespace of the node (hostPID)"),
         ("spec/hostIPC", True, "pod uses the IPC namespace of the node (hostIPC)"),
-        (
-            "spec/volumes",
-            [{"name": "v", "hostPath": {"path": "/etc"}}],
-            "pod mounts /etc of the node (hostPath)",
-        ),
+        ("spec/volumes", [{"name": "v", "hostPath": {"path": "/etc"}}], "pod mounts /etc of the node (hostPath)"),
         ("spec/volumes", [{"name": "v", "nfs": {"server": "s"}}], "pod mounts a volume of type nfs"),
         (
             "spec/securityContext/sysctls",
             [{"name": "kernel.msgmax", "value": "1"}],
             "pod sets the unsafe sysctl kernel.msgmax",
         ),
-        (
-            "spec/securityContext/appArmorProfile",
-            {"type": "Unconfined"},
-            "pod uses the AppArmor profile Unconfined",
-        ),
+        ("spec/securityContext/appArmorProfile", {"type": "Unconfined"}, "pod uses the AppArmor profile Unconfined"),
         ("spec/securityContext/seLinuxOptions", {"user": "u"}, "pod sets the SELinux user u"),
         (
             "metadata/annotations",
@@ -53,21 +45,13 @@ def test_a_hardened_pod_has_none() -> None:
         ),
         (f"{RUN}/securityContext/privileged", True, "container run is privileged"),
         (f"{RUN}/securityContext/runAsUser", 0, "container run runs as root (runAsUser: 0)"),
-        (
-            f"{RUN}/securityContext/runAsNonRoot",
-            False,
-            "container run may run as root (runAsNonRoot is not true)",
-        ),
+        (f"{RUN}/securityContext/runAsNonRoot", False, "container run may run as root (runAsNonRoot is not true)"),
         (
             f"{RUN}/securityContext/capabilities/add",
             ["SYS_ADMIN", "NET_BIND_SERVICE"],
             "container run adds the capability SYS_ADMIN",
         ),
-        (
-            f"{RUN}/securityContext/capabilities/drop",
-            [],
-            "container run does not drop all capabilities",
-        ),
+        (f"{RUN}/securityContext/capabilities/drop", [], "container run does not drop all capabilities"),
         (f"{RUN}/securityContext/procMount", "Unmasked", "container run unmasks /proc (procMount: Unmasked)"),
         (
             f"{RUN}/securityContext/allowPrivilegeEscalation",
@@ -80,11 +64,7 @@ def test_a_hardened_pod_has_none() -> None:
             "container run uses the seccomp profile Unconfined",
         ),
         ("spec/securityContext/seccompProfile", None, "container run does not set a seccomp profile"),
-        (
-            f"{RUN}/securityContext/windowsOptions",
-            {"hostProcess": True},
-            "container run runs as a Windows HostProcess",
-        ),
+        (f"{RUN}/securityContext/windowsOptions", {"hostProcess": True}, "container run runs as a Windows HostProcess"),
         (f"{RUN}/ports", [{"hostPort": 80}], "container run opens port 80 of the node (hostPort)"),
         (
             f"{RUN}/livenessProbe",
@@ -106,10 +86,7 @@ def test_each_looseness_is_found(way: str, value: Any, expected: str) -> None:
 @pytest.mark.parametrize(
     ("way", "value"),
     [
-        (
-            "spec/volumes",
-            [{"name": kind, kind: {}} for kind in ("emptyDir", "secret", "projected", "csi", "image")],
-        ),
+        ("spec/volumes", [{"name": kind, kind: {}} for kind in ("emptyDir", "secret", "projected", "csi", "image")]),
         ("spec/securityContext/sysctls", [{"name": "net.ipv4.tcp_rmem", "value": "1"}]),
         ("spec/securityContext/seLinuxOptions", {"type": "container_t", "level": "s0"}),
         (f"{RUN}/securityContext/capabilities/add", ["NET_BIND_SERVICE"]),
@@ -132,9 +109,7 @@ def test_init_containers_are_looked_at_too() -> None:
 
 def test_a_container_may_loosen_what_its_pod_tightens() -> None:
     pod = with_(template(), "spec/securityContext/runAsUser", 1000)
-    assert found(with_(pod, f"{RUN}/securityContext/runAsUser", 0)) == [
-        "container run runs as root (runAsUser: 0)"
-    ]
+    assert found(with_(pod, f"{RUN}/securityContext/runAsUser", 0)) == ["container run runs as root (runAsUser: 0)"]
 
 
 def test_root_in_a_user_namespace_is_not_reported() -> None:

@@ -109,8 +109,7 @@ EVERYDAY: dict[str, Edit] = {
     ),
     "a new Model": new("Model", f"source:\n  {HUB}\nstore: {{volume: {{size: 5Gi}}}}"),
     "a new Model in a bucket": new(
-        "Model",
-        f"source:\n  {HUB}\nstore:\n  bucket: {{uri: s3://acme/new, credentials: {{secret: {{name: keys}}}}}}",
+        "Model", f"source:\n  {HUB}\nstore:\n  bucket: {{uri: s3://acme/new, credentials: {{secret: {{name: keys}}}}}}"
     ),
     "a new Topology of a bucket": lambda root: _write(
         root / "specs" / "new.yaml",
@@ -129,8 +128,7 @@ EVERYDAY: dict[str, Edit] = {
     ),
     "a new Job": new("Job", f"image: registry.example.com/train:1\ncommand: [train]\n{CPU}"),
     "a new Job on two nodes": new(
-        "Job",
-        "image: registry.example.com/train:1\ncommand: [train]\nnodes: 2\nresources: {gpus: 1, memory: 8Gi}",
+        "Job", "image: registry.example.com/train:1\ncommand: [train]\nnodes: 2\nresources: {gpus: 1, memory: 8Gi}"
     ),
     "a new Topology": new("Topology", "model: qwen\nresources: {gpuType: L4}"),
     "a new Topology on two nodes": new(
@@ -153,9 +151,7 @@ EVERYDAY: dict[str, Edit] = {
     ),
     "a new Workspace": lambda root: _write(
         root / "specs" / "new.yaml",
-        (root / "specs" / "workspace.yaml")
-        .read_text(encoding="utf-8")
-        .replace("workspace-phi-4-mini", "new"),
+        (root / "specs" / "workspace.yaml").read_text(encoding="utf-8").replace("workspace-phi-4-mini", "new"),
     ),
     "no Workspace": remove("workspace.yaml"),
     "no chat": remove("chat.yaml"),
@@ -188,11 +184,7 @@ CASES = [
 def test_an_everyday_change_of_the_demo_is_no_danger(what: str, environment: str, tmp_path: Path) -> None:
     root = tmp_path / "demo"
     shutil.copytree(EXAMPLES / "demo", root, ignore=shutil.ignore_patterns("rendered"))
-    config = (
-        (root / "kaigen.yaml")
-        .read_text(encoding="utf-8")
-        .replace("promotion:", "passthrough: true\npromotion:")
-    )
+    config = (root / "kaigen.yaml").read_text(encoding="utf-8").replace("promotion:", "passthrough: true\npromotion:")
     more = MORE.get(environment, "")
     _write(root / "kaigen.yaml", config.replace("environments:\n", f"environments:\n{more}"))
     namespace = "ml-prod" if environment == "prod" else "ml-dev"

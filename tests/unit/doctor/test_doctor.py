@@ -103,9 +103,7 @@ def test_server_is_reachable_if_it_gives_any_answer(monkeypatch: pytest.MonkeyPa
 def test_missing_requirement_has_a_fix_and_the_line_that_needs_it() -> None:
     uses = (Use("ml/train", "specs/train.yaml:8"),)
     findings = {
-        Requirement("API", "jobset.x-k8s.io/v1alpha2 JobSet", supplier="JobSet", uses=uses): Finding(
-            "missing"
-        ),
+        Requirement("API", "jobset.x-k8s.io/v1alpha2 JobSet", supplier="JobSet", uses=uses): Finding("missing"),
         Requirement("Namespace", "ml", uses=uses): Finding("missing"),
         Requirement("PriorityClass", "high", uses=uses): Finding("unknown", "not allowed to read it"),
         Requirement("Secret", "token", "ml", uses=uses): Finding("found"),

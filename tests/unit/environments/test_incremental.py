@@ -76,11 +76,7 @@ class Repository:
 
     def _tree(self, output: str) -> dict[str, bytes]:
         folder = self.root / output
-        return {
-            path.relative_to(folder).as_posix(): path.read_bytes()
-            for path in folder.rglob("*")
-            if path.is_file()
-        }
+        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def _said(item: Diagnostic) -> str:
@@ -115,9 +111,7 @@ def test_a_spec_that_gets_another_label_gets_other_overrides(repository: Reposit
     assert repository.render() == ({"gamma"}, [])
 
 
-def test_an_override_that_no_longer_matches_is_reported_though_its_line_did_not_change(
-    repository: Repository,
-) -> None:
+def test_an_override_that_no_longer_matches_is_reported_though_its_line_did_not_change(repository: Repository) -> None:
     for name in ("alpha", "gamma"):
         repository.spec(name, "blue")
     reported = ["kaigen.yaml:5 KG0709 this override matches no spec"]

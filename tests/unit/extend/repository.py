@@ -81,12 +81,8 @@ def messages(folder: Path, environment: str = "") -> list[str]:
 
 def line(item: Diagnostic, folder: Path) -> str:
     """Return a diagnostic as one line."""
-    place = (
-        str(item.mark).replace(f"{folder}/", "").replace("kinds/thing/templates/", "") if item.mark else ""
-    )
-    text = f"{place} {item.severity.label[0]} {item.code} {item.message}" + (
-        f" ({item.hint})" if item.hint else ""
-    )
+    place = str(item.mark).replace(f"{folder}/", "").replace("kinds/thing/templates/", "") if item.mark else ""
+    text = f"{place} {item.severity.label[0]} {item.code} {item.message}" + (f" ({item.hint})" if item.hint else "")
     return text.replace(f"{folder}/", "")
 
 

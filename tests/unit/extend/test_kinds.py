@@ -28,15 +28,9 @@ from tests.unit.extend.repository import KIND, SCHEMA, SPEC, compiled, messages,
             {"kind/kind.yaml": KIND + "---\n" + KIND},
             "kinds/thing/kind.yaml:8:1 e KG1001 kind.yaml must contain only one document",
         ),
-        (
-            {"kind/kind.yaml": KIND.replace("summary", "sumary")},
-            "kind.yaml:6:1 e KG0201 unknown field `sumary`",
-        ),
+        ({"kind/kind.yaml": KIND.replace("summary", "sumary")}, "kind.yaml:6:1 e KG0201 unknown field `sumary`"),
         ({"kind/kind.yaml": KIND.replace("Thing", "thing")}, "kind.yaml:5:9 e KG0204 `kind: thing`"),
-        (
-            {"kind/kind.yaml": KIND.replace("acme.example/v1", "v1")},
-            "kind.yaml:4:15 e KG0204 `apiVersion: v1`",
-        ),
+        ({"kind/kind.yaml": KIND.replace("acme.example/v1", "v1")}, "kind.yaml:4:15 e KG0204 `apiVersion: v1`"),
         (
             {"kind/kind.yaml": KIND.replace("acme.example/v1", "kaigen.dev/v2")},
             "kind.yaml:5:9 e KG1002 `Thing` of `kaigen.dev/v2` is reserved for kaigen",
@@ -46,11 +40,7 @@ from tests.unit.extend.repository import KIND, SCHEMA, SPEC, compiled, messages,
             "kind.yaml:5:9 e KG1002 `Deployment` of `apps/v1` is a kind of Kubernetes",
         ),
         (
-            {
-                "kinds/z/kind.yaml": KIND,
-                "kinds/z/schema.yaml": SCHEMA,
-                "kinds/z/templates/a.yaml.jinja": "a: b",
-            },
+            {"kinds/z/kind.yaml": KIND, "kinds/z/schema.yaml": SCHEMA, "kinds/z/templates/a.yaml.jinja": "a: b"},
             "kinds/z/kind.yaml:5:9 e KG1002 `Thing` of `acme.example/v1` is defined twice",
         ),
         (
@@ -116,11 +106,7 @@ def test_an_unknown_kind_is_reported_with_the_nearest_known_kind(tmp_path: Path)
     [
         ("", "{txt: a}", ["4:8 e KG0201 unknown field `txt` (did you mean `text`?)"]),
         ("", "{count: '2'}", ["4:15 e KG0202 `count` must be a whole number, not the text `2`"]),
-        (
-            "",
-            "{text: 1.10}",
-            ['4:14 e KG0202 `text` must be a string, not the number 1.1 (quote it: `text: "1.10"`)'],
-        ),
+        ("", "{text: 1.10}", ['4:14 e KG0202 `text` must be a string, not the number 1.1 (quote it: `text: "1.10"`)']),
         ("", "{count: 10}", ["4:15 e KG0208 `count` is 10; it must be at most 9"]),
         ("", "[]", ["4:7 e KG0202 `spec` must be a mapping, not a list"]),
         ("", "{text: }", ["4:8 e KG0209 `text` has no value"]),
@@ -132,16 +118,8 @@ def test_an_unknown_kind_is_reported_with_the_nearest_known_kind(tmp_path: Path)
             ["4:11 e KG0205 `bg` is not one of the values of `a`: `big` or `small` (did"],
         ),
         ("a: {pattern: '^x+$'}", "{a: y}", ["4:11 e KG0204 `a: y` is not text that matches ^x+$"]),
-        (
-            "a: {type: array, minItems: 2}",
-            "{a: [1]}",
-            ["4:11 e KG0208 `a` has 1 entries; it must have at least 2"],
-        ),
-        (
-            "a: {type: string, maxLength: 2}",
-            "{a: abc}",
-            ["4:11 e KG0208 `a` has 3 characters; it may have at most 2"],
-        ),
+        ("a: {type: array, minItems: 2}", "{a: [1]}", ["4:11 e KG0208 `a` has 1 entries; it must have at least 2"]),
+        ("a: {type: string, maxLength: 2}", "{a: abc}", ["4:11 e KG0208 `a` has 3 characters; it may have at most 2"]),
         (
             "a: {anyOf: [{type: string}, {type: integer}]}",
             "{a: true}",
@@ -160,9 +138,7 @@ def test_schema_errors_read_like_those_of_kaigen_kinds(
 ) -> None:
     text = SCHEMA + (f"  {schema}\n" if schema.startswith("a:") else schema)
     found = messages(
-        repository(
-            tmp_path, {"kind/schema.yaml": text, "specs/one.yaml": SPEC.replace("{text: hello}", spec)}
-        )
+        repository(tmp_path, {"kind/schema.yaml": text, "specs/one.yaml": SPEC.replace("{text: hello}", spec)})
     )
     assert len(found) == len(lines)
     for message, line in zip(found, lines, strict=True):
@@ -175,9 +151,7 @@ def test_defaults_are_filled_in_at_every_depth(tmp_path: Path) -> None:
         "  list: {type: array, items: {$ref: '#/$defs/deep'}}\n"
         "$defs: {deep: {type: object, properties: {a: {default: 1}, b: {type: integer}}}}\n"
     )
-    template = (
-        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ release }}'}\ndata: {all: '{{ spec }}'}\n"
-    )
+    template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ release }}'}\ndata: {all: '{{ spec }}'}\n"
     files = {
         "kind/schema.yaml": schema,
         "t/map.yaml.jinja": template,
@@ -194,12 +168,7 @@ def test_the_schema_of_a_kind_accepts_its_documents_and_rejects_others(tmp_path:
     )
     folder = repository(tmp_path, {"kind/schema.yaml": text})
     (entry,) = folder_kinds(load_config(folder)).entries
-    document = {
-        "apiVersion": "acme.example/v1",
-        "kind": "Thing",
-        "metadata": {"name": "a"},
-        "spec": {"text": "x"},
-    }
+    document = {"apiVersion": "acme.example/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {"text": "x"}}
     validator = Draft202012Validator(json_schema(entry))
     assert validator.is_valid(document)
     assert validator.is_valid({**document, "spec": {"deep": {"me": {"me": {}}}}})

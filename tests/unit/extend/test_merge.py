@@ -74,19 +74,10 @@ CONTAINERS: Any = {
             {0: None, 1: {"name": "side", "image": "b", "tty": True}},
         ),
         ([{"name": "run", "$patch": "replace", "image": "z"}], {0: {"name": "run", "image": "z"}}),
-        (
-            [{"$patch": "replace"}, {"name": "only", "image": "z"}],
-            {0: {"name": "only", "image": "z"}, 1: None},
-        ),
+        ([{"$patch": "replace"}, {"name": "only", "image": "z"}], {0: {"name": "only", "image": "z"}, 1: None}),
         ([{"name": "new", "image": "z"}], {2: {"name": "new", "image": "z"}}),
         (
-            [
-                {
-                    "name": "run",
-                    "args": ["y"],
-                    "env": [{"name": "A", "value": "2"}, {"name": "B", "value": "3"}],
-                }
-            ],
+            [{"name": "run", "args": ["y"], "env": [{"name": "A", "value": "2"}, {"name": "B", "value": "3"}]}],
             {
                 0: {
                     "name": "run",

@@ -73,9 +73,7 @@ def _modules() -> Iterator[None]:
             del sys.modules[name]
 
 
-def of_kserve(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, spec: str = SERVICE, config: str = CONFIG
-) -> Path:
+def of_kserve(folder: Path, monkeypatch: pytest.MonkeyPatch, spec: str = SERVICE, config: str = CONFIG) -> Path:
     """A repository with a document of the dialect of docs/extending.md, whose package is installed."""
     project = tomllib.loads(of_the_page("toml", SECTION))["project"]
     code = of_the_page("python", SECTION)
@@ -102,9 +100,7 @@ def plug(
     return messages(repository(folder / "repository", {"kaigen.yaml": config, "specs/one.yaml": spec}))
 
 
-def test_the_dialect_of_the_docs_renders_in_both_forms(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_dialect_of_the_docs_renders_in_both_forms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = of_kserve(tmp_path, monkeypatch)
     assert messages(folder) == []
     item = compiled(folder)
@@ -175,10 +171,7 @@ def test_commands_treat_a_package_dialect_as_an_own_one(
     [
         ("dialects: {kserve: {gpuTyp: L4}}\n", "kaigen.yaml:1:21 e KG0201 unknown field `gpuTyp`"),
         ("dialects: {kserve: {gpuType: 4}}\n", "kaigen.yaml:1:30 e KG0202 "),
-        (
-            "dialects: {kserv: {}}\n",
-            "kaigen.yaml:1:12 e KG0201 unknown field `kserv` (did you mean `kserve`?)",
-        ),
+        ("dialects: {kserv: {}}\n", "kaigen.yaml:1:12 e KG0201 unknown field `kserv` (did you mean `kserve`?)"),
         (
             "environments: {prod: {dialects: {kserve: {gpuTyp: L4}}}}\n",
             "kaigen.yaml:1:43 e KG0201 unknown field `gpuTyp`",
@@ -193,17 +186,13 @@ def test_settings_of_a_package_dialect_are_validated(
     assert found.startswith(message)
 
 
-def test_an_environment_has_settings_of_a_package_dialect(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_environment_has_settings_of_a_package_dialect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = f"{CONFIG}environments:\n  prod: {{dialects: {{kserve: {{gpuType: A100}}}}}}\n"
     folder = of_kserve(tmp_path, monkeypatch, config=config)
     assert load_config(folder, "prod").dialects == {"kserve": {"gpuType": "A100"}}
 
 
-def test_settings_of_a_package_are_read_again_without_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settings_of_a_package_are_read_again_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAIGEN_CACHE_DIR", str(tmp_path / "cache"))
     with monkeypatch.context() as installed:
         folder = of_kserve(tmp_path, installed)
@@ -212,18 +201,14 @@ def test_settings_of_a_package_are_read_again_without_it(
         load_config(folder)
 
 
-def test_overrides_apply_to_documents_of_a_package_dialect(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_overrides_apply_to_documents_of_a_package_dialect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     match = "{match: {kind: kserve.InferenceService}, spec: {predictor: {minReplicas: 3}}}"
     item = compiled(of_kserve(tmp_path, monkeypatch, config=f"{CONFIG}overrides: [{match}]\n"))
     (deployment,) = [each.body for each in item.objects if each.body["kind"] == "Deployment"]
     assert deployment["spec"]["replicas"] == 3
 
 
-def test_a_problem_of_the_spec_is_at_the_foreign_field(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_problem_of_the_spec_is_at_the_foreign_field(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = messages(of_kserve(tmp_path, monkeypatch, config=CONFIG.replace("L4", "l4 of ours")))
     assert found == ["specs/one.yaml:6:5 e KG0306 unknown GPU type `l4 of ours` (did you mean `L4`?)"]
 
@@ -274,21 +259,13 @@ def test_a_package_needs_no_settings(tmp_path: Path, monkeypatch: pytest.MonkeyP
         (changed("(KIND,)", "()"), "DIALECT", "`kinds` must be a tuple that is not empty"),
         (changed("(KIND,)", "[KIND]"), "DIALECT", "`kinds` must be a tuple that is not empty"),
         (changed("(KIND,)", "(Plug,)"), "DIALECT", "`kinds` has a _BlockMeta, not a ForeignKind"),
-        (
-            changed("(KIND,)", "(KIND,), estimator='a:b'"),
-            "DIALECT",
-            "`estimator` is for kaigen's own dialects",
-        ),
+        (changed("(KIND,)", "(KIND,), estimator='a:b'"), "DIALECT", "`estimator` is for kaigen's own dialects"),
         (
             changed("(KIND,)", "(KIND,), settings='acme_kaigen:Sett'"),
             "DIALECT",
             "`settings` cannot be imported from `acme_kaigen:Sett`: AttributeError",
         ),
-        (
-            changed("(KIND,)", "(KIND,), settings='acme_kaigen:lower'"),
-            "DIALECT",
-            "`settings` must be a subclass",
-        ),
+        (changed("(KIND,)", "(KIND,), settings='acme_kaigen:lower'"), "DIALECT", "`settings` must be a subclass"),
         (changed('    "plug.example/v1"', '    "v1"'), "DIALECT", "`v1` is not a group and version"),
         (changed('", "Plug", "', '", "plug", "'), "DIALECT", "`plug` is not the name of a kind"),
         (changed('"a plug"', '""'), "DIALECT", "`summary` must be a string that is not empty"),
@@ -355,10 +332,7 @@ def test_an_unusable_dialect_is_reported_by_the_name_of_its_package(
         (changed("lowering.result(Lowered(", "lowering.result(("), "returned a tuple instead of a Lowered"),
         (changed("read_block(Job, data)", "plug"), "returned a Plug, which is none of kaigen's kinds"),
         (changed(', {("spec",): ("spec",)}', ""), "returned a spec without `origins`"),
-        (
-            changed("    return lowering", "    return lowering.result()\n    return lowering"),
-            "neither a spec nor",
-        ),
+        (changed("    return lowering", "    return lowering.result()\n    return lowering"), "neither a spec nor"),
         (
             changed("    return lowering", "    lowering.error('AC1', 'x', ())\n    return lowering"),
             "returned a message with the code `AC1`, which kaigen does not have",
@@ -379,37 +353,28 @@ def test_a_notebook_that_a_dialect_fails_to_continue_is_an_error(
     code = changed('system="plug"', 'system="plug", continued_reference="acme_kaigen:lower"')
     install(tmp_path, monkeypatch, code, {"plug": "acme_kaigen:DIALECT"}, group=GROUP)
     (kind,) = package_dialects().kinds
-    with pytest.raises(
-        InputError, match=r"the kind `Plug` of the package acme-kaigen 1\.0 failed: TypeError"
-    ):
+    with pytest.raises(InputError, match=r"the kind `Plug` of the package acme-kaigen 1\.0 failed: TypeError"):
         kind.continued({}, "a", "", ())
 
 
-def test_a_problem_that_a_dialect_raises_is_at_its_field(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_problem_that_a_dialect_raises_is_at_its_field(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = changed("    data = {", "    lowering.find_file('../../../x')\n    data = {")
     (found,) = plug(tmp_path, monkeypatch, code)
     assert found.startswith("specs/one.yaml:")
     assert "KG1011" not in found
 
 
-def test_two_packages_with_the_same_dialect_are_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_packages_with_the_same_dialect_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = MINIMAL.replace("acme_kaigen", "other_kaigen").replace("plug.example", "other.example")
     install(tmp_path / "other", monkeypatch, other, {"z": "other_kaigen:DIALECT"}, "other-kaigen", GROUP)
     found = plug(tmp_path, monkeypatch, MINIMAL, spec=PLUG.replace("plug.ex", "other.ex"))
     assert any(
-        "the dialect `z` of the package other-kaigen 1.0 cannot be used: the package acme-kaigen 1.0 has"
-        in each
+        "the dialect `z` of the package other-kaigen 1.0 cannot be used: the package acme-kaigen 1.0 has" in each
         for each in found
     ), found
 
 
-def test_a_dialect_with_the_kind_of_another_one_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dialect_with_the_kind_of_another_one_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = MINIMAL.replace("acme_kaigen", "other_kaigen").replace('="plug"', '="other"')
     install(tmp_path / "other", monkeypatch, other, {"z": "other_kaigen:DIALECT"}, "other-kaigen", GROUP)
     found = plug(tmp_path, monkeypatch, MINIMAL, spec=PLUG.replace("Plug", "Unknown"))
@@ -424,16 +389,12 @@ def test_an_unusable_dialect_with_settings_is_reported_where_they_are(
     assert any("kaigen.yaml:1:12 e KG0201 unknown field `plug`" in each for each in found), found
 
 
-def test_an_unusable_dialect_does_not_affect_other_documents(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unusable_dialect_does_not_affect_other_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, monkeypatch, "raise SystemError('no')\n", {"plug": "acme_kaigen:DIALECT"}, group=GROUP)
     assert messages(repository(tmp_path / "repository")) == []
 
 
-def test_the_entry_points_of_kaigen_itself_are_no_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_entry_points_of_kaigen_itself_are_no_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, monkeypatch, "", dict(OWN), "kaigen", GROUP)
     assert package_dialects() == type(package_dialects())()
 

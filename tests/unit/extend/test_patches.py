@@ -46,10 +46,7 @@ def test_patching_the_spec_of_a_job_changes_its_name_in_both_forms(tmp_path: Pat
         "    patch: [{op: add, path: /spec/template/spec/nodeSelector, value: {disk: ssd}}]\n",
     )
     item = compiled(folder)
-    names = [
-        next(o.body["metadata"]["name"] for o in each.objects if o.object.kind == "Job")
-        for each in (plain, item)
-    ]
+    names = [next(o.body["metadata"]["name"] for o in each.objects if o.object.kind == "Job") for each in (plain, item)]
     assert names[0] != names[1]
     assert all(name.startswith("one-") for name in names)
     text = chart_files(item.app, item.values)["ml/one/chart/templates/job.yaml"].decode()
@@ -59,9 +56,7 @@ def test_patching_the_spec_of_a_job_changes_its_name_in_both_forms(tmp_path: Pat
 def test_patching_a_mutable_field_of_a_job_keeps_its_name(tmp_path: Path) -> None:
     plain = compiled(repository(tmp_path / "plain", {"t/job.yaml.jinja": JOB}))
     item = compiled(
-        patched(
-            tmp_path / "patched", "  - target: {app: one, kind: Job}\n    patch: {spec: {suspend: true}}\n"
-        )
+        patched(tmp_path / "patched", "  - target: {app: one, kind: Job}\n    patch: {spec: {suspend: true}}\n")
     )
     job = next(o.body for o in item.objects if o.object.kind == "Job")
     assert job["spec"]["suspend"] is True
@@ -90,9 +85,7 @@ def test_replacing_a_setting_removes_it_from_the_chart_with_a_warning(tmp_path: 
         ("app: '*', name: one", ["map"]),
     ],
 )
-def test_a_target_selects_objects_by_app_kind_and_name(
-    tmp_path: Path, target: str, changed: list[str]
-) -> None:
+def test_a_target_selects_objects_by_app_kind_and_name(tmp_path: Path, target: str, changed: list[str]) -> None:
     patch = f"  - target: {{{target}}}\n    patch: {{metadata: {{labels: {{team: search}}}}}}\n"
     item = compiled(patched(tmp_path, patch))
     assert sorted(o.object.role for o in item.objects if "team" in o.body["metadata"]["labels"]) == changed
@@ -101,41 +94,23 @@ def test_a_target_selects_objects_by_app_kind_and_name(
 @pytest.mark.parametrize(
     ("patch", "message"),
     [
-        (
-            "{app: onee, kind: Job}\n    patch: {a: 1}",
-            "4:19 e KG1021 no app matches `onee` (did you mean `one`?)",
-        ),
-        (
-            "{app: one, kind: Jb}\n    patch: {a: 1}",
-            "4:30 e KG1021 app `one` has no Jb (did you mean `Job`?)",
-        ),
+        ("{app: onee, kind: Job}\n    patch: {a: 1}", "4:19 e KG1021 no app matches `onee` (did you mean `one`?)"),
+        ("{app: one, kind: Jb}\n    patch: {a: 1}", "4:30 e KG1021 app `one` has no Jb (did you mean `Job`?)"),
         (
             "{app: one, name: mop}\n    patch: {a: 1}",
             "4:30 e KG1021 app `one` has no object `mop` (did you mean `map`?)",
         ),
         ("{app: one, kind: Job}\n    patch: {}", "5:12 e KG1020 the patch is empty"),
-        (
-            "{app: one}\n    patch: [{op: ad, path: /a}]",
-            "5:18 e KG1020 unknown operation `ad` (did you mean `add`?)",
-        ),
+        ("{app: one}\n    patch: [{op: ad, path: /a}]", "5:18 e KG1020 unknown operation `ad` (did you mean `add`?)"),
         ("{app: one}\n    patch: [{path: /a}]", "5:13 e KG1020 `op` is missing"),
         ("{app: one}\n    patch: [{op: add, path: /a}]", "5:18 e KG1020 `add` requires `value`"),
         (
             "{app: one}\n    patch: [{op: remove, path: a}]",
             "5:32 e KG1020 not a JSON pointer: `a` does not start with `/`",
         ),
-        (
-            "{app: one}\n    patch: [{op: remove, path: /a, valu: 1}]",
-            "5:36 e KG1020 unknown field `valu` of `remove`",
-        ),
-        (
-            "{app: one}\n    patch: nowhere.yaml",
-            "5:12 e KG1020 the patch `nowhere.yaml`: no such file or folder",
-        ),
-        (
-            "{app: one}\n    patch: ../a.yaml",
-            "5:12 e KG0204 `patch: ../a.yaml` is not a relative path",
-        ),
+        ("{app: one}\n    patch: [{op: remove, path: /a, valu: 1}]", "5:36 e KG1020 unknown field `valu` of `remove`"),
+        ("{app: one}\n    patch: nowhere.yaml", "5:12 e KG1020 the patch `nowhere.yaml`: no such file or folder"),
+        ("{app: one}\n    patch: ../a.yaml", "5:12 e KG0204 `patch: ../a.yaml` is not a relative path"),
         ("{app: one, kind: Job}\n    patch: {metadata: {name: x}}", "5:12 e KG1023 Job `one-"),
         ("{app: one, kind: Job}\n    patch: [{op: remove, path: /kind}]", "5:12 e KG1023 Job `one-"),
         ("{app: one, kind: Job}\n    patch: [{op: replace, path: '', value: {}}]", "5:12 e KG1023 Job `one-"),
@@ -145,18 +120,14 @@ def test_a_target_selects_objects_by_app_kind_and_name(
         ("{ap: one}\n    patch: {a: 1}", "4:14 e KG0201 unknown field `ap`"),
     ],
 )
-def test_a_patch_that_is_malformed_or_does_not_apply_is_reported(
-    tmp_path: Path, patch: str, message: str
-) -> None:
+def test_a_patch_that_is_malformed_or_does_not_apply_is_reported(tmp_path: Path, patch: str, message: str) -> None:
     found = messages(patched(tmp_path, f"  - target: {patch}\n"))
     assert any(item.startswith(f"kaigen.yaml:{message}") for item in found), found
 
 
 def test_a_pattern_that_matches_no_object_in_any_app_is_reported(tmp_path: Path) -> None:
     two = "apiVersion: acme.example/v1\nkind: Thing\nmetadata: {name: two}\nspec: {}\n"
-    folder = patched(
-        tmp_path, "  - target: {app: '*', kind: Service}\n    patch: {a: 1}\n", **{"specs/two.yaml": two}
-    )
+    folder = patched(tmp_path, "  - target: {app: '*', kind: Service}\n    patch: {a: 1}\n", **{"specs/two.yaml": two})
     (found,) = messages(folder)
     assert found.startswith("kaigen.yaml:4:30 e KG1021 none of the 2 apps that match `*` has a Service")
 
@@ -177,9 +148,7 @@ def test_patches_of_an_environment_are_applied_last(tmp_path: Path) -> None:
 
 
 def test_files_of_patches_and_kinds_are_not_read_as_specs(tmp_path: Path) -> None:
-    config = (
-        f"{CONFIG}specs: ['.']\npatches:\n  - target: {{app: one, kind: ConfigMap}}\n    patch: p/a.yaml\n"
-    )
+    config = f"{CONFIG}specs: ['.']\npatches:\n  - target: {{app: one, kind: ConfigMap}}\n    patch: p/a.yaml\n"
     folder = repository(tmp_path, {"kaigen.yaml": config, "p/a.yaml": "data: {b: c}\n"})
     assert messages(folder) == []
 
@@ -203,9 +172,7 @@ def test_an_incremental_render_sees_changes_of_templates_schemas_and_patches(
     (folder / "kinds/thing/templates/map.yaml.jinja").write_text(HEAD + "  x: z\n", encoding="utf-8")
     assert "x: z" in rendered()
     schema = folder / "kinds/thing/schema.yaml"
-    schema.write_text(
-        schema.read_text(encoding="utf-8").replace("maximum: 9", "maximum: 1"), encoding="utf-8"
-    )
+    schema.write_text(schema.read_text(encoding="utf-8").replace("maximum: 9", "maximum: 1"), encoding="utf-8")
     assert run(["-q", "render"]) == 0  # A default is not held against its own schema.
     (folder / "p/a.yaml").unlink()
     assert run(["-q", "render"]) == 2

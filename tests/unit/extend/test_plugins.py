@@ -73,18 +73,12 @@ def quota_repository(folder: Path, monkeypatch: pytest.MonkeyPatch, spec: str = 
     """A repository with a document of the kind of docs/extending.md, whose package is installed."""
     project = tomllib.loads(of_the_page("toml", SECTION))["project"]
     install(
-        folder,
-        monkeypatch,
-        of_the_page("python", SECTION),
-        project["entry-points"]["kaigen.kinds"],
-        project["name"],
+        folder, monkeypatch, of_the_page("python", SECTION), project["entry-points"]["kaigen.kinds"], project["name"]
     )
     return repository(folder / "repository", {"kaigen.yaml": "namespace: ml\n", "specs/one.yaml": spec})
 
 
-def test_the_package_of_the_docs_renders_in_both_forms(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_package_of_the_docs_renders_in_both_forms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     item = compiled(quota_repository(tmp_path, monkeypatch))
     (quota,) = item.objects
     assert quota.body["metadata"]["name"] == "search-gpus"
@@ -109,20 +103,14 @@ def test_documents_of_a_package_kind_are_validated(
 
 
 def plug(
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    code: str,
-    point: str = "acme_kaigen:KIND",
-    spec: str = PLUG,
+    folder: Path, monkeypatch: pytest.MonkeyPatch, code: str, point: str = "acme_kaigen:KIND", spec: str = PLUG
 ) -> list[str]:
     """Return the messages about a document of a package's kind."""
     install(folder, monkeypatch, code, {"plug": point})
     return messages(repository(folder / "repository", {"specs/one.yaml": spec}))
 
 
-def test_a_package_can_provide_a_schema_instead_of_a_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_package_can_provide_a_schema_instead_of_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert plug(tmp_path, monkeypatch, MINIMAL) == []
     (item,) = compiled(tmp_path / "repository").objects
     assert item.body["data"] == {"a": "b"}
@@ -131,41 +119,21 @@ def test_a_package_can_provide_a_schema_instead_of_a_model(
 @pytest.mark.parametrize(
     ("code", "point", "message"),
     [
-        (
-            "import nothing_of_the_kind\n",
-            "acme_kaigen:KIND",
-            "cannot be loaded: ModuleNotFoundError: No module named",
-        ),
+        ("import nothing_of_the_kind\n", "acme_kaigen:KIND", "cannot be loaded: ModuleNotFoundError: No module named"),
         ("x = = 1\n", "acme_kaigen:KIND", "cannot be loaded: SyntaxError"),
         (MINIMAL, "acme_kaigen:KID", "cannot be loaded: AttributeError"),
         (MINIMAL, "acme_kaigen:SCHEMA", "`acme_kaigen:SCHEMA` is a dict, not a PythonKind"),
         (MINIMAL.replace("plug.example/v1", "v1"), "acme_kaigen:KIND", "`v1` is not a group and version"),
-        (
-            MINIMAL.replace(", schema=SCHEMA", ""),
-            "acme_kaigen:KIND",
-            "it must have either `model` or `schema`",
-        ),
-        (
-            MINIMAL.replace("schema=SCHEMA", "model=int"),
-            "acme_kaigen:KIND",
-            "`model` must be a subclass of",
-        ),
-        (
-            model_of("complex"),
-            "acme_kaigen:KIND",
-            "`model` cannot be used: ",
-        ),
+        (MINIMAL.replace(", schema=SCHEMA", ""), "acme_kaigen:KIND", "it must have either `model` or `schema`"),
+        (MINIMAL.replace("schema=SCHEMA", "model=int"), "acme_kaigen:KIND", "`model` must be a subclass of"),
+        (model_of("complex"), "acme_kaigen:KIND", "`model` cannot be used: "),
         (
             model_of("Annotated[str, text('^a$')] | list[str]"),
             "acme_kaigen:KIND",
             "`model` cannot be used: msgspec crashes on a union",
         ),
         (MINIMAL.replace('"object"', '"objct"'), "acme_kaigen:KIND", "not a valid JSON Schema"),
-        (
-            MINIMAL.replace("plug.example/v1", "kaigen.dev/v3"),
-            "acme_kaigen:KIND",
-            "is reserved for kaigen",
-        ),
+        (MINIMAL.replace("plug.example/v1", "kaigen.dev/v3"), "acme_kaigen:KIND", "is reserved for kaigen"),
     ],
 )
 def test_an_unusable_package_is_reported_by_name(
@@ -183,20 +151,12 @@ def test_a_model_may_have_rules_of_its_own(tmp_path: Path, monkeypatch: pytest.M
 def test_a_model_that_fails_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = model_of("str").replace("raise ValueError", "raise KeyError")
     (found,) = plug(tmp_path, monkeypatch, code, spec=PLUG.replace("{}", "{a: wrong}"))
-    assert (
-        "acme_kaigen.py:11:13 e KG1011 the kind `Plug` of the package acme-kaigen 1.0 failed: KeyError"
-        in found
-    )
+    assert "acme_kaigen.py:11:13 e KG1011 the kind `Plug` of the package acme-kaigen 1.0 failed: KeyError" in found
 
 
-def test_a_failing_package_is_reported_with_the_failing_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_package_is_reported_with_the_failing_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (found,) = plug(tmp_path, monkeypatch, MINIMAL.replace('document.spec["a"]', 'document.spec["z"]'))
-    assert (
-        "acme_kaigen.py:5:5 e KG1011 the kind `Plug` of the package acme-kaigen 1.0 failed: KeyError: 'z'"
-        in found
-    )
+    assert "acme_kaigen.py:5:5 e KG1011 the kind `Plug` of the package acme-kaigen 1.0 failed: KeyError: 'z'" in found
 
 
 def test_a_package_that_returns_no_app_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,9 +175,7 @@ def test_a_package_whose_objects_have_one_file_is_reported(
     assert "two objects have the same file" in found
 
 
-def test_a_broken_package_does_not_affect_other_kinds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_package_does_not_affect_other_kinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, monkeypatch, "raise SystemError('no')\n", {"plug": "acme_kaigen:KIND"})
     assert messages(repository(tmp_path / "repository")) == []
 
@@ -233,9 +191,7 @@ def test_a_folder_takes_precedence_over_a_package(tmp_path: Path, monkeypatch: p
     assert compiled(folder).objects[0].body["data"] == {"text": "hello"}
 
 
-def test_documents_of_packages_are_compiled_at_every_render(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_documents_of_packages_are_compiled_at_every_render(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAIGEN_CACHE_DIR", str(tmp_path / "cache"))
     plug(tmp_path, monkeypatch, MINIMAL)
     folder = tmp_path / "repository"

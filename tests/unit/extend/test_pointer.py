@@ -63,21 +63,11 @@ def test_a_copy_is_independent() -> None:
 @pytest.mark.parametrize(
     ("body", "operation", "message", "hint"),
     [
-        (
-            {"spec": {"replicas": 1}},
-            op("replace", "/spec/replica", value=1),
-            "/spec has no `replica`",
-            "`replicas`?",
-        ),
+        ({"spec": {"replicas": 1}}, op("replace", "/spec/replica", value=1), "/spec has no `replica`", "`replicas`?"),
         ({"spec": {"a": 1}}, op("remove", "/spec/xyz"), "/spec has no `xyz`", "fields: `a`"),
         ({"a": {}}, op("add", "/a/b/c", value=1), "/a has no `b`", "it is empty"),
         ({"x": 1}, op("remove", "/y"), "the object has no `y`", "fields: `x`"),
-        (
-            {"c": [{"name": "main"}]},
-            op("remove", "/c/1"),
-            "index 1 is out of range: /c has 1 entry",
-            "0 is `main`",
-        ),
+        ({"c": [{"name": "main"}]}, op("remove", "/c/1"), "index 1 is out of range: /c has 1 entry", "0 is `main`"),
         ({"c": ["x", 1]}, op("replace", "/c/main", value=1), "/c is a list", "use an index: 0 is `x`, 1"),
         ({"c": [1]}, op("remove", "/c/01"), "/c is a list, so `01` must be an index", ""),
         ({"c": [1]}, op("add", "/c/2", value=1), "index 2 is out of range: /c has 1 entry", ""),
@@ -89,12 +79,7 @@ def test_a_copy_is_independent() -> None:
         ({"a": {"b": 1}}, op("move", "/a/b/c", **{"from": "/a"}), "a value cannot be moved into itself", ""),
         ({"a": 1}, op("copy", "/b", **{"from": "/c"}), "the object has no `c`", ""),
         ({"a": 1}, op("remove", ""), "the whole object cannot be removed", ""),
-        (
-            {"a": NONE},
-            op("replace", "/a", value="x"),
-            "the object has no `a`",
-            "omitted while its setting is empty",
-        ),
+        ({"a": NONE}, op("replace", "/a", value="x"), "the object has no `a`", "omitted while its setting is empty"),
     ],
 )
 def test_a_failed_operation_names_what_the_object_has(
@@ -108,9 +93,7 @@ def test_a_failed_operation_names_what_the_object_has(
 
 def test_a_patch_replaces_only_the_expression_that_it_names() -> None:
     body = {"name": Release("-x"), "n": COUNT, "res": RES}
-    kept = done(
-        body, op("add", "/other", value=1), op("test", "/n", value=3), op("test", "/name", value="app-x")
-    )
+    kept = done(body, op("add", "/other", value=1), op("test", "/n", value=3), op("test", "/name", value="app-x"))
     assert kept["name"] is body["name"]
     assert kept["n"] is COUNT
     assert kept["res"] is RES

@@ -53,8 +53,7 @@ def test_expressions_come_back_as_they_were() -> None:
 
 def test_expressions_stay_around_what_a_patch_adds() -> None:
     found = patched(
-        BODY,
-        [{"op": "add", "path": "/args/-", "value": "b"}, {"op": "add", "path": "/labels/x", "value": "y"}],
+        BODY, [{"op": "add", "path": "/args/-", "value": "b"}, {"op": "add", "path": "/labels/x", "value": "y"}]
     )
     assert found["args"] == Items(None, ("a", Release(), "b"), ARGS)
     assert found["labels"] == Labels({"app": Release()}, {"x": "y"}, more=ENV)
@@ -62,9 +61,7 @@ def test_expressions_stay_around_what_a_patch_adds() -> None:
     assert merged["entries"] == Entries({"fixed": COUNT, "more": 1}, ENV)
 
 
-@pytest.mark.parametrize(
-    "value", [Ext(12, b"\x63"), Ext(13, encode([1, {}])), Ext(13, encode([2, {}])), b"x", {1: 2}]
-)
+@pytest.mark.parametrize("value", [Ext(12, b"\x63"), Ext(13, encode([1, {}])), Ext(13, encode([2, {}])), b"x", {1: 2}])
 def test_an_answer_refers_only_to_what_was_sent(value: Any) -> None:
     sender = Sender(SCOPE)
     sender.frozen(BODY)
@@ -119,8 +116,7 @@ def test_without_processes_the_result_is_the_same(tmp_path: Path, monkeypatch: p
     patch = "patches:\n- target: {app: one, kind: ConfigMap}\n  patch: {data: {more: x}}\n"
     files = {
         "kaigen.yaml": f"namespace: ml\nkinds: [kinds]\n{patch}",
-        "t/map.yaml.jinja": HEAD
-        + "  a: {{ setting('a.b', spec.text, 'Text.') }}\n  b: '{{ release }}-{{ 2 }}'\n",
+        "t/map.yaml.jinja": HEAD + "  a: {{ setting('a.b', spec.text, 'Text.') }}\n  b: '{{ release }}-{{ 2 }}'\n",
     }
     apart = compiled(repository(tmp_path / "apart", files))
     asked = [observed(monkeypatch, module) for module in (template_process, patch_process)]

@@ -16,10 +16,7 @@ from kaigen.pipeline.run import compile_specs
 from tests.unit.extend.repository import HEAD, SPEC, app_of, compiled, messages, repository
 
 FORBIDDEN = [
-    (
-        "{{ ''.__class__.__mro__[1].__subclasses__() }}",
-        "1:1 e KG1005 a template cannot access `__class__`",
-    ),
+    ("{{ ''.__class__.__mro__[1].__subclasses__() }}", "1:1 e KG1005 a template cannot access `__class__`"),
     ("{{ spec.text['__class__'] }}", "1:1 e KG1005 a template cannot access `__class__`"),
     ("{{ [].__init__.__globals__ }}", "1:1 e KG1005 a template cannot access `__init__`"),
     ("{{ self._TemplateReference__context }}", "KG1005 "),
@@ -39,10 +36,7 @@ FORBIDDEN = [
     ("{% include '/etc/passwd' %}", "template `/etc/passwd` not found"),
     ("{% include '../../../kaigen.yaml' %}", "template `../../../kaigen.yaml` not found"),
     ("{% import '../kind.yaml' as k %}", "template `../kind.yaml` not found"),
-    (
-        "{% extends 'mop.yaml.jinja' %}",
-        "template `mop.yaml.jinja` not found (did you mean `map.yaml.jinja`?)",
-    ),
+    ("{% extends 'mop.yaml.jinja' %}", "template `mop.yaml.jinja` not found (did you mean `map.yaml.jinja`?)"),
 ]
 ENDLESS = [
     "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}",
@@ -97,45 +91,21 @@ def test_an_endless_template_is_stopped(tmp_path: Path, text: str) -> None:
         (HEAD + "  {{ release }}: a", "6:18 e KG1006 a key must be known at render time"),
         (HEAD + "  {{ spec.count }}: a\n  2: b", "duplicate key `2`"),
         (HEAD + "  a: {{ run }}", "6:3 e KG1006 `run` can only be the whole name of an object"),
-        (
-            HEAD + "  a: {{ release | upper }}",
-            "6:3 e KG1006 a filter cannot change a value that is known only",
-        ),
-        (
-            HEAD + "  a: {{ 'x' if release == 'one' }}",
-            "6:3 e KG1005 `release` is known only at deploy time",
-        ),
+        (HEAD + "  a: {{ release | upper }}", "6:3 e KG1006 a filter cannot change a value that is known only"),
+        (HEAD + "  a: {{ 'x' if release == 'one' }}", "6:3 e KG1005 `release` is known only at deploy time"),
         (HEAD + "  a: {{ release | length }}", "6:3 e KG1005 `release` is known only at deploy time"),
         (HEAD + "  a: {{ setting('a b', 1) }}", "6:3 e KG1005 `a b` is not a valid name of a setting"),
-        (
-            HEAD + "  a: {{ setting('global.x', 1) }}",
-            "6:3 e KG1005 `global.x` is not a valid name of a setting",
-        ),
+        (HEAD + "  a: {{ setting('global.x', 1) }}", "6:3 e KG1005 `global.x` is not a valid name of a setting"),
         (HEAD + "  a: {{ setting('a') }}", "6:3 e KG1005 the setting `a` requires a default"),
         (HEAD + "  a: {{ setting('a', release) }}", "6:3 e KG1005 the default of `a` must be known"),
         (HEAD + "  a: {{ setting('a', release ~ 'x') }}", "6:3 e KG1005 the default of `a` must be known"),
-        (
-            HEAD + "  a: {{ setting('a', 'x') | b64encode }}",
-            "6:3 e KG1005 `b64encode` requires a string that is known",
-        ),
-        (
-            HEAD + "  a: {{ setting('a', 'x') | int }}",
-            "6:3 e KG1005 the setting `a` is known only at deploy time",
-        ),
-        (
-            HEAD + "{% set b = setting('a', 'x') %}\n  a: b",
-            "6:21 e KG1007 no object uses the setting `a`",
-        ),
+        (HEAD + "  a: {{ setting('a', 'x') | b64encode }}", "6:3 e KG1005 `b64encode` requires a string that is known"),
+        (HEAD + "  a: {{ setting('a', 'x') | int }}", "6:3 e KG1005 the setting `a` is known only at deploy time"),
+        (HEAD + "{% set b = setting('a', 'x') %}\n  a: b", "6:21 e KG1007 no object uses the setting `a`"),
         ("just text", "1:1 e KG1006 not a Kubernetes object"),
         ("kind: ConfigMap\nmetadata: {name: '{{ release }}'}", "1:1 e KG1006 the object has no `apiVersion`"),
-        (
-            "apiVersion: v1\nkind: ConfigMap\nmetadata: {}",
-            "3:1 e KG1006 the ConfigMap has no `metadata.name`",
-        ),
-        (
-            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}",
-            "3:18 e KG1006 the name `a` is the same in every",
-        ),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {}", "3:1 e KG1006 the ConfigMap has no `metadata.name`"),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}", "3:18 e KG1006 the name `a` is the same in every"),
         (HEAD.replace("\ndata:", "\ndta: {}"), "5:1 e KG0504 ConfigMap one at dta: unknown field `dta`"),
     ],
 )
@@ -157,9 +127,7 @@ def test_a_policy_violation_names_the_template_and_the_document(tmp_path: Path) 
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: '{{ release }}'}\nspec:\n  hostNetwork: true\n  containers: []\n"
     found = messages(repository(tmp_path, {"t/pod.yaml.jinja": pod}))
     assert any(
-        item.startswith("pod.yaml.jinja:5:")
-        and "hostNetwork" in item
-        and "it is made for specs/one.yaml:3:18" in item
+        item.startswith("pod.yaml.jinja:5:") and "hostNetwork" in item and "it is made for specs/one.yaml:3:18" in item
         for item in found
     )
 
@@ -169,15 +137,12 @@ def value_of(folder: Path, written: str, spec: Json) -> Any:
     import json
 
     text = (
-        "apiVersion: acme.example/v1\nkind: Any\nmetadata: {name: '{{ release }}'}\n"
-        + f"spec: {{value: {written}}}\n"
+        "apiVersion: acme.example/v1\nkind: Any\nmetadata: {name: '{{ release }}'}\n" + f"spec: {{value: {written}}}\n"
     )
     document = json.dumps(
         {"apiVersion": "acme.example/v1", "kind": "Thing", "metadata": {"name": "one"}, "spec": {"any": spec}}
     )
-    app = app_of(
-        repository(folder, {"t/map.yaml.jinja": text, "specs/one.yaml": "", "specs/one.json": document})
-    )
+    app = app_of(repository(folder, {"t/map.yaml.jinja": text, "specs/one.yaml": "", "specs/one.json": document}))
     return app.render()[0].body["spec"]["value"]
 
 
@@ -210,10 +175,7 @@ def test_an_expression_becomes_its_value(tmp_path: Path, written: str, value: Js
 
 
 @given(
-    st.text(
-        st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\u2028\u2029\ufffe\uffff"),
-        max_size=30,
-    )
+    st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\u2028\u2029\ufffe\uffff"), max_size=30)
 )
 @settings(max_examples=25)
 def test_text_of_a_spec_never_changes_the_yaml_of_a_template(
@@ -251,34 +213,19 @@ def test_a_template_may_produce_nothing_but_a_kind_may_not(tmp_path: Path) -> No
 
 
 def test_a_setting_takes_its_description_and_schema_from_its_field(tmp_path: Path) -> None:
-    text = (
-        HEAD
-        + "  a: '{{ setting('how.many', spec.count) }}'\n  b: '{{ setting('other', true, 'A flag.') }}'\n"
-    )
-    found = {
-        item.path: item for item in compiled(repository(tmp_path, {"t/map.yaml.jinja": text})).app.settings
-    }
+    text = HEAD + "  a: '{{ setting('how.many', spec.count) }}'\n  b: '{{ setting('other', true, 'A flag.') }}'\n"
+    found = {item.path: item for item in compiled(repository(tmp_path, {"t/map.yaml.jinja": text})).app.settings}
     assert found["how.many"].doc == "How many."
     assert found["how.many"].schema == {"type": "integer", "minimum": 1, "maximum": 9}
     assert found["how.many"].origin == ("spec", "count")
-    assert (found["other"].doc, found["other"].schema, found["other"].default) == (
-        "A flag.",
-        {"type": "boolean"},
-        True,
-    )
+    assert (found["other"].doc, found["other"].schema, found["other"].default) == ("A flag.", {"type": "boolean"}, True)
 
 
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (
-            "  a: '{{ setting('x', 1) }}'\n  b: '{{ setting('x', 2) }}'\n",
-            "the setting `x` has two different defaults",
-        ),
-        (
-            "  a: '{{ setting('x', 1) }}'\n  b: '{{ setting('x.y', 2) }}'\n",
-            "the setting `x` cannot have both a value",
-        ),
+        ("  a: '{{ setting('x', 1) }}'\n  b: '{{ setting('x', 2) }}'\n", "the setting `x` has two different defaults"),
+        ("  a: '{{ setting('x', 1) }}'\n  b: '{{ setting('x.y', 2) }}'\n", "the setting `x` cannot have both a value"),
     ],
 )
 def test_conflicting_settings_are_reported(tmp_path: Path, lines: str, message: str) -> None:

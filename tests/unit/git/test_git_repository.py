@@ -84,17 +84,7 @@ class TestReadTree:
         assert sorted(read_tree_at(repo, "main")) == [".gitmodules", "a.yaml"]
 
     def test_keeps_odd_names_and_any_bytes(self, repo: Path) -> None:
-        names = [
-            "a b.yaml",
-            "tab\there",
-            "new\nline",
-            "-rf",
-            ":(top)x",
-            "ünï/çødé",
-            'quo"te',
-            "back\\slash",
-            "*",
-        ]
+        names = ["a b.yaml", "tab\there", "new\nline", "-rf", ":(top)x", "ünï/çødé", 'quo"te', "back\\slash", "*"]
         files = {name: bytes([0, 10, 13, 255]) * number for number, name in enumerate(names)}
         commit(repo, files)
         assert read_tree_at(repo, "main") == files
@@ -180,8 +170,7 @@ class TestRefs:
         assert code_and_hint(caught.value) == ("KG0801", "fetch it first: git fetch origin next")
 
     @pytest.mark.parametrize(
-        "ref",
-        ["--help", "-x", "", "a b", "main\n", "main\0", "^main", "main..main", "main@{9}", "main:a", ":/"],
+        "ref", ["--help", "-x", "", "a b", "main\n", "main\0", "^main", "main..main", "main@{9}", "main:a", ":/"]
     )
     def test_an_invalid_ref_is_rejected(self, repo: Path, ref: str) -> None:
         commit(repo, {"a": b"1"})
@@ -253,9 +242,7 @@ class TestDirty:
         assert is_dirty(repo, "a")
         assert not is_dirty(repo, "b")
 
-    def test_does_not_run_programs_from_the_repository_configuration(
-        self, repo: Path, tmp_path: Path
-    ) -> None:
+    def test_does_not_run_programs_from_the_repository_configuration(self, repo: Path, tmp_path: Path) -> None:
         commit(repo, {"a": b"1"})
         script = tmp_path / "monitor"
         script.write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\n")

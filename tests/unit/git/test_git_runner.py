@@ -44,9 +44,7 @@ def test_no_variable_that_binds_git_to_a_repository_is_inherited() -> None:
 
 
 @pytest.mark.parametrize("name", ["GIT_DIR", "GIT_OBJECT_DIRECTORY", "GIT_SHALLOW_FILE", "GIT_INDEX_FILE"])
-def test_a_hook_cannot_redirect_a_call(
-    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_hook_cannot_redirect_a_call(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, str(tmp_path / "other"))
     option = {"GIT_OBJECT_DIRECTORY": "objects", "GIT_SHALLOW_FILE": "shallow", "GIT_INDEX_FILE": "index"}
     result = run_git(repo, ["rev-parse", "--git-path", option.get(name, "HEAD")])
@@ -70,8 +68,7 @@ def test_git_never_prompts(repo: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "args",
-    [["ls-tree", "main"], ["rev-parse", "--verify", "--quiet", "main^{commit}"], ["status"], ["fetch"]],
+    "args", [["ls-tree", "main"], ["rev-parse", "--verify", "--quiet", "main^{commit}"], ["status"], ["fetch"]]
 )
 def test_a_planted_bare_repository_is_refused(repo: Path, args: list[str]) -> None:
     planted = repo / "specs"

@@ -37,9 +37,7 @@ spec:
 def merged(low: Object, high: Object) -> Object:
     both = dict(low)
     for key, value in high.items():
-        both[key] = (
-            merged(low[key], value) if isinstance(value, dict) and isinstance(low.get(key), dict) else value
-        )
+        both[key] = merged(low[key], value) if isinstance(value, dict) and isinstance(low.get(key), dict) else value
     return both
 
 
@@ -61,11 +59,7 @@ def rendered(tmp_path: Path) -> Callable[..., Rendered]:
             "format": form,
             "clusters": {"near": {"server": "https://near.example.com"}, "far": {}},
             "gitops": {"repository": "https://git.example.com/ml.git", "project": "ml", **gitops},
-            "environments": {
-                "dev": {},
-                "prod": {"clusters": ["near"]},
-                "wide": {"clusters": ["near", "far"]},
-            },
+            "environments": {"dev": {}, "prod": {"clusters": ["near"]}, "wide": {"clusters": ["near", "far"]}},
         }
         (tmp_path / "kaigen.yaml").write_text(yaml.safe_dump(merged(whole, config or {})))
         (tmp_path / "specs").mkdir(exist_ok=True)

@@ -150,10 +150,7 @@ def test_a_project_admits_volumes_only_where_an_app_has_one(rendered: Callable[.
     files = rendered(specs=(MODEL, bucket), argocd=ARGOCD)
     projects = [body["spec"] for path, body in files.items() if "/_project." in path]
     admitted = {each["destinations"][0]["namespace"]: each["clusterResourceWhitelist"] for each in projects}
-    assert admitted == {
-        "ml": [],
-        "elsewhere": [{"group": "", "kind": "PersistentVolume", "name": "elsewhere-*"}],
-    }
+    assert admitted == {"ml": [], "elsewhere": [{"group": "", "kind": "PersistentVolume", "name": "elsewhere-*"}]}
     (volume,) = [body for body in files.values() if body["kind"] == "PersistentVolume"]
     assert fnmatch(volume["metadata"]["name"], "elsewhere-*")
 
@@ -173,9 +170,7 @@ metadata: {name: there, namespace: elsewhere}
     projects = {path: body["spec"] for path, body in files.items() if "/_project." in path}
     (project,) = [each for each in projects.values() if each["clusterResourceWhitelist"]]
     assert pairs(project["clusterResourceWhitelist"]) == {("rbac.authorization.k8s.io", "ClusterRole")}
-    (there,) = [
-        each for each in projects.values() if ("", "Secret") in pairs(each["namespaceResourceWhitelist"])
-    ]
+    (there,) = [each for each in projects.values() if ("", "Secret") in pairs(each["namespaceResourceWhitelist"])]
     assert "elsewhere" in {entry["namespace"] for entry in there["destinations"]}
 
 
@@ -201,10 +196,7 @@ def test_every_path_is_a_folder_of_the_tree(rendered: Callable[..., Rendered]) -
         folders = {path.rpartition("/")[0] for path in files}
         for body in files.values():
             path = body.get("spec", {}).get("source", {}).get("path") or body.get("spec", {}).get("path")
-            if path and body["apiVersion"].partition("/")[0] in {
-                "argoproj.io",
-                "kustomize.toolkit.fluxcd.io",
-            }:
+            if path and body["apiVersion"].partition("/")[0] in {"argoproj.io", "kustomize.toolkit.fluxcd.io"}:
                 assert path.removeprefix("./").removeprefix("rendered/prod/") in folders
 
 
@@ -241,8 +233,7 @@ def test_an_application_set_finds_the_apps_and_nothing_else(rendered: Callable[.
     assert [entry["values"]["cluster"] for entry in listed[1]["list"]["elements"]] == ["near.", "far."]
     assert labelled[1]["clusters"]["selector"] == {"matchLabels": {"tier": "edge"}}
     assert (
-        spec["template"]["metadata"]["name"]
-        == "all.{{.values.cluster}}{{index .path.segments 2}}.{{.path.basename}}"
+        spec["template"]["metadata"]["name"] == "all.{{.values.cluster}}{{index .path.segments 2}}.{{.path.basename}}"
     )
 
 
@@ -313,15 +304,10 @@ def test_what_is_synced_by_hand_is_not_automated(rendered: Callable[..., Rendere
 def test_the_root_may_make_applications_only(rendered: Callable[..., Rendered]) -> None:
     files = rendered(argocd=ARGOCD)
     root = files["_argocd/bootstrap/appproject.yaml"]["spec"]
-    assert pairs(root["namespaceResourceWhitelist"]) == {
-        ("argoproj.io", "AppProject"),
-        ("argoproj.io", "Application"),
-    }
+    assert pairs(root["namespaceResourceWhitelist"]) == {("argoproj.io", "AppProject"), ("argoproj.io", "Application")}
     assert root["clusterResourceWhitelist"] == []
     assert [entry["namespace"] for entry in root["destinations"]] == ["argocd"]
-    assert (
-        files["_argocd/bootstrap/application.yaml"]["spec"]["source"]["path"] == "rendered/prod/_argocd/apps"
-    )
+    assert files["_argocd/bootstrap/application.yaml"]["spec"]["source"]["path"] == "rendered/prod/_argocd/apps"
 
 
 SERVICE = """\
@@ -335,9 +321,7 @@ spec:
 """
 
 
-def test_the_job_of_a_changed_spec_does_not_run_next_to_the_one_it_replaces(
-    rendered: Callable[..., Rendered],
-) -> None:
+def test_the_job_of_a_changed_spec_does_not_run_next_to_the_one_it_replaces(rendered: Callable[..., Rendered]) -> None:
     found = applications(rendered("dev", (MODEL, JOB, SERVICE), argocd=ARGOCD))
     last = {
         name.rpartition(".")[2]

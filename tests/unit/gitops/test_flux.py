@@ -70,10 +70,7 @@ def test_charts_are_helm_releases(rendered: Callable[..., Rendered]) -> None:
     assert spec["chart"]["spec"]["chart"] == "./rendered/prod/ml/tune/chart"
     assert spec["dependsOn"] == [{"name": "prod.ml.qwen"}]
     files = rendered(flux=FLUX, form="chart", charts="oci://registry.example.com/charts")
-    assert files["_flux/apps/ml.tune.yaml"]["spec"]["chartRef"] == {
-        "kind": "OCIRepository",
-        "name": "prod.ml.tune",
-    }
+    assert files["_flux/apps/ml.tune.yaml"]["spec"]["chartRef"] == {"kind": "OCIRepository", "name": "prod.ml.tune"}
     source = files["_flux/apps/ml.tune.chart.yaml"]["spec"]
     assert source["url"] == "oci://registry.example.com/charts/tune"
     assert "secretRef" not in source
@@ -125,10 +122,7 @@ def test_an_account_of_the_namespace_syncs_its_apps(rendered: Callable[..., Rend
         ({}, {"form": "chart"}),
         ({}, {"form": "chart", "charts": "oci://registry.example/charts"}),
         ({"oci": "oci://registry.example/tree"}, {}),
-        (
-            {"oci": "oci://registry.example/tree"},
-            {"form": "chart", "charts": "oci://registry.example/charts"},
-        ),
+        ({"oci": "oci://registry.example/tree"}, {"form": "chart", "charts": "oci://registry.example/charts"}),
     ],
 )
 def test_every_object_reads_a_source_of_its_own_namespace(
@@ -230,17 +224,13 @@ def test_the_account_may_do_what_its_apps_take(rendered: Callable[..., Rendered]
         if path.startswith("ml/") and "/_tenant/" not in path and body["kind"] != "Kustomization"
     }
     writing = [
-        rule
-        for rule in rules
-        if "patch" in rule["verbs"] and "resourceNames" not in rule and "delete" in rule["verbs"]
+        rule for rule in rules if "patch" in rule["verbs"] and "resourceNames" not in rule and "delete" in rule["verbs"]
     ]
-    assert {
-        (group, name) for rule in writing for group in rule["apiGroups"] for name in rule["resources"]
-    } == held
+    assert {(group, name) for rule in writing for group in rule["apiGroups"] for name in rule["resources"]} == held
     removing = [rule for rule in rules if "delete" in rule["verbs"] and "create" not in rule["verbs"]]
-    assert {
-        (group, name) for rule in removing for group in rule["apiGroups"] for name in rule["resources"]
-    } == {(group, resource_of(kind)) for group, kind in OWN_KINDS} - held
+    assert {(group, name) for rule in removing for group in rule["apiGroups"] for name in rule["resources"]} == {
+        (group, resource_of(kind)) for group, kind in OWN_KINDS
+    } - held
     for rule in files["ml/qwen/manifests/role.yaml"]["rules"]:
         assert rule in rules, "an account can grant only rights that it has"
     assert all("*" not in str(rule) for rule in rules)
@@ -259,30 +249,22 @@ sops:
 
 
 @pytest.mark.parametrize("form", ["manifests", "chart"])
-def test_what_is_encrypted_is_decrypted_and_nothing_else(
-    rendered: Callable[..., Rendered], form: str
-) -> None:
+def test_what_is_encrypted_is_decrypted_and_nothing_else(rendered: Callable[..., Rendered], form: str) -> None:
     files = rendered(specs=(MODEL, SEALED), flux={"decryption": {"secret": "age"}}, form=form)
     decrypted = [body for body in files.values() if "decryption" in body.get("spec", {})]
-    assert [body["spec"]["decryption"] for body in decrypted] == [
-        {"provider": "sops", "secretRef": {"name": "age"}}
-    ]
+    assert [body["spec"]["decryption"] for body in decrypted] == [{"provider": "sops", "secretRef": {"name": "age"}}]
     assert decrypted[0]["kind"] == "Kustomization", "no chart can hold it"
     assert "targetNamespace" not in decrypted[0]["spec"]
     assert decrypted[0]["spec"]["path"].endswith("/manifests")
 
 
-def test_what_is_encrypted_without_a_namespace_goes_to_that_of_its_app(
-    rendered: Callable[..., Rendered],
-) -> None:
+def test_what_is_encrypted_without_a_namespace_goes_to_that_of_its_app(rendered: Callable[..., Rendered]) -> None:
     files = rendered(specs=(SEALED.replace(", namespace: ml", ""),), flux={"decryption": {}})
     (found,) = (body for path, body in files.items() if path.startswith("_flux/apps/ml."))
     assert found["spec"]["targetNamespace"] == "ml"
 
 
-def test_a_queued_job_releases_what_waits_for_it_when_it_is_complete(
-    rendered: Callable[..., Rendered],
-) -> None:
+def test_a_queued_job_releases_what_waits_for_it_when_it_is_complete(rendered: Callable[..., Rendered]) -> None:
     queued = JOB + "  placement: {queue: batch}\n"
     spec = rendered(specs=(MODEL, queued), flux=FLUX)["_flux/apps/ml.tune.yaml"]["spec"]
     (check,) = spec["healthCheckExprs"]
@@ -298,9 +280,7 @@ def test_a_queued_job_releases_what_waits_for_it_when_it_is_complete(
     assert "healthCheckExprs" not in rendered(flux=FLUX)["_flux/apps/ml.tune.yaml"]["spec"]
 
 
-def test_a_commit_changes_the_versions_of_the_charts_that_it_changes(
-    rendered: Callable[..., Rendered],
-) -> None:
+def test_a_commit_changes_the_versions_of_the_charts_that_it_changes(rendered: Callable[..., Rendered]) -> None:
     def versions(*specs: str) -> dict[str, str]:
         files = rendered(specs=specs, flux=FLUX, form="chart")
         for app in ("qwen", "tune"):
@@ -330,16 +310,12 @@ def test_the_tree_names_the_version_that_is_pushed(rendered: Callable[..., Rende
     assert ("+" in version) == suffix
     tag = version.replace("+", "_")
     assert files["_flux/apps/ml.tune.chart.yaml"]["spec"]["ref"] == {"tag": tag}
-    (application,) = (
-        files[path] for path in files if path.endswith("apps/ml.tune.yaml") and "argocd" in path
-    )
+    (application,) = (files[path] for path in files if path.endswith("apps/ml.tune.yaml") and "argocd" in path)
     assert application["spec"]["source"]["targetRevision"] == version
 
 
 @pytest.mark.parametrize("form", ["manifests", "both"])
-def test_an_artifact_with_charts_needs_a_registry_for_them(
-    rendered: Callable[..., Rendered], form: str
-) -> None:
+def test_an_artifact_with_charts_needs_a_registry_for_them(rendered: Callable[..., Rendered], form: str) -> None:
     flux = {"oci": "oci://registry.example.com/ml/{env}"}
     with pytest.raises(InputError) as caught:
         rendered(flux=flux, form="chart")
@@ -374,16 +350,10 @@ spec:
   resources: {requests: {storage: 1Gi}}
 """
     config = {"passthrough": True}
-    (path,) = (
-        path
-        for path in rendered(specs=(plain,), config=config, flux=FLUX)
-        if path.startswith("_flux/apps/ml")
-    )
+    (path,) = (path for path in rendered(specs=(plain,), config=config, flux=FLUX) if path.startswith("_flux/apps/ml"))
     assert rendered(specs=(plain,), config=config, flux=FLUX)[path]["spec"]["force"] is True
     assert "force" not in rendered(specs=(plain + claim,), config=config, flux=FLUX)[path]["spec"]
-    assert "force" not in rendered(flux=FLUX)["_flux/apps/ml.tune.yaml"]["spec"], (
-        "its name is that of its content"
-    )
+    assert "force" not in rendered(flux=FLUX)["_flux/apps/ml.tune.yaml"]["spec"], "its name is that of its content"
 
 
 def test_kinds_unknown_to_flux_get_health_expressions(rendered: Callable[..., Rendered]) -> None:
@@ -399,9 +369,7 @@ spec: {clusterQueue: all}
     data = files["_argocd/argocd-cm.yaml"]["data"]
     assert "resource.customizations.health.kueue.x-k8s.io_LocalQueue" in data
     assert len(data) == 2
-    assert (
-        "healthCheckExprs" not in rendered(flux=FLUX, specs=(MODEL, JOB))["_flux/apps/ml.qwen.yaml"]["spec"]
-    )
+    assert "healthCheckExprs" not in rendered(flux=FLUX, specs=(MODEL, JOB))["_flux/apps/ml.qwen.yaml"]["spec"]
 
 
 @pytest.mark.parametrize(

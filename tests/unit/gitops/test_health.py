@@ -56,9 +56,7 @@ def by_cel(health: Health, obj: Object) -> str:
 
 
 def conditions(**states: str) -> list[Object]:
-    return [
-        {"type": name, "status": status, "message": f"{name} is {status}"} for name, status in states.items()
-    ]
+    return [{"type": name, "status": status, "message": f"{name} is {status}"} for name, status in states.items()]
 
 
 def status(kind: str, held: list[Object]) -> Object:
@@ -114,10 +112,7 @@ def test_an_object_that_no_controller_has_seen_is_in_progress(kind: str) -> None
 
 @pytest.mark.parametrize("kind", sorted(KNOWN))
 def test_the_status_of_an_older_generation_is_ignored(kind: str) -> None:
-    held = {
-        **status(kind, conditions(**{KNOWN[kind].conditions.healthy[0]: "True"})),
-        "observedGeneration": 1,
-    }
+    held = {**status(kind, conditions(**{KNOWN[kind].conditions.healthy[0]: "True"})), "observedGeneration": 1}
     assert by_lua(KNOWN[kind].lua(), {"metadata": {"generation": 1}, "status": held})[0] == "Healthy"
     assert by_lua(KNOWN[kind].lua(), {"metadata": {"generation": 2}, "status": held})[0] == "Progressing"
 

@@ -49,9 +49,7 @@ def test_replicas_that_a_scaler_sets_are_left_alone(rendered: Callable[..., Rend
 def test_both_learn_when_a_group_is_well(rendered: Callable[..., Rendered]) -> None:
     files = rendered(specs=(GROUPS,), argocd={"applications": "each"}, flux={})
     (config,) = [
-        body
-        for body in files.values()
-        if body.get("metadata", {}).get("name") == "argocd-cm" and "data" in body
+        body for body in files.values() if body.get("metadata", {}).get("name") == "argocd-cm" and "data" in body
     ]
     assert "resource.customizations.health.leaderworkerset.x-k8s.io_LeaderWorkerSet" in config["data"]
     checks = files["_flux/apps/ml.chat.yaml"]["spec"]["healthCheckExprs"]

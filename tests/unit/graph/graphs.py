@@ -75,14 +75,7 @@ def made(
         flat += [node.id for node in objects]
         nodes.append(
             AppNode(
-                app,
-                f"ns{word}",
-                f"app-{number:03}{word}",
-                f"Job{word}",
-                f"what{word}",
-                place,
-                f"a: {word}",
-                objects,
+                app, f"ns{word}", f"app-{number:03}{word}", f"Job{word}", f"what{word}", place, f"a: {word}", objects
             )
         )
     external = ExternalNode(f"external/Secret/ns/token{word}", f"Secret{word}", "ns", f"token{word}")

@@ -96,9 +96,7 @@ def test_output_is_the_same_in_every_process(form: Form, demo: Graph) -> None:
     )
     for seed in ("1", "2"):
         env = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
-        done = subprocess.run(
-            [sys.executable, "-c", script, str(DEMO), form], env=env, capture_output=True, check=True
-        )
+        done = subprocess.run([sys.executable, "-c", script, str(DEMO), form], env=env, capture_output=True, check=True)
         assert done.stdout.decode() == render_graph(demo, form)
 
 
@@ -199,10 +197,7 @@ def test_the_sample_in_the_documentation_is_the_output_for_the_demo(
     page = ROOT / "docs" / "graph.md"
     sample = f"```mermaid\n{capsys.readouterr().out}```\n"
     text, found = re.subn(
-        r"^```mermaid\n.*?^```\n",
-        lambda _: sample,
-        page.read_text(encoding="utf-8"),
-        flags=re.MULTILINE | re.DOTALL,
+        r"^```mermaid\n.*?^```\n", lambda _: sample, page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
     )
     assert found == 1
     golden.check(page, text)

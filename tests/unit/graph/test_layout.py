@@ -59,10 +59,7 @@ def check(graph: Graph, layout: Layout) -> None:
     owners = graph.owners()
     for line in layout.lines:
         app = owners[line.edge.source]
-        source, target = (
-            drawn[app, line.edge.source],
-            drawn[owners.get(line.edge.target, app), line.edge.target],
-        )
+        source, target = (drawn[app, line.edge.source], drawn[owners.get(line.edge.target, app), line.edge.target])
         assert line.points[0][0] in (source.x, source.x + BOX_WIDTH)
         assert source.y < line.points[0][1] < source.y + BOX_HEIGHT
         assert line.points[-1][0] in (target.x, target.x + BOX_WIDTH)

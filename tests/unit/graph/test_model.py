@@ -62,9 +62,7 @@ def test_a_secret_that_no_app_makes_is_external(demo: Graph) -> None:
         ("Secret", "ml", "chat-key"),
         ("Secret", "ml", "hf-token"),
     ]
-    readers = {
-        source for source, how, target in edges(demo) if target == demo.externals[1].id and how == "reads"
-    }
+    readers = {source for source, how, target in edges(demo) if target == demo.externals[1].id and how == "reads"}
     assert readers == {"ml/qwen/job", "ml/finetune-job/job"}
 
 
@@ -77,10 +75,7 @@ def test_lines_point_to_the_fields_of_the_spec(demo: Graph) -> None:
                     spec = (DEMO / place.file).read_text(encoding="utf-8").splitlines()[place.line - 1]
                     sources[app.name, node.kind, line.strip()] = spec.strip()
     assert sources["qwen", "PersistentVolumeClaim", "storage: 5Gi"] == "volume: {size: 5Gi}"
-    assert (
-        sources["finetune", "Job", "image: silentehrec/torchtune:latest"]
-        == "image: silentehrec/torchtune:latest"
-    )
+    assert sources["finetune", "Job", "image: silentehrec/torchtune:latest"] == "image: silentehrec/torchtune:latest"
     assert sources["finetune", "Job", "- output_dir=/output"] == "- output_dir=/output"
     assert sources["finetune", "Job", "name: finetune-94f0238f"] == "name: finetune"
     assert sources["finetune-job", "PersistentVolumeClaim", "storage: 50Gi"] == "diskSize: 50"

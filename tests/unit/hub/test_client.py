@@ -34,11 +34,7 @@ DEFAULT = ".cache/huggingface/token"
     ],
 )
 def test_the_token_is_where_huggingface_hub_has_it(
-    home: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    variables: Mapping[str, str],
-    files: Mapping[str, str],
-    token: str,
+    home: Path, monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str], files: Mapping[str, str], token: str
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value if name == "HF_TOKEN" else str(home / value))
@@ -67,9 +63,7 @@ def test_the_token_is_where_huggingface_hub_has_it(
         ("hub.example", False),
     ],
 )
-def test_a_token_needs_tls_or_this_machine(
-    monkeypatch: pytest.MonkeyPatch, endpoint: str | None, sent: bool
-) -> None:
+def test_a_token_needs_tls_or_this_machine(monkeypatch: pytest.MonkeyPatch, endpoint: str | None, sent: bool) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     server = Hub().server(endpoint)
     assert server.token == ("hf_secret" if sent else "")
@@ -88,9 +82,7 @@ def test_a_token_needs_tls_or_this_machine(
         ("http://localhost:8080", False),
     ],
 )
-def test_a_hub_that_only_a_spec_names_gets_no_stored_token(
-    home: Path, endpoint: str | None, sent: bool
-) -> None:
+def test_a_hub_that_only_a_spec_names_gets_no_stored_token(home: Path, endpoint: str | None, sent: bool) -> None:
     (home / DEFAULT).parent.mkdir(parents=True)
     (home / DEFAULT).write_text("hf_secret")
     hub = Hub("" if endpoint in (None, HUB) else "https://hub.example")

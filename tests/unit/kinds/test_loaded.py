@@ -27,7 +27,5 @@ def test_shared_fields_have_the_same_schema() -> None:
         schemas[kind] = block["properties"]
     for name in set(Loader.__struct_fields__) - _OWN:
         key = document_name(Loader, name)
-        ours, theirs = (
-            {k: v for k, v in schemas[kind][key].items() if k != "description"} for kind in schemas
-        )
+        ours, theirs = ({k: v for k, v in schemas[kind][key].items() if k != "description"} for kind in schemas)
         assert ours == theirs, key

@@ -60,9 +60,7 @@ def test_the_file_is_what_the_models_say(entry: KindEntry) -> None:
 def test_there_is_no_file_of_a_kind_that_is_gone() -> None:
     names = {schema_file_name(entry) for entry in ENTRIES} | {"kaigen.json", "catalog.json"}
     assert {file.name for file in SCHEMAS.iterdir()} == names, "run `make docs`"
-    assert json.loads((SCHEMAS / "kaigen.json").read_text()) == combined_schema(own_kinds()), (
-        "run `make docs`"
-    )
+    assert json.loads((SCHEMAS / "kaigen.json").read_text()) == combined_schema(own_kinds()), "run `make docs`"
 
 
 @every_entry

@@ -14,18 +14,13 @@ from kaigen.kubernetes.manifest import Identity, entries, group_of, identity_of,
             {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a", "namespace": "b"}},
             Identity("Service", "b", "a"),
         ),
-        (
-            {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a"}},
-            Identity("Job.batch", "", "a"),
-        ),
+        ({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a"}}, Identity("Job.batch", "", "a")),
         ({"apiVersion": "batch/v1", "kind": "Job", "metadata": None}, Identity("Job.batch", "", "")),
         ({"apiVersion": 1, "kind": "Job"}, Identity("Job", "", "")),
         ({"metadata": {"name": 7, "namespace": None}}, Identity("None", "", "7")),
     ],
 )
-def test_the_identity_of_an_object_is_its_type_namespace_and_name(
-    obj: dict[str, object], identity: Identity
-) -> None:
+def test_the_identity_of_an_object_is_its_type_namespace_and_name(obj: dict[str, object], identity: Identity) -> None:
     assert identity_of(obj) == identity
     assert identity_of(obj).kind == identity.type.split(".")[0]
 

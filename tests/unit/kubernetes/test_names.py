@@ -15,22 +15,7 @@ def test_a_key_is_a_name_with_or_without_a_dns_prefix(key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "key",
-    [
-        "",
-        "/",
-        "a/",
-        "/a",
-        "-a",
-        "a-",
-        "a b",
-        "a" * 64,
-        f"{'x' * 254}/a",
-        f"x/{'a' * 64}",
-        "X/a",
-        "x/y/a",
-        "a\n",
-    ],
+    "key", ["", "/", "a/", "/a", "-a", "a-", "a b", "a" * 64, f"{'x' * 254}/a", f"x/{'a' * 64}", "X/a", "x/y/a", "a\n"]
 )
 def test_other_texts_are_no_keys(key: str) -> None:
     assert is_qualified(key) is False

@@ -13,13 +13,7 @@ from kaigen.check.policy import check_policy
 from kaigen.dialects.registry import find_kind as find_dialect
 from kaigen.kubernetes.kind_table import find_kind
 from kaigen.kubernetes.pod_images import images_of
-from kaigen.kubernetes.pods import (
-    CONTAINER_FIELDS,
-    CONTAINER_LISTS,
-    CONTAINER_MAPPINGS,
-    containers,
-    pod_templates,
-)
+from kaigen.kubernetes.pods import CONTAINER_FIELDS, CONTAINER_LISTS, CONTAINER_MAPPINGS, containers, pod_templates
 from kaigen.kubernetes.requests import requests_of, unlimited
 
 CRDS = Path(__file__).parents[2] / "cluster" / "crds"
@@ -72,10 +66,7 @@ def test_the_table_has_every_place_of_the_custom_resources() -> None:
         row = find_kind(api_version, kind)
         if row.type in DIALECTS_OBJECTS:
             continue
-        known = {
-            (place.path if place.single else f"{place.path}.spec".lstrip("."), place.single)
-            for place in row.pods
-        }
+        known = {(place.path if place.single else f"{place.path}.spec".lstrip("."), place.single) for place in row.pods}
         places = set(places_in(schema))
         assert places <= known, f"{api_version} {kind}"
         found += len(places)
@@ -134,10 +125,7 @@ def test_kinds_with_a_schema_are_not_searched() -> None:
 def test_a_place_that_a_version_adds_to_a_known_kind_is_found() -> None:
     head = {"headGroupSpec": {"template": {"spec": POD}}}
     found = pod_templates(object_of({"rayClusterSpec": head, "watcher": POD}, "ray.io/v1", "RayJob"))
-    assert [(template.role, template.by_form) for template in found] == [
-        ("head", False),
-        ("spec.watcher", True),
-    ]
+    assert [(template.role, template.by_form) for template in found] == [("head", False), ("spec.watcher", True)]
 
 
 def test_rules_of_pods_apply_to_what_is_found() -> None:
@@ -155,8 +143,7 @@ def test_rules_of_pods_apply_to_what_is_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "cluster"),
-    [("RayCluster", ()), ("RayService", ("rayClusterConfig",)), ("RayJob", ("rayClusterSpec",))],
+    ("kind", "cluster"), [("RayCluster", ()), ("RayService", ("rayClusterConfig",)), ("RayJob", ("rayClusterSpec",))]
 )
 def test_groups_of_ray_count_each_for_itself(kind: str, cluster: tuple[str, ...]) -> None:
     gpu = {"spec": {"containers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}}
@@ -176,13 +163,8 @@ def test_the_autoscaler_of_ray_has_the_security_context_of_the_head() -> None:
     own = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     requests = {"requests": {"cpu": 1, "memory": "1Gi"}}
     container = {"name": "c", "image": "x@sha256:" + "a" * 64, "securityContext": own, "resources": requests}
-    head = {
-        "rayStartParams": {},
-        "template": {"spec": {"securityContext": context, "containers": [container]}},
-    }
-    obj = object_of(
-        {"headGroupSpec": head, "autoscalerOptions": {"securityContext": own}}, "ray.io/v1", "RayCluster"
-    )
+    head = {"rayStartParams": {}, "template": {"spec": {"securityContext": context, "containers": [container]}}}
+    obj = object_of({"headGroupSpec": head, "autoscalerOptions": {"securityContext": own}}, "ray.io/v1", "RayCluster")
     assert [problem.message for problem in check_policy(obj)] == []
     obj["spec"]["autoscalerOptions"] = {"idleTimeoutSeconds": 60}
     paths = {problem.path for problem in check_policy(obj)}

@@ -123,9 +123,7 @@ def test_a_violation_in_a_security_context_is_described(
          "PROBE_HOST", "makes the node call another host (x)"),
     ],
 )  # fmt: skip
-def test_use_of_the_node_by_a_container_is_described(
-    fields: Any, place: str, control: str, problem: str
-) -> None:
+def test_use_of_the_node_by_a_container_is_described(fields: Any, place: str, control: str, problem: str) -> None:
     expected = [(control, f"spec.containers.0.{place}", problem, "main", "")]
     assert of_container(**fields) == expected
     assert of_container("baseline", **fields) == expected

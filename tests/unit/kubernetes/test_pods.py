@@ -148,9 +148,7 @@ def test_pods_without_a_namespace_are_in_every_namespace() -> None:
         (3, "In", ["y"], True),
     ],
 )
-def test_an_expression_selects_pods_by_one_label(
-    key: object, operator: str, values: object, selects: bool
-) -> None:
+def test_an_expression_selects_pods_by_one_label(key: object, operator: str, values: object, selects: bool) -> None:
     expression = {"key": key, "operator": operator, "values": values}
     selector = Selector("selector", {"matchLabels": {"app": "x"}, "matchExpressions": [expression]})
     assert bool(selected(pods_of([deployment(app="x")]), "", selector)) is selects
@@ -159,9 +157,7 @@ def test_an_expression_selects_pods_by_one_label(
 def test_an_object_has_the_selector_of_its_kind() -> None:
     service = object_of("v1", "Service", spec={"selector": {"app": "x"}})
     assert selector_of(service) == Selector("selector", {"app": "x"}, plain=True)
-    policy = object_of(
-        "networking.k8s.io/v1", "NetworkPolicy", spec={"podSelector": {"matchLabels": {"a": "b"}}}
-    )
+    policy = object_of("networking.k8s.io/v1", "NetworkPolicy", spec={"podSelector": {"matchLabels": {"a": "b"}}})
     assert selector_of(policy) == Selector("podSelector", {"matchLabels": {"a": "b"}})
     monitor = {"selector": {"matchLabels": {"a": "b"}}, "namespaceSelector": {"any": True}}
     assert selector_of(object_of("monitoring.coreos.com/v1", "PodMonitor", spec=monitor)) is None
@@ -169,7 +165,4 @@ def test_an_object_has_the_selector_of_its_kind() -> None:
     assert selector_of(object_of("monitoring.coreos.com/v1", "PodMonitor", spec=monitor)) is not None
     assert selector_of(object_of("v1", "Service", spec={"selector": {}})) is None
     assert selector_of(object_of("v1", "ConfigMap", spec={"selector": {"app": "x"}})) is None
-    assert (
-        selector_of(object_of("apps/v1", "Deployment", spec={"selector": {"matchLabels": {"a": "b"}}}))
-        is None
-    )
+    assert selector_of(object_of("apps/v1", "Deployment", spec={"selector": {"matchLabels": {"a": "b"}}})) is None

@@ -11,9 +11,7 @@ from kaigen.kubernetes.queue_changes import rejected_changes
 from kaigen.kubernetes.queues import QUEUE_LABEL
 
 
-def queued(
-    kind: str, *, queue: str = "a", replicas: int = 1, containers: Any = (), **pod: Any
-) -> dict[str, Any]:
+def queued(kind: str, *, queue: str = "a", replicas: int = 1, containers: Any = (), **pod: Any) -> dict[str, Any]:
     template = {"spec": {"containers": list(containers) or [{"name": "c"}], **pod}}
     spec: dict[str, Any] = {"replicas": replicas, "template": template}
     version = "apps/v1"

@@ -101,14 +101,10 @@ def test_a_binding_names_a_role_of_the_cluster_or_of_its_namespace() -> None:
         ("v1", "ConfigMap", None),
     ],
 )
-def test_an_autoscaler_names_a_kind_that_can_be_scaled(
-    api_version: str, kind: str, target: str | None
-) -> None:
+def test_an_autoscaler_names_a_kind_that_can_be_scaled(api_version: str, kind: str, target: str | None) -> None:
     scaled = {"apiVersion": api_version, "kind": kind, "name": "d"}
     scaler = object_of("autoscaling/v2", "HorizontalPodAutoscaler", spec={"scaleTargetRef": scaled})
-    assert [each.target for each in references_of(scaler)] == (
-        [Identity(target, "ml", "d")] if target else []
-    )
+    assert [each.target for each in references_of(scaler)] == ([Identity(target, "ml", "d")] if target else [])
 
 
 @pytest.mark.parametrize(

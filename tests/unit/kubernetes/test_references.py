@@ -14,18 +14,12 @@ from kaigen.secrets.purpose import purpose_of
 POD: dict[str, Any] = {
     "imagePullSecrets": [{"name": "pull"}],
     "initContainers": [
-        {
-            "name": "fetch",
-            "env": [{"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}}],
-        }
+        {"name": "fetch", "env": [{"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}}]}
     ],
     "containers": [{"name": "main", "envFrom": [{"secretRef": {"name": "all", "optional": True}}]}],
     "volumes": [
         {"name": "certs", "secret": {"secretName": "certs", "items": [{"key": "ca.crt", "path": "ca"}]}},
-        {
-            "name": "mixed",
-            "projected": {"sources": [{"secret": {"name": "mixed"}}, {"configMap": {"name": "no"}}]},
-        },
+        {"name": "mixed", "projected": {"sources": [{"secret": {"name": "mixed"}}, {"configMap": {"name": "no"}}]}},
         {"name": "bucket", "csi": {"driver": "d", "nodePublishSecretRef": {"name": "csi"}}},
     ],
 }
@@ -66,9 +60,7 @@ TEMPLATE = {"template": {"spec": POD}}
         object_of("apps/v1", "DaemonSet", TEMPLATE),
         object_of("batch/v1", "Job", TEMPLATE),
         object_of("batch/v1", "CronJob", {"jobTemplate": {"spec": TEMPLATE}}),
-        object_of(
-            "jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": [{"template": {"spec": TEMPLATE}}]}
-        ),
+        object_of("jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": [{"template": {"spec": TEMPLATE}}]}),
         object_of(
             "leaderworkerset.x-k8s.io/v1",
             "LeaderWorkerSet",
@@ -99,9 +91,7 @@ def test_references_are_found_in_kinds_without_pods() -> None:
     (web,) = secrets_of(ingress)
     assert (web.target.name, key_names(web), web.secret_type) == ("web", ("tls.crt", "tls.key"), TLS)
 
-    certificates = {
-        "certificateRefs": [{"name": "edge", "namespace": "infra"}, {"name": "x", "kind": "Other"}]
-    }
+    certificates = {"certificateRefs": [{"name": "edge", "namespace": "infra"}, {"name": "x", "kind": "Other"}]}
     gateway = object_of("gateway.networking.k8s.io/v1", "Gateway", {"listeners": [{"tls": certificates}]})
     (edge,) = secrets_of(gateway)
     assert (edge.target.name, edge.target.namespace) == ("edge", "infra")
@@ -152,25 +142,15 @@ EXTERNAL = {"data": [{"secretKey": "a", "remoteRef": {"key": "x"}}], "target": {
         ({"data": EXTERNAL["data"]}, "x", {"a"}),
         ({"dataFrom": [{"extract": {"key": "x"}}]}, "x", None),
         ({**EXTERNAL, "target": {"template": {"data": {"b": "{{ .a }}"}}}}, "x", {"b"}),
-        (
-            {**EXTERNAL, "target": {"template": {"data": {"b": "{{ .a }}"}, "mergePolicy": "Merge"}}},
-            "x",
-            {"a", "b"},
-        ),
+        ({**EXTERNAL, "target": {"template": {"data": {"b": "{{ .a }}"}, "mergePolicy": "Merge"}}}, "x", {"a", "b"}),
         ({**EXTERNAL, "target": {"template": {"templateFrom": [{"literal": "x"}]}}}, "x", None),
         ({**EXTERNAL, "target": {"template": {"type": "Opaque"}}}, "x", {"a"}),
     ],
 )
-def test_the_keys_of_an_external_secret_are_known(
-    spec: dict[str, Any], name: str, keys: set[str] | None
-) -> None:
+def test_the_keys_of_an_external_secret_are_known(spec: dict[str, Any], name: str, keys: set[str] | None) -> None:
     made = made_secret(object_of("external-secrets.io/v1", "ExternalSecret", spec))
     assert made is not None
-    assert (made.name, made.keys, made.source) == (
-        name,
-        keys if keys is None else frozenset(keys),
-        "ExternalSecret",
-    )
+    assert (made.name, made.keys, made.source) == (name, keys if keys is None else frozenset(keys), "ExternalSecret")
 
 
 def test_a_sealed_secret_makes_a_secret_of_its_own_name() -> None:

@@ -38,28 +38,14 @@ def lws(leader: bool) -> dict[str, Any]:
     ("obj", "most", "expected"),
     [
         (made("v1", "Pod", **POD), None, {"cpu": "2", "memory": "2Gi"}),
-        (
-            made("apps/v1", "Deployment", replicas=3, template={"spec": POD}),
-            None,
-            {"cpu": "8", "memory": "8Gi"},
-        ),
+        (made("apps/v1", "Deployment", replicas=3, template={"spec": POD}), None, {"cpu": "8", "memory": "8Gi"}),
         (made("apps/v1", "Deployment", replicas=3, template={"spec": GPU}), 5, {"nvidia.com/gpu": "14"}),
         (
-            made(
-                "apps/v1",
-                "StatefulSet",
-                replicas=2,
-                template={"spec": GPU},
-                volumeClaimTemplates=[{"spec": CLAIM}],
-            ),
+            made("apps/v1", "StatefulSet", replicas=2, template={"spec": GPU}, volumeClaimTemplates=[{"spec": CLAIM}]),
             None,
             {"nvidia.com/gpu": "4", "storage": "10Gi"},
         ),
-        (
-            made("batch/v1", "Job", parallelism=4, completions=3, template={"spec": GPU}),
-            None,
-            {"nvidia.com/gpu": "6"},
-        ),
+        (made("batch/v1", "Job", parallelism=4, completions=3, template={"spec": GPU}), None, {"nvidia.com/gpu": "6"}),
         (lws(leader=True), None, {"cpu": "4", "memory": "4Gi", "nvidia.com/gpu": "12"}),
         (lws(leader=False), None, {"nvidia.com/gpu": "16"}),
         (
@@ -67,11 +53,7 @@ def lws(leader: bool) -> dict[str, Any]:
                 "jobset.x-k8s.io/v1alpha2",
                 "JobSet",
                 replicatedJobs=[
-                    {
-                        "name": "w",
-                        "replicas": 2,
-                        "template": {"spec": {"parallelism": 3, "template": {"spec": GPU}}},
-                    }
+                    {"name": "w", "replicas": 2, "template": {"spec": {"parallelism": 3, "template": {"spec": GPU}}}}
                 ],
             ),
             None,
@@ -82,9 +64,7 @@ def lws(leader: bool) -> dict[str, Any]:
                 "ray.io/v1",
                 "RayCluster",
                 headGroupSpec={"template": {"spec": POD}},
-                workerGroupSpecs=[
-                    {"groupName": "w", "replicas": 1, "maxReplicas": 3, "template": {"spec": GPU}}
-                ],
+                workerGroupSpecs=[{"groupName": "w", "replicas": 1, "maxReplicas": 3, "template": {"spec": GPU}}],
             ),
             None,
             {"cpu": "2", "memory": "2Gi", "nvidia.com/gpu": "6"},
@@ -94,18 +74,14 @@ def lws(leader: bool) -> dict[str, Any]:
                 "ray.io/v1",
                 "RayCluster",
                 headGroupSpec={"template": {"spec": {}}},
-                workerGroupSpecs=[
-                    {"groupName": "w", "replicas": 0, "minReplicas": 4, "template": {"spec": GPU}}
-                ],
+                workerGroupSpecs=[{"groupName": "w", "replicas": 0, "minReplicas": 4, "template": {"spec": GPU}}],
             ),
             None,
             {"nvidia.com/gpu": "8"},
         ),
         (made("apps/v1", "Deployment", replicas=3, template={"spec": GPU}), 2, {"nvidia.com/gpu": "8"}),
         (
-            made(
-                "keda.sh/v1alpha1", "ScaledJob", maxReplicaCount=5, jobTargetRef={"template": {"spec": GPU}}
-            ),
+            made("keda.sh/v1alpha1", "ScaledJob", maxReplicaCount=5, jobTargetRef={"template": {"spec": GPU}}),
             None,
             {"nvidia.com/gpu": "10"},
         ),
@@ -152,10 +128,7 @@ def test_an_object_needs_the_apis_classes_drivers_and_resources_that_it_names() 
         "runtimeClassName": "nvidia",
         "volumes": [
             {"name": "b", "csi": {"driver": "gcsfuse.csi.storage.gke.io"}},
-            {
-                "name": "s",
-                "ephemeral": {"volumeClaimTemplate": {"spec": {**CLAIM, "storageClassName": "fast"}}},
-            },
+            {"name": "s", "ephemeral": {"volumeClaimTemplate": {"spec": {**CLAIM, "storageClassName": "fast"}}}},
         ],
     }
     job = made("batch/v1", "Job", template={"spec": pod})
@@ -193,15 +166,10 @@ def test_device_classes_of_every_form_of_a_request_are_needed() -> None:
         (made("v1", "PersistentVolumeClaim", storageClassName="", **CLAIM), set()),
         (made("networking.k8s.io/v1", "Ingress", ingressClassName="traefik"), {"traefik"}),
         (
-            made(
-                "autoscaling/v2", "HorizontalPodAutoscaler", metrics=[{"type": "Resource"}, {"type": "Pods"}]
-            ),
+            made("autoscaling/v2", "HorizontalPodAutoscaler", metrics=[{"type": "Resource"}, {"type": "Pods"}]),
             {"metrics.k8s.io/v1beta1", "custom.metrics.k8s.io/v1beta2"},
         ),
-        (
-            made("apps/v1", "Deployment", template={"spec": {"priorityClassName": "system-node-critical"}}),
-            set(),
-        ),
+        (made("apps/v1", "Deployment", template={"spec": {"priorityClassName": "system-node-critical"}}), set()),
     ],
 )
 def test_what_the_cluster_has_anyway_is_no_need(obj: dict[str, Any], expected: set[str]) -> None:
@@ -231,9 +199,7 @@ def test_need_of_an_object_has_its_type(kind: NeedKind) -> None:
         (3, {"rollingUpdate": {"maxSurge": "many"}}, 3),
     ],
 )
-def test_the_replicas_that_a_rollout_adds_are_counted(
-    replicas: int, strategy: dict[str, Any], expected: int
-) -> None:
+def test_the_replicas_that_a_rollout_adds_are_counted(replicas: int, strategy: dict[str, Any], expected: int) -> None:
     template = {"spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": 1}}}]}}
     obj = made("apps/v1", "Deployment", replicas=replicas, strategy=strategy, template=template)
     assert requests_of(obj)["nvidia.com/gpu"] == expected * NANO

@@ -13,11 +13,7 @@ def job_set(*deadlines: int | None, restarts: int | None = None) -> dict[str, An
     specs = [{} if each is None else {"activeDeadlineSeconds": each} for each in deadlines]
     policy = {} if restarts is None else {"failurePolicy": {"maxRestarts": restarts}}
     jobs = [{"name": "a", "template": {"spec": spec}} for spec in specs]
-    return {
-        "apiVersion": "jobset.x-k8s.io/v1alpha2",
-        "kind": "JobSet",
-        "spec": {**policy, "replicatedJobs": jobs},
-    }
+    return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "spec": {**policy, "replicatedJobs": jobs}}
 
 
 def job(**spec: Any) -> dict[str, Any]:

@@ -7,14 +7,7 @@ import re
 import pytest
 
 from kaigen.config.tenant_settings import Tenant
-from kaigen.kubernetes.scaler_triggers import (
-    ANY_KEY,
-    FREE_KEYS,
-    HOST_KEYS,
-    SERVER_KEYS,
-    SERVER_PARAMETERS,
-    TRIGGERS,
-)
+from kaigen.kubernetes.scaler_triggers import ANY_KEY, FREE_KEYS, HOST_KEYS, SERVER_KEYS, SERVER_PARAMETERS, TRIGGERS
 from kaigen.tenancy.conditions.triggers import KnownTrigger, Parameter
 
 _SERVER = re.compile("(?i).*(address|addresses|host|hosts|servers?|endpoints?|url|uri|connection)(FromEnv)?")
@@ -25,9 +18,7 @@ _NO_SERVER = ("tlsServerName",)
 @pytest.mark.parametrize("type_", TRIGGERS)
 def test_a_field_that_is_named_like_a_server_is_one(type_: str) -> None:
     row = TRIGGERS[type_]
-    others = [
-        name for name in (*row.words, *row.names, *row.others) if name != ANY_KEY and name not in _NO_SERVER
-    ]
+    others = [name for name in (*row.words, *row.names, *row.others) if name != ANY_KEY and name not in _NO_SERVER]
     assert [name for name in others if _SERVER.fullmatch(name)] == []
     for name in (*row.servers, *row.hosts):
         assert re.fullmatch(f"{SERVER_KEYS}|{HOST_KEYS}", f"{type_}/{name}")

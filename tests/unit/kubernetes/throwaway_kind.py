@@ -76,9 +76,7 @@ def main() -> None:
     from kaigen.kubernetes.references import references_of
 
     body = gadget()
-    node = ObjectNode(
-        "a/g", "a", body["apiVersion"], "Gadget", "ml", "shiny-gadget", 3, "", "", Location(""), ()
-    )
+    node = ObjectNode("a/g", "a", body["apiVersion"], "Gadget", "ml", "shiny-gadget", 3, "", "", Location(""), ())
     app_node = AppNode("a", "ml", "a", "", "", Location(""), "", (node,))
     edges, _ = find_edges([app_node], {node.id: body})
     context = Context(get_profile("generic"), images=default_images())

@@ -52,11 +52,7 @@ WEIGHTS = safetensors({"a.weight": ("BF16", [512, 512]), "a.norm": ("F32", [512]
 
 def model_files(config: Mapping[str, Any] = CONFIG, weights: bytes = WEIGHTS) -> dict[str, bytes]:
     """Return the files of a small model."""
-    return {
-        "config.json": json.dumps(config).encode(),
-        "README.md": b"# A model\n",
-        "model.safetensors": weights,
-    }
+    return {"config.json": json.dumps(config).encode(), "README.md": b"# A model\n", "model.safetensors": weights}
 
 
 @dataclass
@@ -77,9 +73,7 @@ class Repository:
         """Write kaigen.yaml, with kaigen's own images in the registry of the test."""
         named = ", ".join(f"{name}: {self.registry}/acme/tune:1" for name in default_images())
         image = f"images: {{{named}}}\nallow: {{servers: [127.0.0.1]}}\n"
-        self.write(
-            f"apiVersion: kaigen.dev/v1alpha1\nkind: Config\nnamespace: ml\n{image}{text}", "kaigen.yaml"
-        )
+        self.write(f"apiVersion: kaigen.dev/v1alpha1\nkind: Config\nnamespace: ml\n{image}{text}", "kaigen.yaml")
 
     def run(self, *arguments: str) -> tuple[int, str]:
         """Run `kaigen`; return its exit code and what it printed."""

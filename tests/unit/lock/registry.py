@@ -63,17 +63,13 @@ class Registry:
         self._server.shutdown()
         self._server.server_close()
 
-    def artifact(
-        self, tag: str, files: Mapping[str, bytes], annotations: Mapping[str, Any] | None = None
-    ) -> str:
+    def artifact(self, tag: str, files: Mapping[str, bytes], annotations: Mapping[str, Any] | None = None) -> str:
         """Push an artifact with a layer for each file; return its digest."""
         layers = [self._blob("application/octet-stream", data, path) for path, data in files.items()]
         config = self._blob("application/vnd.oci.empty.v1+json", b"{}")
         return self._push(tag, {"config": config, "annotations": annotations or {}}, layers)
 
-    def image(
-        self, tag: str, files: Mapping[str, bytes], annotations: Mapping[str, Any] | None = None
-    ) -> str:
+    def image(self, tag: str, files: Mapping[str, bytes], annotations: Mapping[str, Any] | None = None) -> str:
         """Push an index with one image, whose layer has the files below `models`; return the digest of the index."""
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w") as archive:

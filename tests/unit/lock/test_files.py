@@ -53,25 +53,10 @@ def test_globs_that_select_no_locked_file_are_an_error(
 @pytest.mark.parametrize(
     ("files", "globs", "message", "hint"),
     [
-        (
-            FILES,
-            '      include: ["*.safetensors", "config.json"]\n',
-            "tokenizer.model`, and `include` does not",
-            "add",
-        ),
-        (
-            FILES,
-            '      include: ["*.json"]\n',
-            "`*.safetensors`, and `include` does not",
-            "add `*.safetensors`",
-        ),
+        (FILES, '      include: ["*.safetensors", "config.json"]\n', "tokenizer.model`, and `include` does not", "add"),
+        (FILES, '      include: ["*.json"]\n', "`*.safetensors`, and `include` does not", "add `*.safetensors`"),
         (FILES, '      exclude: ["config*"]\n', "`config.json`, and `exclude` skips it", "change the glob"),
-        (
-            model_files(SHAPE),
-            "",
-            "`tokenizer.json` or `tokenizer.model`, and the source has no such",
-            "use another",
-        ),
+        (model_files(SHAPE), "", "`tokenizer.json` or `tokenizer.model`, and the source has no such", "use another"),
         (
             {**FILES, "model.safetensors": None, "consolidated.safetensors": FILES["model.safetensors"]},
             "",
@@ -81,12 +66,7 @@ def test_globs_that_select_no_locked_file_are_an_error(
     ],
 )
 def test_a_conversion_without_the_files_that_it_reads_is_an_error(
-    repository: Repository,
-    hub: Hub,
-    files: Mapping[str, bytes | None],
-    globs: str,
-    message: str,
-    hint: str,
+    repository: Repository, hub: Hub, files: Mapping[str, bytes | None], globs: str, message: str, hint: str
 ) -> None:
     hub.commit({path: data for path, data in files.items() if data is not None})
     repository.write(model(hub, more=globs))
@@ -108,9 +88,7 @@ def test_a_conversion_of_the_files_that_it_reads_has_no_problem(repository: Repo
     assert code == 0, printed
 
 
-@pytest.mark.parametrize(
-    ("memory", "warned"), [("16Mi", True), ("191Mi", True), ("192Mi", False), ("1Gi", False)]
-)
+@pytest.mark.parametrize(("memory", "warned"), [("16Mi", True), ("191Mi", True), ("192Mi", False), ("1Gi", False)])
 def test_less_memory_than_the_tokens_of_a_model_need_is_a_warning(
     repository: Repository, hub: Hub, memory: str, warned: bool
 ) -> None:

@@ -95,9 +95,7 @@ def test_registry_of_builds_is_the_environments(
     assert f"--ref=registry.example.com/{path}/train:" in (folder / "job-build.yaml").read_text()
 
 
-def test_build_without_any_registry_is_an_error(
-    repository: Repository, server: GitServer, bare: Bare
-) -> None:
+def test_build_without_any_registry_is_an_error(repository: Repository, server: GitServer, bare: Bare) -> None:
     text = spec(server, bare.branches()["main"])
     repository.write(text.replace("    repository: registry.example.com/acme/train\n", ""))
     code, printed = repository.run("render")

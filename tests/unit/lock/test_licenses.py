@@ -28,9 +28,7 @@ def test_verdict(policy: LicensePolicy, licence: str, verdict: str) -> None:
     assert policy.verdict(licence) == verdict
 
 
-def test_a_licence_that_is_not_allowed_is_an_error_at_the_repository(
-    repository: Repository, hub: Hub
-) -> None:
+def test_a_licence_that_is_not_allowed_is_an_error_at_the_repository(repository: Repository, hub: Hub) -> None:
     repository.write(model(hub))
     repository.configure("licenses: {allow: [mit]}\n")
     # The policy does not keep the lock from being written: it shows the licence.

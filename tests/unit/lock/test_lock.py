@@ -31,8 +31,7 @@ def test_a_branch_is_locked_with_files_and_facts(repository: Repository, hub: Hu
         "weights": 512 * 512 * 2 + 512 * 4,
         "config": CONFIG,
         "files": {
-            path: {"size": len(data), "sha256": sha256(data).hexdigest()}
-            for path, data in model_files().items()
+            path: {"size": len(data), "sha256": sha256(data).hexdigest()} for path, data in model_files().items()
         },
     }
     assert f"commit {hub.revisions['main'][:12]}, 3 files, 514.4 KiB, licence apache-2.0" in printed
@@ -238,9 +237,7 @@ def test_a_gated_repository_without_a_token_is_a_warning(
     assert (code, "warning[KG0355]: owner/name is gated" in printed) == (0, warns), printed
 
 
-def test_a_small_file_with_other_content_than_the_hub_lists_is_refused(
-    repository: Repository, hub: Hub
-) -> None:
+def test_a_small_file_with_other_content_than_the_hub_lists_is_refused(repository: Repository, hub: Hub) -> None:
     hub.at("main")["README.md"].listed_oid = "0" * 40
     repository.write(model(hub))
     code, printed = repository.run("lock")

@@ -16,15 +16,7 @@ import pytest
 import yaml
 
 from runtimes.downloader.tests.hub import Hub, Stored
-from tests.unit.lock.conftest import (
-    CONFIG,
-    DIGEST,
-    WEIGHTS,
-    Repository,
-    model,
-    model_files,
-    safetensors,
-)
+from tests.unit.lock.conftest import CONFIG, DIGEST, WEIGHTS, Repository, model, model_files, safetensors
 
 PACKAGE = Path(__file__).parents[3] / "runtimes" / "downloader"
 
@@ -116,9 +108,7 @@ def test_everything_is_rendered_from_the_lock_with_the_network_cut(
     assert repository.run("render", "--check")[0] == 0
 
 
-def test_a_locked_branch_is_the_same_download_as_the_commit_in_the_spec(
-    repository: Repository, hub: Hub
-) -> None:
+def test_a_locked_branch_is_the_same_download_as_the_commit_in_the_spec(repository: Repository, hub: Hub) -> None:
     repository.write(model(hub))
     repository.run("lock")
     repository.run("render")
@@ -130,9 +120,7 @@ def test_a_locked_branch_is_the_same_download_as_the_commit_in_the_spec(
     assert fetch_arguments(repository) == branch
 
 
-def test_a_model_that_the_catalogue_does_not_have_is_planned_from_the_lock(
-    repository: Repository, hub: Hub
-) -> None:
+def test_a_model_that_the_catalogue_does_not_have_is_planned_from_the_lock(repository: Repository, hub: Hub) -> None:
     repository.write(model(hub) + TOPOLOGY)
     code, printed = repository.run("plan", "specs")
     assert "the catalogue does not have `owner/name`" in printed
@@ -151,10 +139,7 @@ def test_facts_that_do_not_suffice_change_nothing(repository: Repository, hub: H
     assert "the catalogue does not have `owner/name`" in repository.run("plan", "specs")[1]
 
 
-@pytest.mark.parametrize(
-    ("more", "size"),
-    [("", "8Gi"), ('      include: ["*.json"]\n', "4Gi")],
-)
+@pytest.mark.parametrize(("more", "size"), [("", "8Gi"), ('      include: ["*.json"]\n', "4Gi")])
 def test_size_auto_has_room_for_the_chosen_files_of_each_revision(
     repository: Repository, hub: Hub, more: str, size: str
 ) -> None:

@@ -41,11 +41,7 @@ REJECTED = [
     ({"rope_scaling": {"type": "yarn"}}, "KG0390", "distributed-llama has no RoPE scaling `yarn`"),
     ({"attention_bias": True}, "KG0390", "ignores biases, and the model has `attention_bias`"),
     ({"rms_norm_eps": 0.1}, "KG0390", "distributed-llama cannot use `rms_norm_eps: 0.1`"),
-    (
-        {"intermediate_size": "big"},
-        "KG1103",
-        '`intermediate_size` of the config is "big", and not a whole number',
-    ),
+    ({"intermediate_size": "big"}, "KG1103", '`intermediate_size` of the config is "big", and not a whole number'),
 ]
 
 
@@ -85,9 +81,7 @@ def test_a_ring_is_planned_and_rendered_from_the_lock(
     code, printed = repository.run("render")
     assert (code, "KG0394" in printed) == (0, False), printed
     (lws,) = objects(repository, "LeaderWorkerSet")
-    limits = lws["spec"]["leaderWorkerTemplate"]["workerTemplate"]["spec"]["containers"][0]["resources"][
-        "limits"
-    ]
+    limits = lws["spec"]["leaderWorkerTemplate"]["workerTemplate"]["spec"]["containers"][0]["resources"]["limits"]
     code, printed = repository.run("plan", "specs")
     assert code == 0, printed
     (worker,) = [line for line in printed.splitlines() if line.startswith("worker")]

@@ -17,12 +17,7 @@ from tests.unit.lock.test_sources import bucket, in_bucket, in_registry, registr
 
 __all__ = ["bucket", "registry", "server"]
 
-MODEL = {
-    **model_files(),
-    "pytorch_model.bin": b"b" * 100,
-    "tokenizer_config.json": b"{}",
-    "sub/vocab.json": b"{}",
-}
+MODEL = {**model_files(), "pytorch_model.bin": b"b" * 100, "tokenizer_config.json": b"{}", "sub/vocab.json": b"{}"}
 """A signed model that has its weights in two formats."""
 SIG = {"model.sig": signature(MODEL.items())}
 OTHER_KEY = """-----BEGIN PUBLIC KEY-----
@@ -74,16 +69,8 @@ def only(*paths: str) -> dict[str, bytes]:
         (without() | {"evil.py": b"x"}, "", "'evil.py' is not in the signature model.sig"),
         (without() | {"config.json": b"{}"}, "", "'config.json' is not the file that was signed"),
         (without() | {"model.sig": b"{}"}, "", "model.sig: the signature is not a Sigstore bundle"),
-        (
-            without() | {"model.sig": signature([*MODEL.items(), (5, b"")])},
-            "",
-            "does not sign a list of files",
-        ),
-        (
-            without() | {"model.sig": signature([*MODEL.items(), ("README.md", b"")])},
-            "",
-            "lists a file twice",
-        ),
+        (without() | {"model.sig": signature([*MODEL.items(), (5, b"")])}, "", "does not sign a list of files"),
+        (without() | {"model.sig": signature([*MODEL.items(), ("README.md", b"")])}, "", "lists a file twice"),
         (without() | {"model.sig": signature([])}, "", "is not in the signature model.sig"),
     ],
 )

@@ -81,9 +81,7 @@ def fetched(repository: Repository, dest: Path, **env: str) -> tuple[int, str]:
     return download([f"--dest={dest}" if each.startswith("--dest=") else each for each in kept], **env)
 
 
-SOURCE_KEYS = {
-    f"SOURCE_{name}": value for name, value in KEYS.items() if name.endswith("KEY_ID") or "SECRET" in name
-}
+SOURCE_KEYS = {f"SOURCE_{name}": value for name, value in KEYS.items() if name.endswith("KEY_ID") or "SECRET" in name}
 
 
 def test_a_bucket_is_locked_with_files_and_facts(repository: Repository, bucket: S3) -> None:
@@ -254,12 +252,8 @@ def test_a_refusal_of_a_server_is_reported_at_the_source(
     assert KEYS["AWS_SECRET_ACCESS_KEY"] not in printed
 
 
-@pytest.mark.parametrize(
-    "key", ["llm/qwen-other/model", "other", "/llm/qwen/model", "LLM/qwen/model", "llm/qwe"]
-)
-def test_a_server_that_lists_a_key_outside_the_prefix_is_refused(
-    repository: Repository, bucket: S3, key: str
-) -> None:
+@pytest.mark.parametrize("key", ["llm/qwen-other/model", "other", "/llm/qwen/model", "LLM/qwen/model", "llm/qwe"])
+def test_a_server_that_lists_a_key_outside_the_prefix_is_refused(repository: Repository, bucket: S3, key: str) -> None:
     listing = (
         f"<ListBucketResult><Name>x</Name><Contents><Key>{key}</Key><Size>1</Size><ETag>x</ETag></Contents>"
         "<IsTruncated>false</IsTruncated></ListBucketResult>"
@@ -316,17 +310,14 @@ def test_an_artifact_is_locked_with_layers_and_facts(
         "weights": 512 * 512 * 2 + 512 * 4,
         "config": CONFIG,
         "files": {
-            path: {"size": len(data), "sha256": sha256(data).hexdigest()}
-            for path, data in model_files().items()
+            path: {"size": len(data), "sha256": sha256(data).hexdigest()} for path, data in model_files().items()
         },
     }
     weights = f"/v2/acme/weights/blobs/sha256:{sha256(WEIGHTS).hexdigest()}"
     assert ("GET", weights, "bytes=0-65535") in registry.asked
 
 
-def test_the_downloader_fetches_the_locked_artifact(
-    repository: Repository, registry: Registry, tmp_path: Path
-) -> None:
+def test_the_downloader_fetches_the_locked_artifact(repository: Repository, registry: Registry, tmp_path: Path) -> None:
     repository.write(in_registry(registry))
     assert repository.run("lock")[0] == 0
     code, printed = repository.run("render")

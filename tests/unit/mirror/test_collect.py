@@ -56,8 +56,7 @@ def test_targets_are_the_images_of_the_rendered_pods(tmp_path: Path) -> None:
 
 def test_the_target_of_an_image_from_values_is_that_image(tmp_path: Path) -> None:
     (tmp_path / "kaigen.yaml").write_text(
-        "registry: {mirror: m.example}\nvalues: {default/a: {image: 'quay.io/acme/box:1'}}\n",
-        encoding="utf-8",
+        "registry: {mirror: m.example}\nvalues: {default/a: {image: 'quay.io/acme/box:1'}}\n", encoding="utf-8"
     )
     (tmp_path / "specs").mkdir()
     job = "apiVersion: kaigen.dev/v1alpha1\nkind: Job\nmetadata: {name: a}\nspec: {image: busybox}\n"
@@ -80,9 +79,7 @@ def test_registry_of_kaigens_own_images_is_in_the_list(tmp_path: Path) -> None:
 
 
 def test_charts_of_flux_and_argo_cd_are_listed(tmp_path: Path) -> None:
-    (tmp_path / "kaigen.yaml").write_text(
-        "passthrough: true\nallow: {namespaces: [argocd]}\n", encoding="utf-8"
-    )
+    (tmp_path / "kaigen.yaml").write_text("passthrough: true\nallow: {namespaces: [argocd]}\n", encoding="utf-8")
     (tmp_path / "specs").mkdir()
     (tmp_path / "specs" / "releases.yaml").write_text(RELEASES, encoding="utf-8")
     found = transfer_list(load_config(tmp_path))

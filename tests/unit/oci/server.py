@@ -79,9 +79,7 @@ def oci_registry() -> Iterator[Stored]:
             elif kind == "referrers":
                 self._answer(200, json.dumps({"manifests": stored.referrers(repository, name)}).encode())
             else:
-                content = (
-                    stored.blobs.get(name) if kind == "blobs" else stored.manifests.get((repository, name))
-                )
+                content = stored.blobs.get(name) if kind == "blobs" else stored.manifests.get((repository, name))
                 self._answer(404) if content is None else self._answer(200, content)
 
         do_GET = do_HEAD = do_POST = do_PUT = _handle

@@ -45,9 +45,7 @@ def test_a_token_is_fetched_with_the_credentials_and_used(
 ) -> None:
     web, tokens = make_web(), make_web()
     logged_in(web.host)
-    tokens.answer = lambda method, path, auth: (
-        (200, {}, b'{"token": "t1"}') if auth == BASIC else (401, {}, b"")
-    )
+    tokens.answer = lambda method, path, auth: (200, {}, b'{"token": "t1"}') if auth == BASIC else (401, {}, b"")
 
     def answer(method: str, path: str, auth: str) -> Reply:
         if auth == "Bearer t1":
@@ -89,10 +87,7 @@ def test_credentials_go_to_a_token_service_of_another_domain_only_if_it_is_liste
 
 
 def test_the_downloader_has_the_same_rule() -> None:
-    assert (
-        Path(realms.__file__).read_text()
-        == (ROOT / "runtimes/downloader/kaigen_downloader/realms.py").read_text()
-    )
+    assert Path(realms.__file__).read_text() == (ROOT / "runtimes/downloader/kaigen_downloader/realms.py").read_text()
 
 
 def test_credentials_do_not_follow_a_redirect_to_another_host(
@@ -123,9 +118,7 @@ def test_credentials_do_not_go_to_an_upload_on_another_host(
         if auth != BASIC:
             return (401, {"WWW-Authenticate": 'Basic realm="x"'}, b"")
         return (
-            (202, {"Location": f"http://{elsewhere.host}/upload?state=1"}, b"")
-            if method == "POST"
-            else (404, {}, b"")
+            (202, {"Location": f"http://{elsewhere.host}/upload?state=1"}, b"") if method == "POST" else (404, {}, b"")
         )
 
     web.answer = answer
@@ -147,9 +140,7 @@ def test_rejected_credentials_are_reported_without_the_password(
     assert len(web.asked) == 2
 
 
-def test_missing_credentials_are_reported(
-    make_web: Callable[[], Web], logged_in: Callable[[str], None]
-) -> None:
+def test_missing_credentials_are_reported(make_web: Callable[[], Web], logged_in: Callable[[str], None]) -> None:
     web = make_web()
     logged_in("other.example.com")
     web.answer = lambda method, path, auth: (401, {"WWW-Authenticate": 'Basic realm="x"'}, b"")
@@ -158,14 +149,10 @@ def test_missing_credentials_are_reported(
     assert f"docker login {web.host}" in error.value.hint
 
 
-def test_a_request_to_a_busy_registry_is_retried(
-    make_web: Callable[[], Web], logged_in: Callable[[str], None]
-) -> None:
+def test_a_request_to_a_busy_registry_is_retried(make_web: Callable[[], Web], logged_in: Callable[[str], None]) -> None:
     web = make_web()
     logged_in("")
-    web.answer = lambda method, path, auth: (
-        (200, {}, b"{}") if len(web.asked) > 2 else (503, {"Retry-After": "1"}, b"")
-    )
+    web.answer = lambda method, path, auth: (200, {}, b"{}") if len(web.asked) > 2 else (503, {"Retry-After": "1"}, b"")
     assert registry(web).manifest("1.0") == b"{}"
     assert len(web.asked) == 3
 
@@ -182,9 +169,7 @@ def test_retries_end_on_a_registry_that_stays_busy(
     assert len(web.asked) == ATTEMPTS
 
 
-def test_an_interrupted_upload_starts_again(
-    make_web: Callable[[], Web], logged_in: Callable[[str], None]
-) -> None:
+def test_an_interrupted_upload_starts_again(make_web: Callable[[], Web], logged_in: Callable[[str], None]) -> None:
     web = make_web()
     logged_in("")
 
@@ -253,13 +238,7 @@ def test_credentials_of_a_helper_are_used(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
     monkeypatch.setenv("HELM_REGISTRY_CONFIG", str(tmp_path / "none"))
     (tmp_path / "config.json").write_text(
-        json.dumps(
-            {
-                "credHelpers": {"one.example.com": "demo"},
-                "credsStore": "demo",
-                "auths": {"two.example.com": {}},
-            }
-        )
+        json.dumps({"credHelpers": {"one.example.com": "demo"}, "credsStore": "demo", "auths": {"two.example.com": {}}})
     )
     assert find_credentials("one.example.com") == Credentials("ada", "s1")
     assert find_credentials("two.example.com") == Credentials(identity_token="t2")

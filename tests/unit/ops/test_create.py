@@ -29,9 +29,7 @@ def options(project: Path | None, **changed: str) -> dict[str, Any]:
 
 def pod(spec: dict[str, Any]) -> dict[str, Any]:
     spec = {**spec, "resources": {"cpu": "1", "memory": "1Gi"}}
-    template = run_objects(Run("cat", "ml", "cat", Claim("artifacts-cat"), spec), Config()).job["spec"][
-        "template"
-    ]
+    template = run_objects(Run("cat", "ml", "cat", Claim("artifacts-cat"), spec), Config()).job["spec"]["template"]
     body: dict[str, Any] = template["spec"]
     return body
 

@@ -65,11 +65,7 @@ PATHS = st.sampled_from(["a.txt", "b", "b/c.txt", "d/e.ipynb"])
 CONTENTS = st.sampled_from([b"", b"1", b"2", b"3"])
 EDITS = st.tuples(st.sampled_from(["local", "remote"]), PATHS, st.one_of(st.none(), CONTENTS))
 SYNCS = st.tuples(
-    st.just("sync"),
-    st.sampled_from(Direction),
-    st.integers(0, 4),
-    st.sampled_from(["local", "remote"]),
-    st.booleans(),
+    st.just("sync"), st.sampled_from(Direction), st.integers(0, 4), st.sampled_from(["local", "remote"]), st.booleans()
 )
 
 
@@ -101,9 +97,7 @@ def test_no_version_that_only_one_side_has_is_lost(steps: list[tuple[object, ...
             assert before[key].keys() <= files.keys(), "no file is deleted"
             for path, data in before[key].items():
                 known = common.get(path) == digest_of(data)
-                assert known or data in files.values(), (
-                    "a version that the other side never had is still here"
-                )
+                assert known or data in files.values(), "a version that the other side never had is still here"
         if direction is Direction.TO_NOTEBOOK:
             assert local == before["local"]
         if direction is Direction.FROM_NOTEBOOK:
@@ -130,9 +124,7 @@ def test_one_way_leaves_a_conflict_and_reports_it() -> None:
     assert (local, remote) == ({"a": b"ours"}, {"a": b"theirs"})
 
 
-def test_hidden_ignored_large_files_and_links_stay_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hidden_ignored_large_files_and_links_stay_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kaigen.ops.local_folder.MOST_BYTES", 10)
     (tmp_path / ".gitignore").write_text("out/\n*.log\n")
     for name in ("a.py", ".env", "x.log", "out/big.bin", "deep/b.py", "weights.bin"):

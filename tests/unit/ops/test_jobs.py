@@ -41,11 +41,7 @@ FAILED_POD = {
     ("found", "pods", "expected"),
     [
         (job(), [], RunState("Pending", "waiting for its pods")),
-        (
-            job(),
-            [waiting("ImagePullBackOff", "no such image")],
-            RunState("Pending", "ImagePullBackOff: no such image"),
-        ),
+        (job(), [waiting("ImagePullBackOff", "no such image")], RunState("Pending", "ImagePullBackOff: no such image")),
         (job(active=1, ready=1), [], RunState("Running")),
         (job(active=1), [{"status": {"phase": "Succeeded"}}], RunState("Running")),
         (job("Complete"), [], RunState("Succeeded", "Job completed successfully")),
@@ -76,24 +72,14 @@ def test_the_result_is_where_the_job_or_its_argument_says(
 
 @pytest.mark.parametrize(
     ("seconds", "expected"),
-    [
-        (5, "5s"),
-        (119, "119s"),
-        (130, "2m10s"),
-        (1800, "30m"),
-        (12600, "3h30m"),
-        (100000, "27h"),
-        (260000, "3d"),
-    ],
+    [(5, "5s"), (119, "119s"), (130, "2m10s"), (1800, "30m"), (12600, "3h30m"), (100000, "27h"), (260000, "3d")],
 )
 def test_age_is_written_as_by_kubectl(seconds: int, expected: str) -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     assert age(now - timedelta(seconds=seconds), now) == expected
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"), [("90", "90"), ("1h30m", "5400"), ("never", "never"), ("", "")]
-)
+@pytest.mark.parametrize(("given", "expected"), [("90", "90"), ("1h30m", "5400"), ("never", "never"), ("", "")])
 def test_lifetimes_are_seconds(given: str, expected: str) -> None:
     option = click.Option(["--ttl"])
     assert lifetime(click.Context(click.Command("x")), option, given) == expected
@@ -105,11 +91,7 @@ def test_sizes_have_a_unit(count: int, expected: str) -> None:
 
 
 def claim(**annotations: str) -> dict[str, Any]:
-    return {
-        "metadata": {
-            "annotations": {f"kaigen.dev/{key.replace('_', '-')}": v for key, v in annotations.items()}
-        }
-    }
+    return {"metadata": {"annotations": {f"kaigen.dev/{key.replace('_', '-')}": v for key, v in annotations.items()}}}
 
 
 @pytest.mark.parametrize(
@@ -140,9 +122,7 @@ SPEC = {"image": "python:3.13-slim", "command": ["true"], "ttl": {"pods": 0}}
 
 
 def test_names_and_lifetimes_of_egpu() -> None:
-    run = Run(
-        "cat", "default", EGPU.job("cat"), Claim("artifacts-cat", ttl="3600"), SPEC, dict(EGPU.labels("cat"))
-    )
+    run = Run("cat", "default", EGPU.job("cat"), Claim("artifacts-cat", ttl="3600"), SPEC, dict(EGPU.labels("cat")))
     found = run_objects(run, Config())
     name = "ephemeralaccelerationjob-cat"
     assert found.job["metadata"]["name"] == name

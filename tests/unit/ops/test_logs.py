@@ -75,9 +75,7 @@ def test_a_container_that_starts_and_a_busy_server_are_waited_for(tmp_path: Path
     assert followed(tmp_path, waits, busy, Connection(2), busy, DONE) == ALL
 
 
-def test_a_server_that_stays_away_and_a_refusal_are_errors(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_stays_away_and_a_refusal_are_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ApiError, match="may not read logs"):
         followed(tmp_path, Connection(2), Connection(status=403, message="you may not read logs"))
     monkeypatch.setattr(ops_logs, "PATIENCE_S", 0.05)

@@ -51,9 +51,7 @@ def test_a_terminal_shows_a_bar_that_goes_at_the_end() -> None:
     found = [frame for frame in frames if "uploading" in frame]
     assert found
     for frame in found:
-        assert re.match(
-            r"uploading \[#+\.*\] \d+\.0 MiB of 100\.0 MiB, [\d.]+ MiB/s(, \d+ s left)? *$", frame
-        ), frame
+        assert re.match(r"uploading \[#+\.*\] \d+\.0 MiB of 100\.0 MiB, [\d.]+ MiB/s(, \d+ s left)? *$", frame), frame
 
 
 def test_a_pipe_gets_a_plain_line_now_and_then(
@@ -65,8 +63,8 @@ def test_a_pipe_gets_a_plain_line_now_and_then(
         report("downloading", 512 << 10, 1 << 20)
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert re.fullmatch(
-        r"downloading 50% 512\.0 KiB of 1\.0 MiB, [\d.]+ \w?i?B/s, \d+ s left\n", printed.err
-    ), printed.err
+    assert re.fullmatch(r"downloading 50% 512\.0 KiB of 1\.0 MiB, [\d.]+ \w?i?B/s, \d+ s left\n", printed.err), (
+        printed.err
+    )
     with transfers.transfer_line(Console(verbosity=-1)) as report:
         assert report is None

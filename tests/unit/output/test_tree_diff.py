@@ -67,12 +67,7 @@ def test_the_diff_of_a_partial_render_keeps_other_files_in_the_index(root: Path)
 
 def test_the_diff_of_a_removed_tree_includes_its_index(root: Path) -> None:
     write_tree(root, {"a": b"1\n"})
-    assert list(diff_tree(root, {}, plan_tree(root, {})))[-4:] == [
-        "--- a/a",
-        "+++ /dev/null",
-        "@@ -1 +0,0 @@",
-        "-1",
-    ]
+    assert list(diff_tree(root, {}, plan_tree(root, {})))[-4:] == ["--- a/a", "+++ /dev/null", "@@ -1 +0,0 @@", "-1"]
 
 
 @pytest.mark.parametrize(("old", "new"), [(b"a\0", b"b"), (b"text\n", b"\xff"), (None, b"\0")])

@@ -15,15 +15,7 @@ from kaigen.output.disk import Disk
 from kaigen.output.index import INDEX_NAME
 from kaigen.output.root import resolve_root
 from kaigen.output.tree import write_tree
-from tests.unit.output.trees import (
-    at_the_swap,
-    contents,
-    leftovers,
-    no_exchange,
-    read_tree,
-    snapshot,
-    write_files,
-)
+from tests.unit.output.trees import at_the_swap, contents, leftovers, no_exchange, read_tree, snapshot, write_files
 
 OLD = {"a.yaml": b"a", "apps/one/x.yaml": b"x", "apps/two/y.yaml": b"y"}
 NEW = {"a.yaml": b"A", "apps/one/x.yaml": b"x", "apps/three/z.yaml": b"z"}
@@ -71,9 +63,7 @@ def test_a_swap_is_atomic_where_supported(root: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", sorted(exchange.UNSUPPORTED))
-def test_two_renames_replace_an_unsupported_exchange(
-    root: Path, number: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_renames_replace_an_unsupported_exchange(root: Path, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
@@ -107,9 +97,7 @@ def test_without_a_wrapper_in_the_c_library_the_kernel_is_called_directly(
     os.close(parent)
 
 
-def test_when_the_second_rename_fails_the_first_is_undone(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_when_the_second_rename_fails_the_first_is_undone(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     furnish(root)
     before = snapshot(root)
     real = os.rename
@@ -173,9 +161,7 @@ def test_where_files_cannot_be_linked_they_are_copied(root: Path, monkeypatch: p
     assert leftovers(root.parent) == []
 
 
-def test_a_mount_point_missing_from_the_mount_table_is_detected(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mount_point_missing_from_the_mount_table_is_detected(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
 
@@ -256,9 +242,7 @@ def test_a_file_added_at_the_path_of_a_new_output_is_kept_under_another_name(
     assert found["b/c.yaml"] == b""
 
 
-def test_a_copied_file_edited_during_a_write_keeps_the_edit(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_copied_file_edited_during_a_write_keeps_the_edit(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.EPERM, os.strerror(errno.EPERM))
 
@@ -269,9 +253,7 @@ def test_a_copied_file_edited_during_a_write_keeps_the_edit(
     assert (root / "README.md").read_bytes() == b"edited in place"
 
 
-def test_an_old_tree_that_cannot_be_removed_is_kept_and_named(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_old_tree_that_cannot_be_removed_is_kept_and_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     furnish(root)
     real = os.unlink
 
@@ -292,9 +274,7 @@ def test_an_old_tree_that_cannot_be_removed_is_kept_and_named(
     assert leftovers(root.parent) == [kept]
 
 
-def test_an_interrupt_leaves_the_old_tree_and_no_leftovers(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_leaves_the_old_tree_and_no_leftovers(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt() -> None:
         raise KeyboardInterrupt
 

@@ -39,11 +39,7 @@ def test_nothing_is_written_through_a_linked_directory(root: Path, outside: Path
     write_tree(root, {"app/a.yaml": b"old", "x": b""})
     replace_by_link(root / "app", outside)
     before = snapshot(outside)
-    for files in (
-        {"app/a.yaml": b"new", "x": b""},
-        {"app/c.yaml": b"new"},
-        {"app/deep/b.yaml": b"new", "y": b""},
-    ):
+    for files in ({"app/a.yaml": b"new", "x": b""}, {"app/c.yaml": b"new"}, {"app/deep/b.yaml": b"new", "y": b""}):
         with pytest.raises(InputError) as caught:
             write_tree(root, files)
         assert [d.code for d in caught.value.diagnostics] == ["KG0603"]
@@ -116,19 +112,9 @@ def test_links_in_a_leftover_are_removed_and_their_targets_stay(root: Path, outs
 
 @pytest.mark.parametrize(
     "journal",
-    [
-        b"../outside\0",
-        b"../stolen\0",
-        b"/outside\0",
-        b"deploy/../../outside\0",
-        b"link/stolen\0",
-        b"",
-        b"deploy",
-    ],
+    [b"../outside\0", b"../stolen\0", b"/outside\0", b"deploy/../../outside\0", b"link/stolen\0", b"", b"deploy"],
 )
-def test_a_planted_journal_moves_nothing_out_of_the_directory(
-    root: Path, outside: Path, journal: bytes
-) -> None:
+def test_a_planted_journal_moves_nothing_out_of_the_directory(root: Path, outside: Path, journal: bytes) -> None:
     root.parent.mkdir()
     (root.parent / "link").symlink_to(outside)
     container = root.parent / ".kaigen-staging-0123456789abcdef"

@@ -40,18 +40,12 @@ def others(found: Snapshot, owned: set[str]) -> Snapshot:
     """Of a directory's entries those that are not kaigen's, with the directories that only hold these."""
     mine = {p: e for p, e in found.items() if e[0] in ("file", "link", "special")}
     mine = {p: e for p, e in mine.items() if p != INDEX_NAME and not (p in owned and e[0] == "file")}
-    empty = {
-        p: e
-        for p, e in found.items()
-        if e[0] == "directory" and not any(q.startswith(p + "/") for q in found)
-    }
+    empty = {p: e for p, e in found.items() if e[0] == "directory" and not any(q.startswith(p + "/") for q in found)}
     return {**mine, **empty}
 
 
 @settings(max_examples=200)
-@given(
-    old=TREES, foreign=FOREIGN, new=TREES, swaps=st.booleans(), in_scope=st.none() | st.sampled_from("abc")
-)
+@given(old=TREES, foreign=FOREIGN, new=TREES, swaps=st.booleans(), in_scope=st.none() | st.sampled_from("abc"))
 def test_a_write_succeeds_completely_or_changes_nothing(
     old: dict[str, bytes], foreign: dict[str, str], new: dict[str, bytes], swaps: bool, in_scope: str | None
 ) -> None:
@@ -87,19 +81,12 @@ def test_a_write_succeeds_completely_or_changes_nothing(
             # An empty directory of others may by now hold an output, and is still there.
             assert {p: after[p] for p in survivors} == survivors
             gone = set(old) - wanted
-            expected = {
-                *new,
-                *survivors,
-                *(p for p in kept if p in before),
-                *([INDEX_NAME] if wanted else []),
-            }
+            expected = {*new, *survivors, *(p for p in kept if p in before), *([INDEX_NAME] if wanted else [])}
             folders = {"/".join(p.split("/")[:n]) for p in expected for n in range(1, p.count("/") + 1)}
             emptied_before = {p for p, e in before.items() if e[0] == "directory"} & folders
             assert set(after) == expected | folders | emptied_before
             assert not gone & set(after) - set(survivors) - folders
-            owned, problems = parse_index(
-                after[INDEX_NAME][1] if INDEX_NAME in after else format_index(["x"]), "i"
-            )
+            owned, problems = parse_index(after[INDEX_NAME][1] if INDEX_NAME in after else format_index(["x"]), "i")
             assert not problems
             assert owned == (wanted or {"x"})
             assert write_tree(root, new, scope=scope, state=state).is_empty

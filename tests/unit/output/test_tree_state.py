@@ -252,9 +252,7 @@ def test_a_loaded_state_equals_the_dumped_one(root: Path, opened: list[str]) -> 
     assert TreeState.load(state.dump()).dump() == state.dump()
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"\xff", b"kaigen tree state 0\n", b"kaigen tree state 1\na\t1\t2\n", b"[]"]
-)
+@pytest.mark.parametrize("data", [b"", b"\xff", b"kaigen tree state 0\n", b"kaigen tree state 1\na\t1\t2\n", b"[]"])
 def test_a_damaged_dump_is_an_empty_state(data: bytes) -> None:
     assert len(TreeState.load(data)) == 0
 

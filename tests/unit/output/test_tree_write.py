@@ -9,15 +9,7 @@ import pytest
 
 from kaigen.output.index import INDEX_NAME
 from kaigen.output.tree import TreeChange, plan_tree, write_tree
-from tests.unit.output.trees import (
-    contents,
-    in_child,
-    leftovers,
-    read_tree,
-    snapshot,
-    unprivileged,
-    write_files,
-)
+from tests.unit.output.trees import contents, in_child, leftovers, read_tree, snapshot, unprivileged, write_files
 
 FILES = {
     "apps/llama/deployment.yaml": b"kind: Deployment\n",

@@ -62,9 +62,7 @@ def test_a_second_writer_waits_and_then_fails(root: Path) -> None:
     holder = os.open(root.parent, os.O_RDONLY)
     fcntl.flock(holder, fcntl.LOCK_EX)
     start = time.monotonic()
-    with pytest.raises(
-        SystemFailure, match=r"another kaigen process has been writing in .* for 0\.05 s"
-    ) as caught:
+    with pytest.raises(SystemFailure, match=r"another kaigen process has been writing in .* for 0\.05 s") as caught:
         write_tree(root, {"a": b""}, wait_s=0.05)
     assert 0.05 <= time.monotonic() - start < 2
     assert caught.value.exit_code == 3
@@ -128,9 +126,7 @@ def test_only_the_lock_file_of_a_killed_run_is_taken_over(root: Path) -> None:
     write_tree(root, {"b": b""}, wait_s=0)
 
 
-def test_kaigen_does_not_write_where_nothing_can_be_locked(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kaigen_does_not_write_where_nothing_can_be_locked(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def flock(*_: object) -> None:
         raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
 

@@ -41,11 +41,7 @@ def snapshot(root: Path) -> Snapshot:
 
 def contents(root: Path) -> dict[str, bytes]:
     """Return the regular files below a directory, without kaigen's index."""
-    return {
-        path: data
-        for path, (kind, data, _) in snapshot(root).items()
-        if kind == "file" and path != INDEX_NAME
-    }
+    return {path: data for path, (kind, data, _) in snapshot(root).items() if kind == "file" and path != INDEX_NAME}
 
 
 def read_tree(root: Path) -> dict[str, bytes]:

@@ -69,9 +69,7 @@ def test_branch_is_replaced_by_its_commit(repository: Repository, server: GitSer
     assert repository.text() == spec(server, second).replace("# ours", "# main; ours")
 
 
-def test_annotated_tag_is_the_commit_that_it_names(
-    repository: Repository, server: GitServer, bare: Bare
-) -> None:
+def test_annotated_tag_is_the_commit_that_it_names(repository: Repository, server: GitServer, bare: Bare) -> None:
     repository.write(spec(server, "v1"))
     assert repository.pin().exit_code == 0
     assert bare.git("rev-parse", "v1^{commit}").strip() in repository.text()

@@ -48,9 +48,7 @@ def job(image: str, **more: str) -> str:
         ("revision: 'main' #", f"revision: '{COMMIT}' # main;"),
     ],
 )
-def test_a_branch_becomes_a_commit_and_stays_as_a_comment(
-    repository: Repository, hub: Hub, old: str, new: str
-) -> None:
+def test_a_branch_becomes_a_commit_and_stays_as_a_comment(repository: Repository, hub: Hub, old: str, new: str) -> None:
     repository.write(model(hub, old))
     result = repository.pin()
     assert result.exception is None
@@ -79,9 +77,7 @@ def test_a_dataset_is_pinned_to_a_commit_of_its_own_repository(repository: Repos
         assert [seen.path for seen in hub.seen] == ["/api/datasets/owner/name/revision/main"]
 
 
-def test_flow_mappings_line_ends_and_other_documents_stay(
-    repository: Repository, hub: Hub, images: Web
-) -> None:
+def test_flow_mappings_line_ends_and_other_documents_stay(repository: Repository, hub: Hub, images: Web) -> None:
     source = f"{{huggingFace: {{repo: owner/name, endpoint: '{hub.url}'}}}}"
     text = (
         "apiVersion: kaigen.dev/v1alpha1\nkind: Model\nmetadata: {name: a}\n"
@@ -113,9 +109,7 @@ def test_names_are_resolved_again_on_update_only(repository: Repository, hub: Hu
     assert repository.text("specs/b.yaml") == job(f"{images.host}/acme/tune:1@{DIGEST}")
 
 
-def test_check_asks_no_server_and_dry_run_writes_nothing(
-    repository: Repository, hub: Hub, images: Web
-) -> None:
+def test_check_asks_no_server_and_dry_run_writes_nothing(repository: Repository, hub: Hub, images: Web) -> None:
     texts = {"specs/a.yaml": model(hub, "revision: main"), "specs/b.yaml": job(f"{images.host}/acme/tune:1")}
     for name, text in texts.items():
         repository.write(text, name)
@@ -168,9 +162,7 @@ def test_every_name_that_cannot_be_resolved_is_reported_and_nothing_written(
 
 
 @pytest.mark.parametrize("sha", ["main", "", None, 7, "0" * 39, "../" + "0" * 40, "A" * 40])
-def test_an_answer_of_the_hub_without_a_commit_is_refused(
-    repository: Repository, hub: Hub, sha: object
-) -> None:
+def test_an_answer_of_the_hub_without_a_commit_is_refused(repository: Repository, hub: Hub, sha: object) -> None:
     hub.revisions["main"] = sha  # type: ignore[assignment]
     repository.write(model(hub, "revision: main"))
     (message,) = refused(repository)
@@ -202,9 +194,7 @@ def test_the_token_stays_with_the_hub(
     assert [auth for _, _, auth in second.asked] == [""]
 
 
-def test_a_registry_that_sends_another_manifest_than_it_names_is_refused(
-    repository: Repository, images: Web
-) -> None:
+def test_a_registry_that_sends_another_manifest_than_it_names_is_refused(repository: Repository, images: Web) -> None:
     named = "sha256:" + "1" * 64
     images.answer = lambda method, path, auth: (200, {"Docker-Content-Digest": named}, b"{}")
     repository.write(job(f"{images.host}/acme/tune:1"))

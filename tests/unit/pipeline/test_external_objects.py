@@ -111,9 +111,7 @@ def test_graph_and_check_know_listed_objects(repository: Path) -> None:
         "KG0570",
         "KG0570",
     ]
-    declare(
-        repository, "external: [{kind: ServiceAccount, name: trainer}, {kind: ConfigMap, name: levels}]\n"
-    )
+    declare(repository, "external: [{kind: ServiceAccount, name: trainer}, {kind: ConfigMap, name: levels}]\n")
     node = next(node for node in graph_of(repository).externals if node.kind == "ServiceAccount")
     assert node.declared
     assert check_manifests(["rendered"], load_config(repository)).diagnostics == ()

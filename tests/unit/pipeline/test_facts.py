@@ -33,12 +33,7 @@ def write(root: Path, config: Any, weights: str = "14.2Gi") -> str:
         "model": {"huggingFace": hub, "facts": {"config": config, "weights": weights}},
         "resources": {"gpuType": "L4"},
     }
-    document = {
-        "apiVersion": "kaigen.dev/v1alpha1",
-        "kind": "Topology",
-        "metadata": {"name": "chat"},
-        "spec": spec,
-    }
+    document = {"apiVersion": "kaigen.dev/v1alpha1", "kind": "Topology", "metadata": {"name": "chat"}, "spec": spec}
     folder = root / "specs"
     folder.mkdir(exist_ok=True)
     path = folder / "chat.yaml"
@@ -138,11 +133,7 @@ def test_weights_without_a_size_are_an_error(tmp_path: Path) -> None:
 def test_facts_have_no_effect_on_a_container(tmp_path: Path) -> None:
     path = Path(write(tmp_path, CONFIG))
     document = json.loads(path.read_text())
-    document["spec"] |= {
-        "engine": "container",
-        "image": "own/server:1",
-        "model": {"folder": "/w", "facts": FACTS},
-    }
+    document["spec"] |= {"engine": "container", "image": "own/server:1", "model": {"folder": "/w", "facts": FACTS}}
     path.write_text(json.dumps(document))
     (found,) = problems(tmp_path, str(path))
     assert (found.code, found.message) == ("KG0340", "`facts` has no effect on engine `container`")

@@ -94,13 +94,8 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     made.config = {"namespace": "ml", "environments": {"prod": {"profile": "eks", "namespace": "ml-prod"}}}
     made.specs = {
         "alpha.yaml": [model("alpha")],
-        "beta.yaml": [
-            model("beta", source={"huggingFace": {"repo": "org/beta"}}),
-            job("beta-run", model="beta"),
-        ],
-        "gamma.yaml": [
-            job("gamma", model="alpha", params={"samples": 1}, output={"volume": {"size": "1Gi"}})
-        ],
+        "beta.yaml": [model("beta", source={"huggingFace": {"repo": "org/beta"}}), job("beta-run", model="beta")],
+        "gamma.yaml": [job("gamma", model="alpha", params={"samples": 1}, output={"volume": {"size": "1Gi"}})],
         # What it waits for depends on gamma, and so on alpha and on the settings of gamma.
         "served.yaml": [
             _document("Topology", "served", {"engine": "transformers", "model": {"job": {"name": "gamma"}}})
@@ -113,9 +108,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
 
 def tree(folder: Path) -> dict[str, bytes]:
     """Every file below a folder."""
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
-    }
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 class Walk:
@@ -232,13 +225,7 @@ class Walk:
         return f"{key}: {value}"
 
     def override(self) -> object:
-        choices = [
-            [],
-            [],
-            ["alpha.retries=2"],
-            ["delta.retries=0", "gamma.params.samples=7"],
-            ["missing.retries=1"],
-        ]
+        choices = [[], [], ["alpha.retries=2"], ["delta.retries=0", "gamma.params.samples=7"], ["missing.retries=1"]]
         self.repository.assignments = self.rng.choice(choices)
         return self.repository.assignments
 
@@ -274,9 +261,7 @@ class Walk:
             lambda: path.write_bytes(b""),
             lambda: path.write_bytes(data[: len(data) // 2]),
             lambda: path.write_bytes(b"[]"),
-            lambda: path.write_bytes(
-                bytes([*data[:20], data[20] ^ 1, *data[21:]]) if len(data) > 21 else b"{"
-            ),
+            lambda: path.write_bytes(bytes([*data[:20], data[20] ^ 1, *data[21:]]) if len(data) > 21 else b"{"),
             lambda: shutil.rmtree(folder),
         ]
         self.rng.choice(damage)()
@@ -297,9 +282,7 @@ class Walk:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_after_any_edits_the_tree_is_that_of_a_full_render(
-    repository: Repository, tmp_path: Path, seed: int
-) -> None:
+def test_after_any_edits_the_tree_is_that_of_a_full_render(repository: Repository, tmp_path: Path, seed: int) -> None:
     output, full = tmp_path / "incremental", tmp_path / "full"
     walk = Walk(repository, output, random.Random(seed))
     story = ["the start"]

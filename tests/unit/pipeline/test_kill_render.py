@@ -72,9 +72,7 @@ class Repository:
     def tree(self, output: Path | None = None) -> dict[str, bytes]:
         """Every file of the output."""
         root = output or self.output
-        return {
-            path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()
-        }
+        return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
     def entries(self) -> set[str]:
         """Return the names in the repository's root."""
@@ -139,10 +137,6 @@ def differences(between: dict[str, bytes], before: dict[str, bytes], after: dict
     lines = []
     for path in sorted({*between, *before, *after}):
         if before.get(path) != after.get(path):
-            which = [
-                name
-                for name, other in (("old", before), ("new", after))
-                if between.get(path) == other.get(path)
-            ]
+            which = [name for name, other in (("old", before), ("new", after)) if between.get(path) == other.get(path)]
             lines.append(f"{path}: {which or 'neither'}")
     return "\n".join(lines)

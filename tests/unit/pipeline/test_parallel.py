@@ -34,12 +34,7 @@ def python(code: str, *, cwd: Path | None = None) -> subprocess.CompletedProcess
     """Run a program in a process of its own, which has no threads."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "KAIGEN_CACHE_DIR": str((cwd or ROOT) / ".cache")}
     return subprocess.run(
-        [sys.executable, "-c", PRELUDE + code],
-        env=environment,
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-c", PRELUDE + code], env=environment, cwd=cwd, capture_output=True, text=True, check=False
     )
 
 
@@ -63,9 +58,7 @@ def test_results_come_in_the_order_of_the_items_from_all_processes() -> None:
 )
 def test_one_process_does_it_all_where_more_would_not_pay_or_not_be_safe(reason: str) -> None:
     done = python(
-        "items = range(1000)\n"
-        f"{reason}\n"
-        "assert {os.getpid()} == set(map_on_cores(lambda item: os.getpid(), items))\n"
+        f"items = range(1000)\n{reason}\nassert {{os.getpid()}} == set(map_on_cores(lambda item: os.getpid(), items))\n"
     )
     assert done.returncode == 0, done.stderr
 

@@ -32,9 +32,7 @@ def repository(tmp_path: Path) -> Path:
     return write_repository(tmp_path / "repository", 12)
 
 
-def on_a_terminal(
-    repository: Path, *arguments: str, code: str = AT_ONCE, columns: int = 80, **variables: str
-) -> str:
+def on_a_terminal(repository: Path, *arguments: str, code: str = AT_ONCE, columns: int = 80, **variables: str) -> str:
     """What a call writes to standard error when that is a terminal of so many columns."""
     ours, theirs = pty.openpty()
 
@@ -78,9 +76,7 @@ def test_a_terminal_shows_progress_and_is_left_clean(repository: Path, arguments
     assert "\rreading 11 of 12 …" in output
     assert "\rcompiling 11 of 12 …" in output
     assert not [line for line in screen(output) if "reading" in line or "compiling" in line]
-    assert screen(output)[0].split() == (
-        [] if "--stdout" in arguments else ["APP", "KIND", "OBJECTS", "SPEC"]
-    )
+    assert screen(output)[0].split() == ([] if "--stdout" in arguments else ["APP", "KIND", "OBJECTS", "SPEC"])
 
 
 def test_only_what_is_compiled_is_counted(repository: Path) -> None:
@@ -99,10 +95,7 @@ def test_a_problem_is_printed_on_a_clean_line(repository: Path) -> None:
     assert screen(output)[0].endswith("error[KG0203]: `apiVersion` is missing")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "terminal"),
-    [(["-q", "render"], "xterm"), (["render"], "dumb")],
-)
+@pytest.mark.parametrize(("arguments", "terminal"), [(["-q", "render"], "xterm"), (["render"], "dumb")])
 def test_quiet_runs_and_simple_terminals_show_no_progress(
     repository: Path, arguments: list[str], terminal: str
 ) -> None:
@@ -131,12 +124,7 @@ def test_short_work_shows_no_progress(repository: Path) -> None:
 def test_a_pipe_gets_no_progress(repository: Path) -> None:
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "KAIGEN_CACHE_DIR": "off", "TERM": "xterm"}
     done = subprocess.run(
-        [sys.executable, "-c", AT_ONCE, "render"],
-        cwd=repository,
-        env=env,
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-c", AT_ONCE, "render"], cwd=repository, env=env, capture_output=True, text=True, check=True
     )
     assert done.stderr.startswith("APP")
 

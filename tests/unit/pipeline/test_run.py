@@ -166,9 +166,7 @@ FORMS: tuple[Format, ...] = ("manifests", "chart", "both")
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("before", ["nothing", "diagnostics", "rows", "apps", *FORMS])
-def test_the_tree_does_not_depend_on_what_the_run_was_asked_before(
-    repository: Path, form: Format, before: str
-) -> None:
+def test_the_tree_does_not_depend_on_what_the_run_was_asked_before(repository: Path, form: Format, before: str) -> None:
     (repository / "kaigen.yaml").write_text(GITOPS, encoding="utf-8")
     write(repository, "one.yaml", JOB.replace("NAME", "one").replace("RETRIES", "1"))
     write(repository, "two.yaml", JOB.replace("NAME", "two").replace("RETRIES", "1"))

@@ -92,10 +92,7 @@ DANGERS: dict[str, tuple[str, object]] = {
     "jobs of downloadEgress": ("network/downloadEgress/jobs", False),
     "ports of downloadEgress": ("network/downloadEgress/ports", [22]),
     "DNS of downloadEgress": ("network/downloadEgress/dns", [{"ipBlock": {"cidr": "1.2.3.4/32"}}]),
-    "API server of downloadEgress": (
-        "network/downloadEgress/apiServer",
-        [{"ipBlock": {"cidr": "0.0.0.0/0"}}],
-    ),
+    "API server of downloadEgress": ("network/downloadEgress/apiServer", [{"ipBlock": {"cidr": "0.0.0.0/0"}}]),
     "branch to publish": ("publish/branch", "main"),
     "remote to publish": ("publish/remote", "evil"),
     "no pull request": ("publish/pullRequest", REMOVED),
@@ -112,10 +109,7 @@ DANGERS: dict[str, tuple[str, object]] = {
     "labels of syncers": (f"{GITOPS}/labels", {"a": "b"}),
     "signatureKeys removed": (f"{GITOPS}/argocd/signatureKeys", REMOVED),
     "signatureKeys of another person": (f"{GITOPS}/argocd/signatureKeys", ["0000000000000000"]),
-    "signatureKeys of one more person": (
-        f"{GITOPS}/argocd/signatureKeys",
-        ["4AEE18F83AFDEB23", "0000000000000000"],
-    ),
+    "signatureKeys of one more person": (f"{GITOPS}/argocd/signatureKeys", ["4AEE18F83AFDEB23", "0000000000000000"]),
     "autoSync": (f"{GITOPS}/argocd/autoSync", True),
     "applications": (f"{GITOPS}/argocd/applications", "set"),
     "namespace of Argo CD": (f"{GITOPS}/argocd/namespace", "kube-system"),
@@ -223,9 +217,7 @@ def test_a_harmless_setting_is_no_danger(what: str, tmp_path: Path) -> None:
 
 def test_the_text_has_both_values(tmp_path: Path) -> None:
     now = changed(f"{TENANCY}/quota", {"requests.nvidia.com/gpu": 800})
-    assert dangers(tmp_path, BASE, now) == [
-        'gitops.tenancy.quota.requests.nvidia.com/gpu is "800" instead of "8"'
-    ]
+    assert dangers(tmp_path, BASE, now) == ['gitops.tenancy.quota.requests.nvidia.com/gpu is "800" instead of "8"']
 
 
 def test_a_setting_of_one_environment_names_it(tmp_path: Path) -> None:
@@ -250,9 +242,7 @@ def test_a_block_that_restricts_may_be_added(tmp_path: Path) -> None:
 
 def test_charts_alone_are_a_danger(tmp_path: Path) -> None:
     before = changed(f"{GITOPS}/flux", REMOVED)
-    assert dangers(tmp_path, before, {**before, "format": "chart"}) == [
-        "format is chart instead of manifests"
-    ]
+    assert dangers(tmp_path, before, {**before, "format": "chart"}) == ["format is chart instead of manifests"]
 
 
 @pytest.mark.parametrize("tool", ["argocd", "flux"])
@@ -268,10 +258,6 @@ def test_every_setting_has_a_decision() -> None:
 def test_a_decision_is_a_danger_or_has_a_reason(path: str) -> None:
     decision = DECISIONS[path]
     weak = [*decision.judge(True, False), *decision.judge(None, True), *decision.judge(("a",), ("b",))]
-    weak += [
-        *decision.judge({"a": "1"}, {"a": "2"}),
-        *decision.judge(("a",), None),
-        *decision.judge("a", "b"),
-    ]
+    weak += [*decision.judge({"a": "1"}, {"a": "2"}), *decision.judge(("a",), None), *decision.judge("a", "b")]
     weak += decision.judge("manifests", "chart")
     assert bool(decision.reason) != bool(weak)

@@ -76,9 +76,7 @@ def everything() -> Stored:
             ),
         ),
         hosts=("a.example",),
-        gpus=GpuFacts(
-            (GpuObject(("ml", "Job", "train"), 8, 1, "why", 1, 25),), ((("ml", "Job", "train"), 2),)
-        ),
+        gpus=GpuFacts((GpuObject(("ml", "Job", "train"), 8, 1, "why", 1, 25),), ((("ml", "Job", "train"), 2),)),
     )
     summary = SourceSummary(
         digest="d",
@@ -174,9 +172,7 @@ FOREIGN: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("content", FOREIGN)
-def test_content_of_other_types_is_nothing_even_with_a_right_header(
-    tmp_path: Path, store: Store, content: str
-) -> None:
+def test_content_of_other_types_is_nothing_even_with_a_right_header(tmp_path: Path, store: Store, content: str) -> None:
     store.write(everything())
     file, data = file_of(tmp_path), FOREIGN[content]
     run = store._run

@@ -107,9 +107,7 @@ class Checkout:
 
     def _git(self, folder: Path, *arguments: str) -> str:
         command, environment = ["git", *arguments], {**os.environ, **_GIT}
-        done = subprocess.run(
-            command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True
-        )
+        done = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True)
         return done.stdout.strip()
 
     def git(self, *arguments: str) -> str:
@@ -121,9 +119,7 @@ class Checkout:
         programs = self.temp / "kaigen" / "bin"
         programs.mkdir(parents=True)
         for name, extra in (("kaigen", "-P -m kaigen "), ("python", "")):
-            (programs / name).write_text(
-                f'#!/bin/sh\nexec "{sys.executable}" {extra}"$@"\n', encoding="utf-8"
-            )
+            (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {extra}"$@"\n', encoding="utf-8")
             (programs / name).chmod(0o755)
 
     def edit(self, path: str, old: str, new: str) -> None:
@@ -144,10 +140,7 @@ class Checkout:
         assert done.returncode == 0, done.stderr
 
     def run(
-        self,
-        script: str,
-        variables: Mapping[str, str],
-        shell: Sequence[str] = ("bash", "-eo", "pipefail", "-c"),
+        self, script: str, variables: Mapping[str, str], shell: Sequence[str] = ("bash", "-eo", "pipefail", "-c")
     ) -> subprocess.CompletedProcess[str]:
         """Run a script in the folder of kaigen.yaml, with these variables and few others."""
         return subprocess.run(

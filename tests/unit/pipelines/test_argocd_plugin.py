@@ -103,9 +103,7 @@ def test_parameters_and_variables_of_an_application_reach_it(source: Source) -> 
     assert source.generate(PARAM_ENVIRONMENT="eu-1").stdout == source.render("--env", "eu-1")
     settings = {f"PARAM_SET_{number}": f"qwen.storage.size={number + 7}Gi" for number in range(11)}
     settings["PARAM_ENVIRONMENT"] = "prod"
-    assert source.generate(**settings).stdout == source.render(
-        "--env", "prod", "--set", "qwen.storage.size=17Gi"
-    )
+    assert source.generate(**settings).stdout == source.render("--env", "prod", "--set", "qwen.storage.size=17Gi")
 
 
 def test_values_of_an_application_are_never_run_as_a_script(source: Source) -> None:

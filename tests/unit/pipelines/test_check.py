@@ -107,9 +107,7 @@ def test_the_same_object_twice_is_an_error_and_a_missing_one_a_warning() -> None
     assert found == {"KG0570": Severity.WARNING, "KG0573": Severity.ERROR}
 
 
-@pytest.mark.parametrize(
-    ("level", "failed"), [("restricted", True), ("baseline", False), ("privileged", False)]
-)
+@pytest.mark.parametrize(("level", "failed"), [("restricted", True), ("baseline", False), ("privileged", False)])
 def test_the_requested_pod_security_level_is_used(level: str, failed: bool) -> None:
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, image: a}]}\n"
     assert check(pod, pod_security=level).failed() is failed
@@ -134,9 +132,7 @@ def test_charts_and_kustomizations_below_a_folder_are_passed_over(tmp_path: Path
     (chart / "Chart.yaml").write_text("name: a\n")
     (chart / "values.yaml").write_text("a: 1\n")
     (chart / "templates" / "a.yaml").write_text("{{ .Values.a }}\n")
-    (tmp_path / "kustomization.yaml").write_text(
-        "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n"
-    )
+    (tmp_path / "kustomization.yaml").write_text("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n")
     (tmp_path / "a.json").write_text('{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}')
     checked = check_manifests([str(tmp_path)])
     assert checked.objects == 1

@@ -84,9 +84,7 @@ def test_a_comment_is_found_on_a_later_page(forge: Forge, call: Caller) -> None:
 def test_exactly_full_pages_end(kind: str, forge: Forge, call: Caller) -> None:
     forge.comments = {number: f"Comment {number}" for number in range(100)}
     assert call("text").stdout == "comment: created\n"
-    count = {"github": 3, "gitlab": 5}[
-        kind
-    ]  # the state, (the user,) one page (and an empty one), the new comment
+    count = {"github": 3, "gitlab": 5}[kind]  # the state, (the user,) one page (and an empty one), the new comment
     assert len(forge.requests) == count
 
 

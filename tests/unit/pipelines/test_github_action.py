@@ -155,9 +155,7 @@ def test_only_the_job_without_a_checkout_has_a_token_that_can_write() -> None:
     assert "token" not in read_yaml(ACTION)["inputs"]
     assert [each for each in steps() if "TOKEN" in str(each.get("env"))] == []
     assert [each for each in steps(COMMENT) if "working-directory" in each] == []
-    install = [
-        next(each for each in steps(path) if "Install" in each.get("name", "")) for path in (ACTION, COMMENT)
-    ]
+    install = [next(each for each in steps(path) if "Install" in each.get("name", "")) for path in (ACTION, COMMENT)]
     assert install[0] == install[1]
 
 
@@ -166,11 +164,7 @@ def test_only_the_job_without_a_checkout_has_a_token_that_can_write() -> None:
 
 def test_the_install_step_installs_the_kaigen_that_the_action_came_with(job: Job, tmp_path: Path) -> None:
     # Without a package index: what a build takes is in this interpreter's own environment.
-    offline = {
-        "PIP_NO_INDEX": "1",
-        "PIP_CONFIG_FILE": "/dev/null",
-        "PYTHONPATH": sysconfig.get_path("purelib"),
-    }
+    offline = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": "/dev/null", "PYTHONPATH": sysconfig.get_path("purelib")}
     fresh = tmp_path / "fresh"
     found = step("Install kaigen")["run"]
     programs = tmp_path / "programs"
@@ -270,8 +264,7 @@ def test_a_stale_tree_fails_with_its_diff_and_an_annotation(job: Job) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["kaigen validate", "kaigen validate, for code scanning", "kaigen render --check", "kaigen diff"],
+    "name", ["kaigen validate", "kaigen validate, for code scanning", "kaigen render --check", "kaigen diff"]
 )
 def test_the_runner_obeys_no_error_of_kaigen_or_git(job: Job, name: str) -> None:
     for program in ("kaigen", "git"):
@@ -323,8 +316,7 @@ def test_a_shallow_clone_fetches_what_the_diff_needs(tmp_path: Path) -> None:
     shallow = tmp_path / "shallow"
     origin = (tmp_path / "origin").as_uri()
     done = checkout.run(
-        f"git push --quiet origin change && git clone --quiet --depth=1 --branch=change {origin} {shallow}",
-        {},
+        f"git push --quiet origin change && git clone --quiet --depth=1 --branch=change {origin} {shallow}", {}
     )
     assert done.returncode == 0, done.stderr
     checkout.here = checkout.top = shallow

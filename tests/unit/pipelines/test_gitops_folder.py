@@ -112,12 +112,8 @@ def read_yaml_documents(path: Path) -> dict[str, Any]:
 
 def triggered_by_pull_requests() -> dict[str, Any]:
     """Return every workflow with the event `pull_request` that kaigen writes or documents, by its place."""
-    places = {
-        path.name: path.read_text(encoding="utf-8") for path in FILES if path.suffix in (".yml", ".yaml")
-    }
-    (workflow,) = [
-        text for path, text in new_files(Place(ROOT / "new", ROOT / "new")).items() if "workflows" in path
-    ]
+    places = {path.name: path.read_text(encoding="utf-8") for path in FILES if path.suffix in (".yml", ".yaml")}
+    (workflow,) = [text for path, text in new_files(Place(ROOT / "new", ROOT / "new")).items() if "workflows" in path]
     places["kaigen init"] = workflow
     for page in [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *FOLDER.rglob("*.md")]:
         for number, text in enumerate(re.findall(r"^```ya?ml\n(.*?)^```", page.read_text(), re.M | re.S)):
@@ -146,8 +142,7 @@ def test_the_hooks_of_a_new_repository_are_those_of_this_one(started: Path) -> N
     known = {hook["id"] for hook in read_yaml(ROOT / ".pre-commit-hooks.yaml")}
     assert {hook["id"] for hook in repository["hooks"]} <= known
     done = subprocess.run(
-        [sys.executable, "-m", "pre_commit", "validate-config", str(started / ".pre-commit-config.yaml")],
-        check=False,
+        [sys.executable, "-m", "pre_commit", "validate-config", str(started / ".pre-commit-config.yaml")], check=False
     )
     assert done.returncode == 0
 

@@ -15,9 +15,7 @@ PLUGINS = ROOT / "gitops" / "helm"
 PLUGIN = "kaigen-check"
 RIGHT = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\ndata: {a: b}\n"
 WRONG = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\ndta: {a: b}\n"
-DOUBTFUL = (
-    "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata:\n  name: b\nstatus: {currentHealthy: 1}\n"
-)
+DOUBTFUL = "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata:\n  name: b\nstatus: {currentHealthy: 1}\n"
 
 
 class Helm:
@@ -98,9 +96,7 @@ def test_by_its_path_it_is_a_filter_as_helm_3_wants_it(charts: Helm, tmp_path: P
     script = PLUGINS / PLUGIN / "check.sh"
     manifests = RIGHT.replace("{{ .Release.Name }}", "a")
     for text, code, out in ((manifests, 0, manifests), (manifests.replace("data", "dta"), 1, "")):
-        done = subprocess.run(
-            [script], env=charts.variables, input=text, capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([script], env=charts.variables, input=text, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (code, out)
         assert ("KG0504" in done.stderr) == (code == 1)
 

@@ -24,9 +24,7 @@ _IDENTITY = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
 
 
 def git(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        ["git", *_IDENTITY, *arguments], cwd=folder, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run(["git", *_IDENTITY, *arguments], cwd=folder, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 
@@ -94,9 +92,7 @@ def pre_commit(tmp_path: Path, hooks: tuple[Path, str], home: Path) -> PreCommit
 
 
 def test_the_manifest_is_one() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "pre_commit", "validate-manifest", str(MANIFEST)], check=False
-    )
+    done = subprocess.run([sys.executable, "-m", "pre_commit", "validate-manifest", str(MANIFEST)], check=False)
     assert done.returncode == 0
     assert [hook["entry"].split()[0] for hook in read_yaml(MANIFEST)] == ["kaigen"] * 4
 

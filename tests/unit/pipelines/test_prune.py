@@ -100,9 +100,7 @@ def test_one_pull_request_removes_what_has_expired(checkout: Checkout, forge: Fo
     assert "Job/finetune  2026-01-31 00:00 UTC" in pull["body"]
 
 
-def test_names_stay_in_the_block_of_the_pull_request_and_out_of_the_commit(
-    checkout: Checkout, forge: Forge
-) -> None:
+def test_names_stay_in_the_block_of_the_pull_request_and_out_of_the_commit(checkout: Checkout, forge: Forge) -> None:
     text = (checkout.here / SPEC).read_text().replace("metadata:\n", EXPIRED)
     for number, folder in enumerate(
         ("a\n```\n@everyone [x](http:", "[skip ci]", "a\n\nskip-checks: true", "Closes #1")
@@ -152,9 +150,7 @@ def origin(checkout: Checkout) -> Path:
     return found
 
 
-def run_gitlab(
-    checkout: Checkout, token: str = TOKEN, protected: str = "true"
-) -> subprocess.CompletedProcess[str]:
+def run_gitlab(checkout: Checkout, token: str = TOKEN, protected: str = "true") -> subprocess.CompletedProcess[str]:
     (script,) = jobs()[GITLAB]["script"]
     variables = {
         "CI_SERVER_URL": checkout.temp.parent.as_uri(),

@@ -50,10 +50,7 @@ def test_sarif_has_what_code_scanning_asks_for() -> None:
     (run,) = json.loads(render_report([ERROR, PLACELESS], "sarif"))["runs"]
     for result in run["results"]:
         assert len(result["partialFingerprints"]["primaryLocationLineHash"]) == 32
-    assert [rule["defaultConfiguration"]["level"] for rule in run["tool"]["driver"]["rules"]] == [
-        "error",
-        "warning",
-    ]
+    assert [rule["defaultConfiguration"]["level"] for rule in run["tool"]["driver"]["rules"]] == ["error", "warning"]
     for rule in run["tool"]["driver"]["rules"]:
         assert rule["help"]["text"] == codes()[rule["id"]].explanation
         assert rule["help"]["markdown"].startswith("**")

@@ -111,10 +111,7 @@ def test_a_bill_of_materials_is_valid_and_lists_every_image() -> None:
 
 def test_a_bill_without_images_is_valid() -> None:
     assert (
-        JsonStrictValidator(SchemaVersion.V1_6).validate_str(
-            bill_of_images("a", "1.0.0", DIGEST, []).decode()
-        )
-        is None
+        JsonStrictValidator(SchemaVersion.V1_6).validate_str(bill_of_images("a", "1.0.0", DIGEST, []).decode()) is None
     )
 
 
@@ -128,9 +125,7 @@ def test_images_are_found_in_every_kind_of_pod() -> None:
         {"kind": "Job", "spec": {"template": {"spec": pod}}},
         {
             "kind": "LeaderWorkerSet",
-            "spec": {
-                "leaderWorkerTemplate": {"workerTemplate": {"spec": {"containers": [{"image": "worker:1"}]}}}
-            },
+            "spec": {"leaderWorkerTemplate": {"workerTemplate": {"spec": {"containers": [{"image": "worker:1"}]}}}},
         },
         {"kind": "ConfigMap", "data": {"image": "not:one", "containers": "no"}},
     ]
@@ -139,17 +134,11 @@ def test_images_are_found_in_every_kind_of_pod() -> None:
 
 def test_a_provenance_statement_names_the_source_and_its_files() -> None:
     text = provenance(
-        SOURCE,
-        "oci://example.com/charts/qwen:0.1.0",
-        DIGEST,
-        {"environment": "prod"},
-        {"specs/a.yaml": "f" * 64},
+        SOURCE, "oci://example.com/charts/qwen:0.1.0", DIGEST, {"environment": "prod"}, {"specs/a.yaml": "f" * 64}
     )
     data = json.loads(text)
     assert data["_type"] == "https://in-toto.io/Statement/v1"
-    assert data["subject"] == [
-        {"name": "oci://example.com/charts/qwen:0.1.0", "digest": {"sha256": "c" * 64}}
-    ]
+    assert data["subject"] == [{"name": "oci://example.com/charts/qwen:0.1.0", "digest": {"sha256": "c" * 64}}]
     build = data["predicate"]["buildDefinition"]
     assert build["externalParameters"] == {"environment": "prod"}
     assert build["resolvedDependencies"] == [
@@ -204,11 +193,7 @@ def test_only_loopback_registries_are_used_without_tls() -> None:
         ({}, {}, Destination(branch="deploy")),
         ({}, {"charts": "oci://h/c"}, Destination(branch="", charts="oci://h/c")),
         ({"branch": "x", "charts": "oci://h/c"}, {}, Destination(branch="x", charts="oci://h/c")),
-        (
-            {"branch": "x", "charts": "oci://h/c", "remote": "up"},
-            {"branch": "y"},
-            Destination(branch="y", remote="up"),
-        ),
+        ({"branch": "x", "charts": "oci://h/c", "remote": "up"}, {"branch": "y"}, Destination(branch="y", remote="up")),
         ({"remote": "up", "path": "a"}, {"path": "b"}, Destination(remote="up", path="b")),
         (
             {"version_suffix": True},
@@ -258,9 +243,9 @@ def test_a_chart_is_packed_like_helm_does(repository: Clone) -> None:
     assert all("kaigen.lock" in item.materials for item in locked)
     # Another commit, the same content.
     repository.commit("of no matter")
-    assert {
-        item.name: item.manifest() for item in plan(repository, branch="", charts="oci://h/c").artifacts
-    } == {name: item.manifest() for name, item in artifacts.items()}
+    assert {item.name: item.manifest() for item in plan(repository, branch="", charts="oci://h/c").artifacts} == {
+        name: item.manifest() for name, item in artifacts.items()
+    }
 
 
 def test_a_version_suffix_depends_on_the_content(repository: Clone) -> None:
@@ -283,10 +268,7 @@ def test_a_version_suffix_depends_on_the_content(repository: Clone) -> None:
 def test_manifests_are_packed_for_flux(repository: Clone) -> None:
     (item,) = plan(repository, "prod", branch="", manifests="oci://h/m/{env}").artifacts
     assert str(item.reference) == "oci://h/m/prod:latest"
-    assert (
-        item.annotations["org.opencontainers.image.revision"]
-        == f"main@sha1:{repository.git('rev-parse', 'HEAD')}"
-    )
+    assert item.annotations["org.opencontainers.image.revision"] == f"main@sha1:{repository.git('rev-parse', 'HEAD')}"
     with tarfile.open(fileobj=io.BytesIO(item.layer[1])) as archive:
         names = archive.getnames()
     assert "ml/qwen/manifests/kustomization.yaml" in names

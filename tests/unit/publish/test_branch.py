@@ -50,9 +50,7 @@ def test_publishing_an_unchanged_tree_does_nothing(clone: Clone, bare: Bare, ser
     assert not any("receive-pack" in request for request in server.asked)
 
 
-def test_changed_and_removed_apps_are_reported_and_foreign_files_stay(
-    clone: Clone, bare: Bare, tmp_path: Path
-) -> None:
+def test_changed_and_removed_apps_are_reported_and_foreign_files_stay(clone: Clone, bare: Bare, tmp_path: Path) -> None:
     clone.publish({**app("qwen"), **app("old"), **app("same")})
     others = tmp_path / "others"
     git(tmp_path, "clone", "--quiet", "--branch=deploy", str(bare.path), str(others))
@@ -124,9 +122,7 @@ def test_every_foreign_file_in_the_way_is_reported(clone: Clone, bare: Bare, tmp
     assert bare.branches() == tip
 
 
-def test_a_symbolic_link_in_place_of_a_folder_is_not_followed(
-    clone: Clone, bare: Bare, tmp_path: Path
-) -> None:
+def test_a_symbolic_link_in_place_of_a_folder_is_not_followed(clone: Clone, bare: Bare, tmp_path: Path) -> None:
     clone.publish(app("first"), path="elsewhere")
     others = tmp_path / "others"
     git(tmp_path, "clone", "--quiet", "--branch=deploy", str(bare.path), str(others))
@@ -144,17 +140,7 @@ def test_a_damaged_index_stops_the_publication(clone: Clone, bare: Bare, tmp_pat
     others = tmp_path / "others"
     git(tmp_path, "clone", "--quiet", "--branch=deploy", str(bare.path), str(others))
     (others / "rendered" / INDEX_NAME).write_text("<<<<<<< ours\n")
-    git(
-        others,
-        "-c",
-        "user.name=B",
-        "-c",
-        "user.email=b@example.com",
-        "commit",
-        "--quiet",
-        "-a",
-        "--message=bad",
-    )
+    git(others, "-c", "user.name=B", "-c", "user.email=b@example.com", "commit", "--quiet", "-a", "--message=bad")
     git(others, "push", "--quiet")
     clone.commit("second")
     with pytest.raises(InputError) as error:
@@ -219,9 +205,7 @@ def test_output_of_another_repository_is_not_overwritten(
     clone.git("config", "remote.origin.url", "https://example.com/acme/one.git")
     clone.publish(app("qwen"), remote=server.url("deploy"))
     other = Clone.make(tmp_path / "other", "git@example.com:acme/two.git", None)
-    with pytest.raises(
-        CheckFailed, match=r"rendered from another repository, https://example\.com/acme/one\.git"
-    ):
+    with pytest.raises(CheckFailed, match=r"rendered from another repository, https://example\.com/acme/one\.git"):
         other.publish(app("else"), remote=server.url("deploy"))
     assert other.publish(app("else"), remote=server.url("deploy"), path="teams/two").status == "published"
 
@@ -324,9 +308,7 @@ def test_missing_credentials_cause_no_prompt(clone: Clone, bare: Bare, server: G
         clone.publish(app("qwen"), remote=server.url("deploy", user=""))
 
 
-def test_credentials_of_a_helper_and_of_a_header_are_used(
-    clone: Clone, bare: Bare, server: GitServer
-) -> None:
+def test_credentials_of_a_helper_and_of_a_header_are_used(clone: Clone, bare: Bare, server: GitServer) -> None:
     import base64
 
     clone.git("config", "remote.origin.url", server.url("deploy", user=""))
@@ -395,8 +377,7 @@ def test_an_invalid_remote_is_rejected(clone: Clone, bare: Bare, remote: str) ->
 
 
 @pytest.mark.parametrize(
-    "branch",
-    ["-d", "--delete", "a..b", "a b", "refs/heads/x", "+deploy", "x:y", "a~1", ".x", "x.lock", "@{-1}"],
+    "branch", ["-d", "--delete", "a..b", "a b", "refs/heads/x", "+deploy", "x:y", "a~1", ".x", "x.lock", "@{-1}"]
 )
 def test_an_invalid_branch_name_is_rejected(clone: Clone, bare: Bare, branch: str) -> None:
     if branch == "+deploy":
@@ -420,9 +401,7 @@ def test_the_output_of_a_rejecting_hook_is_quoted(clone: Clone, bare: Bare) -> N
 
 def test_a_protected_branch_is_reported(clone: Clone, bare: Bare) -> None:
     # What GitHub prints.
-    bare.hook(
-        "update", "echo 'error: GH006: Protected branch update failed for refs/heads/deploy.' >&2; exit 1"
-    )
+    bare.hook("update", "echo 'error: GH006: Protected branch update failed for refs/heads/deploy.' >&2; exit 1")
     with pytest.raises(SystemFailure, match="the branch is protected") as error:
         clone.publish(app("qwen"))
     assert "--pull-request" in error.value.hint
@@ -527,9 +506,7 @@ def test_a_line_ending_filter_of_the_branch_changes_no_byte(clone: Clone, bare: 
     clone.git("config", "core.autocrlf", "true")
     clone.publish({"ml/qwen/manifests/job.yaml": b"one\r\ntwo\n"})
     blob = subprocess.run(
-        ["git", "cat-file", "blob", "deploy:rendered/ml/qwen/manifests/job.yaml"],
-        cwd=bare.path,
-        capture_output=True,
+        ["git", "cat-file", "blob", "deploy:rendered/ml/qwen/manifests/job.yaml"], cwd=bare.path, capture_output=True
     )
     assert blob.stdout == b"one\r\ntwo\n"
 

@@ -71,26 +71,19 @@ def test_concurrent_publications_of_diverging_commits_keep_one_and_reject_the_ot
         except CheckFailed:
             return "refused"
 
-    assert sorted(map(str, together(lambda: publish("clone"), lambda: publish("other")))) == [
-        "published",
-        "refused",
-    ]
+    assert sorted(map(str, together(lambda: publish("clone"), lambda: publish("other")))) == ["published", "refused"]
     assert len(bare.commits()) == 1
 
 
 def test_one_clone_can_publish_several_branches_at_the_same_time(clone: Clone, bare: Bare) -> None:
     branches = [f"env/{number}" for number in range(4)]
     before = clone.state()
-    together(
-        *(lambda branch=branch: clone.publish(app("qwen"), branch=branch, path="") for branch in branches)
-    )
+    together(*(lambda branch=branch: clone.publish(app("qwen"), branch=branch, path="") for branch in branches))
     assert sorted(bare.branches()) == branches
     assert clone.state() == before
 
 
-def test_a_killed_publication_leaves_the_branch_old_or_new(
-    clone: Clone, bare: Bare, server: GitServer
-) -> None:
+def test_a_killed_publication_leaves_the_branch_old_or_new(clone: Clone, bare: Bare, server: GitServer) -> None:
     rng = random.Random(20260102)
     clone.job("evaluate")
     clone.commit("two specs")
@@ -99,12 +92,7 @@ def test_a_killed_publication_leaves_the_branch_old_or_new(
         env = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(clone.folder.parent)}
         command = [sys.executable, "-m", "kaigen", "publish"]
         return subprocess.Popen(
-            command,
-            cwd=clone.folder,
-            env=env,
-            stderr=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
+            command, cwd=clone.folder, env=env, stderr=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
         )
 
     begin = time.monotonic()

@@ -39,18 +39,14 @@ def test_a_message_names_apps_and_the_source() -> None:
 
 def test_git_reads_the_trailers() -> None:
     message = commit_message(SOURCE, [tree(added=("ml/qwen",))])
-    done = subprocess.run(
-        ["git", "interpret-trailers", "--parse"], input=message, capture_output=True, text=True
-    )
+    done = subprocess.run(["git", "interpret-trailers", "--parse"], input=message, capture_output=True, text=True)
     assert dict(line.split(": ", 1) for line in done.stdout.splitlines()) == {
         name: value for name, value in read_trailers(message).items() if name in done.stdout
     }
     assert f"Source-Commit: {'a' * 40}" in done.stdout
 
 
-@given(
-    st.lists(st.from_regex(r"[a-z]{1,20}/[a-z]{1,30}", fullmatch=True), min_size=1, max_size=300, unique=True)
-)
+@given(st.lists(st.from_regex(r"[a-z]{1,20}/[a-z]{1,30}", fullmatch=True), min_size=1, max_size=300, unique=True))
 def test_a_subject_is_short_and_counts_the_omitted_apps(apps: list[str]) -> None:
     line = subject([tree(changed=tuple(sorted(apps)))])
     head, _, more = line.partition(" and ")

@@ -159,8 +159,7 @@ def test_one_of_several_signatures_must_have_both_facts(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
-    [("--tag", "x"), ("--name", "x"), ("oci://a/b", "--tag", ""), ("oci://a/b", "oci://a/c", "--tag", "x")],
+    "options", [("--tag", "x"), ("--name", "x"), ("oci://a/b", "--tag", ""), ("oci://a/b", "oci://a/c", "--tag", "x")]
 )
 def test_expected_facts_are_those_of_one_artifact(options: tuple[str, ...], scene: Scene) -> None:
     assert run(["verify", "--key", str(scene.public), *options]) == 2

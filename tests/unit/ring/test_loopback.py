@@ -85,13 +85,7 @@ class Ring:
 
     def proxy(self) -> None:
         """Start the proxy."""
-        own = [
-            "serve",
-            f"--port={self.port}",
-            f"--upstream-port={self.api}",
-            "--model-name=tiny",
-            "--context=64",
-        ]
+        own = ["serve", f"--port={self.port}", f"--upstream-port={self.api}", "--model-name=tiny", "--context=64"]
         self.start("proxy", [sys.executable, "-m", "kaigen_ringproxy", *own], **PROXY)
 
     def stop(self, name: str, number: int = signal.SIGKILL) -> int:

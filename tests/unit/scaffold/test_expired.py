@@ -18,13 +18,7 @@ THIRD = "--- # Of the third.\nc: {}\n"
 
 
 @pytest.mark.parametrize(
-    ("gone", "left"),
-    [
-        ([0], SECOND + THIRD),
-        ([1], FIRST + THIRD),
-        ([2], FIRST + SECOND),
-        ([0, 2], SECOND),
-    ],
+    ("gone", "left"), [([0], SECOND + THIRD), ([1], FIRST + THIRD), ([2], FIRST + SECOND), ([0, 2], SECOND)]
 )
 def test_other_documents_and_their_comments_stay(gone: list[int], left: str) -> None:
     text = FIRST + SECOND + THIRD

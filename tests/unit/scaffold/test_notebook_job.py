@@ -85,9 +85,7 @@ def test_what_the_notebook_does_not_answer_is_a_comment(
     assert run(["validate"]) == 0
 
 
-def test_nothing_is_overwritten_and_nothing_invalid_stays(
-    repository: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_is_overwritten_and_nothing_invalid_stays(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(repository, "[squad]")
     assert promote() == 1
     assert "--image" in capsys.readouterr().err

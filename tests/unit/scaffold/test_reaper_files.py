@@ -38,9 +38,5 @@ def test_objects_are_valid_and_their_values_render_the_chart(syncer: str) -> Non
     spec = documents[-1]["spec"]
     values = spec["source"]["helm"]["valuesObject"] if syncer == "argocd" else spec["values"]
     assert "ml/charts/kaigen-reaper" in str(spec)
-    roles = [
-        each
-        for each in helm.template(CHART, "kaigen-reaper", "kaigen-system", values)
-        if each["kind"] == "Role"
-    ]
+    roles = [each for each in helm.template(CHART, "kaigen-reaper", "kaigen-system", values) if each["kind"] == "Role"]
     assert {each["metadata"]["namespace"] for each in roles} == {"ml-dev", "kaigen-system"}

@@ -64,10 +64,7 @@ def test_the_excerpt_keeps_its_columns() -> None:
 
 def test_a_spec_without_credentials_passes() -> None:
     assert secrets(SPEC) == []
-    assert (
-        secrets('tokenSecret: hf-token\nrevision: 0123456789abcdef0123456789abcdef01234567\nx: "\\u00e9"\n')
-        == []
-    )
+    assert secrets('tokenSecret: hf-token\nrevision: 0123456789abcdef0123456789abcdef01234567\nx: "\\u00e9"\n') == []
 
 
 def test_a_credential_under_an_alias_is_reported_once() -> None:
@@ -136,10 +133,7 @@ def test_text_that_only_looks_encrypted_is_rejected(value: str) -> None:
 def test_a_sops_secret_without_checksum_is_rejected() -> None:
     for block in ("sops: {version: 3.13.3}", "sops: {mac: x}", "sops: yes-please"):
         (found,) = secrets(f"apiVersion: v1\nkind: Secret\ndata: {{a: '{CIPHER}'}}\n{block}\n")
-        assert (found.code, found.message) == (
-            "KG0152",
-            "`sops` has no `mac`, so SOPS cannot decrypt this Secret",
-        )
+        assert (found.code, found.message) == ("KG0152", "`sops` has no `mac`, so SOPS cannot decrypt this Secret")
 
 
 def test_a_file_that_sops_encrypted_as_a_whole_is_rejected() -> None:

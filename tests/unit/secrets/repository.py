@@ -26,9 +26,7 @@ def model(name: str, secret: str = "hf-token", key: str = "token") -> dict[str, 
 
 def job(name: str, env: dict[str, tuple[str, str]] | None = None, **spec: Any) -> dict[str, Any]:
     """A Job with variables out of Secrets: name and key by variable."""
-    variables = {
-        variable: {"secret": {"name": secret, "key": key}} for variable, (secret, key) in (env or {}).items()
-    }
+    variables = {variable: {"secret": {"name": secret, "key": key}} for variable, (secret, key) in (env or {}).items()}
     return document("Job", name, {"image": "python:3.12-slim", "env": variables, **spec})
 
 

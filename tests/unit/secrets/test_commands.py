@@ -22,9 +22,7 @@ from kaigen.secrets.expected import ExpectedSecret
 from kaigen.secrets.facts import Use
 
 
-def secret(
-    name: str, *keys: str, type: str = "Opaque", whole: bool = False, as_file: bool = False
-) -> ExpectedSecret:
+def secret(name: str, *keys: str, type: str = "Opaque", whole: bool = False, as_file: bool = False) -> ExpectedSecret:
     """A Secret that one app reads."""
     use = Use("ml/app", "Job/app", keys, "variable X of run", as_file=as_file)
     return ExpectedSecret("ml", name, type, tuple(sorted(keys)), whole, False, (use,))
@@ -115,11 +113,7 @@ def data(made: dict[str, Any]) -> dict[str, str]:
 def test_a_value_is_prompted_for_without_echo_and_stored_unchanged(terminal: Terminal) -> None:
     value = '  it\'s $HOME `id` \\n "quoted" #x  '
     (made,) = terminal.run(script([secret("hf-token", "token")]), [value])
-    assert (made["kind"], made["metadata"]["name"], made["metadata"]["namespace"]) == (
-        "Secret",
-        "hf-token",
-        "ml",
-    )
+    assert (made["kind"], made["metadata"]["name"], made["metadata"]["namespace"]) == ("Secret", "hf-token", "ml")
     assert data(made) == {"token": value}
     assert b"hf-token, token: " in terminal.shown
     assert b"quoted" not in terminal.shown
@@ -155,11 +149,7 @@ def test_files_become_secrets_from_files(terminal: Terminal) -> None:
         ]
     )
     assert "ask()" not in text
-    assert [data(made) for made in terminal.run(text)] == [
-        {"ca.crt": "one\ntwo\n"},
-        {"a": "b"},
-        {"A": "1", "B": "2"},
-    ]
+    assert [data(made) for made in terminal.run(text)] == [{"ca.crt": "one\ntwo\n"}, {"a": "b"}, {"A": "1", "B": "2"}]
 
 
 def test_a_certificate_is_a_tls_secret() -> None:

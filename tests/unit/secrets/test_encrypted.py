@@ -60,9 +60,7 @@ def test_other_plain_objects_need_passthrough(repository: Repository) -> None:
 
 
 @pytest.mark.parametrize("passthrough", [False, True])
-def test_a_secret_with_plain_values_is_refused_even_with_passthrough(
-    repository: Repository, passthrough: bool
-) -> None:
+def test_a_secret_with_plain_values_is_refused_even_with_passthrough(repository: Repository, passthrough: bool) -> None:
     repository.configure(passthrough=passthrough)
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}, "stringData": {"a": "b"}}
     repository.write("specs/x.yaml", secret)

@@ -9,9 +9,7 @@ from tests.unit.secrets.repository import DATA, Repository, document, job, model
 
 def test_a_secret_that_two_apps_read_is_listed_once_with_both(repository: Repository) -> None:
     repository.write("specs/qwen.yaml", model("qwen"))
-    repository.write(
-        "specs/train.yaml", job("train", {"HF": ("hf-token", "token"), "USER": ("hf-token", "user")})
-    )
+    repository.write("specs/train.yaml", job("train", {"HF": ("hf-token", "token"), "USER": ("hf-token", "user")}))
     (secret,) = expected_secrets(repository.compile())
     assert (secret.namespace, secret.name, secret.type) == ("ml", "hf-token", "Opaque")
     assert secret.keys == ("token", "user")
@@ -25,9 +23,7 @@ def test_a_secret_that_two_apps_read_is_listed_once_with_both(repository: Reposi
     ]
 
 
-def test_secrets_of_an_app_are_selected_by_its_name_with_or_without_namespace(
-    repository: Repository,
-) -> None:
+def test_secrets_of_an_app_are_selected_by_its_name_with_or_without_namespace(repository: Repository) -> None:
     repository.write("specs/qwen.yaml", model("qwen"))
     repository.write("specs/train.yaml", job("train", {"KEY": ("bucket", "key")}))
     compilation = repository.compile()
@@ -37,9 +33,7 @@ def test_secrets_of_an_app_are_selected_by_its_name_with_or_without_namespace(
 
 
 def test_pull_secrets_have_their_type_and_key(repository: Repository) -> None:
-    repository.write(
-        "specs/train.yaml", job("train", image={"ref": "example.com/a:1", "pullSecrets": ["registry"]})
-    )
+    repository.write("specs/train.yaml", job("train", image={"ref": "example.com/a:1", "pullSecrets": ["registry"]}))
     (secret,) = expected_secrets(repository.compile())
     assert (secret.type, secret.keys) == ("kubernetes.io/dockerconfigjson", (".dockerconfigjson",))
     assert secret.uses[0].field == "spec.image.pullSecrets[0]"

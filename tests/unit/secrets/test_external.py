@@ -30,9 +30,7 @@ def test_no_external_secret_is_written_by_default(repository: Repository) -> Non
     assert repository.files() == before
 
 
-def test_a_secret_that_two_apps_read_is_made_once_and_survives_the_removal_of_one(
-    repository: Repository,
-) -> None:
+def test_a_secret_that_two_apps_read_is_made_once_and_survives_the_removal_of_one(repository: Repository) -> None:
     repository.configure(secrets={"externalSecrets": STORE})
     repository.write("specs/a.yaml", model("a"))
     repository.write("specs/b.yaml", model("b"))
@@ -65,9 +63,7 @@ def test_keys_are_properties_of_one_entry_in_the_store(repository: Repository) -
     assert check_object(made) == []
     spec = made["spec"]
     assert isinstance(spec, dict)
-    remotes = [
-        (item["secretKey"], item["remoteRef"]["key"], item["remoteRef"]["property"]) for item in spec["data"]
-    ]
+    remotes = [(item["secretKey"], item["remoteRef"]["key"], item["remoteRef"]["property"]) for item in spec["data"]]
     assert remotes == [("id", "ml/s3", "id"), ("key", "ml/s3", "key")]
     assert spec["secretStoreRef"] == {"kind": "ClusterSecretStore", "name": "vault"}
     assert spec["target"]["name"] == "s3"
@@ -76,9 +72,7 @@ def test_keys_are_properties_of_one_entry_in_the_store(repository: Repository) -
 def test_an_environment_overrides_the_file(repository: Repository) -> None:
     prod = {"externalSecrets": {"store": {"name": "prod"}, "keyTemplate": "{env}-{name}-{key}"}}
     repository.configure(
-        secrets={
-            "externalSecrets": {"store": {"kind": "SecretStore", "name": "dev"}, "refreshInterval": "10m"}
-        },
+        secrets={"externalSecrets": {"store": {"kind": "SecretStore", "name": "dev"}, "refreshInterval": "10m"}},
         environments={"prod": {"secrets": prod}, "local": {"secrets": {"provider": "references"}}},
     )
     repository.write("specs/a.yaml", job("a", {"A": ("s3", "id")}))
@@ -96,9 +90,7 @@ def test_an_environment_overrides_the_file(repository: Repository) -> None:
 
 def test_the_chart_is_the_same_and_its_store_can_be_set(repository: Repository, tmp_path: Path) -> None:
     repository.configure(secrets={"externalSecrets": STORE})
-    repository.write(
-        "specs/a.yaml", job("a", {"A": ("s3", "id")}, image={"ref": "x.io/a", "pullSecrets": ["pull"]})
-    )
+    repository.write("specs/a.yaml", job("a", {"A": ("s3", "id")}, image={"ref": "x.io/a", "pullSecrets": ["pull"]}))
     files = repository.files("both")
     chart = tmp_path / "chart"
     for path, data in files.items():

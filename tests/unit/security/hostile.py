@@ -92,9 +92,7 @@ class Repository:
 
 
 @pytest.fixture
-def repository(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Repository:
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Repository:
     """Return a repository in the working folder; nothing is rendered."""
     folder = tmp_path / "repository"
     folder.mkdir()

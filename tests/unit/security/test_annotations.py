@@ -105,7 +105,5 @@ def test_the_removal_of_an_annotation_that_keeps_an_object_is_a_danger(
     repository.write({"specs/evaluate.yaml": JOB})
     assert repository.kaigen("render").code == 0
     done = repository.kaigen("diff", "--base", "HEAD")
-    message = (
-        f"danger: Argo CD, Flux or Helm may now delete it with its file or its app, without {key}: {text}"
-    )
+    message = f"danger: Argo CD, Flux or Helm may now delete it with its file or its app, without {key}: {text}"
     assert message in " ".join(done.out.split()), done.text

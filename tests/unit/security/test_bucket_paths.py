@@ -80,9 +80,7 @@ def test_the_uri_of_a_spec_has_the_same_paths(path: str) -> None:
 
 @pytest.mark.parametrize("path", [path for path in PATHS if not in_the_folder(path)])
 @pytest.mark.parametrize("globs", [["s3://*"], ["s3://shared/a/*", "s3://shared/a"]])
-def test_a_path_that_is_not_well_formed_is_not_allowed(
-    repository: Repository, path: str, globs: list[str]
-) -> None:
+def test_a_path_that_is_not_well_formed_is_not_allowed(repository: Repository, path: str, globs: list[str]) -> None:
     grant = {"allow": {"volumes": [{"uris": globs, "attributes": ["*"], "options": ["*"]}]}}
     repository.write({"kaigen.yaml": CONFIG + "passthrough: true\n" + yaml.safe_dump(grant)})
     csi: dict[str, Any] = {"driver": "ru.yandex.s3.csi", "volumeHandle": f"shared/{path}"}
@@ -114,12 +112,7 @@ def test_a_server_is_not_part_of_the_path(repository: Repository) -> None:
         "volumeHandle": "x",
         "volumeAttributes": {"bucketName": "shared"},
     }
-    spec = {
-        "capacity": {"storage": "1Gi"},
-        "accessModes": ["ReadOnlyMany"],
-        "mountOptions": options,
-        "csi": csi,
-    }
+    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadOnlyMany"], "mountOptions": options, "csi": csi}
     body = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": spec}
     repository.write({"kaigen.yaml": CONFIG + "passthrough: true\n" + yaml.safe_dump(grant)})
     repository.write({"specs/v.yaml": yaml.safe_dump(body)})

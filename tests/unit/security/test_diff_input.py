@@ -84,9 +84,7 @@ def lines_at_the_margin(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "place",
-    [("data",), ("metadata", "annotations"), ("metadata", "labels"), ("data", "key")],
-    ids=" ".join,
+    "place", [("data",), ("metadata", "annotations"), ("metadata", "labels"), ("data", "key")], ids=" ".join
 )
 def test_a_key_with_line_breaks_stays_in_its_block(place: tuple[str, ...]) -> None:
     def config_map(value: str) -> dict[str, bytes]:

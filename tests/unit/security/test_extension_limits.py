@@ -81,9 +81,7 @@ def test_a_template_that_takes_too_long_is_stopped_at_its_line(
 
 
 @pytest.mark.parametrize("attack", TOO_LARGE)
-def test_a_template_that_needs_too_much_memory_is_stopped_at_its_line(
-    repository: Repository, attack: str
-) -> None:
+def test_a_template_that_needs_too_much_memory_is_stopped_at_its_line(repository: Repository, attack: str) -> None:
     hostile(repository, TOO_LARGE[attack])
     done = repository.kaigen("validate")
     assert done.code == 2, done.text
@@ -202,9 +200,7 @@ def test_a_patch_that_nests_without_end_is_an_error(repository: Repository) -> N
         ("folder", "/"),
     ],
 )
-def test_a_process_has_nothing_of_the_machine(
-    monkeypatch: pytest.MonkeyPatch, action: str, result: object
-) -> None:
+def test_a_process_has_nothing_of_the_machine(monkeypatch: pytest.MonkeyPatch, action: str, result: object) -> None:
     monkeypatch.setenv("KAIGEN_GITHUB_TOKEN", "secret")
     with open(os.devnull, "rb") as inherited:
         os.set_inheritable(inherited.fileno(), True)
@@ -229,9 +225,7 @@ def test_a_process_starts_no_other() -> None:
         ("answer too much", "produced more than 32 MiB and was stopped"),
     ],
 )
-def test_a_process_that_stops_answering_is_replaced(
-    monkeypatch: pytest.MonkeyPatch, action: str, message: str
-) -> None:
+def test_a_process_that_stops_answering_is_replaced(monkeypatch: pytest.MonkeyPatch, action: str, message: str) -> None:
     monkeypatch.setenv("KAIGEN_EXTENSION_TIME_LIMIT", "1")
     with pytest.raises(process.Stopped, match=message) as stopped:
         process.ask(PROBE, action.encode())
@@ -259,9 +253,7 @@ def test_every_process_of_a_large_run_has_its_own(repository: Repository) -> Non
     hostile(repository, "")
     many = {f"specs/{n}.yaml": SPEC.replace("one", f"one-{n}") for n in range(250)}
     patches = "patches:\n- target: {app: '*', kind: ConfigMap}\n  patch: {data: {more: x}}\n"
-    repository.write(
-        {"specs/evaluate.yaml": JOB, "kaigen.yaml": CONFIG + "kinds: [kinds]\n" + patches, **many}
-    )
+    repository.write({"specs/evaluate.yaml": JOB, "kaigen.yaml": CONFIG + "kinds: [kinds]\n" + patches, **many})
     done = subprocess.run(
         [sys.executable, "-c", "from kaigen.cli import main; main(['render'])"],
         cwd=repository.folder,

@@ -8,10 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 ROWS = [
     line
-    for line in (ROOT / "docs/security.md")
-    .read_text(encoding="utf-8")
-    .partition("## What was found")[2]
-    .splitlines()
+    for line in (ROOT / "docs/security.md").read_text(encoding="utf-8").partition("## What was found")[2].splitlines()
     if line.startswith("| ")
 ][2:]
 

@@ -60,10 +60,7 @@ def test_folders_without_end_in_the_output_are_an_error(repository: Repository) 
         done = repository.kaigen(*command)
         assert (done.code, "error[KG0105]" in done.text) == (2, True), done.text
     repository.write(
-        {
-            "specs/evaluate.yaml": JOB.replace("cpu: 1", "cpu: 2"),
-            "specs/b.yaml": JOB.replace("evaluate}", "b}"),
-        }
+        {"specs/evaluate.yaml": JOB.replace("cpu: 1", "cpu: 2"), "specs/b.yaml": JOB.replace("evaluate}", "b}")}
     )
     before |= {path: path.read_bytes() for path in (repository.folder / "specs").iterdir()}
     done = repository.kaigen("render")
@@ -92,8 +89,7 @@ def test_a_walk_follows_no_links(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "code"),
-    [("/dev/zero", "KG0103"), ("../lock", "KG0103"), ("missing", "KG0101"), ("specs", "KG0102")],
+    ("target", "code"), [("/dev/zero", "KG0103"), ("../lock", "KG0103"), ("missing", "KG0101"), ("specs", "KG0102")]
 )
 @pytest.mark.parametrize("command", ["validate", "render", "lock"])
 def test_a_lock_that_is_no_file_of_the_repository_is_refused(
@@ -108,10 +104,7 @@ def test_a_lock_that_is_no_file_of_the_repository_is_refused(
 def test_a_lock_that_is_a_pipe_is_not_waited_for(repository: Repository) -> None:
     os.mkfifo(repository.folder / "kaigen.lock")
     done = repository.kaigen("validate")
-    assert (done.code, "error[KG0102]: cannot read this file: not a regular file" in done.text) == (
-        2,
-        True,
-    ), done.text
+    assert (done.code, "error[KG0102]: cannot read this file: not a regular file" in done.text) == (2, True), done.text
 
 
 EXTENDED = {
@@ -190,14 +183,10 @@ def test_an_index_has_a_limit(repository: Repository, monkeypatch: pytest.Monkey
     monkeypatch.setattr(index, "GENERATED_FILE_BYTES", 64)
     for command in (["validate"], ["render", "--check"], ["render"]):
         done = repository.kaigen(*command)
-        assert (done.code, "error[KG0104]: the file is larger than 64 bytes" in done.text) == (2, True), (
-            done.text
-        )
+        assert (done.code, "error[KG0104]: the file is larger than 64 bytes" in done.text) == (2, True), done.text
 
 
-def test_a_signature_that_leads_out_of_the_repository_is_refused(
-    repository: Repository, tmp_path: Path
-) -> None:
+def test_a_signature_that_leads_out_of_the_repository_is_refused(repository: Repository, tmp_path: Path) -> None:
     repository.rendered()
     (repository.folder / "kaigen.sigstore.json").symlink_to("/dev/zero")
     _, public = write_keys(tmp_path / "keys")

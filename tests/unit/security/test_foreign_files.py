@@ -11,9 +11,7 @@ import pytest
 from tests.unit.security.hostile import CONFIG, Repository
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: evil}\nspec: {hostPID: true, containers: [{name: a, image: a}]}\n"
-INDEX = (
-    "# kaigen index 1: the files in this directory that kaigen wrote and may remove.\nmanifests/pod.yaml\n"
-)
+INDEX = "# kaigen index 1: the files in this directory that kaigen wrote and may remove.\nmanifests/pod.yaml\n"
 GITOPS = "gitops: {repository: https://git.example.com/a.git, argocd: {applications: set}}\n"
 
 

@@ -63,9 +63,7 @@ def test_attributes_of_any_folder_count(rendered: Repository, place: str) -> Non
     rendered.write(
         {
             "kaigen.yaml": config + "allow: {files: [ml/.gitattributes]}\n",
-            f"{place}.gitattributes": "[attr]quiet filter=lfs\n*.yaml quiet\n"
-            if not place
-            else "*.yaml filter=lfs\n",
+            f"{place}.gitattributes": "[attr]quiet filter=lfs\n*.yaml quiet\n" if not place else "*.yaml filter=lfs\n",
         }
     )
     assert_refused(rendered, "filter")

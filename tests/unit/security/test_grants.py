@@ -73,9 +73,7 @@ def test_buckets_are_limited_by_namespace_and_prefix(
 
 
 @pytest.mark.parametrize(("uris", "is_allowed"), [("gs://team-a/*", True), ("s3://team-a/*", False)])
-def test_a_bucket_of_google_is_allowed_by_its_uri(
-    repository: Repository, uris: str, is_allowed: bool
-) -> None:
+def test_a_bucket_of_google_is_allowed_by_its_uri(repository: Repository, uris: str, is_allowed: bool) -> None:
     grant = yaml.safe_dump({"allow": {"volumes": [{"uris": [uris]}]}})
     model = MODEL.replace("s3://", "gs://").replace("      endpoint: https://minio.example.com\n", "")
     topology = MODEL.partition("spec:")[0].replace("Model", "Topology").replace("qwen", "chat")
@@ -100,9 +98,7 @@ def test_listing_buckets_withdraws_the_shared_secret(repository: Repository) -> 
     assert (done.code, "kube-system/csi-s3-secret" in done.err) == (2, True), done.text
 
 
-@pytest.mark.parametrize(
-    "namespace", ["kube-system", "kube-public", "argocd", "flux-system", "openshift-config"]
-)
+@pytest.mark.parametrize("namespace", ["kube-system", "kube-public", "argocd", "flux-system", "openshift-config"])
 def test_a_system_namespace_must_be_allowed(repository: Repository, namespace: str) -> None:
     tenancy = "gitops: {repository: https://git.example.com/a.git, argocd: {}, tenancy: {}}\n"
     spec = JOB.replace("{name: evaluate}", f"{{name: evaluate, namespace: {namespace}}}")
@@ -153,10 +149,7 @@ def test_plain_volumes_are_no_way_around(repository: Repository, source: dict[st
     [
         ("passthrough: true\n", "plain objects, with `passthrough`"),
         ("images: {downloader: evil.example/x:1}\n", "image evil.example/x:1"),
-        (
-            "environments: {dev: {}, prod: {images: {downloader: evil.example/x:1}}}\n",
-            "image evil.example/x:1",
-        ),
+        ("environments: {dev: {}, prod: {images: {downloader: evil.example/x:1}}}\n", "image evil.example/x:1"),
     ],
 )
 def test_plain_objects_and_replaced_images_are_dangers_in_the_diff(
@@ -194,9 +187,7 @@ def test_a_pinned_image_is_a_danger_unless_another_environment_has_it(
     assert (f"image {pinned} as kaigen's own" in done.out) == is_danger, done.text
 
 
-@pytest.mark.parametrize(
-    ("bucket", "uri"), [("theirs", "s3://ours/*"), ("ours", "s3://ours*minio.example.com")]
-)
+@pytest.mark.parametrize(("bucket", "uri"), [("theirs", "s3://ours/*"), ("ours", "s3://ours*minio.example.com")])
 def test_the_bucket_of_a_plain_volume_is_limited(repository: Repository, bucket: str, uri: str) -> None:
     source = {"driver": "s3.csi.aws.com", "volumeHandle": "x", "volumeAttributes": {"bucketName": bucket}}
     spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadOnlyMany"], "csi": source}
@@ -218,10 +209,7 @@ def test_a_csi_volume_of_a_pod_must_be_allowed(repository: Repository) -> None:
 
 
 def test_a_setting_that_protects_is_a_danger_when_it_goes(repository: Repository) -> None:
-    gitops = {
-        "repository": "https://git.example.com/x.git",
-        "argocd": {"signatureKeys": ["4AEE18F83AFDEB23"]},
-    }
+    gitops = {"repository": "https://git.example.com/x.git", "argocd": {"signatureKeys": ["4AEE18F83AFDEB23"]}}
     repository.write({"kaigen.yaml": CONFIG + yaml.safe_dump({"gitops": gitops})})
     repository.rendered()
     gitops["argocd"] = {}

@@ -47,9 +47,7 @@ def test_a_policy_without_a_list_allows_what_it_does_not_name() -> None:
 
 def test_without_a_policy_every_licence_is_allowed() -> None:
     assert list(wider_licenses(None, STRICT)) == []
-    assert list(wider_licenses(STRICT, None)) == [
-        "sources of every licence: kaigen.yaml has no `licenses` any more"
-    ]
+    assert list(wider_licenses(STRICT, None)) == ["sources of every licence: kaigen.yaml has no `licenses` any more"]
 
 
 @pytest.mark.parametrize(("licence", "count"), [("mit", 1), ("proprietary", 0), ("unknown", 0)])

@@ -33,9 +33,7 @@ LARGE_JOB = JOB + "  env:\n" + "".join(f"    A{n}: x\n" for n in range(60_000))
     ],
     ids=["time", "memory"],
 )
-def test_a_run_that_needs_too_much_is_stopped(
-    repository: Repository, variable: str, limit: str, message: str
-) -> None:
+def test_a_run_that_needs_too_much_is_stopped(repository: Repository, variable: str, limit: str, message: str) -> None:
     """In a process of its own: in this one, plugins of pytest run code of theirs that a signal may interrupt."""
     names = [f"large-{number}" for number in range(20)]
     repository.write({f"specs/{name}.yaml": LARGE_JOB.replace("evaluate}", f"{name}}}") for name in names})
@@ -58,9 +56,7 @@ def test_an_error_that_a_limit_caused_names_the_limit(monkeypatch: pytest.Monkey
         raise ImportError("cannot import a name from a module that the limit interrupted")
 
 
-def test_a_limit_that_is_no_number_is_an_error(
-    repository: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_limit_that_is_no_number_is_an_error(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAIGEN_TIME_LIMIT", "10m")
     done = repository.kaigen("validate")
     assert (done.code, done.err) == (2, "error: KAIGEN_TIME_LIMIT is a whole number, not '10m'\n")

@@ -93,12 +93,7 @@ PASSED_ON = {
     "another object of the file's kind": head("example.com/v1", "Kustomization") + "resources: [a.yaml]\n",
     "objects whose files had one name": "---\n".join(
         f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: {namespace}}}\ndata: {{a: {data}}}\n"
-        for name, namespace, data in (
-            ("x", "ml", "b"),
-            ("x", "other", "c"),
-            ("x-2", "ml", "d"),
-            ("x.2", "ml", "e"),
-        )
+        for name, namespace, data in (("x", "ml", "b"), ("x", "other", "c"), ("x-2", "ml", "d"), ("x.2", "ml", "e"))
     ),
     "a binding without a namespace": head("rbac.authorization.k8s.io/v1", "RoleBinding")
     + "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}\n"
@@ -130,9 +125,7 @@ def test_kustomize_changes_what_is_refused(kubectl: Path, tmp_path: Path, name: 
 
 
 @pytest.mark.parametrize("name", READ_AS_LISTS)
-def test_kubectl_and_helm_read_any_object_with_items_as_a_list(
-    kubectl: Path, tmp_path: Path, name: str
-) -> None:
+def test_kubectl_and_helm_read_any_object_with_items_as_a_list(kubectl: Path, tmp_path: Path, name: str) -> None:
     (passed_on,) = build_of(kubectl, tmp_path / "folder", REFUSED[name])
     read = read_by_kubectl(kubectl, yaml.safe_dump(passed_on))
     assert read == ["clusterrolebinding.rbac.authorization.k8s.io/evil", "pod/node"]
@@ -174,9 +167,7 @@ def test_patches_make_no_object_that_a_build_changes(repository: Repository) -> 
 
 
 def test_a_template_does_not_replace_the_list_of_files(repository: Repository, kubectl: Path) -> None:
-    template = (
-        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ release }}', namespace: ml}\ndata: {a: b}\n"
-    )
+    template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ release }}', namespace: ml}\ndata: {a: b}\n"
     kind(repository, template, "kustomization")
     repository.rendered()
     (folder,) = repository.folder.glob("rendered/ml/one/manifests")
@@ -212,9 +203,7 @@ def test_values_of_a_secret_may_be_encrypted(repository: Repository) -> None:
     assert "KG0553" not in repository.kaigen("validate").text
 
 
-@pytest.mark.parametrize(
-    "text", ["apiVersion: v1\nkind: List\nitems:\n", "apiVersion: v1\nkind: PodList\nitems:\n"]
-)
+@pytest.mark.parametrize("text", ["apiVersion: v1\nkind: List\nitems:\n", "apiVersion: v1\nkind: PodList\nitems:\n"])
 def test_a_list_without_a_name_is_reported_as_a_list(repository: Repository, text: str) -> None:
     repository.write({"kaigen.yaml": PLAIN, "specs/list.yaml": text + EVIL})
     done = repository.kaigen("validate")

@@ -32,28 +32,17 @@ CASES: dict[str, tuple[int, Callable[[int], str]]] = {
     "unknown fields": (25_000, lambda n: POD + lines("  f{n}: 1\n", n)),
     "fields that are similar to known ones": (20_000, lambda n: POD + lines("  container{n}: 1\n", n)),
     "annotations": (20_000, lambda n: CONFIG_MAP + "  annotations:\n" + lines("    nginx.org/a{n}: b\n", n)),
-    "invalid annotations": (
-        20_000,
-        lambda n: CONFIG_MAP + "  annotations:\n" + lines("    a b{n}: b\n", n),
-    ),
+    "invalid annotations": (20_000, lambda n: CONFIG_MAP + "  annotations:\n" + lines("    a b{n}: b\n", n)),
     "invalid labels": (20_000, lambda n: CONFIG_MAP + "  labels:\n" + lines("    a{n}: b c\n", n)),
     "errors in one line": (30_000, lambda n: CONFIG_MAP + "data: {" + lines("k{n}: [1], ", n) + "}\n"),
-    "errors behind a merge key": (
-        30_000,
-        lambda n: CONFIG_MAP + "data:\n  <<: {" + lines("k{n}: [1], ", n) + "}\n",
-    ),
+    "errors behind a merge key": (30_000, lambda n: CONFIG_MAP + "data:\n  <<: {" + lines("k{n}: [1], ", n) + "}\n"),
     "containers": (
         6_000,
         lambda n: (
-            POD
-            + "  containers:\n"
-            + lines("  - {{name: c{n}, image: x, securityContext: {{privileged: true}}}}\n", n)
+            POD + "  containers:\n" + lines("  - {{name: c{n}, image: x, securityContext: {{privileged: true}}}}\n", n)
         ),
     ),
-    "tolerations": (
-        20_000,
-        lambda n: CONTAINER + "  tolerations:\n" + lines("  - {{operator: Exists}}\n", n),
-    ),
+    "tolerations": (20_000, lambda n: CONTAINER + "  tolerations:\n" + lines("  - {{operator: Exists}}\n", n)),
     "mounts of unknown volumes": (
         6_000,
         lambda n: (
@@ -127,9 +116,7 @@ def test_objects_of_templates_report_the_first_thousand_too(repository: Reposito
 
 
 def test_an_error_is_not_hidden_behind_warnings() -> None:
-    warnings = [
-        Problem("KG0560", f"warning {n}", ("a", n), severity=Severity.WARNING) for n in range(3 * MOST)
-    ]
+    warnings = [Problem("KG0560", f"warning {n}", ("a", n), severity=Severity.WARNING) for n in range(3 * MOST)]
     error = Problem("KG0504", "error", ("b",))
     shown = first_problems([*warnings, error])
     assert len(shown) == MOST + 1

@@ -123,9 +123,7 @@ def test_a_code_span_and_a_line_of_the_lock_stay_on_their_line(name: str) -> Non
     span = code_span(name)
     fence = span[: len(span) - len(span.lstrip("`"))]
     assert span.isprintable()
-    assert span.count(fence) == 2 or fence not in span[len(fence) : -len(fence)].replace(
-        "`" * (len(fence) + 1), ""
-    )
+    assert span.count(fence) == 2 or fence not in span[len(fence) : -len(fence)].replace("`" * (len(fence) + 1), "")
     text = render_markdown(Change(apps=(), lock=(f"hf://{name} is removed",)))
     (item,) = [line for line in text.splitlines() if line.startswith("- ")]
     assert all(char.isprintable() or char == "\u200b" for char in item)
@@ -133,25 +131,14 @@ def test_a_code_span_and_a_line_of_the_lock_stay_on_their_line(name: str) -> Non
 
 
 @pytest.mark.parametrize("command", [("pin", "--check"), ("prune", "--expired", "--dry-run"), ("render",)])
-def test_a_folder_with_such_a_name_is_no_line_of_a_command(
-    repository: Repository, command: tuple[str, ...]
-) -> None:
-    expired = JOB.replace(
-        "{name: evaluate}", "{name: NAME, annotations: {kaigen.dev/expires-at: 2020-01-01}}"
-    )
+def test_a_folder_with_such_a_name_is_no_line_of_a_command(repository: Repository, command: tuple[str, ...]) -> None:
+    expired = JOB.replace("{name: evaluate}", "{name: NAME, annotations: {kaigen.dev/expires-at: 2020-01-01}}")
     folders = [name.replace("/", "-") for name in NAMES.values() if "\udc80" not in name]
     repository.write(
-        {
-            f"specs/{folder}/e.yaml": expired.replace("NAME", f"e{number}")
-            for number, folder in enumerate(folders)
-        }
+        {f"specs/{folder}/e.yaml": expired.replace("NAME", f"e{number}") for number, folder in enumerate(folders)}
     )
     done = repository.kaigen(*command)
-    found = [
-        line
-        for line in done.text.splitlines()
-        if re.match(r"\s*(?:::|@|```|/merge|skip-checks|Source-)", line)
-    ]
+    found = [line for line in done.text.splitlines() if re.match(r"\s*(?:::|@|```|/merge|skip-checks|Source-)", line)]
     assert found == []
     assert "##[" not in done.text
     assert all(char.isprintable() or char in "\n\t" for char in done.out)

@@ -55,9 +55,7 @@ def test_the_linked_folder_of_an_environment_is_refused(repository: Repository, 
     assert files(victim) == before
 
 
-def test_a_tree_of_a_deleted_environment_is_not_pruned_through_a_link(
-    repository: Repository, victim: Path
-) -> None:
+def test_a_tree_of_a_deleted_environment_is_not_pruned_through_a_link(repository: Repository, victim: Path) -> None:
     (repository.folder / "rendered").mkdir()
     (repository.folder / "rendered" / "gone").symlink_to("../../victim/rendered")
     repository.write({"kaigen.yaml": CONFIG + "environments: {prod: {}}\n"})

@@ -66,10 +66,7 @@ def test_a_catastrophic_pattern_of_a_kind_ends(tmp_path: Path, attack: str) -> N
             "a: {pattern: 'a(?=b)'}",
             "schema.yaml:4:16 e KG1003 not a regular expression of RE2: a lookahead or lookbehind",
         ),
-        (
-            r"a: {pattern: '(a)\1'}",
-            "schema.yaml:4:16 e KG1003 not a regular expression of RE2: a backreference",
-        ),
+        (r"a: {pattern: '(a)\1'}", "schema.yaml:4:16 e KG1003 not a regular expression of RE2: a backreference"),
         ("a: {const: {pattern: '('}}\n  b: {$ref: '#/properties/a/const'}", "schema.yaml:4:24 e KG1003"),
         ("a: {const: {pattern: 3}}\n  b: {$ref: '#/properties/a/const'}", "schema.yaml:4:24 e KG1003"),
         (
@@ -78,9 +75,7 @@ def test_a_catastrophic_pattern_of_a_kind_ends(tmp_path: Path, attack: str) -> N
         ),
     ],
 )
-def test_a_pattern_without_a_search_in_linear_time_is_refused(
-    tmp_path: Path, schema: str, message: str
-) -> None:
+def test_a_pattern_without_a_search_in_linear_time_is_refused(tmp_path: Path, schema: str, message: str) -> None:
     text = f"type: object\nadditionalProperties: true\nproperties:\n  {schema}\n"
     found = messages(repository(tmp_path, {"kind/schema.yaml": text}))
     assert len(found) == 1, found
@@ -136,11 +131,7 @@ def test_keywords_that_helm_does_not_know_do_not_reach_the_chart(tmp_path: Path)
 
 
 _SCHEMAS: list[dict[str, Any]] = [
-    {
-        "properties": {"a": {}},
-        "patternProperties": {"^b": {"type": "integer"}},
-        "additionalProperties": False,
-    },
+    {"properties": {"a": {}}, "patternProperties": {"^b": {"type": "integer"}}, "additionalProperties": False},
     {"patternProperties": {"^b": {"type": "integer"}}, "additionalProperties": {"type": "string"}},
     {"properties": {"a": {}}, "allOf": [{"patternProperties": {"^b": {}}}], "unevaluatedProperties": False},
     {
@@ -154,16 +145,9 @@ _SCHEMAS: list[dict[str, Any]] = [
         "else": {"patternProperties": {"^c": {}}},
         "unevaluatedProperties": False,
     },
-    {
-        "dependentSchemas": {"a": {"properties": {"b": {}}}},
-        "properties": {"a": {}},
-        "unevaluatedProperties": False,
-    },
+    {"dependentSchemas": {"a": {"properties": {"b": {}}}}, "properties": {"a": {}}, "unevaluatedProperties": False},
     {"allOf": [{"additionalProperties": {"type": "integer"}}], "unevaluatedProperties": False},
-    {
-        "oneOf": [{"properties": {"a": {}}, "required": ["a"]}, {"required": ["b"]}],
-        "unevaluatedProperties": False,
-    },
+    {"oneOf": [{"properties": {"a": {}}, "required": ["a"]}, {"required": ["b"]}], "unevaluatedProperties": False},
 ]
 
 

@@ -56,14 +56,10 @@ def unpinned_installs(text: str) -> list[str]:
     """Return the commands of a Dockerfile or pipeline that install something without a hash."""
     commands = re.split(r"\n(?!\s*&&)|&&", re.sub(r"\\\n", " ", text))
     # A wrapper such as `set -- pip install --quiet` gets its arguments as "$@".
-    installs = [
-        each.strip() for each in commands if re.search(r'\bpip\b.*\b(install|wheel)\b|^\s*"\$@" ', each)
-    ]
+    installs = [each.strip() for each in commands if re.search(r'\bpip\b.*\b(install|wheel)\b|^\s*"\$@" ', each)]
     safe = ("--require-hashes", "--no-deps --no-index", "--no-deps --no-build-isolation")
     return [
-        each
-        for each in installs
-        if not any(option in each for option in safe) and not each.startswith(("set --", "#"))
+        each for each in installs if not any(option in each for option in safe) and not each.startswith(("set --", "#"))
     ] + [each.strip() for each in commands if FETCHES.search(each)]
 
 

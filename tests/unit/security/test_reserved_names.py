@@ -62,22 +62,13 @@ def _models(hint: Any) -> Iterator[Any]:
 
 
 def test_every_field_that_names_a_secret_is_decided() -> None:
-    named = {
-        path
-        for path in _fields(ConfigFile)
-        if path.lower().rpartition(".")[2].endswith(("secret", "secrets"))
-    }
+    named = {path for path in _fields(ConfigFile) if path.lower().rpartition(".")[2].endswith(("secret", "secrets"))}
     shared = {path.removeprefix("environments.") for path in named}
-    assert shared == {*_DECIDED}, (
-        "say whether a syncer reads the Secret, and reserve it in `kaigen.config.reserved`"
-    )
+    assert shared == {*_DECIDED}, "say whether a syncer reads the Secret, and reserve it in `kaigen.config.reserved`"
 
 
 def test_the_secrets_that_syncers_read_are_reserved(tmp_path: Path) -> None:
-    block: Body = {
-        "repository": "https://git.example.com/x.git",
-        "flux": {"oci": "oci://registry.example.com/ml"},
-    }
+    block: Body = {"repository": "https://git.example.com/x.git", "flux": {"oci": "oci://registry.example.com/ml"}}
     expected = {}
     for path, is_read in _DECIDED.items():
         if is_read:
@@ -127,9 +118,7 @@ _LIMITED = ("the right", "the subject", "a role of kind", "connections", "kaigen
 def test_what_kaigen_compiles_needs_no_grant_of_rights_or_connections(tmp_path: Path, case: Any) -> None:
     app = case.compiled.app
     objects = [item.body for item in app.render(case.compiled.values, tests=True)]
-    text = yaml.safe_dump(
-        {"tenants": {"a": {"folders": ["."], "namespaces": [app.namespace]}}, "gitops": GITOPS}
-    )
+    text = yaml.safe_dump({"tenants": {"a": {"folders": ["."], "namespaces": [app.namespace]}}, "gitops": GITOPS})
     (tmp_path / "kaigen.yaml").write_text(CONFIG + text, encoding="utf-8")
     config = load_config(tmp_path)
     (tenant,) = config.tenants

@@ -50,9 +50,7 @@ def config(template: str, *, tenants: bool = True, place: str = "") -> str:
     secrets = {"externalSecrets": {"store": {"name": "vault"}, "keyTemplate": template}}
     body |= {"environments": {"prod": {"secrets": secrets}, "prod-x": {}}} if place else {"secrets": secrets}
     if tenants:
-        body["tenants"] = {
-            name: {"folders": [f"specs/{name}"], "namespaces": [name]} for name in ("team", "team-a")
-        }
+        body["tenants"] = {name: {"folders": [f"specs/{name}"], "namespaces": [name]} for name in ("team", "team-a")}
     return yaml.safe_dump(body)
 
 

@@ -52,9 +52,7 @@ def changed(folder: Repository, path: str) -> None:
         ("vendor/team", f"{CONFIG}specs: [specs, vendor/team/jobs]\n"),
     ],
 )
-def test_specs_in_a_submodule_are_compared(
-    repository: Repository, team: Repository, path: str, config: str
-) -> None:
+def test_specs_in_a_submodule_are_compared(repository: Repository, team: Repository, path: str, config: str) -> None:
     repository.write({"kaigen.yaml": config})
     add(repository, team, path)
     changed(repository, path)

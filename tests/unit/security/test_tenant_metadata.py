@@ -63,17 +63,13 @@ PLACES: Mapping[str, Callable[[Body], Body]] = {
     "claims of a JobSet": _object(
         "jobset.x-k8s.io/v1alpha2", "JobSet", "spec", "volumeClaimPolicies", ALL, "templates", ALL, "metadata"
     ),
-    "claims of pods": _object(
-        "v1", "Pod", "spec", "volumes", ALL, "ephemeral", "volumeClaimTemplate", "metadata"
-    ),
+    "claims of pods": _object("v1", "Pod", "spec", "volumes", ALL, "ephemeral", "volumeClaimTemplate", "metadata"),
     "claims of devices": _object("resource.k8s.io/v1", "ResourceClaimTemplate", "spec", "metadata"),
     "a Gateway's objects": _object("gateway.networking.k8s.io/v1", "Gateway", "spec", "infrastructure"),
     "an ExternalSecret's Secret": _object(
         "external-secrets.io/v1", "ExternalSecret", "spec", "target", "template", "metadata"
     ),
-    "a SealedSecret's Secret": _object(
-        "bitnami.com/v1alpha1", "SealedSecret", "spec", "template", "metadata"
-    ),
+    "a SealedSecret's Secret": _object("bitnami.com/v1alpha1", "SealedSecret", "spec", "template", "metadata"),
     "a certificate's Secret": _object("cert-manager.io/v1", "Certificate", "spec", "secretTemplate"),
     "Ray's pods": _object("ray.io/v1", "RayCluster", "spec", "workerGroupSpecs", ALL),
     "Ray's Service": _object("ray.io/v1", "RayService", "spec", "serveService", "metadata"),
@@ -92,9 +88,7 @@ def keys_of(tenant: Tenant, body: Body) -> set[str]:
 def test_a_key_of_a_controller_needs_a_grant_in_every_place(tmp_path: Path, place: str, field: str) -> None:
     body = PLACES[place]({field: dict.fromkeys(REFUSED, "x")})
     assert keys_of(tenant_of(tmp_path), body) == set(REFUSED)
-    granted = tenant_of(
-        tmp_path, annotations=["kai.scheduler/queue", "gpu-*", "linkerd.io/inject=x", "mps=y"]
-    )
+    granted = tenant_of(tmp_path, annotations=["kai.scheduler/queue", "gpu-*", "linkerd.io/inject=x", "mps=y"])
     expected = {key for key in REFUSED if key not in ("kai.scheduler/queue", "linkerd.io/inject")}
     assert keys_of(granted, body) == {key for key in expected if not key.startswith("gpu-")}
 
@@ -137,8 +131,7 @@ def test_the_message_names_who_obeys_a_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "domain",
-    ["istio.io", "x.istio.io", "hashicorp.com", "kubernetes.io", "team.k8s.io", "nvidia.com", "argoproj.io"],
+    "domain", ["istio.io", "x.istio.io", "hashicorp.com", "kubernetes.io", "team.k8s.io", "nvidia.com", "argoproj.io"]
 )
 def test_a_domain_of_a_controller_is_no_domain_of_a_tenant(repository: Repository, domain: str) -> None:
     tenants = {"tenants": {"a": {**TENANT, "domains": ["example.com", domain]}}}
@@ -152,9 +145,7 @@ def test_a_domain_of_a_controller_is_no_domain_of_a_tenant(repository: Repositor
     "domain", ["com", "Example.com", "*.example.com", "example.com/x", "a..b", ".example.com", "-a.b"]
 )
 def test_a_domain_has_the_form_of_a_name(repository: Repository, domain: str) -> None:
-    repository.write(
-        {"kaigen.yaml": CONFIG + yaml.safe_dump({"tenants": {"a": {**TENANT, "domains": [domain]}}})}
-    )
+    repository.write({"kaigen.yaml": CONFIG + yaml.safe_dump({"tenants": {"a": {**TENANT, "domains": [domain]}}})})
     done = repository.kaigen("validate")
     assert (done.code, "tenants.a.domains[0]" in done.err) == (2, True), done.text
 
@@ -169,12 +160,8 @@ def test_diff_shows_a_new_domain_of_a_tenant_as_a_danger(repository: Repository)
 
 
 def test_annotations_of_a_spec_are_reported_at_their_lines(repository: Repository) -> None:
-    repository.write(
-        {"kaigen.yaml": CONFIG + yaml.safe_dump({"tenants": {"a": {**TENANT, "namespaces": ["ml"]}}})}
-    )
-    noted = JOB.replace(
-        "{name: evaluate}", "{name: evaluate, annotations: {devices.nri.io/container.main: x}}"
-    )
+    repository.write({"kaigen.yaml": CONFIG + yaml.safe_dump({"tenants": {"a": {**TENANT, "namespaces": ["ml"]}}})})
+    noted = JOB.replace("{name: evaluate}", "{name: evaluate, annotations: {devices.nri.io/container.main: x}}")
     repository.write({"specs/a/x.yaml": noted})
     done = repository.kaigen("validate")
     assert "specs/a/x.yaml:3:73: error[KG0582]" in done.err, done.text
@@ -217,9 +204,7 @@ def _places(schema: Body, steps: Step = ()) -> Iterator[Step]:
     """Yield where a schema has labels or annotations of other objects."""
     properties = schema.get("properties") or {}
     names = {"labels", "annotations"} & properties.keys()
-    if steps and any(
-        (properties[name].get("additionalProperties") or {}).get("type") == "string" for name in names
-    ):
+    if steps and any((properties[name].get("additionalProperties") or {}).get("type") == "string" for name in names):
         yield steps
     for name, below in properties.items():
         if steps or name == "spec":
@@ -255,11 +240,7 @@ def test_all_metadata_that_a_custom_resource_gives_to_others_has_a_row(file: Pat
 
 def test_the_custom_resources_of_templates_are_found() -> None:
     found = {kind for file in CRD_FILES for kind, _ in _crd_places(file)}
-    assert {
-        "ExternalSecret.external-secrets.io",
-        "SealedSecret.bitnami.com",
-        "JobSet.jobset.x-k8s.io",
-    } <= found
+    assert {"ExternalSecret.external-secrets.io", "SealedSecret.bitnami.com", "JobSet.jobset.x-k8s.io"} <= found
     assert {"Gateway.gateway.networking.k8s.io", "RayService.ray.io", "RayCluster.ray.io"} <= found
 
 

@@ -169,9 +169,7 @@ def test_an_account_of_a_tenant_cannot_change_its_namespace(team: Repository) ->
 def test_a_binding_needs_the_role_of_its_own_app(team: Repository) -> None:
     team.write({"specs/a/both.yaml": yaml.safe_dump_all(BOUND)})
     assert "KG0582" not in team.kaigen("validate").err
-    team.write(
-        {"specs/a/both.yaml": yaml.safe_dump(BOUND[0]), "specs/a/other.yaml": yaml.safe_dump(BOUND[1])}
-    )
+    team.write({"specs/a/both.yaml": yaml.safe_dump(BOUND[0]), "specs/a/other.yaml": yaml.safe_dump(BOUND[1])})
     done = team.kaigen("validate")
     assert "specs/a/other.yaml:" in done.err, done.text
     assert "not granted the role `x`, which is not a Role of this app" in done.err, done.text
@@ -241,15 +239,7 @@ PROTECTED = frozenset(
         ("rbac.authorization.k8s.io", "clusterrolebindings"),
         *(
             ("", name)
-            for name in (
-                "namespaces",
-                "resourcequotas",
-                "limitranges",
-                "nodes",
-                "persistentvolumes",
-                "users",
-                "groups",
-            )
+            for name in ("namespaces", "resourcequotas", "limitranges", "nodes", "persistentvolumes", "users", "groups")
         ),
         ("networking.k8s.io", "networkpolicies"),
         ("authentication.k8s.io", "tokenreviews"),
@@ -332,19 +322,11 @@ SYNCED: dict[str, tuple[Body, str]] = {
         "kaigen-root",
     ),
     "settings of Argo CD": (
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": "argocd-cm", "namespace": "gitops"},
-            "data": {},
-        },
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm", "namespace": "gitops"}, "data": {}},
         "argocd-cm",
     ),
 }
-BOTH: Body = {
-    **GITOPS,
-    "argocd": {"namespace": "gitops"},
-}
+BOTH: Body = {**GITOPS, "argocd": {"namespace": "gitops"}}
 
 
 @pytest.mark.parametrize("tenants", [True, False])
@@ -408,9 +390,7 @@ def test_rights_of_another_namespace_are_not_those_of_the_account(team: Reposito
     for namespace, expected in (("team-a", False), ("ops", True)):
         text = (folder / namespace / "_tenant/manifests/role-deployer.yaml").read_text()
         rules = yaml.safe_load(text)["rules"]
-        held = {
-            (resource, verb) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]
-        }
+        held = {(resource, verb) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]}
         assert (("secrets", "get") in held) is expected, namespace
         assert (("resourcequotas", "create") in held) is expected, namespace
         assert ("nodes", "delete") not in held
@@ -466,22 +446,14 @@ def test_all_ways_to_name_a_secret_are_tried() -> None:
     assert len(secret_volumes("x")) + len(secret_places("x")) >= 20
 
 
-@pytest.mark.parametrize(
-    "entry", ["pods=create", "secrets", "*", "leases.coordination.k8s.io=*", "a.b.example.com"]
-)
+@pytest.mark.parametrize("entry", ["pods=create", "secrets", "*", "leases.coordination.k8s.io=*", "a.b.example.com"])
 def test_rights_are_granted_by_globs(team: Repository, entry: str) -> None:
     team.write({"kaigen.yaml": config(roles=[entry]), "specs/a/x.yaml": JOB})
     assert team.kaigen("validate").code == 0
 
 
 @pytest.mark.parametrize(
-    ("field", "entry"),
-    [
-        ("roles", "Pods"),
-        ("roles", "pods create"),
-        ("networks", "a/b"),
-        ("networks", "A"),
-    ],
+    ("field", "entry"), [("roles", "Pods"), ("roles", "pods create"), ("networks", "a/b"), ("networks", "A")]
 )
 def test_entries_of_another_form_are_refused(team: Repository, field: str, entry: str) -> None:
     change: dict[str, Any] = {field: [entry]}

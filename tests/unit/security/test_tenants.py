@@ -20,9 +20,7 @@ DENIED = {**DENIED_EVERYWHERE, **GATED}
 
 def config(**changes: object) -> str:
     tenants: Body = {"tenants": {"a": {**TENANT, **changes}, "b": OTHER}}
-    return (
-        CONFIG.replace("namespace: ml", "namespace: team-a") + "passthrough: true\n" + yaml.safe_dump(tenants)
-    )
+    return CONFIG.replace("namespace: ml", "namespace: team-a") + "passthrough: true\n" + yaml.safe_dump(tenants)
 
 
 @pytest.fixture
@@ -190,11 +188,7 @@ spec:
 
 
 def test_an_autoscaler_asks_only_servers_that_are_granted(team: Repository) -> None:
-    spec = (
-        ROUTE.replace("  model: qwen\n", f"  model: qwen\n{SCALED}")
-        .replace("CLASS", "gce")
-        .replace("NOTES", "")
-    )
+    spec = ROUTE.replace("  model: qwen\n", f"  model: qwen\n{SCALED}").replace("CLASS", "gce").replace("NOTES", "")
     team.write({"specs/a/chat.yaml": spec.replace("ADDRESS", "http://prometheus.team-b.svc:9090")})
     done = team.kaigen("validate")
     assert "specs/a/chat.yaml:11:27: error[KG0582]" in done.err, done.text
@@ -296,8 +290,7 @@ def test_accelerators_of_every_vendor_count_as_gpus(team: Repository, resource: 
 
 
 @pytest.mark.parametrize(
-    "resource",
-    ["nvidia.com/gpumem", "nvidia.com/gpucores", "volcano.sh/vgpu-memory", "huawei.com/Ascend910B-memory"],
+    "resource", ["nvidia.com/gpumem", "nvidia.com/gpucores", "volcano.sh/vgpu-memory", "huawei.com/Ascend910B-memory"]
 )
 def test_a_share_counts_as_one_gpu(team: Repository, resource: str) -> None:
     team.write({"kaigen.yaml": config(gpus=0)})
@@ -383,10 +376,7 @@ def test_the_replicas_that_a_rollout_adds_count(team: Repository, strategy: Body
         assert f"request {most} GPUs, and it has 3" in done.err, done.text
 
 
-CRON = {
-    "schedule": "* * * * *",
-    "jobTemplate": {"spec": {"template": with_gpus("Job")["spec"]["template"]}},
-}
+CRON = {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": with_gpus("Job")["spec"]["template"]}}}
 RAY: Body = {
     "headGroupSpec": {"template": {"spec": pod()["spec"]}},
     "workerGroupSpecs": [{"groupName": "w", "template": with_gpus("Deployment")["spec"]["template"]}],
@@ -399,24 +389,12 @@ RAY: Body = {
         (with_gpus("DaemonSet"), False),
         (with_gpus("DaemonSet", "cpu"), True),
         ({"apiVersion": "batch/v1", "kind": "CronJob", "spec": CRON}, False),
-        (
-            {"apiVersion": "batch/v1", "kind": "CronJob", "spec": {**CRON, "concurrencyPolicy": "Forbid"}},
-            True,
-        ),
-        (
-            {
-                "apiVersion": "ray.io/v1",
-                "kind": "RayCluster",
-                "spec": {**RAY, "enableInTreeAutoscaling": True},
-            },
-            False,
-        ),
+        ({"apiVersion": "batch/v1", "kind": "CronJob", "spec": {**CRON, "concurrencyPolicy": "Forbid"}}, True),
+        ({"apiVersion": "ray.io/v1", "kind": "RayCluster", "spec": {**RAY, "enableInTreeAutoscaling": True}}, False),
         ({"apiVersion": "ray.io/v1", "kind": "RayCluster", "spec": RAY}, True),
     ],
 )
-def test_an_object_with_gpus_and_any_number_of_pods_is_refused(
-    team: Repository, body: Body, limited: bool
-) -> None:
+def test_an_object_with_gpus_and_any_number_of_pods_is_refused(team: Repository, body: Body, limited: bool) -> None:
     file = {"specs/a/x.yaml": yaml.safe_dump({**body, "metadata": {"name": "x"}})}
     team.write({"kaigen.yaml": config(gpus=8), **file})
     done = team.kaigen("validate")
@@ -585,13 +563,7 @@ POSTGRESQL: Body = {
         "triggers": [
             {
                 "type": "postgresql",
-                "metadata": {
-                    "host": "db.team-a.svc",
-                    "port": "5432",
-                    "userName": "x",
-                    "dbName": "x",
-                    "query": "x",
-                },
+                "metadata": {"host": "db.team-a.svc", "port": "5432", "userName": "x", "dbName": "x", "query": "x"},
             }
         ],
     },
@@ -616,9 +588,7 @@ def test_the_trigger_postgresql_needs_a_grant(team: Repository) -> None:
         ("https://user:pw@x", "user"),
     ],
 )
-def test_the_hint_names_a_server_in_the_namespace_of_the_tenant(
-    team: Repository, server: str, name: str
-) -> None:
+def test_the_hint_names_a_server_in_the_namespace_of_the_tenant(team: Repository, server: str, name: str) -> None:
     trigger = {"type": "prometheus", "metadata": {"serverAddress": server, "query": "x", "threshold": "1"}}
     body = {**POSTGRESQL, "spec": {"scaleTargetRef": {"name": "x"}, "triggers": [trigger]}}
     team.write({"specs/a/x.yaml": yaml.safe_dump(body)})

@@ -108,9 +108,7 @@ def test_a_service_is_known_by_its_name(host: str, namespace: str) -> None:
 
 
 def test_private_addresses_are_known() -> None:
-    assert [
-        is_private(host) for host in ("10.0.0.1", "fd00::1", "::ffff:10.0.0.1", "8.8.8.8", "a.example")
-    ] == [
+    assert [is_private(host) for host in ("10.0.0.1", "fd00::1", "::ffff:10.0.0.1", "8.8.8.8", "a.example")] == [
         True,
         True,
         True,
@@ -166,8 +164,7 @@ FIELDS = {
             "embedding": '  embedding: {remote: {url: "URL/embed"}}\n',
             "inference": "  embedding: {local: {modelID: org/x}}\n"
             '  inferenceService: {url: "URL/v1", contextWindowSize: 512}\n',
-            "database": "  embedding: {local: {modelID: org/x}}\n"
-            '  storage: {vectorDB: {engine: qdrant, url: "URL"}}\n',
+            "database": '  embedding: {local: {modelID: org/x}}\n  storage: {vectorDB: {engine: qdrant, url: "URL"}}\n',
         }.items()
     },
 }
@@ -202,9 +199,7 @@ tuning:
 @pytest.mark.parametrize(
     ("host", "code"), [("0xA9FEA9FE", "KG0421"), ("metadata.google.internal", "KG0421"), ("files.b.svc", "")]
 )
-def test_data_that_a_script_of_kaito_downloads_is_checked(
-    repository: Repository, host: str, code: str
-) -> None:
+def test_data_that_a_script_of_kaito_downloads_is_checked(repository: Repository, host: str, code: str) -> None:
     (repository.folder / "specs/evaluate.yaml").unlink()
     repository.write({"specs/x.yaml": TUNING.replace("HOST", host)})
     done = repository.kaigen("validate")
@@ -213,9 +208,7 @@ def test_data_that_a_script_of_kaito_downloads_is_checked(
     assert "specs/x.yaml:8:18: error[KG0" in repository.kaigen("validate").err
 
 
-@pytest.mark.parametrize(
-    "server", ["qdrant.team-b.svc:6333", "http://qdrant.team-b.svc:6333", "10.9.9.8:6333"]
-)
+@pytest.mark.parametrize("server", ["qdrant.team-b.svc:6333", "http://qdrant.team-b.svc:6333", "10.9.9.8:6333"])
 def test_a_server_of_another_tenant_needs_a_grant(repository: Repository, server: str) -> None:
     (repository.folder / "specs/evaluate.yaml").unlink()
     spec = FIELDS["database of a RAGEngine"].replace("URL", server)
@@ -235,10 +228,7 @@ def test_kaigen_yaml_allows_hosts(repository: Repository) -> None:
     spec = FIELDS["proxy"].replace("URL", "http://localhost:3128")
     repository.write({"specs/evaluate.yaml": spec})
     assert "KG0421" in repository.kaigen("validate").err
-    for allowed in (
-        "allow: {servers: [localhost]}\n",
-        "network: {httpProxy: 'http://localhost:3128'}\n",
-    ):
+    for allowed in ("allow: {servers: [localhost]}\n", "network: {httpProxy: 'http://localhost:3128'}\n"):
         repository.write({"kaigen.yaml": CONFIG + allowed})
         assert "KG0421" not in repository.kaigen("validate").err
 
@@ -294,9 +284,7 @@ TENANTS = """tenants:
         ("[fd00::1]", False),
     ],
 )
-def test_a_tenant_downloads_from_no_service_of_another(
-    repository: Repository, host: str, granted: bool
-) -> None:
+def test_a_tenant_downloads_from_no_service_of_another(repository: Repository, host: str, granted: bool) -> None:
     (repository.folder / "specs/evaluate.yaml").unlink()
     repository.write({"kaigen.yaml": CONFIG + EGRESS + TENANTS})
     repository.write({"specs/a/x.yaml": FIELDS["file of a Model"].replace("URL", f"http://{host}")})

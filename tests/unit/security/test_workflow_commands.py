@@ -23,9 +23,7 @@ OLDER = "##[stop-commands]x"
 def test_a_value_of_the_configuration_is_no_command(
     repository: Repository, field: str, name: str, command: tuple[str, ...]
 ) -> None:
-    value = json.dumps(
-        [{"file": name}] if field == "patches" else [name] if field in ("kinds", "specs") else name
-    )
+    value = json.dumps([{"file": name}] if field == "patches" else [name] if field in ("kinds", "specs") else name)
     config = "\n".join(line for line in CONFIG.split("\n") if not line.startswith(f"{field}:"))
     repository.write({"kaigen.yaml": f"{config}\n{field}: {value}\n"})
     done = repository.kaigen(*command)
@@ -54,9 +52,7 @@ def test_the_older_form_of_a_command_is_broken_up(repository: Repository, older:
         assert all(line.startswith("::") for line in done.out.splitlines() if OLDER in line)
 
 
-def test_the_older_form_of_a_command_is_broken_up_in_other_messages(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_older_form_of_a_command_is_broken_up_in_other_messages(capsys: pytest.CaptureFixture[str]) -> None:
     console = Console()
     console.say(f"a {OLDER}")
     console.say("a ##\x1b[0m[stop-commands]x")

@@ -113,9 +113,7 @@ def verify() -> int:
     return run(["verify", "--key", "../keys/sign.pub"])
 
 
-def test_the_rendered_output_is_verified_file_by_file(
-    repository: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_rendered_output_is_verified_file_by_file(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     signature = (repository / FILE_NAME).read_bytes()
     assert run(["sign", "--key", "../keys/sign.key"]) == 0
     assert (repository / FILE_NAME).read_bytes() == signature

@@ -151,10 +151,7 @@ def test_layers_without_attention_are_counted_by_their_interval_too() -> None:
     ("change", "message"),
     [
         ({"num_hidden_layers": None}, "the config has no layers"),
-        (
-            {"num_attention_heads": "32"},
-            '`num_attention_heads` of the config is "32", and not a whole number',
-        ),
+        ({"num_attention_heads": "32"}, '`num_attention_heads` of the config is "32", and not a whole number'),
         ({"hidden_size": 0}, "`hidden_size` of the config is 0, and not a whole number from 1 to 1000000000"),
         ({"max_position_embeddings": True}, "`max_position_embeddings` of the config is true, and not"),
         ({"num_key_value_heads": 5}, "32 attention heads and 5 KV heads"),

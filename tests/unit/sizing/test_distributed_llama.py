@@ -27,9 +27,7 @@ def config(kind: str = "llama", /, **fields: Any) -> dict[str, Any]:
     }
 
 
-def large(
-    kind: str, dim: int, hidden: int, layers: int, heads: int, kv: int, vocabulary: int, **more: Any
-) -> Any:
+def large(kind: str, dim: int, hidden: int, layers: int, heads: int, kv: int, vocabulary: int, **more: Any) -> Any:
     """Return the config.json of a published model."""
     return config(
         kind,

@@ -79,9 +79,7 @@ def test_every_gpu_has_a_label_with_its_role() -> None:
 
 def test_gpus_that_are_left_to_others_are_empty() -> None:
     found = planned("phi-4", l4(8), tensor_parallel=5)
-    assert [text for text in texts(found) if "not used" in text] == [
-        f"GPU {gpu}not used" for gpu in (5, 6, 7)
-    ]
+    assert [text for text in texts(found) if "not used" in text] == [f"GPU {gpu}not used" for gpu in (5, 6, 7)]
     assert len(bars(found)["idle"]) == 3
     assert len(bars(found)["weights"]) == 5 + 1
 

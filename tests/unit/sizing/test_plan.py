@@ -134,13 +134,8 @@ def test_weights_are_dealt_by_layers_with_an_embedding_at_each_end() -> None:
 def test_quantized_weights_keep_their_embeddings() -> None:
     llama = facts("llama-3.1-8b-instruct")
     embeddings = 2 * 128_256 * 4096 * 2 / GIB
-    assert quantized(llama, "fp8").weights == pytest.approx(
-        (14.96 - embeddings) * 8.1 / 16 + embeddings, abs=0.01
-    )
-    assert planned("llama-3.3-70b-instruct", on("p5.4xlarge"), quantization="awq").flags[-1] == (
-        "quantization",
-        "awq",
-    )
+    assert quantized(llama, "fp8").weights == pytest.approx((14.96 - embeddings) * 8.1 / 16 + embeddings, abs=0.01)
+    assert planned("llama-3.3-70b-instruct", on("p5.4xlarge"), quantization="awq").flags[-1] == ("quantization", "awq")
     assert "quantized already (mxfp4)" in str(refused("gpt-oss-20b", on("g6.xlarge"), quantization="fp8"))
     assert refused("phi-4", on("g6.xlarge"), quantization="fp9").hint == "did you mean `fp8`?"
 
@@ -212,20 +207,8 @@ def test_an_override_that_does_not_fit_is_refused_with_the_sum_and_what_would() 
             "4 GPUs cannot share the 40 attention heads and 10 KV heads of phi-4",
             "possible: 1, 2, 5",
         ),
-        (
-            "phi-4",
-            "g6.xlarge",
-            {"pipeline_parallel": 41},
-            "phi-4 has only 40 layers for 41 stages",
-            "",
-        ),
-        (
-            "phi-4",
-            "g6.xlarge",
-            {"context_length": 16_385},
-            "phi-4 does not support 16385 tokens",
-            "use at most 16384",
-        ),
+        ("phi-4", "g6.xlarge", {"pipeline_parallel": 41}, "phi-4 has only 40 layers for 41 stages", ""),
+        ("phi-4", "g6.xlarge", {"context_length": 16_385}, "phi-4 does not support 16385 tokens", "use at most 16384"),
         ("phi-4", "g6.xlarge", {"context_length": 0}, "contextLength is 0", "use at least 1"),
         ("phi-4", "g6.xlarge", {"nodes": 0}, "nodes is 0", "use at least 1"),
         (
@@ -235,13 +218,7 @@ def test_an_override_that_does_not_fit_is_refused_with_the_sum_and_what_would() 
             "1.5 is not a share of a GPU",
             "use a number above 0 and at most 1",
         ),
-        (
-            "phi-4",
-            "g6.xlarge",
-            {"kv_cache_dtype": "fp4"},
-            "unknown dtype of the KV cache `fp4`",
-            "did you mean `fp8`?",
-        ),
+        ("phi-4", "g6.xlarge", {"kv_cache_dtype": "fp4"}, "unknown dtype of the KV cache `fp4`", "did you mean `fp8`?"),
         ("phi-4", "g6.xlarge", {"dtype": "int8"}, "unknown dtype `int8`", "known: bfloat16, float16"),
         (
             "phi-4",
@@ -307,9 +284,7 @@ def test_a_slice_of_a_gpu_takes_a_small_model_and_no_parallelism() -> None:
     found = planned("phi-4-mini-instruct", gpus("H100", mig="2g.20gb"))
     assert (found.hardware.resource, shape(found)) == ("nvidia.com/mig-2g.20gb", (1, 1, 1, 1))
     assert found.memory.usable == 19.5
-    assert "MIG slices cannot share a model" in str(
-        refused("phi-4", gpus("H100", mig="3g.40gb"), tensor_parallel=2)
-    )
+    assert "MIG slices cannot share a model" in str(refused("phi-4", gpus("H100", mig="3g.40gb"), tensor_parallel=2))
     assert str(refused("phi-4", gpus("H100", mig="1g.10gb"))) == "phi-4 does not fit on H100 1g.10gb"
     with pytest.raises(PlanError, match="unknown MIG profile of L4"):
         gpus("L4", mig="1g.10gb")
@@ -341,17 +316,9 @@ def test_sequences_are_shared_out_among_copies() -> None:
 
 
 def test_the_cheapest_node_that_does_comes_first() -> None:
-    choices = [
-        on(name)
-        for name in ("p5.48xlarge", "g6.xlarge", "g6.2xlarge", "g5.xlarge", "p3.2xlarge", "g6e.xlarge")
-    ]
+    choices = [on(name) for name in ("p5.48xlarge", "g6.xlarge", "g6.2xlarge", "g5.xlarge", "p3.2xlarge", "g6e.xlarge")]
     ranking = rank(facts("llama-3.1-8b-instruct"), Request(), choices)
-    assert [found.hardware.name for found in ranking.plans] == [
-        "g5.xlarge",
-        "g6.xlarge",
-        "g6e.xlarge",
-        "p5.48xlarge",
-    ]
+    assert [found.hardware.name for found in ranking.plans] == ["g5.xlarge", "g6.xlarge", "g6e.xlarge", "p5.48xlarge"]
     assert [item.hardware.name for item in ranking.refused] == ["p3.2xlarge"]
 
 

@@ -76,10 +76,7 @@ def test_it_has_two_pixels_for_each_unit_of_the_svg() -> None:
     image = render_png(found)
     assert image.startswith(b"\x89PNG\r\n\x1a\n")
     root = ElementTree.fromstring(render_svg(found))
-    assert struct.unpack_from(">LL", image, 16) == (
-        2 * int(root.attrib["width"]),
-        2 * int(root.attrib["height"]),
-    )
+    assert struct.unpack_from(">LL", image, 16) == (2 * int(root.attrib["width"]), 2 * int(root.attrib["height"]))
 
 
 def test_the_same_plan_gives_the_same_bytes() -> None:
@@ -111,10 +108,7 @@ def test_variables_are_replaced_with_the_light_theme() -> None:
         ".a { --ink: #000; --paper: #fff; }\n@media (prefers-color-scheme: dark) {\n  .a { --ink: #eee; }\n}\n"
         ".a text { fill: var(--ink); }\n.a rect { fill: var(--paper); stroke: var(--ink); }\n"
     )
-    assert style.splitlines()[1:] == [
-        ".a text { fill: #000; }",
-        ".a rect { fill: #fff; stroke: #000; }",
-    ]
+    assert style.splitlines()[1:] == [".a text { fill: #000; }", ".a rect { fill: #fff; stroke: #000; }"]
 
 
 def test_nothing_of_the_style_sheet_is_left_that_a_renderer_may_not_know() -> None:

@@ -73,9 +73,7 @@ def test_facts_of_a_run_are_its_times_and_what_its_containers_report() -> None:
     }
     ended = {"terminated": {"message": json.dumps({"bytes": 5, "revision": "abc", "list": [1]})}}
     plain = {"terminated": {"message": "Traceback …"}}
-    pod: Object = {
-        "status": {"containerStatuses": [{"state": ended}, {"state": plain}, {"state": {"running": {}}}]}
-    }
+    pod: Object = {"status": {"containerStatuses": [{"state": ended}, {"state": plain}, {"state": {"running": {}}}]}}
     assert run_facts({"status": status}, [pod]) == {
         "started": "2026-11-01T10:00:00Z",
         "ended": "2026-11-01T10:01:05Z",
@@ -93,11 +91,7 @@ def test_facts_of_objects_are_storage_and_replicas() -> None:
 
 
 def test_reason_why_a_pod_waits_is_its_node_or_its_container() -> None:
-    unscheduled = {
-        "type": "PodScheduled",
-        "status": "False",
-        "message": "0/3 nodes: Insufficient nvidia.com/gpu",
-    }
+    unscheduled = {"type": "PodScheduled", "status": "False", "message": "0/3 nodes: Insufficient nvidia.com/gpu"}
     waiting = {"reason": "ImagePullBackOff", "message": "no such image"}
     starting = {"reason": "ContainerCreating"}
 

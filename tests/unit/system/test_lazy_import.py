@@ -79,9 +79,7 @@ print(inner.VALUE)"""
 
 def test_two_blocks_at_once_are_lazy_for_their_own_imports(modules: Path) -> None:
     (modules / "second.py").write_text(f"{BLOCK}    import late\nprint('second runs')\n")
-    code = (
-        f"{BLOCK}    import second\n    from package import inner\nprint('before')\nprint(second.late.VALUE)"
-    )
+    code = f"{BLOCK}    import second\n    from package import inner\nprint('before')\nprint(second.late.VALUE)"
     assert run(modules, code) == ["package runs", "before", "second runs", "late runs", "1"]
 
 
@@ -105,9 +103,7 @@ def lazy_names() -> Iterator[tuple[str, str]]:
             for line in node.body:
                 assert isinstance(line, ast.Import | ast.ImportFrom), path
                 prefix = f"{line.module}." if isinstance(line, ast.ImportFrom) else ""
-                yield from (
-                    (f"{prefix}{name.name}", path.relative_to(ROOT).as_posix()) for name in line.names
-                )
+                yield from ((f"{prefix}{name.name}", path.relative_to(ROOT).as_posix()) for name in line.names)
 
 
 def test_lazy_blocks_import_modules_only() -> None:

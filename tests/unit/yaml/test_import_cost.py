@@ -8,10 +8,7 @@ import sys
 HEAVY = {
     *("jsonschema", "jinja2", "pydantic", "click", "json", "pathlib", "difflib", "unicodedata"),
     *("xml", "urllib", "tempfile", "shutil", "kaigen.yaml.json_text"),
-    *(
-        "kaigen.yaml.syntax",
-        "kaigen.yaml.structure",
-    ),
+    *("kaigen.yaml.syntax", "kaigen.yaml.structure"),
 }
 
 

@@ -36,9 +36,7 @@ SCALARS = (
     | WORDS
 )
 JSON = st.recursive(
-    SCALARS,
-    lambda below: st.lists(below, max_size=4) | st.dictionaries(TEXT | WORDS, below, max_size=4),
-    max_leaves=12,
+    SCALARS, lambda below: st.lists(below, max_size=4) | st.dictionaries(TEXT | WORDS, below, max_size=4), max_leaves=12
 )
 
 # What texts of YAML are made of, to be put together at random.
@@ -57,9 +55,7 @@ class Dumper(yaml.SafeDumper):
 
 
 def represent_text(dumper: Dumper, text: str) -> yaml.Node:
-    return dumper.represent_scalar(
-        "tag:yaml.org,2002:str", text, style='"' if text[:1] in "0123456789+-." else None
-    )
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if text[:1] in "0123456789+-." else None)
 
 
 Dumper.add_representer(str, represent_text)
@@ -93,9 +89,7 @@ def leaves(value: Json, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tupl
             yield from leaves(item, (*path, place))
 
 
-@given(
-    st.binary(max_size=200) | mutated_specs() | YAMLISH.map(str.encode), st.sampled_from(["a.yaml", "a.json"])
-)
+@given(st.binary(max_size=200) | mutated_specs() | YAMLISH.map(str.encode), st.sampled_from(["a.yaml", "a.json"]))
 def test_no_input_raises_an_exception(data: bytes, name: str) -> None:
     sources, found = read_sources(["-"], root=Path(), stdin=io.BytesIO(data))
     for source in sources:

@@ -28,9 +28,7 @@ def lay(root: Path, *paths: str) -> None:
         (root / path).write_text(f"path: {path}\n")
 
 
-def read(
-    root: Path, *paths: str, stdin: bytes = b"", limits: Limits | None = None
-) -> tuple[list[str], list[str]]:
+def read(root: Path, *paths: str, stdin: bytes = b"", limits: Limits | None = None) -> tuple[list[str], list[str]]:
     """The paths read, and the problems as `path code message`."""
     sources, found = read_sources(paths, root=root, stdin=io.BytesIO(stdin), limits=limits)
     return [source.path for source in sources], [
@@ -39,48 +37,21 @@ def read(
 
 
 def test_a_folder_is_searched_in_name_order(root: Path) -> None:
-    lay(
-        root,
-        "specs/b.yml",
-        "specs/a.yaml",
-        "specs/c/z.json",
-        "specs/c/a.YAML",
-        "specs/d.txt",
-        "specs/README.md",
-    )
+    lay(root, "specs/b.yml", "specs/a.yaml", "specs/c/z.json", "specs/c/a.YAML", "specs/d.txt", "specs/README.md")
     assert read(root, "specs") == (["specs/a.yaml", "specs/b.yml", "specs/c/a.YAML", "specs/c/z.json"], [])
     assert read(root, "./specs/") == read(root, "specs")
 
 
 def test_output_hidden_and_foreign_files_are_skipped(root: Path) -> None:
-    lay(
-        root,
-        "a.yaml",
-        "kaigen.yaml",
-        "kaigen.lock",
-        ".kaigen.yaml",
-        ".hidden.yaml",
-        ".git/x.yaml",
-        ".venv/x.yaml",
-    )
-    lay(
-        root,
-        "node_modules/x.yaml",
-        ".github/workflows/ci.yaml",
-        "rendered/app/deployment.yaml",
-        "other/x.yaml",
-    )
+    lay(root, "a.yaml", "kaigen.yaml", "kaigen.lock", ".kaigen.yaml", ".hidden.yaml", ".git/x.yaml", ".venv/x.yaml")
+    lay(root, "node_modules/x.yaml", ".github/workflows/ci.yaml", "rendered/app/deployment.yaml", "other/x.yaml")
     (root / "rendered" / ".kaigen-index").write_text("")
     assert read(root, ".") == (["a.yaml", "other/x.yaml"], [])
 
 
 def test_a_file_on_the_command_line_is_read_whatever_its_name(root: Path) -> None:
     lay(root, "kaigen.yaml", "spec.txt", ".hidden.yaml")
-    assert read(root, "spec.txt", "kaigen.yaml", ".hidden.yaml")[0] == [
-        "spec.txt",
-        "kaigen.yaml",
-        ".hidden.yaml",
-    ]
+    assert read(root, "spec.txt", "kaigen.yaml", ".hidden.yaml")[0] == ["spec.txt", "kaigen.yaml", ".hidden.yaml"]
 
 
 def test_an_excluded_folder_is_not_searched(root: Path) -> None:
@@ -113,15 +84,9 @@ def test_a_text_has_a_digest(root: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "problem"),
     [
-        (
-            "specs/moddel.yaml",
-            "specs/moddel.yaml KG0101 no such file or folder (did you mean `specs/model.yaml`?)",
-        ),
+        ("specs/moddel.yaml", "specs/moddel.yaml KG0101 no such file or folder (did you mean `specs/model.yaml`?)"),
         ("spec/model.yaml", "spec/model.yaml KG0101 no such file or folder (did you mean `specs`?)"),
-        (
-            "specs/model.yml",
-            "specs/model.yml KG0101 no such file or folder (did you mean `specs/model.yaml`?)",
-        ),
+        ("specs/model.yml", "specs/model.yml KG0101 no such file or folder (did you mean `specs/model.yaml`?)"),
         ("zzz", "zzz KG0101 no such file or folder"),
         ("specs/*.yml", "specs/*.yml KG0101 no such file or folder (no file matches this pattern)"),
         ("", " KG0101 the path is empty"),
@@ -181,13 +146,8 @@ def test_links_out_of_the_repository_are_rejected(root: Path) -> None:
     (root / "specs" / "file.yaml").symlink_to("../../outside/x.yaml")
     (root / "specs" / "folder").symlink_to(root.parent / "outside")
     (root / "passwd.yaml").symlink_to("/etc/passwd")
-    refused = (
-        "KG0103 a symbolic link on this path leads out of the repository (copy the file into the repository)"
-    )
-    assert read(root, "specs") == (
-        ["specs/a.yaml"],
-        [f"specs/file.yaml {refused}", f"specs/folder {refused}"],
-    )
+    refused = "KG0103 a symbolic link on this path leads out of the repository (copy the file into the repository)"
+    assert read(root, "specs") == (["specs/a.yaml"], [f"specs/file.yaml {refused}", f"specs/folder {refused}"])
     for path in ("passwd.yaml", "specs/file.yaml", "specs/folder", "specs/folder/x.yaml"):
         assert read(root, path) == ([], [f"{path} {refused}"])
 
@@ -230,10 +190,7 @@ def test_the_numbers_of_documents_and_files_are_limited(root: Path) -> None:
     assert read(root, "a.yaml", limits=Limits(documents=2))[1] == [
         "a.yaml KG0105 more than 2 documents in one file (split the file)"
     ]
-    assert read(root, ".", limits=Limits(files=1)) == (
-        ["a.yaml"],
-        ["b.yaml KG0105 more than 1 files"],
-    )
+    assert read(root, ".", limits=Limits(files=1)) == (["a.yaml"], ["b.yaml KG0105 more than 1 files"])
 
 
 @pytest.mark.parametrize(
@@ -256,9 +213,7 @@ def test_a_folder_without_specs_is_a_warning(root: Path) -> None:
     (root / "specs").mkdir()
     sources, found = read_sources(["specs"], root=root)
     assert sources == []
-    assert [(str(item.mark), item.code, item.severity.label) for item in found] == [
-        ("specs", "KG0109", "warning")
-    ]
+    assert [(str(item.mark), item.code, item.severity.label) for item in found] == [("specs", "KG0109", "warning")]
 
 
 @pytest.mark.parametrize(
@@ -275,10 +230,7 @@ def test_any_content_counts_as_a_document(root: Path, content: bytes) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (
-            b"\x7fELF\x02\x01\x01\0\0\0\xff\xfe",
-            "a.yaml KG0106 this is a binary file (kaigen reads YAML and JSON text)",
-        ),
+        (b"\x7fELF\x02\x01\x01\0\0\0\xff\xfe", "a.yaml KG0106 this is a binary file (kaigen reads YAML and JSON text)"),
         (b"a: b\0c\n", "a.yaml KG0106 this is a binary file (kaigen reads YAML and JSON text)"),
         (
             "a: 1\n".encode("utf-16-le"),

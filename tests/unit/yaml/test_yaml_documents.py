@@ -11,16 +11,10 @@ from tests.unit.yaml.texts import SPEC, load, problems, read
 def test_empty_documents_of_a_text_do_not_count() -> None:
     documents, found = read("---\n---\n# nothing\n---\na: 1\n---\n~\n---\nb: 2\n...\n")
     assert found == []
-    assert [(document.index, document.data) for document in documents] == [
-        (0, {"a": 1}),
-        (1, None),
-        (2, {"b": 2}),
-    ]
+    assert [(document.index, document.data) for document in documents] == [(0, {"a": 1}), (1, None), (2, {"b": 2})]
 
 
-@pytest.mark.parametrize(
-    "text", ["", "\n\n", "# only this\n", "---\n", "--- # x\n...\n", "\ufeff", "%YAML 1.2\n---\n"]
-)
+@pytest.mark.parametrize("text", ["", "\n\n", "# only this\n", "---\n", "--- # x\n...\n", "\ufeff", "%YAML 1.2\n---\n"])
 def test_a_text_without_content_has_no_document(text: str) -> None:
     assert read(text) == ([], [])
 
@@ -52,9 +46,7 @@ def test_a_document_has_an_api_version_kind_and_name() -> None:
     assert (document.apiVersion, document.kind, document.name) == ("kaigen.dev/v1alpha1", "Job", "finetune")
 
 
-@pytest.mark.parametrize(
-    "text", ["x", "[1]", "{}", "apiVersion: 1\nkind: [a]\nmetadata: {name: 1}", "metadata: x"]
-)
+@pytest.mark.parametrize("text", ["x", "[1]", "{}", "apiVersion: 1\nkind: [a]\nmetadata: {name: 1}", "metadata: x"])
 def test_other_data_has_no_api_version_kind_or_name(text: str) -> None:
     (document,), _ = read(text)
     assert (document.apiVersion, document.kind, document.name) == (None, None, None)

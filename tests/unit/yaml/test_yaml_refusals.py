@@ -28,15 +28,9 @@ def test_every_duplicate_is_reported() -> None:
     ("text", "problem"),
     [
         ("? [a]\n: b\n", "1:3 KG0131 a list cannot be a key"),
-        (
-            "{{a: b}: c}\n",
-            "1:1 KG0117 templates are not expanded here, and unquoted `{{ … }}` is a mapping",
-        ),
+        ("{{a: b}: c}\n", "1:1 KG0117 templates are not expanded here, and unquoted `{{ … }}` is a mapping"),
         ("? {a: b}\n: c\n", "1:3 KG0131 a mapping cannot be a key"),
-        (
-            "name: {{ app }}\n",
-            "1:7 KG0117 templates are not expanded here, and unquoted `{{ … }}` is a mapping",
-        ),
+        ("name: {{ app }}\n", "1:7 KG0117 templates are not expanded here, and unquoted `{{ … }}` is a mapping"),
         ("a:\n  ? \n  : c\n", "2:4 KG0131 a key is missing before `:`"),
         ("<<: 1\n", "1:5 KG0138 `<<` merges a mapping or a list of mappings"),
         ("a: &a [1]\nb:\n  <<: [*a, {}]\n", "3:7 KG0138 `<<` merges a mapping or a list of mappings"),
@@ -100,9 +94,7 @@ def test_the_limit_of_aliases_covers_all_documents_of_a_text() -> None:
 
 
 def test_a_merge_key_bomb_is_rejected() -> None:
-    lines = ["a0: &a0 {x: 1}"] + [
-        f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}" for n in range(1, 40)
-    ]
+    lines = ["a0: &a0 {x: 1}"] + [f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}" for n in range(1, 40)]
     assert read("\n".join(lines))[1][0].code == "KG0134"
 
 
@@ -115,15 +107,7 @@ def test_ordinary_aliases_stay_below_the_limit() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "[" * 100_000,
-        "{a: " * 50_000,
-        "- " * 50_000,
-        "[" * 200 + "]" * 200,
-        "? " * 300,
-        "[[" * 5_000 + "\n---\n",
-    ],
+    "text", ["[" * 100_000, "{a: " * 50_000, "- " * 50_000, "[" * 200 + "]" * 200, "? " * 300, "[[" * 5_000 + "\n---\n"]
 )
 def test_deep_nesting_is_rejected_without_recursion(text: str) -> None:
     documents, found = read(text)

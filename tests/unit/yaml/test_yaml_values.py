@@ -92,9 +92,7 @@ def test_text_that_resembles_another_type_is_text(written: str) -> None:
 def test_unquoted_yes_no_on_and_off_are_rejected(word: str, meant: str) -> None:
     (found,) = read(f"a:\n  - b: {word} # why\n")[1]
     assert (str(found.mark), found.code, found.path) == ("a.yaml:2:8", "KG0140", "a[0].b")
-    assert (
-        found.message == f"unquoted `{word}` is the boolean {meant} to Kubernetes and text to other parsers"
-    )
+    assert found.message == f"unquoted `{word}` is the boolean {meant} to Kubernetes and text to other parsers"
     assert found.hint == f'write `{meant}`, or quote it to make it text: "{word}"'
     assert found.mark is not None
     assert found.mark.length == len(word)
@@ -119,17 +117,14 @@ def test_keys_are_text_as_written() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "written", [".inf", "-.Inf", "+.INF", ".nan", ".NaN", "1e999", "-1" + "0" * 400 + ".0"]
-)
+@pytest.mark.parametrize("written", [".inf", "-.Inf", "+.INF", ".nan", ".NaN", "1e999", "-1" + "0" * 400 + ".0"])
 def test_infinity_and_nan_are_rejected(written: str) -> None:
     (found,) = problems(f"a: {written}\n")
     assert found.startswith("1:4 KG0141 ")
 
 
 @pytest.mark.parametrize(
-    "written",
-    ["9223372036854775808", "-9223372036854775809", "0xFFFFFFFFFFFFFFFF", "0o7" + "7" * 30, "9" * 10_000],
+    "written", ["9223372036854775808", "-9223372036854775809", "0xFFFFFFFFFFFFFFFF", "0o7" + "7" * 30, "9" * 10_000]
 )
 def test_integers_beyond_64_bits_are_rejected(written: str) -> None:
     (found,) = problems(f"a: {written}\n")
@@ -138,18 +133,14 @@ def test_integers_beyond_64_bits_are_rejected(written: str) -> None:
 
 
 def test_standard_tags_set_the_type_of_a_scalar() -> None:
-    written = (
-        'a: !!str 12\nb: !!int "12"\nc: !!float 1\nd: !!bool "true"\ne: !!null ""\nf: !!map {}\ng: !!seq []\n'
-    )
+    written = 'a: !!str 12\nb: !!int "12"\nc: !!float 1\nd: !!bool "true"\ne: !!null ""\nf: !!map {}\ng: !!seq []\n'
     data = load(written)
     assert data == {"a": "12", "b": 12, "c": 1.0, "d": True, "e": None, "f": {}, "g": []}
     assert isinstance(data, dict)
     assert type(data["c"]) is float
 
 
-@pytest.mark.parametrize(
-    "written", ["!!int x", "!!int 1.5", "!!int true", "!!bool 1", "!!null x", "!!float yes"]
-)
+@pytest.mark.parametrize("written", ["!!int x", "!!int 1.5", "!!int true", "!!bool 1", "!!null x", "!!float yes"])
 def test_a_standard_tag_must_match_its_value(written: str) -> None:
     assert len(problems(f"a: {written}\n")) == 1
 

@@ -32,23 +32,11 @@ class Server:
         env: further environment.
     """
 
-    def __init__(
-        self, model: Path, *flags: str, program: tuple[str, ...] = ("-m", "kaigen_chat"), **env: str
-    ) -> None:
+    def __init__(self, model: Path, *flags: str, program: tuple[str, ...] = ("-m", "kaigen_chat"), **env: str) -> None:
         self.lines: list[str] = []
         environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(PACKAGE), "HOME": "/nonexistent"}
         self.process = subprocess.Popen(
-            [
-                sys.executable,
-                *program,
-                "--model",
-                str(model),
-                "--host",
-                "127.0.0.1",
-                "--port",
-                "0",
-                *flags,
-            ],
+            [sys.executable, *program, "--model", str(model), "--host", "127.0.0.1", "--port", "0", *flags],
             env=environ | {"PYTHONDONTWRITEBYTECODE": "1"} | env,
             stderr=subprocess.PIPE,
             text=True,
@@ -84,9 +72,7 @@ class Server:
         """OpenAI's own client, which tries once."""
         return openai.OpenAI(base_url=f"{self.url}/v1", api_key=key, max_retries=0, timeout=PATIENCE)
 
-    def request(
-        self, path: str, body: bytes | None = None, **headers: str
-    ) -> tuple[int, bytes, dict[str, str]]:
+    def request(self, path: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes, dict[str, str]]:
         """Status, body and headers of an answer."""
         asked = urllib.request.Request(self.url + path, body, {"Content-Type": "application/json", **headers})
         try:

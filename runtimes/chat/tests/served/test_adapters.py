@@ -54,9 +54,7 @@ def answer(server: Server) -> str:
 def by_peft(model: Path, adapters: Mapping[str, Path]) -> str:
     """Return the answer of PEFT's own sum of the adapters, as KAITO's server makes it."""
     (first, folder), *others = adapters.items()
-    found = PeftModel.from_pretrained(
-        AutoModelForCausalLM.from_pretrained(model), str(folder), adapter_name=first
-    )
+    found = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(model), str(folder), adapter_name=first)
     for name, folder in others:
         found.load_adapter(str(folder), adapter_name=name)
     # With all ranks kept, the sum loses nothing.
@@ -81,9 +79,7 @@ def test_strength_0_changes_nothing(server: Server, model: Path, adapters: Mappi
         assert answer(unchanged) == answer(server)
 
 
-def test_an_adapter_of_another_model_is_one_line(
-    model: Path, adapters: Mapping[str, Path], tmp_path: Path
-) -> None:
+def test_an_adapter_of_another_model_is_one_line(model: Path, adapters: Mapping[str, Path], tmp_path: Path) -> None:
     other = tiny.make(tmp_path / "other", hidden=32)
     weights = load_file(adapters["north"] / "adapter_model.safetensors")
     partial = tmp_path / "partial"

@@ -52,9 +52,7 @@ class Oracle:
     def text(self, prompt: Sequence[int], tokens: int) -> str:
         """The same as text."""
         return str(
-            self.words.decode(
-                self(prompt, tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False
-            )
+            self.words.decode(self(prompt, tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False)
         )
 
 
@@ -92,9 +90,7 @@ def test_each_token_is_what_transformers_generates(client: openai.OpenAI, oracle
     answer = client.completions.create(
         model="tiny", prompt=prompt, max_tokens=64, temperature=0, logprobs=0, extra_body={"ignore_eos": True}
     )
-    expected = [
-        oracle.words.decode([token], clean_up_tokenization_spaces=False) for token in oracle(prompt, 64)
-    ]
+    expected = [oracle.words.decode([token], clean_up_tokenization_spaces=False) for token in oracle(prompt, 64)]
     assert answer.choices[0].logprobs.tokens == expected
 
 
@@ -106,8 +102,7 @@ def test_answers_in_a_batch_are_what_transformers_generates(
     steps, rows = (server.metric(f"kaigen_chat_batch_rows_{what}") for what in ("count", "sum"))
     assert ask_all(client, asked) == [oracle.text(prompt, tokens) for prompt, tokens in asked]
     steps, rows = (
-        server.metric(f"kaigen_chat_batch_rows_{what}") - before
-        for what, before in (("count", steps), ("sum", rows))
+        server.metric(f"kaigen_chat_batch_rows_{what}") - before for what, before in (("count", steps), ("sum", rows))
     )
     assert rows / steps > 4  # they were in one batch indeed
 

@@ -53,8 +53,7 @@ _HEADERS = st.lists(
     st.one_of(
         st.tuples(st.just(b"Content-Length"), _LENGTHS),
         st.tuples(
-            st.just(b"Transfer-Encoding"),
-            st.sampled_from([b"chunked", b"gzip, chunked", b"identity", b"xchunked"]),
+            st.just(b"Transfer-Encoding"), st.sampled_from([b"chunked", b"gzip, chunked", b"identity", b"xchunked"])
         ),
         st.tuples(st.just(b"Expect"), st.sampled_from([b"100-continue", b"200-x"])),
         st.tuples(st.just(b"Upgrade"), st.sampled_from([b"websocket", b"h2c"])),
@@ -68,9 +67,7 @@ _HEADERS = st.lists(
 )
 _JSON = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)
-    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)),
     max_leaves=5,
 )
 _FIELDS = (
@@ -165,11 +162,7 @@ def _send(connection: socket.socket, data: bytes, pause: float) -> None:
 @settings(
     max_examples=EXAMPLES,
     deadline=None,
-    suppress_health_check=[
-        HealthCheck.function_scoped_fixture,
-        HealthCheck.too_slow,
-        HealthCheck.data_too_large,
-    ],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(sent=_SENT, cut=_CUTS, pause=st.sampled_from([0, 0, 0.02]), leaves=st.booleans())
 @example(sent=_whole(b"{" + b" " * 5_000_000, b"/v1/chat/completions", 0), cut=None, pause=0, leaves=False)

@@ -29,9 +29,7 @@ async def reached(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-async def ask(
-    path: str, headers: list[tuple[bytes, bytes]], parts: list[bytes], *, ends: bool
-) -> tuple[int, int]:
+async def ask(path: str, headers: list[tuple[bytes, bytes]], parts: list[bytes], *, ends: bool) -> tuple[int, int]:
     """Return the status of a request, and how many parts of its body were read before the response."""
     read = 0
     statuses: list[tuple[int, int]] = []
@@ -40,11 +38,7 @@ async def ask(
         nonlocal read
         if read < len(parts):
             read += 1
-            return {
-                "type": "http.request",
-                "body": parts[read - 1],
-                "more_body": not ends or read < len(parts),
-            }
+            return {"type": "http.request", "body": parts[read - 1], "more_body": not ends or read < len(parts)}
         await asyncio.sleep(60)
         raise AssertionError("the guard waits longer than its deadline")
 
@@ -59,9 +53,7 @@ async def ask(
 
 def guarded(**more: Any) -> Guard:
     """Return an application behind the guard."""
-    return Guard(
-        reached, keys=(b"key",), max_body=1000, metrics=Metrics("m", "1"), routes=frozenset(), **more
-    )
+    return Guard(reached, keys=(b"key",), max_body=1000, metrics=Metrics("m", "1"), routes=frozenset(), **more)
 
 
 @pytest.mark.parametrize("path", sorted(OPEN))
@@ -168,9 +160,7 @@ def connected(address: tuple[str, int], count: int) -> Iterator[list[socket.sock
         yield [stack.enter_context(socket.create_connection(address)) for _ in range(count)]
 
 
-def test_a_new_connection_takes_the_place_of_the_one_that_idled_for_the_longest(
-    address: tuple[str, int],
-) -> None:
+def test_a_new_connection_takes_the_place_of_the_one_that_idled_for_the_longest(address: tuple[str, int]) -> None:
     with connected(address, 3) as idle:
         for connection in idle:
             assert answers(connection)

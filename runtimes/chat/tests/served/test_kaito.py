@@ -19,11 +19,7 @@ def post(server: Server, path: str, body: object) -> dict[str, object]:
 
 
 def completion(client: openai.OpenAI, prompt: str, tokens: int) -> object:
-    return (
-        client.completions.create(model="tiny", prompt=prompt, max_tokens=tokens, temperature=0)
-        .choices[0]
-        .text
-    )
+    return client.completions.create(model="tiny", prompt=prompt, max_tokens=tokens, temperature=0).choices[0].text
 
 
 def test_the_quick_start_of_falcon_is_answered(server: Server) -> None:
@@ -97,21 +93,15 @@ def test_llama_chats_are_answered_as_conversations(server: Server, client: opena
         [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Who are you?"}],
     ]
     expected = [
-        client.chat.completions.create(model="tiny", messages=dialog, max_tokens=9, temperature=0)
-        for dialog in dialogs
+        client.chat.completions.create(model="tiny", messages=dialog, max_tokens=9, temperature=0) for dialog in dialogs
     ]
     answer = post(
-        server,
-        "/chat",
-        {"input_data": {"input_string": dialogs}, "parameters": {"max_gen_len": 9, "temperature": 0}},
+        server, "/chat", {"input_data": {"input_string": dialogs}, "parameters": {"max_gen_len": 9, "temperature": 0}}
     )
     assert answer == {
         "results": [
             [
-                *(
-                    {"role": message["role"].capitalize(), "content": message["content"]}
-                    for message in dialog
-                ),
+                *({"role": message["role"].capitalize(), "content": message["content"]} for message in dialog),
                 {"role": "Assistant", "content": one.choices[0].message.content},
             ]
             for dialog, one in zip(dialogs, expected, strict=True)
@@ -121,12 +111,8 @@ def test_llama_chats_are_answered_as_conversations(server: Server, client: opena
 
 def test_llama_texts_are_returned_with_their_prompts(server: Server, client: openai.OpenAI) -> None:
     prompts = ["The dog", "Git says"]
-    answer = post(
-        server, "/generate", {"prompts": prompts, "parameters": {"max_gen_len": 9, "temperature": 0}}
-    )
-    assert answer == {
-        "results": [{"prompt": prompt, "response": completion(client, prompt, 9)} for prompt in prompts]
-    }
+    answer = post(server, "/generate", {"prompts": prompts, "parameters": {"max_gen_len": 9, "temperature": 0}})
+    assert answer == {"results": [{"prompt": prompt, "response": completion(client, prompt, 9)} for prompt in prompts]}
 
 
 def test_llama_parameters_have_their_old_defaults(server: Server) -> None:
@@ -149,9 +135,7 @@ def test_llama_parameters_have_their_old_defaults(server: Server) -> None:
         ("/generate", {"prompts": ["A"], "parameters": {"top_p": 7}}, "parameters.top_p"),
     ],
 )
-def test_what_cannot_be_honoured_is_refused_by_its_name(
-    server: Server, path: str, body: object, param: str
-) -> None:
+def test_what_cannot_be_honoured_is_refused_by_its_name(server: Server, path: str, body: object, param: str) -> None:
     status, answer, _ = server.request(path, json.dumps(body).encode())
     assert status == 400, answer
     assert json.loads(answer)["error"]["param"] == param

@@ -223,25 +223,19 @@ def test_limits_of_context_rows_and_cache_hold(model: Path) -> None:
         assert 0.2 < max(most) <= 1
         # 2 layers × keys and values × 2 heads × 16 numbers of 4 bytes.
         assert 0 < max(held) <= 128 * 512
-        assert client.chat.completions.create(
-            model="tiny", messages=[{"role": "user", "content": "A"}]
-        ).choices
+        assert client.chat.completions.create(model="tiny", messages=[{"role": "user", "content": "A"}]).choices
 
 
 def test_the_metrics_are_what_was_done(model: Path) -> None:
     with Server(model, "--threads", "1") as server, server.client() as client:
-        answer = client.completions.create(
-            model="tiny", prompt="Git says", max_tokens=7, extra_body={"min_tokens": 7}
-        )
+        answer = client.completions.create(model="tiny", prompt="Git says", max_tokens=7, extra_body={"min_tokens": 7})
         assert server.metric("vllm:prompt_tokens_total") == answer.usage.prompt_tokens
         assert server.metric("vllm:generation_tokens_total", model_name="tiny") == 7
         assert server.metric("vllm:request_success_total", finished_reason="length") == 1
         assert server.metric("vllm:time_to_first_token_seconds_count") == 1
         assert server.metric("vllm:inter_token_latency_seconds_count") == 6
         assert server.metric("vllm:e2e_request_latency_seconds_count") == 1
-        assert (
-            server.metric(RUNNING) == server.metric(WAITING) == server.metric("vllm:kv_cache_usage_perc") == 0
-        )
+        assert server.metric(RUNNING) == server.metric(WAITING) == server.metric("vllm:kv_cache_usage_perc") == 0
         assert server.status("/v1/nothing") == 404
         counted = "kaigen_chat_http_requests_total"
         assert server.metric(counted, route="/v1/completions", code="200") == 1
@@ -252,40 +246,19 @@ def test_a_port_in_use_is_reported_before_the_model_is_loaded(slow: Path) -> Non
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "kaigen_chat",
-                "--model",
-                str(slow),
-                "--host",
-                "127.0.0.1",
-                "--port",
-                port,
-            ],
+            [sys.executable, "-m", "kaigen_chat", "--model", str(slow), "--host", "127.0.0.1", "--port", port],
             env={"PATH": os.environ["PATH"], "PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1"},
             capture_output=True,
             text=True,
         )
     assert done.returncode == 2
-    assert (
-        done.stderr == f"error: cannot listen on 127.0.0.1:{port} (--host, --port): Address already in use\n"
-    )
+    assert done.stderr == f"error: cannot listen on 127.0.0.1:{port} (--host, --port): Address already in use\n"
 
 
 def test_dtype_template_and_name_follow_the_options(model: Path, tmp_path: Path) -> None:
     template = tmp_path / "template.jinja"
     template.write_text("{% for message in messages %}{{ message.content }}{{ more or '' }}{% endfor %}")
-    flags = [
-        "--threads",
-        "1",
-        "--dtype",
-        "bfloat16",
-        "--chat-template",
-        str(template),
-        "--served-model-name",
-        "other",
-    ]
+    flags = ["--threads", "1", "--dtype", "bfloat16", "--chat-template", str(template), "--served-model-name", "other"]
     with Server(model, *flags) as server, server.client() as client:
         assert "as bfloat16" in server.log
         asked = {"model": "other", "messages": [{"role": "user", "content": "Git says"}], "max_tokens": 5}
@@ -295,9 +268,7 @@ def test_dtype_template_and_name_follow_the_options(model: Path, tmp_path: Path)
         longer = client.chat.completions.create(**asked, extra_body={"chat_template_kwargs": {"more": "!!"}})
         assert longer.usage.prompt_tokens > plain.usage.prompt_tokens
         with pytest.raises(openai.BadRequestError, match="cannot be called chat_template"):
-            client.chat.completions.create(
-                **asked, extra_body={"chat_template_kwargs": {"chat_template": "x"}}
-            )
+            client.chat.completions.create(**asked, extra_body={"chat_template_kwargs": {"chat_template": "x"}})
 
 
 def test_code_in_the_folder_runs_only_when_allowed(tmp_path: Path) -> None:

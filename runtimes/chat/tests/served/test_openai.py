@@ -56,9 +56,7 @@ def test_a_stream_reports_usage_only_on_request(client: openai.OpenAI) -> None:
 
 def test_a_stop_text_ends_the_answer_and_is_no_part_of_it(client: openai.OpenAI) -> None:
     def ask(**more: object) -> openai.types.chat.chat_completion.Choice:
-        answer = client.chat.completions.create(
-            model="tiny", messages=HELLO, max_tokens=40, temperature=0, **more
-        )
+        answer = client.chat.completions.create(model="tiny", messages=HELLO, max_tokens=40, temperature=0, **more)
         return answer.choices[0]
 
     text = ask().message.content
@@ -79,9 +77,7 @@ def test_a_stop_text_is_never_seen_in_a_stream_either(client: openai.OpenAI) -> 
 
 
 def test_n_gives_as_many_answers_that_differ(client: openai.OpenAI) -> None:
-    answer = client.chat.completions.create(
-        model="tiny", messages=HELLO, max_tokens=16, n=3, temperature=1, seed=5
-    )
+    answer = client.chat.completions.create(model="tiny", messages=HELLO, max_tokens=16, n=3, temperature=1, seed=5)
     assert [choice.index for choice in answer.choices] == [0, 1, 2]
     assert len({choice.message.content for choice in answer.choices}) == 3
     assert answer.usage is not None
@@ -109,10 +105,7 @@ def test_the_same_seed_gives_the_same_answer_and_another_one_another(client: ope
 def test_sampling_among_one_token_is_greedy(client: openai.OpenAI, narrow: dict[str, object]) -> None:
     asked = {"model": "tiny", "prompt": "A model", "max_tokens": 24}
     greedy = client.completions.create(**asked, temperature=0)
-    assert (
-        client.completions.create(**asked, temperature=1.5, **narrow).choices[0].text
-        == greedy.choices[0].text
-    )
+    assert client.completions.create(**asked, temperature=1.5, **narrow).choices[0].text == greedy.choices[0].text
 
 
 def test_a_bias_forbids_and_forces_tokens(client: openai.OpenAI) -> None:
@@ -128,9 +121,7 @@ def test_penalties_end_repetition(client: openai.OpenAI) -> None:
     asked = {"model": "tiny", "prompt": "A model", "max_tokens": 12, "temperature": 0, "logprobs": 0}
     asked |= {"logit_bias": {"70": 12}, "extra_body": {"min_tokens": 12}}
     plain = client.completions.create(**asked).choices[0].logprobs.tokens
-    punished = (
-        client.completions.create(**asked, presence_penalty=2, frequency_penalty=2).choices[0].logprobs.tokens
-    )
+    punished = client.completions.create(**asked, presence_penalty=2, frequency_penalty=2).choices[0].logprobs.tokens
     most = max(plain, key=plain.count)
     assert punished.count(most) < plain.count(most)
 
@@ -167,9 +158,7 @@ def test_completions_end_after_16_tokens_by_default(client: openai.OpenAI) -> No
 
 
 def test_max_completion_tokens_is_the_newer_name(client: openai.OpenAI) -> None:
-    answer = client.chat.completions.create(
-        model="tiny", messages=HELLO, max_completion_tokens=3, temperature=0
-    )
+    answer = client.chat.completions.create(model="tiny", messages=HELLO, max_completion_tokens=3, temperature=0)
     assert answer.usage is not None
     assert answer.usage.completion_tokens == 3
 
@@ -185,20 +174,13 @@ def test_without_a_limit_a_chat_continues_to_the_end_of_the_context(client: open
 
 def test_an_end_of_text_token_ends_the_answer(client: openai.OpenAI) -> None:
     # The tokenizer's second token is </s>.
-    answer = client.completions.create(
-        model="tiny", prompt="Git", max_tokens=5, temperature=0, logit_bias={"1": 100}
-    )
+    answer = client.completions.create(model="tiny", prompt="Git", max_tokens=5, temperature=0, logit_bias={"1": 100})
     assert answer.choices[0].finish_reason == "stop"
     assert answer.choices[0].text == ""
     assert answer.usage is not None
     assert answer.usage.completion_tokens == 1
     held = client.completions.create(
-        model="tiny",
-        prompt="Git",
-        max_tokens=5,
-        temperature=0,
-        logit_bias={"1": 100},
-        extra_body={"min_tokens": 3},
+        model="tiny", prompt="Git", max_tokens=5, temperature=0, logit_bias={"1": 100}, extra_body={"min_tokens": 3}
     )
     assert held.usage is not None
     assert held.usage.completion_tokens == 4
@@ -253,9 +235,7 @@ def test_what_cannot_be_honoured_is_refused_by_its_name(
 
 
 def test_a_prompt_that_is_too_long_is_reported_with_numbers(client: openai.OpenAI) -> None:
-    with pytest.raises(
-        openai.BadRequestError, match=r"context of this model is 512 tokens: the prompt alone has \d+"
-    ):
+    with pytest.raises(openai.BadRequestError, match=r"context of this model is 512 tokens: the prompt alone has \d+"):
         client.completions.create(model="tiny", prompt="word " * 2000)
 
 

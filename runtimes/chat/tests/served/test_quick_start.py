@@ -41,17 +41,7 @@ def falcon(tmp_path: Path) -> Path:
 def rendered(folder: Path) -> dict[str, dict[str, Any]]:
     """The objects of the example, by kind."""
     done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "kaigen",
-            "--quiet",
-            "render",
-            str(EXAMPLE),
-            "--stdout",
-            "--format",
-            "manifests",
-        ],
+        [sys.executable, "-m", "kaigen", "--quiet", "render", str(EXAMPLE), "--stdout", "--format", "manifests"],
         cwd=folder,
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "KAIGEN_CACHE_DIR": "off"},
         check=True,

@@ -88,9 +88,7 @@ def serving(most: int, **more: float) -> Iterator[Served]:
         probe_port=port,
         **{"deadline": 60.0, "linger": 60.0, **more},
     )
-    config = uvicorn.Config(
-        guard, http=protocol, log_config=None, lifespan="off", timeout_graceful_shutdown=1
-    )
+    config = uvicorn.Config(guard, http=protocol, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": listeners})
     with errors() as logged:
@@ -229,12 +227,7 @@ def test_probes_are_answered_when_all_places_have_work(small: Served) -> None:
 
 
 def test_the_port_of_probes_has_nothing_else(small: Served) -> None:
-    for path, status in (
-        (b"/health", b"200"),
-        (b"/readyz", b"200"),
-        (b"/metrics", b"404"),
-        (b"/v1/models", b"404"),
-    ):
+    for path, status in ((b"/health", b"200"), (b"/readyz", b"200"), (b"/metrics", b"404"), (b"/v1/models", b"404")):
         assert ask(small.probes, PROBE.replace(b"/health", path)).startswith(b"HTTP/1.1 " + status)
 
 
@@ -302,9 +295,7 @@ PIECES = st.sampled_from(
 
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    sent=st.lists(st.lists(PIECES, max_size=4).map(b"".join), min_size=1, max_size=12), cut=st.floats(0, 1)
-)
+@given(sent=st.lists(st.lists(PIECES, max_size=4).map(b"".join), min_size=1, max_size=12), cut=st.floats(0, 1))
 def test_probes_are_answered_whatever_others_send(small: Served, sent: list[bytes], cut: float) -> None:
     with ExitStack() as stack:
         for data in sent:

@@ -46,9 +46,7 @@ def tokenizer(words: int = 400) -> PreTrainedTokenizerFast:
     return found
 
 
-def make(
-    folder: Path, *, hidden: int = 64, layers: int = 2, context: int = 512, seed: int = 1, **more: object
-) -> Path:
+def make(folder: Path, *, hidden: int = 64, layers: int = 2, context: int = 512, seed: int = 1, **more: object) -> Path:
     """Writes a model of Llama's architecture.
 
     Args:

@@ -41,9 +41,7 @@ def test_labels_and_sizes_are_torchvisions() -> None:
             assert [resize] == known[version].transforms().resize_size
 
 
-def test_ten_images_have_the_labels_of_torchvision(
-    reference: Reference, pictures: Pictures, tmp_path: Path
-) -> None:
+def test_ten_images_have_the_labels_of_torchvision(reference: Reference, pictures: Pictures, tmp_path: Path) -> None:
     folder, shown = pictures
     assert run(reference, folder, tmp_path / "all.json", "--batch-size=4") == 0
     found = json.loads((tmp_path / "all.json").read_text())
@@ -82,9 +80,7 @@ def test_one_image_has_the_result_of_the_seed(small: Reference, pictures: Pictur
     started = time.time()
     assert run(small, source, output, KAIGEN_TERMINATION_LOG=str(message)) == 0
     found = json.loads(output.read_text())
-    assert list(found) == [
-        *("model", "top5", "elapsed_ms", "device", "precision", "weights", "timestamp", "image"),
-    ]
+    assert list(found) == [*("model", "top5", "elapsed_ms", "device", "precision", "weights", "timestamp", "image")]
     assert (found["model"], found["device"], found["image"]) == (small.name, "cpu", str(source))
     assert found["weights"]["sha256"] == hashlib.sha256(small.file.read_bytes()).hexdigest()
     assert 0 < found["elapsed_ms"] < 1000 * (time.time() - started)
@@ -118,9 +114,7 @@ def test_broken_files_are_reported_one_by_one(small: Reference, tmp_path: Path) 
     assert run(small, folder, tmp_path / "o.json", KAIGEN_TERMINATION_LOG=str(message)) == 11
     assert message.read_text().startswith("error: none of 6 images could be read")
     colours(300, 300, 1).save(folder / "good.png")
-    (tmp_path / "list.txt").write_text(
-        "".join(f"images/{name}\n" for name in [*reasons, "none.jpg", "good.png"])
-    )
+    (tmp_path / "list.txt").write_text("".join(f"images/{name}\n" for name in [*reasons, "none.jpg", "good.png"]))
     assert run(small, tmp_path / "list.txt", tmp_path / "o.json", "--batch-size=2") == 0
     found = json.loads((tmp_path / "o.json").read_text())
     assert (found["classified"], found["failed"]) == (1, 7)
@@ -150,10 +144,7 @@ def test_files_over_the_limit_are_not_read(small: Reference, pictures: Pictures,
 def test_weights_that_do_not_fit_are_explained(pictures: Pictures, small: Reference, tmp_path: Path) -> None:
     tensors = load_file(small.file)
     first = "features.0.0.weight"
-    conv, fewer = (
-        {"new.weight": torch.zeros(1)},
-        {key: value for key, value in tensors.items() if key != first},
-    )
+    conv, fewer = ({"new.weight": torch.zeros(1)}, {key: value for key, value in tensors.items() if key != first})
     wrong = {
         "missing": (fewer, f"no tensor `{first}`"),
         "more": ({**tensors, **conv}, "tensors of another network, such as `new.weight`"),
@@ -195,11 +186,7 @@ def test_sigterm_leaves_no_draft(small: Reference, pictures: Pictures, tmp_path:
     (tmp_path / "list.txt").write_text(f"{pictures[0] / 'plain.jpg'}\n" * 5000)
     results = tmp_path / "results"
     command = [sys.executable, "-m", "kaigen_classify", f"--model={small.name}", "--device=cpu"]
-    files = [
-        f"--weights={small.file}",
-        f"--input={tmp_path / 'list.txt'}",
-        f"--output={results / 'o.json'}",
-    ]
+    files = [f"--weights={small.file}", f"--input={tmp_path / 'list.txt'}", f"--output={results / 'o.json'}"]
     package = str(Path(cli.__file__).parent.parent)
     with subprocess.Popen([*command, *files], env={**os.environ, "PYTHONPATH": package}) as process:
         while not (results.is_dir() and any(results.iterdir())):

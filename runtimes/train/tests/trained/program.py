@@ -68,10 +68,7 @@ class Program:
 
     def files(self, folder: str) -> dict[str, str]:
         """Return the checksums of the files of a result."""
-        return {
-            path.name: hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in (self.output / folder).iterdir()
-        }
+        return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (self.output / folder).iterdir()}
 
 
 def lines(text: str) -> list[dict[str, Any]]:

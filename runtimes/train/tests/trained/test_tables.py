@@ -48,8 +48,7 @@ def test_rows_of_tables_are_samples(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
-    [("x.parquet", "x.parquet is not a Parquet file"), ("x.arrow", "x.arrow is not an Arrow file")],
+    ("name", "message"), [("x.parquet", "x.parquet is not a Parquet file"), ("x.arrow", "x.arrow is not an Arrow file")]
 )
 def test_broken_tables_are_refused(tmp_path: Path, name: str, message: str) -> None:
     for content in (b"", b"no table", b"ARROW1 no table"):

@@ -60,14 +60,7 @@ def test_adapter_learns_and_the_report_counts(
     assert steps[-1]["loss"] < steps[0]["loss"]
     assert report["loss"]["after"] < 0.8 * report["loss"]["before"]
     assert report["loss"]["of"] == "samples that are not trained on"
-    expected = {
-        "samples": 12,
-        "evaluationSamples": 1,
-        "skipped": 0,
-        "steps": 36,
-        "processes": 1,
-        "result": "adapter",
-    }
+    expected = {"samples": 12, "evaluationSamples": 1, "skipped": 0, "steps": 36, "processes": 1, "result": "adapter"}
     assert {name: report[name] for name in expected} == expected
     assert report["tokens"] == steps[-1]["tokens"] > 6 * 12
     config = json.loads((program.output / "adapter/adapter_config.json").read_text("utf-8"))

@@ -31,24 +31,13 @@ CASES: list[Case] = [
         None,
         [("notice", "the namespace is kept (no longer managed)")],
     ),
-    Case(
-        "definition-removed",
-        "a CRD",
-        crd(),
-        None,
-        [("danger", "every Widget in the cluster is deleted with it")],
-    ),
+    Case("definition-removed", "a CRD", crd(), None, [("danger", "every Widget in the cluster is deleted with it")]),
     Case(
         "api-version",
         "a newer version",
         obj("CronJob", "c", "batch/v1beta1"),
         obj("CronJob", "c", "batch/v1"),
-        [
-            (
-                "info",
-                "API version batch/v1 instead of batch/v1beta1: the same object if the cluster serves both",
-            )
-        ],
+        [("info", "API version batch/v1 instead of batch/v1beta1: the same object if the cluster serves both")],
     ),
     Case(
         "renamed",

@@ -11,24 +11,14 @@ CASES: list[Case] = [
         "no known object uses it",
         config(data={"a": "1"}),
         config(data={"a": "2"}),
-        [
-            (
-                "info",
-                "pods that mount it get it within minutes, without a restart (the name has no content hash)",
-            )
-        ],
+        [("info", "pods that mount it get it within minutes, without a restart (the name has no content hash)")],
     ),
     Case(
         "config-data",
         "a Deployment mounts it",
         config(data={"a": "1"}),
         config(data={"a": "2"}),
-        [
-            (
-                "info",
-                "pods of Deployment web get it within minutes, without a restart (the name has no content hash)",
-            )
-        ],
+        [("info", "pods of Deployment web get it within minutes, without a restart (the name has no content hash)")],
         (uses_config("mount"),),
     ),
     *(
@@ -54,12 +44,7 @@ CASES: list[Case] = [
         "a hashed name",
         config("cfg-1a2b3c4d", data={"a": "1"}),
         config("cfg-5e6f7a8b", data={"a": "2"}),
-        [
-            (
-                "info",
-                "ConfigMap cfg-5e6f7a8b replaces ConfigMap cfg-1a2b3c4d: pods switch to it when they are updated",
-            )
-        ],
+        [("info", "ConfigMap cfg-5e6f7a8b replaces ConfigMap cfg-1a2b3c4d: pods switch to it when they are updated")],
     ),
     Case(
         "config-removed",

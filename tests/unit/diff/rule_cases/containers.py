@@ -45,9 +45,7 @@ CASES: list[Case] = [
         "placement",
         "other GPUs",
         deployment(pod=template(nodeSelector={"nvidia.com/gpu.product": "NVIDIA-L4"})),
-        deployment(
-            pod=template(nodeSelector={"nvidia.com/gpu.product": "NVIDIA-H100"}, runtimeClassName="nvidia")
-        ),
+        deployment(pod=template(nodeSelector={"nvidia.com/gpu.product": "NVIDIA-H100"}, runtimeClassName="nvidia")),
         [
             ("notice", "runs on nodes with nvidia.com/gpu.product: NVIDIA-H100 instead of NVIDIA-L4"),
             ("notice", "runtime class: nvidia from now on"),

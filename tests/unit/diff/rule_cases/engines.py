@@ -12,9 +12,7 @@ def vllm(version: str, *flags: str, **fields: Any) -> Obj:
     """A Deployment of vLLM."""
     image = f"docker.io/vllm/vllm-openai:{version}@sha256:{'a' * 64}"
     args = ["/model", "--served-model-name", "chat", *flags]
-    return deployment(
-        pod=template(container(image=image, **{"command": ["vllm", "serve"], "args": args, **fields}))
-    )
+    return deployment(pod=template(container(image=image, **{"command": ["vllm", "serve"], "args": args, **fields})))
 
 
 SET = ("--cp-kv-cache-interleave-size=1", "--dcp-comm-backend=ag_rs", "--mamba-cache-mode=none")
@@ -37,10 +35,7 @@ CASES: list[Case] = [
                 "danger",
                 f"{UPGRADE}, and does not start: --max-num-partial-prefills is gone; --calculate-kv-scales is gone",
             ),
-            (
-                "notice",
-                f'{UPGRADE}: {DEFAULTS} and --mamba-cache-mode from "none" to one that vLLM chooses',
-            ),
+            ("notice", f'{UPGRADE}: {DEFAULTS} and --mamba-cache-mode from "none" to one that vLLM chooses'),
         ],
     ),
     Case(
@@ -67,12 +62,7 @@ CASES: list[Case] = [
         "nothing that matters",
         vllm("v0.32.0", "--max-num-seqs=4", "--mamba-cache-mode=none", "--tool-strict-level=auto"),
         vllm("v0.33.0", "--max-num-seqs=4", "--mamba-cache-mode=none", "--tool-strict-level=auto"),
-        [
-            (
-                "notice",
-                "vLLM 0.32.0 becomes 0.33.0: deprecated: --mamba-cache-mode (will be removed in v0.33.0)",
-            )
-        ],
+        [("notice", "vLLM 0.32.0 becomes 0.33.0: deprecated: --mamba-cache-mode (will be removed in v0.33.0)")],
     ),
     Case("engine-upgrade", "a patch release", vllm("v0.33.0"), vllm("v0.33.1"), []),
     Case("engine-upgrade", "the same version", vllm("v0.33.0"), vllm("v0.33.0", "--seed=1"), []),

@@ -46,8 +46,7 @@ CASES: list[Case] = [
                     what,
                     old,
                     new,
-                    f"{field} is immutable; delete {old['kind']} {old['metadata']['name']} first or use "
-                    "another name",
+                    f"{field} is immutable; delete {old['kind']} {old['metadata']['name']} first or use another name",
                 )
                 for what, old, new, field in (
                     (
@@ -76,12 +75,7 @@ CASES: list[Case] = [
                         "parameters",
                     ),
                     ("a volume's source", pv(), with_(pv(), "spec/csi/volumeHandle", "c"), "spec.csi"),
-                    (
-                        "a Service's address",
-                        service(clusterIP="None"),
-                        service(clusterIP="10.0.0.1"),
-                        "spec.clusterIP",
-                    ),
+                    ("a Service's address", service(clusterIP="None"), service(clusterIP="10.0.0.1"), "spec.clusterIP"),
                     (
                         "a Service that becomes headless",
                         service(),
@@ -96,18 +90,8 @@ CASES: list[Case] = [
                     ),
                     (
                         "a JobSet's jobs",
-                        obj(
-                            "JobSet",
-                            "j",
-                            "jobset.x-k8s.io/v1alpha2",
-                            spec={"replicatedJobs": [{"name": "a"}]},
-                        ),
-                        obj(
-                            "JobSet",
-                            "j",
-                            "jobset.x-k8s.io/v1alpha2",
-                            spec={"replicatedJobs": [{"name": "b"}]},
-                        ),
+                        obj("JobSet", "j", "jobset.x-k8s.io/v1alpha2", spec={"replicatedJobs": [{"name": "a"}]}),
+                        obj("JobSet", "j", "jobset.x-k8s.io/v1alpha2", spec={"replicatedJobs": [{"name": "b"}]}),
                         "spec.replicatedJobs",
                     ),
                 )
@@ -149,13 +133,7 @@ CASES: list[Case] = [
         job(suspend=True, pod=template(nodeSelector={"a": "b"})),
         [],
     ),
-    Case(
-        "immutable",
-        "a Service from ExternalName",
-        service(type="ExternalName"),
-        service(clusterIP="None"),
-        [],
-    ),
+    Case("immutable", "a Service from ExternalName", service(type="ExternalName"), service(clusterIP="None"), []),
     Case(
         "silently-kept",
         "an address that is left out",

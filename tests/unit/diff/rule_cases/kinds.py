@@ -56,12 +56,7 @@ CASES: list[Case] = [
         "the removal of a policy",
         obj("ValidatingAdmissionPolicyBinding", "p", "admissionregistration.k8s.io/v1"),
         None,
-        [
-            (
-                "danger",
-                "is deleted; review it: it decides where a policy applies, and a narrower one accepts more",
-            )
-        ],
+        [("danger", "is deleted; review it: it decides where a policy applies, and a narrower one accepts more")],
     ),
     Case(
         "kind",
@@ -112,12 +107,7 @@ CASES: list[Case] = [
         "a token of an account",
         None,
         obj("Secret", "s", type="kubernetes.io/service-account-token"),
-        [
-            (
-                "danger",
-                "a Secret of type kubernetes.io/service-account-token: a controller reads or fills it",
-            )
-        ],
+        [("danger", "a Secret of type kubernetes.io/service-account-token: a controller reads or fills it")],
     ),
     Case("field", "plain data", None, obj("Secret", "s", type="Opaque"), []),
     Case(
@@ -161,10 +151,7 @@ CASES: list[Case] = [
         "one limit less and one more",
         quota(pods=8),
         quota(cpu="4"),
-        [
-            ("danger", "apps may use more: pods not set instead of 8"),
-            ("notice", 'also limits cpu "4"'),
-        ],
+        [("danger", "apps may use more: pods not set instead of 8"), ("notice", 'also limits cpu "4"')],
     ),
     Case("quota", "another spelling", quota(cpu="1"), quota(cpu="1000m"), []),
     Case(
@@ -212,11 +199,7 @@ CASES: list[Case] = [
         [("danger", "applies as the account of the controller instead of ServiceAccount deployer")],
     ),
     Case(
-        "sync-account",
-        "the same account",
-        flux(serviceAccountName="a"),
-        flux(serviceAccountName="a", prune=True),
-        [],
+        "sync-account", "the same account", flux(serviceAccountName="a"), flux(serviceAccountName="a", prune=True), []
     ),
     Case(
         "verification",

@@ -11,25 +11,14 @@ CASES: list[Case] = [
         "opened",
         service(),
         service(type="LoadBalancer"),
-        [
-            (
-                "notice",
-                "Service is of type LoadBalancer instead of ClusterIP: reachable from outside the cluster",
-            )
-        ],
+        [("notice", "Service is of type LoadBalancer instead of ClusterIP: reachable from outside the cluster")],
     ),
     Case(
         "service-type",
         "closed",
         service(type="NodePort"),
         service(type="ClusterIP"),
-        [
-            (
-                "notice",
-                "Service is of type ClusterIP instead of NodePort: no longer reachable from outside the "
-                "cluster",
-            )
-        ],
+        [("notice", "Service is of type ClusterIP instead of NodePort: no longer reachable from outside the cluster")],
     ),
     Case(
         "service-type",
@@ -131,21 +120,14 @@ CASES: list[Case] = [
                 },
             ]
         ),
-        [
-            (
-                "danger",
-                "allows more: ingress from 0.0.0.0/0 without 10.0.0.0/8 on port 443 and port 53/UDP",
-            )
-        ],
+        [("danger", "allows more: ingress from 0.0.0.0/0 without 10.0.0.0/8 on port 443 and port 53/UDP")],
     ),
     Case(
         "policy-changed",
         "any port instead of one",
         policy(egress=[{"ports": [{"port": 443}]}]),
         policy(egress=[{}]),
-        [
-            ("danger", "allows more: egress to anywhere on every port"),
-        ],
+        [("danger", "allows more: egress to anywhere on every port")],
     ),
     Case(
         "policy-changed",
@@ -166,12 +148,7 @@ CASES: list[Case] = [
         "other pods",
         policy(),
         policy(podSelector={"matchLabels": {"a": "b"}}),
-        [
-            (
-                "danger",
-                "network policy no longer applies to all pods of the namespace, but to pods with a=b",
-            )
-        ],
+        [("danger", "network policy no longer applies to all pods of the namespace, but to pods with a=b")],
     ),
     Case("policy-changed", "a label", policy(), with_(policy(), "metadata/labels", {"a": "b"}), []),
     Case(

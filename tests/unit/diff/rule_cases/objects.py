@@ -89,9 +89,7 @@ def flux(**spec: Any) -> Obj:
 
 def pdb(**spec: Any) -> Obj:
     """A PodDisruptionBudget."""
-    return obj(
-        "PodDisruptionBudget", "web", "policy/v1", spec={"selector": {"matchLabels": {"a": "b"}}, **spec}
-    )
+    return obj("PodDisruptionBudget", "web", "policy/v1", spec={"selector": {"matchLabels": {"a": "b"}}, **spec})
 
 
 def route(host: str, backend: str) -> Obj:

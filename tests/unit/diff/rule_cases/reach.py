@@ -186,12 +186,7 @@ CASES: list[Case] = [
         "raw configuration",
         ingress("a"),
         ingress("b"),
-        [
-            (
-                "danger",
-                "raw configuration of the ingress controller: nginx.ingress.kubernetes.io/configuration-snippet",
-            )
-        ],
+        [("danger", "raw configuration of the ingress controller: nginx.ingress.kubernetes.io/configuration-snippet")],
     ),
     Case(
         "snippet",

@@ -68,10 +68,7 @@ CASES: list[Case] = [
         pdb(),
         pdb(maxUnavailable=0),
         [
-            (
-                "notice",
-                "during a node drain at most 0 pods may be missing (before: at most 1 pod may be missing)",
-            ),
+            ("notice", "during a node drain at most 0 pods may be missing (before: at most 1 pod may be missing)"),
             ("notice", "no pod may be evicted: draining a node waits forever"),
         ],
     ),

@@ -13,18 +13,13 @@ def projected_token(token: Obj, *names: str) -> Obj:
     """A pod template with a volume that has a token, which only these containers mount."""
     mounts = [{"name": "token", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}]
     containers = [container(name, volumeMounts=mounts) for name in names]
-    volume = {
-        "name": "token",
-        "projected": {"sources": [{"serviceAccountToken": {"path": "token", **token}}]},
-    }
+    volume = {"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "token", **token}}]}}
     return template(*containers, container("other"), serviceAccountName="sa", volumes=[volume])
 
 
 def unknown(image: str, **spec: Obj) -> Obj:
     """An object of a kind of which kaigen has no schema."""
-    return obj(
-        "PyTorchJob", "train", "kubeflow.org/v1", spec={"worker": template(container(image=image)), **spec}
-    )
+    return obj("PyTorchJob", "train", "kubeflow.org/v1", spec={"worker": template(container(image=image)), **spec})
 
 
 CASES: list[Case] = [
@@ -121,11 +116,7 @@ CASES: list[Case] = [
         [],
     ),
     Case(
-        "token",
-        "a token for another server",
-        None,
-        deployment(pod=projected_token({"audience": "vault"}, "run")),
-        [],
+        "token", "a token for another server", None, deployment(pod=projected_token({"audience": "vault"}, "run")), []
     ),
     Case(
         "token",
@@ -134,13 +125,7 @@ CASES: list[Case] = [
         obj("ServiceAccount", "sa"),
         [("notice", "pods of this service account get its API token unless they opt out")],
     ),
-    Case(
-        "token",
-        "an account that does not",
-        None,
-        obj("ServiceAccount", automountServiceAccountToken=False),
-        [],
-    ),
+    Case("token", "an account that does not", None, obj("ServiceAccount", automountServiceAccountToken=False), []),
     Case(
         "account",
         "another account",
@@ -153,24 +138,14 @@ CASES: list[Case] = [
         "a looser namespace",
         namespace("restricted"),
         namespace("baseline"),
-        [
-            (
-                "danger",
-                "security is looser: the namespace enforces Pod Security baseline instead of restricted",
-            )
-        ],
+        [("danger", "security is looser: the namespace enforces Pod Security baseline instead of restricted")],
     ),
     Case(
         "namespace-level",
         "a label that goes",
         namespace("baseline"),
         namespace(None),
-        [
-            (
-                "danger",
-                "security is looser: the namespace enforces Pod Security privileged instead of baseline",
-            )
-        ],
+        [("danger", "security is looser: the namespace enforces Pod Security privileged instead of baseline")],
     ),
     Case(
         "namespace-level",
@@ -184,12 +159,7 @@ CASES: list[Case] = [
         "a tighter namespace",
         namespace("baseline"),
         namespace("restricted"),
-        [
-            (
-                "notice",
-                "the namespace enforces Pod Security restricted instead of baseline: new pods must satisfy it",
-            )
-        ],
+        [("notice", "the namespace enforces Pod Security restricted instead of baseline: new pods must satisfy it")],
     ),
     Case("namespace-level", "a new namespace that says nothing", None, namespace(None), []),
     Case(
@@ -239,11 +209,7 @@ CASES: list[Case] = [
         "aggregated",
         "a role that others get",
         role(kind="ClusterRole"),
-        with_(
-            role(kind="ClusterRole"),
-            "metadata/labels",
-            {"rbac.authorization.k8s.io/aggregate-to-edit": "true"},
-        ),
+        with_(role(kind="ClusterRole"), "metadata/labels", {"rbac.authorization.k8s.io/aggregate-to-edit": "true"}),
         [("danger", "its rules are added to ClusterRole edit, for every subject bound to it")],
     ),
     Case(

@@ -16,12 +16,7 @@ CASES: list[Case] = [
         "a claim that only Argo CD keeps",
         claim(annotations={"argocd.argoproj.io/sync-options": "ServerSideApply=true, Prune=false"}),
         None,
-        [
-            (
-                "notice",
-                "volume and its data are kept by Argo CD (no longer managed); Flux and Helm would delete it",
-            )
-        ],
+        [("notice", "volume and its data are kept by Argo CD (no longer managed); Flux and Helm would delete it")],
     ),
     Case(
         "claim-removed",
@@ -128,8 +123,7 @@ CASES: list[Case] = [
         [
             (
                 "danger",
-                "no longer kept by Argo CD, Flux and Helm: removing it from Git will delete the volume "
-                "and its data",
+                "no longer kept by Argo CD, Flux and Helm: removing it from Git will delete the volume and its data",
             )
         ],
     ),
@@ -154,13 +148,7 @@ CASES: list[Case] = [
         None,
         [("notice", "the cluster forgets this volume; the data behind it stays where it is")],
     ),
-    Case(
-        "volume-removed",
-        "a kept volume",
-        with_(pv(), "metadata/annotations", KEEP),
-        None,
-        [("notice", KEPT)],
-    ),
+    Case("volume-removed", "a kept volume", with_(pv(), "metadata/annotations", KEEP), None, [("notice", KEPT)]),
     Case(
         "volume-reclaim",
         "data that will go",
@@ -185,9 +173,7 @@ CASES: list[Case] = [
     Case(
         "set-claims",
         "a removed StatefulSet that takes its volumes along",
-        stateful(
-            volumeClaimTemplates=[claim()], persistentVolumeClaimRetentionPolicy={"whenDeleted": "Delete"}
-        ),
+        stateful(volumeClaimTemplates=[claim()], persistentVolumeClaimRetentionPolicy={"whenDeleted": "Delete"}),
         None,
         [("danger", "its volumes (data) are deleted with their data (whenDeleted: Delete)")],
     ),
@@ -196,21 +182,12 @@ CASES: list[Case] = [
         "set-scaled-down",
         "fewer replicas whose volumes go",
         stateful(
-            replicas=3,
-            volumeClaimTemplates=[claim()],
-            persistentVolumeClaimRetentionPolicy={"whenScaled": "Delete"},
+            replicas=3, volumeClaimTemplates=[claim()], persistentVolumeClaimRetentionPolicy={"whenScaled": "Delete"}
         ),
         stateful(
-            replicas=2,
-            volumeClaimTemplates=[claim()],
-            persistentVolumeClaimRetentionPolicy={"whenScaled": "Delete"},
+            replicas=2, volumeClaimTemplates=[claim()], persistentVolumeClaimRetentionPolicy={"whenScaled": "Delete"}
         ),
-        [
-            (
-                "danger",
-                "the volumes of the replicas that go (1) are deleted with their data (whenScaled: Delete)",
-            )
-        ],
+        [("danger", "the volumes of the replicas that go (1) are deleted with their data (whenScaled: Delete)")],
     ),
     Case(
         "set-scaled-down",

@@ -47,10 +47,7 @@ CASES: list[Case] = [
             (
                 False,
                 obj("ApplicationSet", "s", "argoproj.io/v1alpha1", spec={}),
-                (
-                    "danger",
-                    "its Applications are deleted with all their objects, except those marked to keep",
-                ),
+                ("danger", "its Applications are deleted with all their objects, except those marked to keep"),
             ),
             (
                 True,
@@ -60,10 +57,7 @@ CASES: list[Case] = [
                     "argoproj.io/v1alpha1",
                     spec={"syncPolicy": {"preserveResourcesOnDeletion": True}},
                 ),
-                (
-                    "notice",
-                    "its Applications are deleted; their objects are kept (no longer managed)",
-                ),
+                ("notice", "its Applications are deleted; their objects are kept (no longer managed)"),
             ),
         )
     ),

@@ -27,18 +27,14 @@ WRITER = template(
     ),
     container(args=["fetch"], volumeMounts=[{"name": "weights", "mountPath": "/weights"}]),
     volumes=[
-        {"name": name, "persistentVolumeClaim": {"claimName": f"run-{name}"}}
-        for name in ("output", "model", "weights")
+        {"name": name, "persistentVolumeClaim": {"claimName": f"run-{name}"}} for name in ("output", "model", "weights")
     ],
 )
 
 
 def _claim(ttl: str, size: str, name: str = "run-1a2b3c4d") -> dict[str, Any]:
     """Return a Job that creates a volume."""
-    metadata = {
-        "name": "run-output",
-        "annotations": {"kaigen.dev/ttl": ttl, "kaigen.dev/failed-ttl": "never"},
-    }
+    metadata = {"name": "run-output", "annotations": {"kaigen.dev/ttl": ttl, "kaigen.dev/failed-ttl": "never"}}
     volume = {"metadata": metadata, "spec": {"resources": {"requests": {"storage": size}}}}
     return job(name, template(container(args=["claim", f"--volume={json.dumps(volume)}"])))
 
@@ -48,9 +44,7 @@ CASES: list[Case] = [
         "pod-ttl",
         "pods that expire",
         job(),
-        with_(
-            job(), "metadata/annotations", {"kaigen.dev/pod-ttl": "60", "kaigen.dev/failed-pod-ttl": "never"}
-        ),
+        with_(job(), "metadata/annotations", {"kaigen.dev/pod-ttl": "60", "kaigen.dev/failed-pod-ttl": "never"}),
         [("info", "time until pods of a completed run are deleted: from never to 60 s, no new run")],
     ),
     Case(
@@ -68,12 +62,7 @@ CASES: list[Case] = [
         "another image and another variable",
         job(pod=template(container(env=[{"name": "EPOCHS", "value": "3"}]))),
         job("run-5e6f7a8b", template(container(image="repo/app:v2", env=[{"name": "EPOCHS", "value": "5"}]))),
-        [
-            (
-                "notice",
-                "new run: Job run-1a2b3c4d ends, Job run-5e6f7a8b starts (image and env EPOCHS changed)",
-            )
-        ],
+        [("notice", "new run: Job run-1a2b3c4d ends, Job run-5e6f7a8b starts (image and env EPOCHS changed)")],
     ),
     Case(
         "new-run",
@@ -101,12 +90,7 @@ CASES: list[Case] = [
         "a suspended one",
         job(),
         job("run-5e6f7a8b", suspend=True),
-        [
-            (
-                "notice",
-                "new run: Job run-1a2b3c4d ends, Job run-5e6f7a8b is created suspended (suspend changed)",
-            )
-        ],
+        [("notice", "new run: Job run-1a2b3c4d ends, Job run-5e6f7a8b is created suspended (suspend changed)")],
     ),
     Case("run-added", "a Job", None, job(), [("info", "first run: Job run-1a2b3c4d starts")]),
     Case(
@@ -128,18 +112,9 @@ CASES: list[Case] = [
         "a Job that is suspended",
         job(parallelism=1),
         job(parallelism=2, suspend=True),
-        [
-            ("notice", "suspended: running pods are stopped"),
-            ("info", "parallel pods: from 1 to 2, no new run"),
-        ],
+        [("notice", "suspended: running pods are stopped"), ("info", "parallel pods: from 1 to 2, no new run")],
     ),
-    Case(
-        "run-controls",
-        "a Job that is resumed",
-        job(suspend=True),
-        job(),
-        [("notice", "resumed: its pods start")],
-    ),
+    Case("run-controls", "a Job that is resumed", job(suspend=True), job(), [("notice", "resumed: its pods start")]),
     Case(
         "run-ttl",
         "a TTL that comes",
@@ -147,19 +122,12 @@ CASES: list[Case] = [
         job(ttlSecondsAfterFinished=60),
         [("danger", f"it is deleted 60 s after it finishes (ttlSecondsAfterFinished), and {TTL}")],
     ),
-    Case(
-        "run-ttl",
-        "a TTL that stays",
-        job(ttlSecondsAfterFinished=60),
-        job("b", ttlSecondsAfterFinished=60),
-        [],
-    ),
+    Case("run-ttl", "a TTL that stays", job(ttlSecondsAfterFinished=60), job("b", ttlSecondsAfterFinished=60), []),
     Case(
         "run-ttl",
         "a Helm hook",
         None,
-        job(ttlSecondsAfterFinished=60)
-        | {"metadata": {"name": "x", "annotations": {"helm.sh/hook": "test"}}},
+        job(ttlSecondsAfterFinished=60) | {"metadata": {"name": "x", "annotations": {"helm.sh/hook": "test"}}},
         [],
     ),
     Case(
@@ -279,9 +247,7 @@ CASES: list[Case] = [
         [("info", "scales from 1 to 2, no restart")],
         (with_(hpa(1, 4), "spec/scaleTargetRef/kind", "StatefulSet"),),
     ),
-    Case(
-        "scale", "replicas without a scaler", deployment(), WEB, [("info", "scales from 1 to 2, no restart")]
-    ),
+    Case("scale", "replicas without a scaler", deployment(), WEB, [("info", "scales from 1 to 2, no restart")]),
     Case("scale", "one replica, now written", deployment(), deployment(replicas=1), []),
     Case(
         "group-size",
@@ -291,13 +257,7 @@ CASES: list[Case] = [
         [("notice", "group size changes from 2 to 4 pods: every pod is recreated, group by group")],
     ),
     Case("serving-added", "a Deployment", None, WEB, [("info", "starts 2 pods")]),
-    Case(
-        "serving-added",
-        "groups",
-        None,
-        lws(),
-        [("notice", "starts 1 group of 2 pods that work as one")],
-    ),
+    Case("serving-added", "groups", None, lws(), [("notice", "starts 1 group of 2 pods that work as one")]),
     Case(
         "serving-added",
         "no replicas",
@@ -361,10 +321,7 @@ CASES: list[Case] = [
         lws(),
         QUEUED_GROUPS,
         [
-            (
-                "danger",
-                "will be rejected: Kueue does not let its queue change; delete LeaderWorkerSet llm first",
-            ),
+            ("danger", "will be rejected: Kueue does not let its queue change; delete LeaderWorkerSet llm first"),
             ("notice", "waits in Kueue's queue a"),
         ],
     ),
@@ -399,12 +356,7 @@ CASES: list[Case] = [
         "a forced change",
         QUEUED_SET,
         with_(with_(QUEUED_SET, "spec/replicas", 2), "metadata/annotations", FORCED),
-        [
-            (
-                "notice",
-                "is deleted and created again: Kueue does not let replicas change in place, and force is set",
-            )
-        ],
+        [("notice", "is deleted and created again: Kueue does not let replicas change in place, and force is set")],
     ),
     Case(
         "scale",
