@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -23,7 +23,7 @@ with lazy_imports():
     from kaigen.pipeline import app_reach, app_secrets
 
 
-class ObjectKey(NamedTuple):
+class ObjectKey(Struct, frozen=True, array_like=True):
     """What two apps must not both create.
 
     Attributes:
@@ -59,7 +59,7 @@ class Missing(Struct, frozen=True, array_like=True):
     diagnostic: Diagnostic
 
 
-class AppRow(NamedTuple):
+class AppRow(Struct, frozen=True, order=True):
     """One app, as the table at the end of a render shows it."""
 
     namespace: str
