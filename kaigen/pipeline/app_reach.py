@@ -13,7 +13,7 @@ from kaigen.kubernetes.quantities import NANO
 from kaigen.kubernetes.requests import max_surge, most_replicas, requests_of, unlimited
 from kaigen.kubernetes.schemas import is_cluster_scoped
 from kaigen.pipeline.gpu_facts import GpuFacts, GpuObject
-from kaigen.tenancy.table import hosts_of
+from kaigen.tenancy.hosts import hosts_of
 
 if TYPE_CHECKING:
     from kaigen.pipeline.result import Compiled

@@ -28,13 +28,11 @@ from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.diagnostics.most import first_of
-from kaigen.pipeline.licenses import check_licenses
 from kaigen.pipeline.origins import find_text, spec_path
 from kaigen.pipeline.result import Compiled
 from kaigen.pipeline.summary import Missing
 from kaigen.pipeline.tokens import check_tokens
 from kaigen.system.lazy_import import lazy_imports
-from kaigen.tenancy.violations import LooseLevel, binding_findings, syncer_secret_findings, tenant_findings
 from kaigen.yaml.document_secrets import find_secrets
 
 if TYPE_CHECKING:
@@ -51,6 +49,8 @@ if TYPE_CHECKING:
 
 with lazy_imports():
     from kaigen.emit import values as emit_values
+    from kaigen.pipeline import licenses
+    from kaigen.tenancy import violations as tenancy
 
 _LEVEL = ("spec", "security", "podSecurity")
 _BUILD = ("spec", "build")
@@ -143,7 +143,8 @@ def compile_spec(spec: Spec, context: Context, layers: Sequence[Overrides] = ())
         missing = _check(spec, app, objects, context, found)
         compiled = Compiled(app, values, objects, spec, index.found(), patched)
     with own_rows.using(context.rows):
-        found.extend(check_licenses(spec, context))
+        if context.licenses is not None:
+            found.extend(licenses.check_licenses(spec, context, context.licenses))
         found.extend(check_tokens(spec, context))
     references = tuple(dict.fromkeys((*index.lookups, *index.indirect)))
     return SpecResult(compiled, tuple(found), references, tuple(missing))
@@ -217,7 +218,7 @@ def _check(spec: Spec, app: App, objects: Sequence[Rendered], context: Context, 
     reported = first_of([pair for pair in every if not isinstance(pair[1], MissingObject)])
     for item, problem in (*reported, *absent):
         path = spec_path(item, problem.path, spec.document.data)
-        if isinstance(problem, LooseLevel):
+        if context.tenants and isinstance(problem, tenancy.LooseLevel):
             path = _BUILD if item.object.pod_security else _LEVEL
         if isinstance(problem, MissingObject) and not path:
             path = find_text(problem.target.name, spec.document.data, (), "")
@@ -265,7 +266,7 @@ def _extension_problem(item: Rendered, problem: Problem, written: Mark, spec: Sp
 
 
 def _problems(objects: Sequence[Rendered], context: Context, app: App) -> Iterable[tuple[Rendered, Problem]]:
-    loose: list[Problem] = []
+    bodies = [item.body for item in objects]
     for item in objects:
         for problem in check_object(item.body, target=context.target):
             yield item, problem
@@ -273,23 +274,32 @@ def _problems(objects: Sequence[Rendered], context: Context, app: App) -> Iterab
             yield item, problem
         for problem in grant_findings(item.body, app.namespace, context.allow):
             yield item, problem
+    if context.tenants:
+        yield from _tenant_problems(objects, context, app)
+    if context.syncer_secrets.fields:
+        for item in objects:
+            for problem in tenancy.syncer_secret_findings(
+                item.body, app.namespace, app.source, context.tenants, context.syncer_secrets
+            ):
+                yield item, problem
+    for index, problem in check_references(bodies, external=_External(app.external_objects, context.external)):
+        yield objects[index], problem
+    for index, problem in check_classes(bodies, context.external):
+        yield objects[index], problem
+
+
+def _tenant_problems(objects: Sequence[Rendered], context: Context, app: App) -> Iterable[tuple[Rendered, Problem]]:
+    loose: list[Problem] = []
+    for item in objects:
         level = item.object.pod_security or app.pod_security
-        for problem in tenant_findings(item.body, app.namespace, app.source, context.tenants, level):
-            if not isinstance(problem, LooseLevel):
+        for problem in tenancy.tenant_findings(item.body, app.namespace, app.source, context.tenants, level):
+            if not isinstance(problem, tenancy.LooseLevel):
                 yield item, problem
             elif problem not in loose:
                 loose.append(problem)
                 yield item, problem
-        for problem in syncer_secret_findings(
-            item.body, app.namespace, app.source, context.tenants, context.syncer_secrets
-        ):
-            yield item, problem
     bodies = [item.body for item in objects]
-    for index, problem in binding_findings(bodies, app.namespace, app.source, context.tenants):
-        yield objects[index], problem
-    for index, problem in check_references(bodies, external=_External(app.external_objects, context.external)):
-        yield objects[index], problem
-    for index, problem in check_classes(bodies, context.external):
+    for index, problem in tenancy.binding_findings(bodies, app.namespace, app.source, context.tenants):
         yield objects[index], problem
 
 

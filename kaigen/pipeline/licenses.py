@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from kaigen.catalog.presets import find_preset
 from kaigen.compile.context import Context
+from kaigen.config.block_settings import LicensePolicy
 from kaigen.config.lock_file import Lock, namespace_of
 from kaigen.config.settings import FILE_NAME
 from kaigen.core.json_types import FieldPath
@@ -39,11 +40,8 @@ class _Source(Struct, frozen=True):
     path: FieldPath
 
 
-def check_licenses(spec: Spec, context: Context) -> Iterator[Diagnostic]:
+def check_licenses(spec: Spec, context: Context, policy: LicensePolicy) -> Iterator[Diagnostic]:
     """Yield an error for each source whose licence the policy denies, and a warning where a person must decide."""
-    policy = context.licenses
-    if policy is None:
-        return
     for source in _sources(spec, context):
         licence = source.licence or policy.licence_of(source.name) or source.licence
         if licence is None:
