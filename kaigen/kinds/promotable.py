@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.field_path import dotted
-from kaigen.kinds.block import Block, document_name
+from kaigen.kinds.block import Block, Later, document_name
 
 Need = Literal["commit", "digest", ""]
 
@@ -125,6 +125,8 @@ def _names(model: type[Block], place: str, above: tuple[type[Block], ...]) -> It
 
 
 def _blocks(annotation: Any, listed: str) -> Iterator[tuple[type[Block], str]]:
+    if isinstance(annotation, Later):
+        annotation = annotation.block()
     if isinstance(annotation, type) and issubclass(annotation, Block):
         yield annotation, listed
     origin = getattr(annotation, "__origin__", None)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from kaigen.catalog.presets import find_preset
 from kaigen.kinds.model import DownloadSpec, ModelSpec
 from kaigen.sizing.distributed_llama import BYTES, estimated_bytes, file_bytes, shape_of_config
-from kaigen.sizing.facts import GIB
 from kaigen.sizing.problem import PlanError
+from kaigen.sizing.room import GIB
 
 
 def conversion_text(spec: DownloadSpec) -> str:

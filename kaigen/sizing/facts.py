@@ -9,13 +9,12 @@ from msgspec.structs import replace
 
 from kaigen.sizing.constants import constant, quantized_bits
 from kaigen.sizing.problem import Field, PlanError
+from kaigen.sizing.room import GIB
 
 if TYPE_CHECKING:
     from kaigen.catalog.gpus import Gpu
     from kaigen.catalog.instances import Instance
     from kaigen.catalog.presets import Preset
-
-GIB = 2**30
 
 
 class ModelFacts(Struct, frozen=True):

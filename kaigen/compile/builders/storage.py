@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import KEEP, Frame
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Release, Setting, Tree
-from kaigen.compile.known_model import KnownModel
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import Volume
 from kaigen.kubernetes.quantities import units
-from kaigen.sizing.facts import GIB
-from kaigen.sizing.room import room_for
+from kaigen.sizing.room import GIB, room_for
+
+if TYPE_CHECKING:
+    from kaigen.compile.known_model import KnownModel
 
 SHARED = frozenset({"ReadWriteMany", "ReadOnlyMany"})
 """Access modes of volumes that pods on several nodes can mount."""

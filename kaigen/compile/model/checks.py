@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from kaigen.catalog.presets import find_preset
 from kaigen.compile.builders.access import account_of
@@ -16,7 +17,6 @@ from kaigen.compile.builders.storage import check_access_modes, check_room
 from kaigen.compile.builders.weights import check_paths
 from kaigen.compile.expressions import Tree
 from kaigen.compile.ignored_fields import report_ignored_field
-from kaigen.compile.known_model import KnownModel, model_of_facts, model_of_preset
 from kaigen.compile.model.conversion import check_conversion
 from kaigen.compile.model.existing import check_existing
 from kaigen.compile.model.locked import check_locked_files, selects_nothing
@@ -31,9 +31,15 @@ from kaigen.kinds.base import AUTO
 from kaigen.kinds.model import DownloadSpec, ModelSpec
 from kaigen.kinds.store import ModelVolume
 from kaigen.kubernetes.quantities import units
-from kaigen.sizing.conversion import converted_bytes
-from kaigen.sizing.facts import GIB
-from kaigen.sizing.room import room_for
+from kaigen.sizing.room import GIB, room_for
+from kaigen.system.lazy_import import lazy_imports
+
+if TYPE_CHECKING:
+    from kaigen.compile.known_model import KnownModel
+
+with lazy_imports():
+    from kaigen.compile import known_model as known_models
+    from kaigen.sizing import conversion as sizes
 
 
 def check_model(resolution: ModelResolution, problems: Problems) -> None:
@@ -124,10 +130,10 @@ def _known(spec: ModelSpec, problems: Problems) -> KnownModel | None:
     hub = spec.source.hugging_face
     preset = find_preset(hub.repo) if hub is not None else None
     if spec.facts is None:
-        return model_of_preset(preset) if preset is not None else None
+        return known_models.model_of_preset(preset) if preset is not None else None
     name, facts = hub.repo if hub is not None else "the model", spec.facts
     try:
-        return model_of_facts(facts, name, preset, ("spec", "facts"))
+        return known_models.model_of_facts(facts, name, preset, ("spec", "facts"))
     except ProblemError as error:
         found = error.problem
         # A conversion has reported the config already.
@@ -146,7 +152,7 @@ def _check_size(spec: ModelSpec, model: KnownModel, volume: ModelVolume, problem
     copies, weights, what = spec.store.keep_revisions + 1, model.facts.weights, "weights"
     convert = conversion(spec)
     if convert is not None and convert.store is None and weights * GIB <= (units(volume.size) or 0):
-        weights, what = weights + converted_bytes(spec) / GIB, "downloaded and converted weights"
+        weights, what = weights + sizes.converted_bytes(spec) / GIB, "downloaded and converted weights"
         if weights * GIB > (units(volume.size) or 0):
             message = f"{volume.size} is smaller than the {what} of `{model.name}`, which have {weights:.1f} GiB"
             problems.error("KG0320", message, path, f"set `{room_for(weights, copies)}` or more")

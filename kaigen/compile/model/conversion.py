@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -24,21 +25,26 @@ from kaigen.compile.model.mounted import (
     mounted_bucket,
     mounted_identity,
 )
-from kaigen.compile.model.scratch import scratch_of, scratch_volumes
 from kaigen.compile.model.store import FOLDER, Store
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.base import AUTO
 from kaigen.kinds.bucket import Bucket
-from kaigen.kinds.convert import DistributedLlama
 from kaigen.kinds.model import DownloadSpec, ModelSpec
 from kaigen.kinds.store import ModelVolume
 from kaigen.kubernetes.quantities import units
-from kaigen.sizing.conversion import converted_bytes
-from kaigen.sizing.distributed_llama import UNLOADABLE, Shape, check_blocks, converter_memory, shape_of_config
-from kaigen.sizing.facts import GIB
-from kaigen.sizing.problem import PlanError
-from kaigen.sizing.room import room_for
+from kaigen.sizing.room import GIB, room_for
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    from kaigen.compile.model import scratch as scratches
+    from kaigen.sizing import conversion as sizes
+    from kaigen.sizing import distributed_llama as llama
+    from kaigen.sizing import problem
+
+if TYPE_CHECKING:
+    from kaigen.kinds.convert import DistributedLlama
+    from kaigen.sizing.distributed_llama import Shape
 
 CONVERT = "convert"
 """Name of the converter's container."""
@@ -141,8 +147,8 @@ def _into_bucket(
 ) -> Conversion:
     """Return a conversion on the disk of the node, whose result is uploaded to a bucket."""
     mounts: list[Tree] = [{"name": "converted", "mountPath": _OWN_FOLDER}]
-    scratch = scratch_of(spec, context)
-    volumes = scratch_volumes(spec, scratch, AT)
+    scratch = scratches.scratch_of(spec, context)
+    volumes = scratches.scratch_volumes(spec, scratch, AT)
     if spec.store.bucket is not None:
         mounts.insert(0, {"name": "weights", "mountPath": FOLDER})
     if bucket is spec.store.bucket:
@@ -182,7 +188,7 @@ def converted_model(spec: DownloadSpec, convert: DistributedLlama, problems: Pro
         convert: its conversion.
         problems: collects the errors.
     """
-    reason = UNLOADABLE.get(convert.weights)
+    reason = llama.UNLOADABLE.get(convert.weights)
     if reason is not None:
         problems.error(
             "KG0391",
@@ -194,9 +200,9 @@ def converted_model(spec: DownloadSpec, convert: DistributedLlama, problems: Pro
     if not isinstance(config, Mapping):
         return ConvertedModel(None, reason is not None)
     try:
-        shape = shape_of_config(config)
-        check_blocks(shape, convert.weights)
-    except PlanError as error:
+        shape = llama.shape_of_config(config)
+        llama.check_blocks(shape, convert.weights)
+    except problem.PlanError as error:
         path = ("spec", "facts", "config") if error.problem.code == "KG1103" else AT
         problems.error(error.problem.code, str(error), path, error.hint)
         return ConvertedModel(None, is_rejected=True)
@@ -231,7 +237,7 @@ def _check_memory(convert: Conversion, problems: Problems) -> None:
     given, shape = convert.format.converter.memory, convert.model.shape
     if given is None or shape is None:
         return
-    needed = converter_memory(shape)
+    needed = llama.converter_memory(shape)
     if (units(given) or 0) < (units(needed) or 0):
         problems.warning(
             "KG0322",
@@ -248,7 +254,7 @@ def _check_own_volume(
     """Report a volume for converted weights that is too small, or has no size."""
     origin: FieldPath = (*AT, "store", "volume")
     check_access_modes(volume, context, origin, problems)
-    needed, copies = converted_bytes(spec), spec.store.keep_revisions + 1
+    needed, copies = sizes.converted_bytes(spec), spec.store.keep_revisions + 1
     if volume.size == AUTO and model.is_rejected:
         return
     if volume.size == AUTO:
@@ -279,7 +285,7 @@ def convert_container(spec: DownloadSpec, convert: Conversion, context: Context)
     """Return the container that converts the downloaded files."""
     given, origin = convert.format.converter, (*AT, "converter")
     image = given.image if given.image is not None else context.images["convert"]
-    memory = given.memory or converter_memory(convert.model.shape)
+    memory = given.memory or llama.converter_memory(convert.model.shape)
     return {
         "name": CONVERT,
         **image_fields(image, "convert.", (*origin, "image")),

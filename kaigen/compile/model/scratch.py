@@ -14,8 +14,7 @@ from kaigen.core.json_types import FieldPath
 from kaigen.kinds.model import DownloadSpec, ModelSpec
 from kaigen.kubernetes.quantities import units
 from kaigen.sizing.conversion import converted_bytes
-from kaigen.sizing.facts import GIB
-from kaigen.sizing.room import room_for
+from kaigen.sizing.room import GIB, room_for
 
 
 class Scratch(Struct, frozen=True):

@@ -16,7 +16,6 @@ from kaigen.catalog.presets import find_preset
 from kaigen.diagnostics.codes import codes
 from kaigen.sizing.constants import constant
 from kaigen.sizing.facts import (
-    GIB,
     Hardware,
     ModelFacts,
     Request,
@@ -30,6 +29,7 @@ from kaigen.sizing.plan import plan
 from kaigen.sizing.problem import PlanError
 from kaigen.sizing.ranking import rank
 from kaigen.sizing.result import Plan
+from kaigen.sizing.room import GIB
 
 FOLDER = Path(kaigen.sizing.__file__).parent
 
