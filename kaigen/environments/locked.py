@@ -19,9 +19,8 @@ from kaigen.kinds.sources import S3, Oci
 from kaigen.kubernetes.quantities import units
 from kaigen.sizing.config_json import facts_of_config
 from kaigen.sizing.conversion import converted_bytes
-from kaigen.sizing.facts import GIB
 from kaigen.sizing.problem import PlanError
-from kaigen.sizing.room import room_for
+from kaigen.sizing.room import GIB, room_for
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config

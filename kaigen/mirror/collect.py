@@ -25,7 +25,7 @@ from kaigen.mirror.model import ChartItem, FileItem, ImageItem, ModelItem, Trans
 from kaigen.oci.reference import registry_url
 from kaigen.pipeline.result import Compiled
 from kaigen.pipeline.run import Run
-from kaigen.sizing.facts import GIB
+from kaigen.sizing.room import GIB
 
 CLOUDS = {"s3": "https://s3.amazonaws.com", "gs": "https://storage.googleapis.com"}
 """Servers of buckets without an `endpoint`."""

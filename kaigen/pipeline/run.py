@@ -259,6 +259,24 @@ class Run:
             InputError: with all diagnostics when one of them is an error.
         """
         form = form or self.config.format
+        files = self._files(form)
+        if self.config.gitops is not None and not self._partial:
+            files |= self._sync_files(form)
+        return dict(sorted(files.items()))
+
+    def stream(self) -> str:
+        """Return all objects as one YAML stream in the order of their waves, and by app within a wave.
+
+        Raises:
+            InputError: with all diagnostics when one of them is an error.
+        """
+        parts = {}
+        for path, content in self._files(result.STREAM).items():
+            wave, namespace, name = path.split("/")
+            parts[int(wave), namespace, name] = content
+        return b"".join(data_of(parts[key]) for key in sorted(parts)).decode()
+
+    def _files(self, form: str) -> dict[str, FileContent]:
         self._form = form
         self._summarize()
         self.raise_errors()
@@ -267,9 +285,7 @@ class Run:
             files |= unit.files()
         for item in self._generated:
             files |= item.files(form)
-        if self.config.gitops is not None and not self._partial:
-            files |= self._sync_files(form)
-        return dict(sorted(files.items()))
+        return files
 
     def tree(self, root: Path, form: Format | None = None, *, inside: Path | None = None) -> OutputTree:
         """Return the output tree as the content of a folder.

@@ -252,7 +252,7 @@ class Unit(ABC):
     def _emit(self, form: Format | str) -> Mapping[str, bytes]:
         files: dict[str, bytes] = {}
         for _, item in self.compiled.apps:
-            files |= item.files(form)  # type: ignore[arg-type]
+            files |= item.files(form)
         return files
 
     def _digest_of(self, key: Key) -> str:

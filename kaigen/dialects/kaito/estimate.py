@@ -19,8 +19,9 @@ from kaigen.catalog.instances import find_instance
 from kaigen.core.text import plural
 from kaigen.dialects.dialect import Estimate
 from kaigen.dialects.kaito.catalog import kaito_memory, kaito_preset
-from kaigen.sizing.facts import GIB, Hardware, ModelFacts
+from kaigen.sizing.facts import Hardware, ModelFacts
 from kaigen.sizing.problem import Field, PlanError
+from kaigen.sizing.room import GIB
 
 if TYPE_CHECKING:
     from kaigen.catalog.instances import Instance
