@@ -10,8 +10,7 @@ import click
 from msgspec import to_builtins
 
 from kaigen.cli.console import Console, table
-from kaigen.cli.live.address import address_options
-from kaigen.cli.options import environment_option, read_one_config
+from kaigen.cli.options import address_options, environment_option, read_one_config
 from kaigen.cluster.connect import connect
 from kaigen.config.settings import Config
 from kaigen.doctor.examine import examine

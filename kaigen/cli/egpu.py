@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kaigen.cli.job import group
 from kaigen.cli.live.flavor import EGPU
-from kaigen.cli.live.group import group
 from kaigen.cli.main import execute
 
 command = group(

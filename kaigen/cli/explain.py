@@ -2,20 +2,95 @@
 
 from __future__ import annotations
 
+import json
 import re
 import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import click
 
 from kaigen.cli.console import Console, table
-from kaigen.cli.effective import effective_data, effective_text
 from kaigen.cli.kinds import find_entry, named_kinds
 from kaigen.cli.options import environment_option, override_options, read_config, read_one_config, read_overrides
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics import codes, links
 from kaigen.dialects import registry
 from kaigen.explain import fields
-from kaigen.explain.effective import effective_spec
+from kaigen.explain.effective import Effective, effective_spec, leaves
 from kaigen.pipeline import run, sources
+from kaigen.yaml.dump import dump, scalar
+
+_WIDEST = 60
+"""Rightmost column at which comments start, counted from 0."""
+
+_Line = tuple[str, str]
+"""A line of YAML and its comment."""
+
+
+def effective_text(effective: Effective, *, color: bool) -> str:
+    """The effective spec as text for a person, which is YAML of several documents."""
+    where = f", environment {effective.environment}" if effective.environment else ""
+    parts = [
+        f"# {effective.namespace}/{effective.app}: {effective.kind} of {effective.source}{where}",
+        *_aligned([*_lines(effective.document, (), effective.origins, "")], color),
+    ]
+    if effective.filled_in:
+        origins = {path: "" for path, _ in _pairs(effective.filled_in)}
+        parts += [
+            "---",
+            f"# Settings that the profile {effective.profile} fills in, chosen by {effective.profile_origin}",
+            *_aligned([*_lines(dict(effective.filled_in), (), origins, "")], color),
+        ]
+    if effective.settings:
+        values = {name: value for name, (value, _) in effective.settings.items()}
+        origins = {path: effective.settings[str(path[0])][1] for path, _ in _pairs(values)}
+        parts += ["---", "# Settings that are overridden", *_aligned([*_lines(values, (), origins, "")], color)]
+    return "\n".join(parts) + "\n"
+
+
+def _effective_data(effective: Effective, form: str) -> str:
+    """The effective spec for programs: `yaml` or `json`."""
+    if form == "json":
+        return json.dumps(effective.as_data(), indent=2, ensure_ascii=False) + "\n"
+    return dump(effective.as_data())
+
+
+def _pairs(values: Mapping[str, Any]) -> Iterator[tuple[FieldPath, Any]]:
+    return leaves(dict(values))
+
+
+def _aligned(lines: list[_Line], color: bool) -> list[str]:
+    start = min(max((len(text) for text, comment in lines if comment), default=0) + 2, _WIDEST)
+    aligned = []
+    for text, comment in lines:
+        if comment:
+            note = f"# {comment}"
+            aligned.append(f"{text}  ".ljust(start) + (click.style(note, fg="cyan") if color else note))
+        else:
+            aligned.append(text)
+    return aligned
+
+
+def _lines(node: Any, path: FieldPath, origins: Mapping[FieldPath, str], indent: str) -> Iterator[_Line]:
+    """The lines of a mapping or list that holds something."""
+    items = node.items() if isinstance(node, dict) else enumerate(node)
+    for key, value in items:
+        here = (*path, key)
+        head = f"{scalar(str(key))}:" if isinstance(node, dict) else "-"
+        if not (isinstance(value, dict | list) and value):
+            yield f"{indent}{head} {_leaf(value)}", origins[here]
+        elif head == "-":
+            for number, (text, comment) in enumerate(_lines(value, here, origins, f"{indent}  ")):
+                yield (f"{indent}- {text[len(indent) + 2 :]}" if number == 0 else text), comment
+        else:
+            yield f"{indent}{head}", ""
+            yield from _lines(value, here, origins, f"{indent}  ")
+
+
+def _leaf(value: Any) -> str:
+    return scalar(value) if isinstance(value, str) else json.dumps(value)
+
 
 _EXAMPLES = (
     ("kaigen explain Model.spec.source", "a field"),
@@ -85,7 +160,7 @@ def _explain_app(
     if output == "text":
         console.write(effective_text(found, color=console.colored(err=False)))
     else:
-        console.write(effective_data(found, output))
+        console.write(_effective_data(found, output))
 
 
 def _explain_field(console: Console, field: str, *, recursive: bool) -> None:

@@ -2,19 +2,299 @@
 
 from __future__ import annotations
 
-import click
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import click
+from msgspec.structs import replace
+
+from kaigen.cli.console import Console
+from kaigen.cli.live.flavor import KAIGEN
+from kaigen.cli.live.session import Session, age, all_option, cluster_options, command_words, lifetime
 from kaigen.cli.main import output_options
-from kaigen.cli.notebooks import manage, promotion, work
+from kaigen.cli.options import environment_option, read_one_config
+from kaigen.diagnostics.errors import CheckFailed, SystemFailure
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    import time
+
+    from kaigen.kubernetes import lifetimes
+    from kaigen.ops import folder_sync, helper, notebook_spec
+    from kaigen.ops import notebooks as ops_notebooks
+    from kaigen.ops import open_notebook as ops_open
+    from kaigen.scaffold import notebook_job
+
+if TYPE_CHECKING:
+    from kaigen.kubernetes.manifest import Manifest
+    from kaigen.ops.open_notebook import FolderSync
+
+
+@click.command("list")
+@cluster_options
+@all_option
+@click.pass_obj
+def list_notebooks(console: Console, /, everywhere: bool, **where: Any) -> None:
+    """List Notebooks."""
+    session = Session(console, KAIGEN, everywhere=everywhere, **where)
+    found = ops_notebooks.notebooks(session.cluster, session.namespaces)
+    if not found:
+        scope = f" in namespace {session.namespaces}" if session.namespaces else ""
+        console.say(f"No Notebooks found{scope}.")
+        return
+    rows = [["NAME", "STATE", "GPU", "MANAGED BY", "AGE"]]
+    for row in map(ops_notebooks.row_of, found):
+        rows.append([row.name, row.phase, row.gpu, row.managed_by or "-", age(row.created)])
+    if not session.namespaces:
+        names = ["NAMESPACE", *(item["metadata"]["namespace"] for item in found)]
+        rows = [[name, *row] for name, row in zip(names, rows, strict=True)]
+    session.print_table(rows)
+
+
+def _scale(console: Console, name: str, where: dict[str, Any], *, suspend: bool) -> None:
+    session = Session(console, KAIGEN, **where)
+    notebook = ops_notebooks.find_notebook(session.cluster, session.namespace, name)
+    changed = ops_notebooks.scale(session.cluster, notebook, suspend=suspend)
+    word = "suspended" if suspend else "resumed"
+    console.out(f"notebook/{name} {word}" if changed else f"notebook/{name} unchanged")
+
+
+@click.command("suspend")
+@click.argument("name")
+@cluster_options
+@click.pass_obj
+def suspend(console: Console, /, name: str, **where: Any) -> None:
+    """Remove the pod of a Notebook; its files stay.
+
+    The kernels end. A Notebook of Argo CD or Flux is suspended in Git: `suspend: true`.
+    """
+    _scale(console, name, where, suspend=True)
+
+
+@click.command("resume")
+@click.argument("name")
+@cluster_options
+@click.pass_obj
+def resume(console: Console, /, name: str, **where: Any) -> None:
+    """Start a suspended Notebook with its files.
+
+    A Notebook of Argo CD or Flux is resumed in Git: `suspend: false`.
+    """
+    _scale(console, name, where, suspend=False)
+
+
+@click.command("delete")
+@click.argument("name")
+@cluster_options
+@click.option("--delete-volume", is_flag=True, help="Delete the volume with the files, too.")
+@click.pass_obj
+def delete(console: Console, /, name: str, delete_volume: bool, **where: Any) -> None:
+    """Delete the objects of a Notebook; the volume with its files stays.
+
+    A Notebook of Argo CD or Flux is deleted in Git, with its spec.
+    """
+    session = Session(console, KAIGEN, **where)
+    notebook = ops_notebooks.find_notebook(session.cluster, session.namespace, name)
+    for deleted in ops_notebooks.delete_notebook(session.cluster, notebook, volume=delete_volume):
+        console.out(f"{deleted} deleted")
+
+
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+_INTERVAL_S = 3.0
+
+
+def _timeout_option(function: Any) -> Any:
+    return click.option(
+        "--timeout",
+        default="15m",
+        show_default=True,
+        metavar="DURATION",
+        callback=lifetime,
+        help="Time to wait until the server answers.",
+    )(function)
+
+
+def _seconds(timeout: str) -> float:
+    return float("inf") if timeout in ("", "never") else float(timeout)
+
+
+@click.command("open")
+@click.argument("name", required=False, default="")
+@click.option("-f", "--filename", default="", metavar="FILE", help="Create the Notebook of this spec first.")
+@environment_option("the first")
+@cluster_options
+@click.option("--folder", type=_FOLDER, metavar="DIR", help="Synchronize this folder, both ways, until the end.")
+@click.option("--no-browser", is_flag=True, help="Only print the address.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Local port. Default: a free one.")
+@click.option("--keep-running", is_flag=True, help="Do not suspend the Notebook at the end.")
+@_timeout_option
+@click.pass_obj
+def open_notebook(
+    console: Console,
+    /,
+    name: str,
+    filename: str,
+    environment: str,
+    folder: Path | None,
+    no_browser: bool,
+    port: int,
+    keep_running: bool,
+    timeout: str,
+    **where: Any,
+) -> None:
+    """Open a Notebook in the browser, until Ctrl-C.
+
+    Resumes NAME, or creates the Notebook of -f, waits until its server answers, and forwards a local port to it. At the
+    end, a Notebook that is not managed by Argo CD or Flux is suspended; its files stay.
+    """
+    if bool(name) == bool(filename):
+        raise click.UsageError("give either the name of a Notebook or its spec with -f")
+    session = Session(console, KAIGEN, **where)
+    namespace = session.namespace
+    if filename:
+        config = read_one_config(console, environment)
+        if where["namespace"]:
+            config = replace(config, namespace=where["namespace"])
+        rendered = notebook_spec.render_notebook(filename, config)
+        name, namespace = rendered.name, rendered.namespace
+        ops_notebooks.apply_notebook(session.cluster, rendered.objects, namespace, name)
+        console.say(f"notebook/{name} applied in namespace {namespace}")
+    notebook = ops_notebooks.find_notebook(session.cluster, namespace, name)
+    tracked = lifetimes.tracked_by(notebook)
+    with helper.interruptible():
+        try:
+            _work(console, session, notebook, folder, _seconds(timeout), port, no_browser)
+        except KeyboardInterrupt:
+            console.say(f"Notebook {name} keeps running: {tracked} manages it" if tracked else "closed")
+        finally:
+            with helper.uninterrupted():
+                if not (tracked or keep_running):
+                    notebook = ops_notebooks.find_notebook(session.cluster, namespace, name)
+                    ops_notebooks.scale(session.cluster, notebook, suspend=True)
+                    console.say(f"Notebook {name} suspended; its files stay")
+
+
+def _work(
+    console: Console,
+    session: Session,
+    notebook: Manifest,
+    folder: Path | None,
+    seconds: float,
+    port: int,
+    no_browser: bool,
+) -> None:
+    """Forward a port, and synchronize a folder, until Ctrl-C."""
+    ops_notebooks.scale(session.cluster, notebook, suspend=False)
+    with ops_open.opened(session.cluster, notebook, seconds, console.say, port) as found:
+        sync = ops_open.FolderSync(session.cluster, notebook, found, folder, console.say) if folder else None
+        if sync is not None:
+            _warn(console, sync.run())
+        console.out(found.url)
+        with nullcontext() if no_browser else ops_open.shown(found.url):
+            console.say("press Ctrl-C to end")
+            _keep(console, sync)
+
+
+def _keep(console: Console, sync: FolderSync | None) -> None:
+    """Synchronize again and again until Ctrl-C, and a last time after it."""
+    failure = ""
+    try:
+        while True:
+            time.sleep(_INTERVAL_S)
+            failure = _again(console, sync, failure)
+    finally:
+        if sync is not None:
+            with helper.uninterrupted():
+                _warn(console, sync.run())
+
+
+def _again(console: Console, sync: FolderSync | None, failure: str) -> str:
+    """Synchronize once more; return the failure, which is printed once."""
+    if sync is None:
+        return ""
+    try:
+        _warn(console, sync.run())
+    except (SystemFailure, OSError) as error:
+        if str(error) != failure:
+            console.say(f"not synchronized, trying again: {error}")
+        return str(error)
+    return ""
+
+
+def _warn(console: Console, lines: list[str]) -> None:
+    for line in lines:
+        console.say(f"skipped {line}")
+
+
+@click.command("sync")
+@click.argument("name")
+@click.argument("folder", type=_FOLDER)
+@cluster_options
+@click.option(
+    "--direction",
+    type=click.Choice(["both", "to-notebook", "from-notebook"]),
+    default="both",
+    show_default=True,
+    help="The side that changes.",
+)
+@_timeout_option
+@click.pass_obj
+def sync(console: Console, /, name: str, folder: Path, direction: str, timeout: str, **where: Any) -> None:
+    """Synchronize a local folder with the files of a running Notebook, once.
+
+    Compares the hashes of files with those of the last time. Nothing is deleted: a file that one side deleted stays on
+    the other. Of a file that changed on both sides, the version of the notebook is stored next to the local one. Hidden
+    files, files larger than 100 MiB, symbolic links, and what `.kaigenignore` or else `.gitignore` lists are left out.
+    """
+    session = Session(console, KAIGEN, **where)
+    notebook = ops_notebooks.find_notebook(session.cluster, session.namespace, name)
+    if ops_notebooks.row_of(notebook).phase in ("Suspended", "Suspending"):
+        raise CheckFailed(f"Notebook {name} is suspended", hint=f"start it: kaigen notebook resume {name}")
+    with ops_open.opened(session.cluster, notebook, _seconds(timeout), console.say) as found:
+        run = ops_open.FolderSync(
+            session.cluster, notebook, found, folder, console.out, folder_sync.Direction(direction)
+        )
+        skipped = run.run()
+    if skipped:
+        _warn(console, skipped)
+        raise CheckFailed(f"{len(skipped)} files were not synchronized")
+
+
+@click.command("promote")
+@click.argument("name", required=False, default="")
+@click.option("-f", "--filename", default="", metavar="FILE", help="File with the spec. Default: all specs.")
+@environment_option("the first")
+@click.option("--image", default="", metavar="IMAGE", help="Image that trains. Default: that of the Notebook.")
+@click.option("--command", "words", default="", callback=command_words, metavar="COMMAND", help="Command of the image.")
+@click.option("--label", default="", metavar="TEXT", help="End of the name. Default: the Git branch, or the Unix time.")
+@click.pass_obj
+def promote(
+    console: Console, /, name: str, filename: str, environment: str, image: str, words: list[str], label: str
+) -> None:
+    """Write the spec of a Job that trains what was tried in a Notebook.
+
+    Reads the spec of the Notebook in this repository, and writes `model-LABEL.yaml` next to it: the image, the base
+    model and the dataset at the same paths, the resources and the parameters. Checks the new spec. What the Notebook
+    does not answer, such as which of two datasets to use, is a comment in the file.
+    """
+    config = read_one_config(console, environment)
+    paths = [filename] if filename else []
+    made = notebook_job.promotion_of(config, name, paths=paths, image=image, command=words, label=label)
+    notebook_job.write_promotion(made, config)
+    console.out(str(made.path))
+    for field in made.blank:
+        console.say(f"fill in `{field}`: see the comment in {made.path}")
+
 
 _COMMANDS = (
-    work.open_notebook,
-    manage.list_notebooks,
-    manage.suspend,
-    manage.resume,
-    work.sync,
-    promotion.promote,
-    manage.delete,
+    open_notebook,
+    list_notebooks,
+    suspend,
+    resume,
+    sync,
+    promote,
+    delete,
 )
 
 

@@ -15,11 +15,6 @@ from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.errors import InputError
 from kaigen.system.lazy_import import lazy_imports
 
-if TYPE_CHECKING:
-    from kaigen.cli.console import Console
-    from kaigen.config.settings import Config
-    from kaigen.config.value_layers import Overrides
-
 with lazy_imports():
     from kaigen.config import assignments as config_assignments
     from kaigen.config import load, value_layers
@@ -27,6 +22,22 @@ with lazy_imports():
     from kaigen.pipeline import sources as pipeline_sources
     from kaigen.yaml import document as yaml_document
     from kaigen.yaml import sources as yaml_sources
+
+if TYPE_CHECKING:
+    from kaigen.cli.console import Console
+    from kaigen.config.settings import Config
+    from kaigen.config.value_layers import Overrides
+
+
+Function = Callable[..., Any]
+
+
+def address_options(function: Function) -> Function:
+    """`--context` and `--kubeconfig`."""
+    function = click.option("--kubeconfig", default="", metavar="FILE", help="Kubeconfig. Default: as kubectl.")(
+        function
+    )
+    return click.option("--context", default="", metavar="NAME", help="Context. Default: the current one.")(function)
 
 
 Command = Callable[..., Any]

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 import click
 
 from kaigen.cli.console import Console, table
-from kaigen.cli.live.address import address_options
-from kaigen.cli.options import environment_option, read_configs, require_repository
+from kaigen.cli.options import address_options, environment_option, read_configs, require_repository
 from kaigen.cluster.connect import connect
 from kaigen.config.settings import Config
 from kaigen.environments.combined import for_each

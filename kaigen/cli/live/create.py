@@ -10,9 +10,8 @@ import click
 from kaigen.catalog.classifiers import classifier_weights
 from kaigen.cli.console import Console
 from kaigen.cli.live.flavor import Flavor
-from kaigen.cli.live.session import Session, cluster_options, command_words, lifetime
+from kaigen.cli.live.session import Session, cluster_options, command_words, lifetime, transfer_line
 from kaigen.cli.live.show import follow, timeout_option
-from kaigen.cli.live.transfers import transfer_line
 from kaigen.kinds.base import APP_NAME_MAX
 from kaigen.system.lazy_import import lazy_imports
 

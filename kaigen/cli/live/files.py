@@ -13,8 +13,7 @@ import click
 from kaigen.cli.console import Console
 from kaigen.cli.live.create import inside_mount
 from kaigen.cli.live.flavor import Flavor
-from kaigen.cli.live.session import Session, cluster_options, size_text
-from kaigen.cli.live.transfers import transfer_line
+from kaigen.cli.live.session import Session, cluster_options, size_text, transfer_line
 from kaigen.core.text import plural
 from kaigen.diagnostics.errors import SystemFailure
 from kaigen.system.lazy_import import lazy_imports

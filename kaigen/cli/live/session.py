@@ -1,28 +1,24 @@
-"""The cluster, the namespace and the output of one live command, and the options that select them."""
+"""The cluster, the namespace and the output of one live command, the progress of its transfers, and its options."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kaigen.cli.console import Console, table
-from kaigen.cli.live.address import address_options
 from kaigen.cli.live.flavor import Flavor
-from kaigen.cli.options import read_config
+from kaigen.cli.options import address_options, read_config
+from kaigen.cli.progress import TerminalLine, is_terminal
 from kaigen.diagnostics.errors import CheckFailed
 from kaigen.system.lazy_import import lazy_imports
-
-if TYPE_CHECKING:
-    from kaigen.cluster.client import Cluster
-    from kaigen.config.settings import Config
-    from kaigen.kubernetes.manifest import Manifest
-    from kaigen.ops.build import Claim
 
 with lazy_imports():
     import json
@@ -32,6 +28,66 @@ with lazy_imports():
     from kaigen.ops import helper as ops_helper
     from kaigen.ops import jobs as ops_jobs
     from kaigen.yaml import dump as yaml_dump
+
+if TYPE_CHECKING:
+    from kaigen.cluster.client import Cluster
+    from kaigen.config.settings import Config
+    from kaigen.kubernetes.manifest import Manifest
+    from kaigen.ops.build import Claim
+    from kaigen.system.progress import Progress
+
+
+LINE_S = 10.0
+"""Seconds between two lines where there is no terminal."""
+_BAR = 16
+"""Characters of a full bar."""
+
+
+@contextmanager
+def transfer_line(console: Console) -> Iterator[Progress | None]:
+    """Yield the function that receives the bytes of a transfer; None with `--quiet`."""
+    if console.verbosity < 0:
+        yield None
+        return
+    if not is_terminal():
+        yield _plain(console)
+        return
+    line = TerminalLine()
+    try:
+        yield _reporter(line.show, bar=True)
+    finally:
+        line.clear()
+
+
+def _plain(console: Console) -> Progress:
+    due = monotonic() + LINE_S
+
+    def show(text: str) -> None:
+        nonlocal due
+        if monotonic() >= due:
+            due = monotonic() + LINE_S
+            console.say(text)
+
+    return _reporter(show, bar=False)
+
+
+def _reporter(show: Callable[[str], None], *, bar: bool) -> Progress:
+    start = monotonic()
+
+    def report(what: str, done: int, total: int) -> None:
+        rate = done / max(monotonic() - start, 0.001)
+        filled = _BAR * done // max(total, 1)
+        state = f"[{'#' * filled}{'.' * (_BAR - filled)}]" if bar else f"{100 * done // max(total, 1)}%"
+        left = f", {_time((total - done) / rate)} left" if rate and done < total else ""
+        show(f"{what} {state} {size_text(done)} of {size_text(total)}, {size_text(int(rate))}/s{left}")
+
+    return report
+
+
+def _time(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds + 0.5), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
 
 Function = Callable[..., Any]
 

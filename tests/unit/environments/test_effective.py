@@ -9,7 +9,7 @@ import click
 import pytest
 import yaml
 
-from kaigen.cli.effective import effective_text
+from kaigen.cli.explain import effective_text
 from kaigen.config.load import load_config
 from kaigen.explain.effective import effective_spec, leaves
 from kaigen.pipeline.run import Run

@@ -11,12 +11,12 @@ import sys
 import pytest
 
 from kaigen.cli.console import Console
-from kaigen.cli.live import transfers
+from kaigen.cli.live import session
 
 _CODE = """
 import sys, time
 from kaigen.cli.console import Console
-from kaigen.cli.live.transfers import transfer_line
+from kaigen.cli.live.session import transfer_line
 with transfer_line(Console()) as report:
     for done in range(0, 101, 10):
         report("uploading", done << 20, 100 << 20)
@@ -57,8 +57,8 @@ def test_a_terminal_shows_a_bar_that_goes_at_the_end() -> None:
 def test_a_pipe_gets_a_plain_line_now_and_then(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(transfers, "LINE_S", 0.0)
-    with transfers.transfer_line(Console()) as report:
+    monkeypatch.setattr(session, "LINE_S", 0.0)
+    with session.transfer_line(Console()) as report:
         assert report is not None
         report("downloading", 512 << 10, 1 << 20)
     printed = capsys.readouterr()
@@ -66,5 +66,5 @@ def test_a_pipe_gets_a_plain_line_now_and_then(
     assert re.fullmatch(r"downloading 50% 512\.0 KiB of 1\.0 MiB, [\d.]+ \w?i?B/s, \d+ s left\n", printed.err), (
         printed.err
     )
-    with transfers.transfer_line(Console(verbosity=-1)) as report:
+    with session.transfer_line(Console(verbosity=-1)) as report:
         assert report is None
