@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from msgspec import Struct, field
+
 from kaigen.cluster.errors import Forbidden
-from kaigen.cluster.states import State, live_state
+from kaigen.cluster.pods import waiting
+from kaigen.cluster.runs import ended_containers
+from kaigen.cluster.states import MISSING, State, has_state, live_state
 from kaigen.kubernetes.kind_table import kind_of
+from kaigen.kubernetes.lifetimes import end_of, time_of
 from kaigen.kubernetes.manifest import Identity, Object, group_of, identity_of, mapping, text
 from kaigen.kubernetes.schemas import is_cluster_type
-from kaigen.status.facts import object_facts, run_facts, waiting_reason
-from kaigen.status.live import Live, read_live
 from kaigen.status.model import AppStatus, Run
 from kaigen.status.syncers import find_sync, read_syncers
 
@@ -19,6 +24,132 @@ if TYPE_CHECKING:
     from kaigen.cluster.client import Cluster
     from kaigen.config.settings import Config
     from kaigen.pipeline.result import Compilation, Compiled
+
+
+_MOST_TEXT = 200
+"""Most characters of a value that a container reports."""
+
+
+def object_facts(objects: Iterable[Object]) -> dict[str, str]:
+    """Return what objects report: the size of volumes, and how many replicas are ready."""
+    facts: dict[str, str] = {}
+    for obj in objects:
+        status = mapping(obj.get("status"))
+        capacity = text(mapping(status.get("capacity")).get("storage"))
+        if capacity:
+            facts["storage"] = f"{facts['storage']}+{capacity}" if "storage" in facts else capacity
+        wanted = mapping(obj.get("spec")).get("replicas")
+        if isinstance(wanted, int) and not isinstance(wanted, bool):
+            ready = status.get("readyReplicas")
+            facts["replicas"] = f"{ready if isinstance(ready, int) else 0}/{wanted}"
+    return facts
+
+
+def run_facts(run: Object, pods: Iterable[Object]) -> dict[str, str]:
+    """Return start, end and duration of a run, and what the containers of its pods wrote as they ended.
+
+    A container reports facts as a JSON object in its termination message.
+
+    Args:
+        run: the Job or JobSet.
+        pods: the pods of the run that the cluster still has.
+    """
+    facts: dict[str, str] = {}
+    started = text(mapping(run.get("status")).get("startTime"))
+    ended = text((end_of(run) or {}).get("lastTransitionTime"))
+    if started:
+        facts["started"] = started
+    if ended:
+        facts["ended"] = ended
+    if (begin := time_of(started)) and (end := time_of(ended)):
+        facts["duration"] = _duration(int((end - begin).total_seconds()))
+    for pod in pods:
+        facts |= dict(_reported(pod))
+    return facts
+
+
+def _duration(seconds: int) -> str:
+    hours, minutes = seconds // 3600, seconds % 3600 // 60
+    return f"{hours}h{minutes}m" if hours else f"{minutes}m{seconds % 60}s" if minutes else f"{seconds}s"
+
+
+def _reported(pod: Object) -> Iterator[tuple[str, str]]:
+    for ended in ended_containers(pod, "initContainerStatuses", "containerStatuses"):
+        try:
+            data = json.loads(text(ended.get("message")))
+        except ValueError:
+            continue
+        for key, value in data.items() if isinstance(data, Mapping) else ():
+            if isinstance(value, str | int | float):
+                yield str(key), str(value)[:_MOST_TEXT]
+
+
+def waiting_reason(pods: Iterable[Object]) -> str:
+    """Return why pods do not run: no node, no image, a container that crashes; empty when none is waiting."""
+    for found in filter(None, map(waiting, pods)):
+        return f"{found.container}: {found.line}" if found.container else found.message
+    return ""
+
+
+_CALLS = 4
+"""Requests at the same time."""
+
+_NOT_ALLOWED = State("unknown", "not allowed to read it")
+
+_Place = tuple[str, str]
+"""Type of objects, and their namespace; empty for objects of the cluster."""
+
+
+class Live(Struct, frozen=True):
+    """What a cluster has of some kinds.
+
+    Attributes:
+        objects: objects of kinds that have a state, by identity.
+        names: objects of all other kinds.
+        forbidden: what the user may not list.
+    """
+
+    objects: Mapping[Identity, Object] = field(default_factory=dict)
+    names: frozenset[Identity] = frozenset()
+    forbidden: frozenset[_Place] = frozenset()
+
+    def state(self, identity: Identity) -> State:
+        """Return the state of an object."""
+        if identity in self.objects:
+            return live_state(self.objects[identity])
+        if (identity.type, identity.namespace) in self.forbidden:
+            return _NOT_ALLOWED
+        return State("ready") if identity in self.names else MISSING
+
+
+def _read_live(cluster: Cluster, wanted: Mapping[Identity, Object]) -> Live:
+    """Return what the cluster has of the kinds of objects, in their namespaces. Values of Secrets are not read.
+
+    Args:
+        cluster: the cluster.
+        wanted: rendered objects by identity.
+
+    Raises:
+        SystemFailure: the cluster cannot be reached.
+    """
+    stateful = {(each.type, each.namespace): has_state(body) for each, body in wanted.items()}
+
+    def read(place: _Place) -> Live:
+        try:
+            if stateful[place]:
+                return Live({identity_of(item): item for item in cluster.objects_of_type(*place)})
+            return Live(names=frozenset(Identity(*place, name) for name in cluster.names_of_type(*place)))
+        except Forbidden:
+            return Live(forbidden=frozenset({place}))
+
+    with ThreadPoolExecutor(_CALLS) as pool:
+        found = list(pool.map(read, sorted(stateful)))
+    return Live(
+        {identity: body for each in found for identity, body in each.objects.items()},
+        frozenset().union(*(each.names for each in found)),
+        frozenset().union(*(each.forbidden for each in found)),
+    )
+
 
 _NAME = "app.kubernetes.io/name"
 _JOB = "batch.kubernetes.io/job-name"
@@ -43,7 +174,7 @@ def collect(compilation: Compilation, config: Config, cluster: Cluster, apps: Se
         if not apps or {item.app.name, f"{item.app.namespace}/{item.app.name}"} & set(apps)
     ]
     wanted = {id(item): _objects(item) for item in chosen}
-    live = read_live(cluster, {key: body for found in wanted.values() for key, body in found.items()})
+    live = _read_live(cluster, {key: body for found in wanted.values() for key, body in found.items()})
     namespaces = sorted({item.app.namespace for item in chosen})
     pods = {namespace: _pods(cluster, namespace) for namespace in namespaces}
     syncers = read_syncers(cluster, config.gitops, namespaces)
