@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from kaigen.doctor.apps import check_reaper, check_requirements, expiring
+from kaigen.doctor.apps import check_reaper, check_requirements, check_servers, expiring, servers_of
+from kaigen.doctor.cluster import check_nodes, check_rights, check_server, check_storage
 from kaigen.doctor.model import Check
-from kaigen.doctor.nodes import check_nodes, check_server, check_storage
-from kaigen.doctor.rights import check_rights
-from kaigen.doctor.servers import check_servers, servers_of
 from kaigen.requirements.cluster import findings_of
 from kaigen.requirements.collect import collect
 
