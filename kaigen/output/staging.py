@@ -26,7 +26,7 @@ from contextlib import suppress
 from stat import S_IMODE, S_ISDIR
 
 from kaigen.diagnostics.errors import SystemFailure
-from kaigen.output import exchange
+from kaigen.output import replacement
 from kaigen.output.contents import FileContent, data_of
 from kaigen.output.copying import OPEN_DIRECTORY, remove_directory
 from kaigen.output.index import STAGING_PREFIX, parents, path_problem
@@ -189,9 +189,9 @@ class Staging:
         """Swap the new state into the tree; `new` in the container is then the old one."""
         name = self._entry(at)
         try:
-            exchange.exchange(self._fd, "new", above, name)
+            replacement.exchange(self._fd, "new", above, name)
         except OSError as error:
-            if error.errno not in exchange.UNSUPPORTED:
+            if error.errno not in replacement.UNSUPPORTED:
                 raise
             self._rename_twice(above, name, os.path.join(self._root, at) if at else self._root)
 

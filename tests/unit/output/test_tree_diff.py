@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaigen.output.index import INDEX_NAME
-from kaigen.output.tree import diff_tree, plan_tree, write_tree
-from kaigen.output.unified_diff import LARGEST, unified_diff
+from kaigen.output.tree import LARGEST, diff_tree, plan_tree, unified_diff, write_tree
 from tests.unit.output.trees import contents, snapshot
 
 OLD = {"apps/a.yaml": b"one\ntwo\nthree\n", "gone.yaml": b"x\n", "same.yaml": b"s\n", "cut": b"no end"}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kaigen.diagnostics.errors import InputError, SystemFailure
-from kaigen.output import exchange
+from kaigen.output import replacement
 from kaigen.output.copying import link_or_copy
 from kaigen.output.disk import Disk
 from kaigen.output.index import INDEX_NAME
@@ -55,20 +55,20 @@ def test_a_swap_is_atomic_where_supported(root: Path, tmp_path: Path) -> None:
     for name in ("one", "two"):
         write_files(tmp_path, {f"{name}/file": name.encode()})
     parent = os.open(tmp_path, os.O_RDONLY)
-    exchange.exchange(parent, "one", parent, "two")
+    replacement.exchange(parent, "one", parent, "two")
     assert (tmp_path / "one/file").read_bytes() == b"two"
     with pytest.raises(FileNotFoundError):
-        exchange.exchange(parent, "one", parent, "three")
+        replacement.exchange(parent, "one", parent, "three")
     os.close(parent)
 
 
-@pytest.mark.parametrize("number", sorted(exchange.UNSUPPORTED))
+@pytest.mark.parametrize("number", sorted(replacement.UNSUPPORTED))
 def test_two_renames_replace_an_unsupported_exchange(root: Path, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
     furnish(root)
-    monkeypatch.setattr(exchange, "exchange", refuse)
+    monkeypatch.setattr(replacement, "exchange", refuse)
     write_tree(root, NEW)
     check_new(root)
 
@@ -88,12 +88,12 @@ def test_without_a_wrapper_in_the_c_library_the_kernel_is_called_directly(
     write_files(tmp_path, {"one/file": b"one", "two/file": b"two"})
     parent = os.open(tmp_path, os.O_RDONLY)
     monkeypatch.setattr(ctypes, "CDLL", Musl)
-    exchange.exchange(parent, "one", parent, "two")
+    replacement.exchange(parent, "one", parent, "two")
     assert (tmp_path / "one/file").read_bytes() == b"two"
-    monkeypatch.setattr(exchange, "_SYSCALL", {})
+    monkeypatch.setattr(replacement, "_SYSCALL", {})
     with pytest.raises(OSError, match="not implemented") as caught:
-        exchange.exchange(parent, "one", parent, "two")
-    assert caught.value.errno in exchange.UNSUPPORTED
+        replacement.exchange(parent, "one", parent, "two")
+    assert caught.value.errno in replacement.UNSUPPORTED
     os.close(parent)
 
 

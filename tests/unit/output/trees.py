@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.output import exchange
+from kaigen.output import replacement
 from kaigen.output.changeset import read_index
 from kaigen.output.index import INDEX_NAME
 from kaigen.output.root import resolve_root
@@ -122,7 +122,7 @@ def die_at(number: int, *, torn: bool = False) -> None:
         count += 1
 
     real: dict[str, Callable[..., object]] = {name: getattr(os, name) for name in _CALLS}
-    real["exchange"] = exchange.exchange
+    real["exchange"] = replacement.exchange
 
     def wrap(name: str) -> Callable[..., object]:
         def call(*arguments: object, **options: object) -> object:
@@ -133,7 +133,7 @@ def die_at(number: int, *, torn: bool = False) -> None:
 
     for name in _CALLS:
         setattr(os, name, wrap(name))
-    exchange.exchange = wrap("exchange")  # type: ignore[assignment]
+    replacement.exchange = wrap("exchange")  # type: ignore[assignment]
 
 
 @contextmanager
@@ -144,21 +144,21 @@ def no_exchange() -> Iterator[None]:
     def refuse(*_: object) -> None:
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
 
-    real = exchange.exchange
-    exchange.exchange = refuse  # type: ignore[assignment]
+    real = replacement.exchange
+    replacement.exchange = refuse  # type: ignore[assignment]
     try:
         yield
     finally:
-        exchange.exchange = real
+        replacement.exchange = real
 
 
 def at_the_swap(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> None:
     """Run `work` right before the new tree is swapped in."""
-    real = exchange.exchange
+    real = replacement.exchange
 
     def late(first: int, first_name: str, second: int, second_name: str) -> None:
-        monkeypatch.setattr(exchange, "exchange", real)
+        monkeypatch.setattr(replacement, "exchange", real)
         work()
         real(first, first_name, second, second_name)
 
-    monkeypatch.setattr(exchange, "exchange", late)
+    monkeypatch.setattr(replacement, "exchange", late)
