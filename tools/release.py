@@ -24,8 +24,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 import yaml
 
-from kaigen.publish.archive import tgz
-from kaigen.publish.artifacts import CHART_FIRST
+from kaigen.publish.artifacts import CHART_FIRST, tgz
 from kaigen.signing.bundle import STATEMENT_TYPE, canonical_json, signed
 from kaigen.signing.keys import read_private_key
 

@@ -23,8 +23,14 @@ from kaigen.git.failures import BranchMoved, main_error, pull_request_url, remot
 from kaigen.git.remote import Git, check_branch
 from kaigen.git.runner import Result
 from kaigen.output.index import INDEX_NAME, parents, parse_index
-from kaigen.publish.branch_changes import Entry, FolderChanges, PublishedFolder, folder_changes
-from kaigen.publish.message import commit_message, read_trailers
+from kaigen.publish.branch_changes import (
+    Entry,
+    FolderChanges,
+    PublishedFolder,
+    commit_message,
+    folder_changes,
+    read_trailers,
+)
 from kaigen.publish.results import AppChanges, BranchResult, TreeResult
 from kaigen.publish.source import Source, is_checked_out, require_newer
 from kaigen.secret_scan.urls import mask

@@ -24,8 +24,7 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 from kaigen.cli.main import run
-from kaigen.publish.artifact import FLUX_CONTENT, HELM_CONFIG, HELM_CONTENT
-from kaigen.publish.statements import BOM, STATEMENT
+from kaigen.publish.artifact import BOM, FLUX_CONTENT, HELM_CONFIG, HELM_CONTENT, STATEMENT
 from tests import helm as oracle
 from tests.cluster.registry import PASSWORD, LocalRegistry
 from tests.tools import helm

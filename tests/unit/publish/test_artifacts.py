@@ -21,11 +21,10 @@ from kaigen.config.block_settings import PublishSettings
 from kaigen.diagnostics.errors import InputError
 from kaigen.kubernetes.pod_images import images_of
 from kaigen.oci.reference import Reference, parse_reference
-from kaigen.publish.archive import gzip_stored, tgz
-from kaigen.publish.artifact import HELM_CONFIG
+from kaigen.publish.artifact import HELM_CONFIG, bill_of_images, provenance
+from kaigen.publish.artifacts import gzip_stored, tgz
 from kaigen.publish.plan import Destination, Requested, destination, make_plan
 from kaigen.publish.source import Source
-from kaigen.publish.statements import bill_of_images, provenance
 from tests.unit.publish.clones import Clone
 
 SOURCE = Source("a" * 40, 1_700_000_000, "https://example.com/acme/specs.git", "", "main", dirty=False)
@@ -60,7 +59,7 @@ def test_an_archive_depends_only_on_its_files() -> None:
 
 def test_an_archive_is_the_same_in_another_process_zone_and_hash_seed() -> None:
     code = (
-        "from kaigen.publish.archive import tgz; from hashlib import sha256;"
+        "from kaigen.publish.artifacts import tgz; from hashlib import sha256;"
         "print(sha256(tgz({f'{n}.yaml': b'x' * n for n in {*range(50)}})).hexdigest())"
     )
     root = str(Path(__file__).parents[3])

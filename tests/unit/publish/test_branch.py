@@ -13,7 +13,7 @@ from kaigen.diagnostics.errors import CheckFailed, InputError, SystemFailure
 from kaigen.git.remote import Git
 from kaigen.output.index import INDEX_NAME
 from kaigen.publish.branch import ATTEMPTS, PublishOptions
-from kaigen.publish.message import read_trailers
+from kaigen.publish.branch_changes import read_trailers
 from tests.unit.publish.clones import Clone, app
 from tests.unit.publish.gitserver import PASSWORD, Bare, GitServer, git
 

@@ -7,7 +7,7 @@ import subprocess
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaigen.publish.message import MOST_APPS, SUBJECT_LENGTH, commit_message, read_trailers, subject
+from kaigen.publish.branch_changes import MOST_APPS, SUBJECT_LENGTH, commit_message, read_trailers, subject
 from kaigen.publish.results import AppChanges, TreeResult
 from kaigen.publish.source import Source, same_repository
 
