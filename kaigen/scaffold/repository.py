@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
@@ -10,7 +10,6 @@ from kaigen.diagnostics.errors import InputError
 from kaigen.scaffold.changes import FileChange, read_text
 from kaigen.scaffold.merges import add_entry, add_lines, add_settings
 from kaigen.scaffold.place import Place, find_place
-from kaigen.scaffold.reaper import reaper_files
 from kaigen.scaffold.templates import (
     ATTRIBUTES,
     CONFIG,
@@ -18,12 +17,48 @@ from kaigen.scaffold.templates import (
     GITLAB,
     HOOKS,
     IGNORED,
+    NO_REPOSITORY,
     README,
     SETTINGS,
     Choices,
+    filled,
     root_files,
     top_files,
 )
+
+CHART = Path(__file__).parent / "charts" / "kaigen-reaper"
+_FOLDER = "charts/kaigen-reaper"
+
+
+def reaper_files(choices: Choices, place: Place) -> dict[str, str]:
+    """Return the files in the folder of kaigen.yaml by path: the chart, and an object for each environment."""
+    files = {
+        f"{_FOLDER}/{path.relative_to(CHART).as_posix()}": path.read_text(encoding="utf-8")
+        for path in sorted(CHART.rglob("*"))
+        if path.is_file()
+    }
+    below = f"{place.below}/" if place.below else ""
+    for environment, namespace, syncer in _installations(choices):
+        file = f"reaper/{environment or 'reaper'}.{syncer}.yaml"
+        words = {
+            "file": file,
+            "name": f"kaigen-reaper-{environment}" if environment else "kaigen-reaper",
+            "namespace": namespace,
+            "repository": place.repository or NO_REPOSITORY,
+            "chart": f"{below}{_FOLDER}",
+        }
+        files[file] = filled(f"reaper-{syncer}.yaml", words)
+    return files
+
+
+def _installations(choices: Choices) -> Iterator[tuple[str, str, str]]:
+    """Yield environment (empty for none), namespace and syncer of each installation."""
+    everywhere = [name for name in ("argocd", "flux") if getattr(choices, name)]
+    environments = [(name, choices.namespace_of(name)) for name in choices.environments]
+    for name, namespace in environments or [("", choices.namespace)]:
+        for syncer in [choices.syncers[name]] if name in choices.syncers else everywhere:
+            yield name, namespace, syncer
+
 
 _MERGES: Mapping[str, Callable[[str, str], str | None]] = {
     IGNORED: add_lines,

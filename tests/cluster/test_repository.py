@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from kaigen.scaffold.place import Place
-from kaigen.scaffold.reaper import reaper_files
+from kaigen.scaffold.repository import reaper_files
 from kaigen.scaffold.templates import Choices
 from tests.cluster.apps import CLAIM, JOB
 from tests.cluster.argocd import APPLICATION, ArgoCD

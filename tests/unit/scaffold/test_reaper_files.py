@@ -9,7 +9,7 @@ import yaml
 
 from kaigen.check.schema_check import check_object
 from kaigen.scaffold.place import Place
-from kaigen.scaffold.reaper import reaper_files
+from kaigen.scaffold.repository import reaper_files
 from kaigen.scaffold.templates import Choices
 from tests import helm
 
