@@ -12,10 +12,8 @@ import click
 from kaigen.cli.console import Console
 from kaigen.cli.main import output_options
 from kaigen.cli.options import read_config
-from kaigen.contexts.archive import LARGEST, Packed, pack
-from kaigen.contexts.artifact import Pushed, planned, push, target
-from kaigen.contexts.folder import read_folder
-from kaigen.contexts.secret_files import find_secret_files
+from kaigen.contexts.artifact import LARGEST, Packed, Pushed, pack, planned, push, target
+from kaigen.contexts.folder import find_secret_files, read_folder
 from kaigen.contexts.spec_build import SpecBuild, read_build
 from kaigen.core.text import plural
 from kaigen.diff.formatting import size_text

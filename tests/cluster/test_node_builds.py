@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.contexts.archive import pack
-from kaigen.contexts.artifact import push, target
+from kaigen.contexts.artifact import pack, push, target
 from kaigen.contexts.folder import read_folder
 from tests.cluster.apps import JOB, compiled, spec
 from tests.cluster.client import is_true

@@ -31,7 +31,7 @@ _STATE = "/home/user/.local/share/buildkit"
 _FOUND = "/status/found"
 _CONTEXT = "/context"
 _FILES = f"{_CONTEXT}/context"
-"""Folder with the files of an artifact (source: `kaigen.contexts.archive`)."""
+"""Folder with the files of an artifact (source: `kaigen.contexts.artifact`)."""
 _CACHE_TAG = "buildcache"
 _SCRIPT = f'[ -e {_FOUND} ] || exec buildctl-daemonless.sh "$@"'
 _IDENTITY_DIGITS = 40

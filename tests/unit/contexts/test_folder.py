@@ -12,10 +12,8 @@ from pathlib import Path
 import pytest
 
 from kaigen.contexts import folder as folders
-from kaigen.contexts.archive import pack
-from kaigen.contexts.artifact import planned, target
-from kaigen.contexts.folder import read_folder
-from kaigen.contexts.secret_files import find_secret_files
+from kaigen.contexts.artifact import pack, planned, target
+from kaigen.contexts.folder import find_secret_files, read_folder
 from kaigen.diagnostics.errors import InputError, SystemFailure
 
 DIGEST = "sha256:c9f3d7f9a18f09657c6bb7889b8f6bb1dd9e05f1a9ab16230dd7a2162376f4a9"
