@@ -11,10 +11,9 @@ from typing import Any
 from kaigen.compile.app import App, Object
 from kaigen.compile.expressions import CHART, Setting
 from kaigen.core.json_types import Json
-from kaigen.emit.chart_helpers import hashed_template, helpers
-from kaigen.emit.chart_values import SCHEMAS, VALUES
-from kaigen.emit.files import app_folder, header
+from kaigen.emit.chart_helpers import SCHEMAS, VALUES, hashed_template, helpers
 from kaigen.emit.helm_template import dump_template
+from kaigen.emit.manifests import app_folder, header
 from kaigen.emit.readme import notes, readme
 from kaigen.yaml.dump import dump, entry_lines
 

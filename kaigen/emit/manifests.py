@@ -6,8 +6,23 @@ from collections.abc import Mapping
 
 from kaigen.compile.app import App, Rendered
 from kaigen.core.json_types import Json
-from kaigen.emit.files import app_folder, header
 from kaigen.yaml.dump import dump
+
+
+def app_folder(app: App) -> str:
+    """Return the folder of an app in the output tree."""
+    return f"{app.namespace}/{app.name}"
+
+
+def shown_source(app: App) -> str:
+    """Return the name of the spec's file, safe for one line of YAML or Markdown."""
+    return "".join(char if char.isprintable() and char != "`" else "?" for char in app.source)
+
+
+def header(app: App) -> str:
+    """Return the first line of a rendered file."""
+    origin = f" from {shown_source(app)}" if app.source else ""
+    return f"# Rendered by kaigen{origin}. Change the spec, not this file.\n"
 
 
 def manifest_files(

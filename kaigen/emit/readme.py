@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from kaigen.compile.app import App
 from kaigen.core.json_types import Json
-from kaigen.emit.chart_values import ROWS
-from kaigen.emit.files import shown_source
+from kaigen.emit.chart_helpers import ROWS
+from kaigen.emit.manifests import shown_source
 from kaigen.kubernetes.kind_table import KINDS
 
 _README = """\

@@ -24,7 +24,7 @@ from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.diagnostics.field_path import dotted
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.emit.chart import values_schema
-from kaigen.emit.chart_values import SCHEMAS
+from kaigen.emit.chart_helpers import SCHEMAS
 from kaigen.kinds.value_texts import TYPES, nearest_form, pattern_text
 from kaigen.regex.keyword import pattern_keyword
 

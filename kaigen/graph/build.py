@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kaigen.compile.app import Rendered
 from kaigen.compile.builders.frame import WAVE
-from kaigen.emit.files import app_folder
+from kaigen.emit.manifests import app_folder
 from kaigen.environments.patch import PatchedDocument
 from kaigen.graph.edges import find_edges
 from kaigen.graph.lines import plain_lines, spec_lines
