@@ -9,7 +9,7 @@ from msgspec import Struct
 from kaigen.config.lock_file import LockedBucket, LockedFile, LockedModel, LockedObject, LockedWeights, namespace_of
 from kaigen.config.locked_files import bucket_revision
 from kaigen.diagnostics.errors import NotFound, SystemFailure
-from kaigen.git.refs import remote_commit
+from kaigen.git.remote import remote_commit
 from kaigen.hub.client import Hub
 from kaigen.hub.revision import Revision
 from kaigen.kinds.build import COMMIT

@@ -12,8 +12,7 @@ from kaigen.config.controller_keys import common_entries
 from kaigen.config.settings import Config
 from kaigen.config.tenant_settings import Tenant, tenant_of_file
 from kaigen.config.tenants import profile_classes
-from kaigen.git.repository import read_file_at, read_tree_at
-from kaigen.git.submodules import read_submodules_at
+from kaigen.git.repository import read_file_at, read_submodules_at, read_tree_at
 from kaigen.kubernetes.pod_security import LEVELS
 from kaigen.kubernetes.usual_kinds import USUAL_KINDS
 from kaigen.pipeline.license_changes import wider_licenses

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from kaigen.config.load import load_config
 from kaigen.config.settings import FILE_NAME, PINS_FOLDER, Config
-from kaigen.git.repository import read_file_at, read_tree_at
-from kaigen.git.submodules import is_below, read_submodules_at
+from kaigen.git.repository import is_below, read_file_at, read_submodules_at, read_tree_at
 from kaigen.output.index import INDEX_NAME
 from kaigen.pipeline.run import render
 
