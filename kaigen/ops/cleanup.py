@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from msgspec import Struct
 
 from kaigen.cluster.client import Cluster
-from kaigen.cluster.pods import ENDED
+from kaigen.cluster.runs import ENDED
 from kaigen.kubernetes.lifetimes import expiry, tracked_by
 from kaigen.kubernetes.manifest import Manifest
 from kaigen.kubernetes.metadata_keys import EXPIRES, RUN

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from kaigen.cluster.client import Cluster
 from kaigen.cluster.errors import ApiError
-from kaigen.cluster.pods import ENDED, waiting
+from kaigen.cluster.runs import ENDED, waiting
 from kaigen.config.settings import Config
 from kaigen.diagnostics.errors import CheckFailed, SystemFailure
 from kaigen.kubernetes.manifest import Manifest

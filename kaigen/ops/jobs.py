@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from kaigen.cluster.client import Cluster
 from kaigen.cluster.errors import ApiError
-from kaigen.cluster.pods import ENDED
-from kaigen.cluster.runs import RunState, run_state
+from kaigen.cluster.runs import ENDED, RunState, run_state
 from kaigen.diagnostics.errors import CheckFailed
 from kaigen.kubernetes.lifetimes import ended, time_of
 from kaigen.kubernetes.manifest import Manifest

@@ -11,7 +11,7 @@ from hashlib import blake2b
 
 from kaigen.cluster.client import Cluster
 from kaigen.cluster.errors import ApiError, StreamBroken
-from kaigen.cluster.pods import ENDED
+from kaigen.cluster.runs import ENDED
 from kaigen.diagnostics.errors import CheckFailed, SystemFailure
 from kaigen.kubernetes.api_paths import api_path
 from kaigen.kubernetes.lifetimes import ended

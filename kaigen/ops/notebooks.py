@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from kaigen.cluster.client import Cluster
 from kaigen.cluster.errors import ApiError
-from kaigen.cluster.pods import waiting
+from kaigen.cluster.runs import waiting
 from kaigen.compile.notebook.pod import HOME, TOKEN_VOLUME
 from kaigen.diagnostics.errors import CheckFailed, SystemFailure
 from kaigen.kubernetes.lifetimes import time_of, tracked_by

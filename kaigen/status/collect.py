@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from kaigen.cluster.errors import Forbidden
-from kaigen.cluster.pods import waiting
-from kaigen.cluster.runs import ended_containers
+from kaigen.cluster.runs import ended_containers, waiting
 from kaigen.cluster.states import MISSING, State, has_state, live_state
 from kaigen.kubernetes.kind_table import kind_of
 from kaigen.kubernetes.lifetimes import end_of, time_of
