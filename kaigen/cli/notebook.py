@@ -21,7 +21,7 @@ with lazy_imports():
     import time
 
     from kaigen.kubernetes import lifetimes
-    from kaigen.ops import folder_sync, helper, notebook_spec
+    from kaigen.ops import folder_sync, helper
     from kaigen.ops import notebooks as ops_notebooks
     from kaigen.ops import open_notebook as ops_open
     from kaigen.scaffold import notebook_job
@@ -156,7 +156,7 @@ def open_notebook(
         config = read_one_config(console, environment)
         if where["namespace"]:
             config = replace(config, namespace=where["namespace"])
-        rendered = notebook_spec.render_notebook(filename, config)
+        rendered = ops_open.render_notebook(filename, config)
         name, namespace = rendered.name, rendered.namespace
         ops_notebooks.apply_notebook(session.cluster, rendered.objects, namespace, name)
         console.say(f"notebook/{name} applied in namespace {namespace}")

@@ -1,4 +1,4 @@
-"""The server of a Notebook on a local port, and the synchronization of a folder with its files."""
+"""The server of a Notebook on a local port, the objects of its spec, and the copy of its files in a folder."""
 
 from __future__ import annotations
 
@@ -14,11 +14,46 @@ from msgspec import Struct
 from kaigen.cluster.client import Cluster
 from kaigen.cluster.port_forward import PortForward
 from kaigen.compile.notebook.pod import PORT
+from kaigen.config.settings import Config
+from kaigen.diagnostics.errors import CheckFailed
+from kaigen.kinds.notebook import Notebook
 from kaigen.kubernetes.manifest import Manifest
 from kaigen.ops.contents import Contents
 from kaigen.ops.folder_sync import Direction, synchronize
 from kaigen.ops.local_folder import LocalFolder, Record
 from kaigen.ops.notebooks import pod_name, token_of, volume_of, wait_ready
+from kaigen.pipeline.run import Run
+
+
+class RenderedNotebook(Struct, frozen=True):
+    """A Notebook and its objects.
+
+    Attributes:
+        name: its name.
+        namespace: its namespace.
+        objects: in the order in which they are applied.
+    """
+
+    name: str
+    namespace: str
+    objects: list[Manifest]
+
+
+def render_notebook(path: str, config: Config) -> RenderedNotebook:
+    """Return the Notebook of a file, compiled with the settings of the repository.
+
+    Raises:
+        InputError: a spec is invalid.
+        CheckFailed: the file has no Notebook, or several.
+    """
+    compiled = Run.load([path], config).apps()
+    apps = [item for item in compiled if item.spec is not None and isinstance(item.spec.block, Notebook)]
+    if len(apps) != 1:
+        raise CheckFailed(f"{path} has {len(apps)} Notebooks", hint="name a file with one Notebook")
+    (found,) = apps
+    objects: list[Manifest] = [dict(item.body) for item in found.objects if not item.object.test]
+    return RenderedNotebook(found.app.name, found.app.namespace, objects)
+
 
 Say = Callable[[str], object]
 
