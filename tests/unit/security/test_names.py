@@ -12,7 +12,7 @@ from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diff.markdown import code_span, render_markdown
 from kaigen.diff.model import Change
 from kaigen.files.shown import shown_name
-from kaigen.publish.message import commit_message
+from kaigen.publish.branch_changes import commit_message
 from kaigen.publish.results import AppChanges, TreeResult
 from kaigen.publish.source import Source
 from kaigen.scaffold.expired import Expired
