@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterator
 from kaigen.check import codes
 from kaigen.check.kind_rules import KIND_RULES
 from kaigen.core.json_types import FieldPath
-from kaigen.diagnostics.most import MOST
-from kaigen.diagnostics.problem import Problem
+from kaigen.diagnostics.problem import MOST, Problem
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kubernetes.claim_lists import listed_claims
 from kaigen.kubernetes.kind_table import kind_of

@@ -13,8 +13,7 @@ from kaigen.check.object_rules import rule_findings
 from kaigen.check.schema_compiler import Schemas
 from kaigen.core.text import describe
 from kaigen.diagnostics.diagnostic import Severity
-from kaigen.diagnostics.most import MOST
-from kaigen.diagnostics.problem import Problem
+from kaigen.diagnostics.problem import MOST, Problem
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kubernetes.schemas import definition, index, kinds_of_group, may_be_custom
 from kaigen.kubernetes.versions import DEFAULT_VERSION, SUPPORTED_VERSIONS

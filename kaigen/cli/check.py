@@ -9,8 +9,7 @@ import click
 
 from kaigen.cli.console import Console
 from kaigen.cli.options import checkout_folder, paths_argument, read_configs
-from kaigen.diagnostics.codes import codes
-from kaigen.diagnostics.links import codes_url
+from kaigen.diagnostics.codes import codes, codes_url
 from kaigen.diagnostics.report import render_report
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kubernetes.versions import SUPPORTED_VERSIONS

@@ -14,7 +14,7 @@ from kaigen.cli.console import Console, table
 from kaigen.cli.kinds import find_entry, named_kinds
 from kaigen.cli.options import environment_option, override_options, read_config, read_one_config, read_overrides
 from kaigen.core.json_types import FieldPath
-from kaigen.diagnostics import codes, links
+from kaigen.diagnostics import codes
 from kaigen.dialects import registry
 from kaigen.explain import fields
 from kaigen.explain.effective import Effective, effective_spec, leaves
@@ -179,7 +179,7 @@ def _explain_field(console: Console, field: str, *, recursive: bool) -> None:
 def _explain_code(console: Console, name: str) -> None:
     code = codes.codes().get(name)
     if code is None:
-        raise click.UsageError(f"no code {name}; all codes: {links.codes_url()}")
+        raise click.UsageError(f"no code {name}; all codes: {codes.codes_url()}")
     console.out(f"CODE:     {name}")
     console.out(f"TITLE:    {code.title}")
     console.out("")

@@ -30,7 +30,7 @@ from kaigen.config.tenants import check_tenants, delivered_tenants, tenant_setti
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.errors import InputError
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.problem import dotted
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kinds.base import matches
 from kaigen.kubernetes.metadata_keys import RESERVED_LABELS

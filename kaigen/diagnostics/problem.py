@@ -6,24 +6,48 @@ checks of objects, return or raise a `Problem`; the caller that knows the file t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kaigen.core.json_types import FieldPath
 from kaigen.core.text import some_of
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.diagnostics.errors import KaigenError
-from kaigen.diagnostics.field_path import dotted
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    from kaigen.diagnostics import codes
 
 if TYPE_CHECKING:
     from kaigen.diagnostics.category import Category
 
-with lazy_imports():
-    from kaigen.diagnostics import codes
+
+_SIMPLE = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
+
+
+class At(str):
+    """A step of a path into a list: the element's name, or its number when it has none."""
+
+    __slots__ = ()
+
+
+def dotted(path: Iterable[str | int]) -> str:
+    """The path as text; empty for the document itself."""
+    text = ""
+    for step in path:
+        if isinstance(step, (int, At)):
+            text += f"[{step}]"
+        elif _SIMPLE.fullmatch(step):
+            text += f".{step}" if text else step
+        else:
+            escaped = step.replace("\\", "\\\\").replace('"', '\\"')
+            text += f'["{escaped}"]'
+    return text
 
 
 class Problem(Struct, frozen=True):
@@ -81,3 +105,38 @@ class ProblemError(KaigenError):
         names = sorted(known)
         hint = did_you_mean(name, names) or f"known: {some_of(names, 12) or 'none'}"
         return cls(code, f"unknown {what} `{name}`{where}", path, hint)
+
+
+T = TypeVar("T")
+
+MOST = 1000
+"""Most problems of one document that are reported. Finding the position and the hint of each takes time."""
+
+
+def first_problems(found: Sequence[Problem]) -> list[Problem]:
+    """Return at most `MOST` problems of a document, the most severe ones, and one that says how many more there are."""
+    return [problem for _, problem in first_of([(None, problem) for problem in found])]
+
+
+def first_of(found: Sequence[tuple[T, Problem]]) -> list[tuple[T, Problem]]:
+    """Return the same for problems of the objects of a document, each with its object."""
+    if len(found) <= MOST:
+        return [*found]
+    ranked = sorted(range(len(found)), key=lambda place: -found[place][1].severity)
+    shown = [found[place] for place in sorted(ranked[:MOST])]
+    item, last = shown[-1]
+    how_many = f"{len(found) - MOST:,} more problems"
+    return [*shown, (item, more_problems(last, how_many, found[ranked[MOST]][1]))]
+
+
+def more_problems(last: Problem, how_many: str, next_: Problem | None = None) -> Problem:
+    """Return the problem that a document has more of them than are reported.
+
+    Args:
+        last: the last one that is reported.
+        how_many: those that are not.
+        next_: the most severe one of those; an error if it is not known.
+    """
+    message = f"the document has {how_many} than the {MOST:,} that are shown"
+    problem = Problem("KG0210", message, last.path, "correct these first")
+    return problem if next_ is None else replace(problem, severity=next_.severity)

@@ -12,8 +12,7 @@ from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():
-    from kaigen.diagnostics import redaction
-
+    from kaigen.secret_scan import redact
 
 OUTPUTS = ("text", "json", "sarif", "github", "gitlab", "junit")
 """Output formats of the command line."""
@@ -46,7 +45,7 @@ def render_report(
             for item in found
         ]
     if found:
-        found = [redaction.redact_diagnostic(item) for item in found]
+        found = [_redact_diagnostic(item) for item in found]
     render = import_module(f"kaigen.diagnostics.reporters.{output}").render
     text: str = render(found, color=color, files=files)
     return text
@@ -54,3 +53,15 @@ def render_report(
 
 def _below(folder: str, path: str) -> str:
     return path if path.startswith(("/", "<")) else normpath(join(folder, path))
+
+
+def _redact_diagnostic(item: Diagnostic) -> Diagnostic:
+    """Return a diagnostic whose message, hint, path and excerpt show no credential."""
+    message, hint, path = redact.redact(item.message), redact.redact(item.hint), redact.redact(item.path)
+    mark = item.mark
+    if mark:
+        text = redact.redact(mark.text)
+        mark = mark if text is mark.text else replace(mark, text=text)
+    if mark is item.mark and (message, hint, path) == (item.message, item.hint, item.path):
+        return item
+    return replace(item, message=message, hint=hint, path=path, mark=mark)

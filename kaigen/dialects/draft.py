@@ -9,7 +9,7 @@ from msgspec import ValidationError
 
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Diagnostic
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.problem import dotted
 from kaigen.kinds.block import Block, read_block
 from kaigen.kinds.lowering import Lowered
 from kaigen.kinds.positioned import Unplaced

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from kaigen.core.json_types import Json
-from kaigen.diagnostics.field_path import At
+from kaigen.diagnostics.problem import At
 from kaigen.diff.model import ABSENT, FieldChange
 
 _KEYS: dict[str, tuple[tuple[str, ...], ...]] = {

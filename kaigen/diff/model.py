@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from kaigen.core.json_types import Json
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.problem import dotted
 
 Level: TypeAlias = Literal["info", "notice", "danger"]
 ObjectStatus: TypeAlias = Literal["added", "removed", "changed", "replaced"]

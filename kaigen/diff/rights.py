@@ -7,7 +7,7 @@ from itertools import product
 from typing import cast
 
 from kaigen.core.json_types import Json
-from kaigen.diagnostics.field_path import At
+from kaigen.diagnostics.problem import At
 from kaigen.diff.model import ABSENT, Absent, FieldChange
 from kaigen.diff.objects import Obj, get_list
 

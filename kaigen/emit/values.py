@@ -21,7 +21,7 @@ from kaigen.config.value_layers import Layer, Overrides
 from kaigen.core.json_types import FieldPath, Json
 from kaigen.core.text import describe
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.problem import dotted
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.emit.chart import values_schema
 from kaigen.emit.chart_helpers import SCHEMAS

@@ -14,7 +14,7 @@ from kaigen.config.settings import FILE_NAME, Config, Override, pins_path
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.problem import dotted
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.environments.file_entry import FileEntry
 from kaigen.environments.patch import Entries, Layer, PatchedDocument, reach

@@ -14,7 +14,7 @@ from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Mark, Severity
 from kaigen.diagnostics.errors import InputError
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.problem import dotted
 from kaigen.environments.file_entry import document_of
 from kaigen.environments.patch import PatchedDocument, reach
 from kaigen.kinds.block import Block, document_name, set_fields

@@ -15,8 +15,7 @@ from kaigen.compile.roles import Roles
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
-from kaigen.diagnostics.field_path import dotted
-from kaigen.diagnostics.problem import ProblemError
+from kaigen.diagnostics.problem import ProblemError, dotted
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.extend.build import RUN, Part, build_app, plain
 from kaigen.extend.defined_kind import SUFFIX, Definition

@@ -10,7 +10,7 @@ from jsonschema.exceptions import best_match
 
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Diagnostic
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.problem import dotted
 from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.schema import deref
 from kaigen.regex.parser import PatternError

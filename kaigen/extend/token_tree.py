@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kaigen.compile.expressions import Expr, Joined, Setting, Text, Tree
 from kaigen.core.json_types import FieldPath
-from kaigen.diagnostics.field_path import dotted
-from kaigen.diagnostics.problem import ProblemError
+from kaigen.diagnostics.problem import ProblemError, dotted
 from kaigen.extend.build import RUN, joined
 from kaigen.extend.tokens import MAX_STEPS, Placeholder, Run
 

@@ -16,8 +16,7 @@ from msgspec import Struct
 from kaigen.core.json_types import FieldPath
 from kaigen.core.text import clipped, describe, series
 from kaigen.diagnostics.diagnostic import Diagnostic
-from kaigen.diagnostics.most import MOST, more_problems
-from kaigen.diagnostics.problem import Problem
+from kaigen.diagnostics.problem import MOST, Problem, more_problems
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kinds.positioned import Positioned, name_of
 from kaigen.kinds.schema import branches, deref, entries, field_names, walk

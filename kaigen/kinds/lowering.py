@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.problem import dotted
 from kaigen.diagnostics.suggest import nearest
 from kaigen.kinds.compat import Naming, ServingNaming
 from kaigen.kinds.config_files import file_key, resolve_file

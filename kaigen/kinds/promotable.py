@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args, get_type_hints
 from msgspec import Struct
 
 from kaigen.core.json_types import FieldPath
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.problem import dotted
 from kaigen.kinds.block import Block, Later, document_name
 
 Need = Literal["commit", "digest", ""]

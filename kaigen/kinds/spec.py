@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.problem import dotted
 from kaigen.kinds.compat import Naming, ServingNaming
 from kaigen.kinds.entry import OWN_SYSTEM
 from kaigen.kinds.source_field import SourceField, find_source

@@ -10,7 +10,7 @@ from msgspec import ValidationError
 
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Diagnostic
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.problem import dotted
 from kaigen.kinds.block import Block, read_block
 from kaigen.kinds.entry import KindEntry, NullPath
 from kaigen.kinds.positioned import Positioned, name_of

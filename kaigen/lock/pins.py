@@ -13,7 +13,7 @@ from kaigen.config.settings import Config
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.diagnostics.errors import NotFound, SystemFailure
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.problem import dotted
 from kaigen.dialects.packages import find_any_kind
 from kaigen.hub.client import Hub
 from kaigen.kinds.block import Block

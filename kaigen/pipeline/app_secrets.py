@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.problem import dotted
 from kaigen.kubernetes.made_secrets import SECRET, MadeSecret, made_secret
 from kaigen.kubernetes.manifest import mapping, text
 from kaigen.kubernetes.references import Reference, references_of

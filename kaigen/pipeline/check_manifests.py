@@ -19,8 +19,7 @@ from kaigen.config.settings import Config
 from kaigen.core.json_types import FieldPath, Step
 from kaigen.diagnostics.category import UNREADABLE, Category
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
-from kaigen.diagnostics.most import first_problems
-from kaigen.diagnostics.problem import Problem
+from kaigen.diagnostics.problem import Problem, first_problems
 from kaigen.dialects.packages import find_any_kind
 from kaigen.files.folders import walk
 from kaigen.kubernetes.manifest import Object, mapping

@@ -27,7 +27,7 @@ from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
-from kaigen.diagnostics.most import first_of
+from kaigen.diagnostics.problem import first_of
 from kaigen.pipeline.origins import find_text, spec_path
 from kaigen.pipeline.result import Compiled
 from kaigen.pipeline.summary import Missing

@@ -15,7 +15,7 @@ from kaigen.check.schema_check import check_object
 from kaigen.compile.passthrough import app_name, passthrough_app, plain_namespace
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
-from kaigen.diagnostics.most import first_problems
+from kaigen.diagnostics.problem import first_problems
 from kaigen.kubernetes.manifest import mapping
 from kaigen.pipeline.result import Compiled
 from kaigen.pipeline.sources import relative_path

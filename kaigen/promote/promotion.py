@@ -15,7 +15,7 @@ from kaigen.config.pins import pins_text
 from kaigen.config.settings import Config, pins_path
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.errors import InputError
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.problem import dotted
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.environments.match import pin_name
 from kaigen.environments.patch import PatchedDocument

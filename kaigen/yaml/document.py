@@ -12,7 +12,7 @@ from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNo
 from kaigen.core.json_types import FieldPath, Json, Step
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.problem import dotted
 from kaigen.system.lazy_import import lazy_imports
 from kaigen.yaml.compose import PLAIN, Unreadable, compose, compose_parts
 from kaigen.yaml.construct import Constructor, NodeProblem

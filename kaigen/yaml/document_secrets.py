@@ -11,7 +11,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.problem import dotted
 from kaigen.secret_scan.detect import looks_like_secret, may_contain_secret
 from kaigen.secret_scan.redact import WORD, mask, redact
 from kaigen.yaml.document import Document

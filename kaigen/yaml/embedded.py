@@ -11,7 +11,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode
 from kaigen.core.json_types import Step
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Mark
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.problem import dotted
 from kaigen.yaml.document import Document, parse
 from kaigen.yaml.sources import Source
 

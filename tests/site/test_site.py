@@ -15,8 +15,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from selenium.webdriver.support.ui import WebDriverWait
 
-from kaigen.diagnostics.codes import codes
-from kaigen.diagnostics.links import code_url
+from kaigen.diagnostics.codes import code_url, codes
 from tests.cluster.browser import browser, complaints, requests
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kaigen.diagnostics.codes import codes
+from kaigen.diagnostics.codes import code_url, codes
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
-from kaigen.diagnostics.links import code_url
 from kaigen.diagnostics.reporters.summary import safe_text
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}

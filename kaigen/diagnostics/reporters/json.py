@@ -14,8 +14,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from kaigen.diagnostics.codes import code_url
 from kaigen.diagnostics.diagnostic import Diagnostic
-from kaigen.diagnostics.links import code_url
 from kaigen.diagnostics.reporters.summary import LONGEST_LINE, counts
 
 

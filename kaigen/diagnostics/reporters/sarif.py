@@ -9,9 +9,8 @@ from urllib.parse import quote
 
 from kaigen import __version__
 from kaigen.core.json_types import JsonObject
-from kaigen.diagnostics.codes import codes
+from kaigen.diagnostics.codes import code_url, codes
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
-from kaigen.diagnostics.links import code_url
 from kaigen.diagnostics.reporters.summary import LONGEST_LINE, fingerprints
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

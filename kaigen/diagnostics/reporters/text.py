@@ -11,7 +11,7 @@ from kaigen.system.lazy_import import lazy_imports
 with lazy_imports():
     import unicodedata
 
-    from kaigen.diagnostics import links
+    from kaigen.diagnostics import codes
 
 
 TAB = 4
@@ -44,7 +44,7 @@ def _one_line(text: str) -> str:
 def _block(item: Diagnostic, color: bool) -> str:
     style = _COLORS[item.severity]
     place = f"{_one_line(str(item.mark))}: " if item.mark else ""
-    code = f"\x1b]8;;{links.code_url(item.code)}\x1b\\{item.code}\x1b]8;;\x1b\\" if color else item.code
+    code = f"\x1b]8;;{codes.code_url(item.code)}\x1b\\{item.code}\x1b]8;;\x1b\\" if color else item.code
     label = _paint(f"{item.severity.label}[{code}]", style, color)
     lines = [f"{_paint(place, _BOLD, color)}{label}: {_paint(_one_line(item.message), _BOLD, color)}"]
     gutter = 1

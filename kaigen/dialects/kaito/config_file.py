@@ -10,7 +10,7 @@ from msgspec import Struct
 from kaigen.core.json_types import FieldPath, Json
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.problem import dotted
 from kaigen.kinds.lowering import Lowering
 from kaigen.kinds.source_field import SourceField
 from kaigen.yaml.embedded import parse_embedded

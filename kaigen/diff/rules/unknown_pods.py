@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.problem import dotted
 from kaigen.diff.formatting import listing
 from kaigen.diff.objects import Obj
 from kaigen.diff.rules.case import Case, Finding

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kaigen.core.text import plural
-from kaigen.diagnostics.field_path import At
+from kaigen.diagnostics.problem import At
 from kaigen.diff.formatting import listing, value
 from kaigen.diff.model import ABSENT, Absent, FieldChange
 from kaigen.diff.objects import Obj, get, get_map, get_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.problem import dotted
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kaigen.diagnostics.errors import InputError
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.problem import dotted
 from kaigen.dialects.koldun import model as koldun_model
 from kaigen.dialects.koldun import serving
 from kaigen.kinds.block import Block

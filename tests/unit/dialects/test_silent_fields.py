@@ -14,7 +14,7 @@ import yaml
 from kaigen.config.settings import Config
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.collector import Diagnostics
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.problem import dotted
 from kaigen.dialects.registry import find_kind
 from kaigen.kinds.entry import OWN_SYSTEM
 from kaigen.kinds.input_documents import InputDocuments

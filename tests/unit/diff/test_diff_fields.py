@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaigen.diagnostics.field_path import At
+from kaigen.diagnostics.problem import At
 from kaigen.diff import ABSENT, FieldChange, Json
 from kaigen.diff.fields import diff_fields
 from kaigen.diff.formatting import clean, clip, listing, value

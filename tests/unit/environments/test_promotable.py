@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.problem import dotted
 from kaigen.dialects.registry import find_kind, own_kinds
 from kaigen.environments.match import parse_dotted
 from kaigen.kinds.block import read_block

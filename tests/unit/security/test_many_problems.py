@@ -9,8 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from kaigen.diagnostics.diagnostic import Severity
-from kaigen.diagnostics.most import MOST, first_problems
-from kaigen.diagnostics.problem import Problem
+from kaigen.diagnostics.problem import MOST, Problem, first_problems
 from tests.unit.extend.repository import KIND, SCHEMA, SPEC
 from tests.unit.security.hostile import CONFIG, Repository
 
