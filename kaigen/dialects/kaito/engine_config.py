@@ -10,8 +10,7 @@ from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.config_file import ConfigFile, read_config_file
 from kaigen.dialects.kaito.nodes import Nodes
-from kaigen.dialects.kaito.resource import ResourceLowering
-from kaigen.dialects.kaito.runtimes import Runtime
+from kaigen.dialects.kaito.resource import ResourceLowering, Runtime
 
 SECTION = "vllm"
 """Key of vLLM's flags in the file."""

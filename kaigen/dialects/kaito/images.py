@@ -9,8 +9,7 @@ from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.blocks import PresetV1Alpha1
 from kaigen.dialects.kaito.catalog import kaito_preset
 from kaigen.dialects.kaito.nodes import Nodes
-from kaigen.dialects.kaito.resource import ResourceLowering
-from kaigen.dialects.kaito.runtimes import Runtime
+from kaigen.dialects.kaito.resource import ResourceLowering, Runtime
 
 if TYPE_CHECKING:
     from kaigen.dialects.kaito.presets import NamedModel

@@ -13,8 +13,7 @@ from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.blocks import PresetOptions, PresetV1Alpha1
 from kaigen.dialects.kaito.catalog import kaito_preset
-from kaigen.dialects.kaito.resource import Options, ResourceLowering
-from kaigen.dialects.kaito.runtimes import Runtime
+from kaigen.dialects.kaito.resource import Options, ResourceLowering, Runtime
 
 if TYPE_CHECKING:
     from kaigen.catalog.presets import Preset

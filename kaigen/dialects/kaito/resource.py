@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any
 
 from msgspec import Struct
@@ -11,10 +12,25 @@ from msgspec import Struct
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.dialects.draft import Draft
-from kaigen.dialects.kaito.runtimes import RUNTIME_NAMES
 from kaigen.dialects.metadata import ForeignMetadata, own_labels, report_cluster_fields
 from kaigen.kinds.lowering import PREFIX, Lowering, LoweringContext
 from kaigen.kinds.positioned import Positioned
+
+
+class Runtime(Enum):
+    """A value of the annotation `kaito.sh/runtime`."""
+
+    VLLM = "vllm"
+    TRANSFORMERS = "transformers"
+
+    @property
+    def engine(self) -> str:
+        """kaigen's engine that serves in its place, which has the same name."""
+        return self.value
+
+
+_RUNTIME_NAMES = tuple(runtime.value for runtime in Runtime)
+
 
 DIRECTIVES = ("api-key-secret", "compat", "model", "provisioning", "version")
 """Annotations, without `kaigen.dev/`, of resources that serve."""
@@ -141,7 +157,7 @@ class ResourceLowering(Lowering):
         provisioning = self._choice(directives, PREFIX + "provisioning", ("karpenter", "none"))
         return Options(
             load_balancer=annotations.get("kaito.sh/enablelb") == "True",
-            runtime=self._choice(annotations, "kaito.sh/runtime", RUNTIME_NAMES),
+            runtime=self._choice(annotations, "kaito.sh/runtime", _RUNTIME_NAMES),
             unchecked="kaito.sh/bypass-resource-checks" in annotations,
             performance=self._choice(
                 annotations, "kaito.sh/performance-mode", ("balanced", "interactivity", "throughput")

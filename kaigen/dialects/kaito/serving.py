@@ -16,8 +16,7 @@ from kaigen.dialects.kaito.estimate import KaitoNode, estimate_preset, node_of
 from kaigen.dialects.kaito.images import put_private
 from kaigen.dialects.kaito.nodes import NodeRequest, Nodes, put_placement
 from kaigen.dialects.kaito.pod_template import first_port, runs_as_non_root, with_placement
-from kaigen.dialects.kaito.resource import Options, ResourceLowering
-from kaigen.dialects.kaito.runtimes import Runtime
+from kaigen.dialects.kaito.resource import Options, ResourceLowering, Runtime
 from kaigen.sizing.problem import PlanError
 
 if TYPE_CHECKING:

@@ -1,9 +1,12 @@
 """`Workspace`: a served model or a fine-tuning run, with its nodes."""
 
+from __future__ import annotations
+
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
+from kaigen.core.json_types import FieldPath
 from kaigen.dialects.kaito.blocks import (
     Inference,
     InferenceV1Alpha1,
@@ -14,14 +17,16 @@ from kaigen.dialects.kaito.blocks import (
     TuningV1Alpha1,
 )
 from kaigen.dialects.kaito.compat import WORKSPACE, serving_names
-from kaigen.dialects.kaito.nodes import node_request
+from kaigen.dialects.kaito.nodes import NodeRequest, node_request, put_placement
 from kaigen.dialects.kaito.presets import find_named_model, warn_of_removed
-from kaigen.dialects.kaito.resource import ResourceLowering
+from kaigen.dialects.kaito.resource import Options, ResourceLowering
 from kaigen.dialects.kaito.serving import Serving, put_inference
-from kaigen.dialects.kaito.tuning import lower_tuning
+from kaigen.dialects.kaito.tuning_checks import check_run, find_model
+from kaigen.dialects.kaito.tuning_job import lower_tune
+from kaigen.dialects.kaito.tuning_script import lower_script
 from kaigen.dialects.metadata import ForeignMetadata
 from kaigen.kinds.block import Choice
-from kaigen.kinds.lowering import LoweringContext, LoweringResult
+from kaigen.kinds.lowering import Lowered, LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.topology import Topology
 
@@ -68,7 +73,7 @@ def lower(workspace: Workspace | WorkspaceV1Alpha1, document: Positioned, contex
     if workspace.inference is None:
         assert workspace.tuning is not None
         request = node_request(workspace.resource, ("resource",), default=older)
-        return lowering.result(*lower_tuning(workspace.tuning, request, options, lowering))
+        return lowering.result(*_lower_tuning(workspace.tuning, request, options, lowering))
     inference = workspace.inference
     preset = inference.preset
     draft = lowering.draft("Topology")
@@ -88,3 +93,25 @@ def lower(workspace: Workspace | WorkspaceV1Alpha1, document: Positioned, contex
     first = older and preset is not None
     naming = serving_names(WORKSPACE, first=first) if options.compat else None
     return lowering.result(draft.lowered(topology, naming))
+
+
+def _lower_tuning(
+    tuning: TuningV1Alpha1, request: NodeRequest, options: Options, lowering: ResourceLowering
+) -> list[Lowered]:
+    """Return a fine-tuning run as a Job, with the specs that it needs.
+
+    Args:
+        tuning: the block.
+        request: the requested nodes.
+        options: of the resource.
+        lowering: collects problems.
+    """
+    at: FieldPath = ("tuning",)
+    check_run(request, options, lowering)
+    draft = lowering.draft("Job")
+    draft.origins["spec",] = at
+    nodes = put_placement(draft, request, options, lowering)
+    model = find_model(tuning, at, lowering)
+    if options.compat:
+        return lower_script(tuning, at, draft, model, nodes, lowering)
+    return lower_tune(tuning, at, draft, model, nodes, options, lowering)

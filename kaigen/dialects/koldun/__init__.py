@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from kaigen.dialects.dialect import Dialect
-from kaigen.dialects.koldun.names import API_VERSION
 from kaigen.kinds.kind import ForeignKind
+
+GROUP = "koldun.gorizond.io"
+API_VERSION = f"{GROUP}/v1"
 
 
 def _kind(kind: str, model: str, lower: str, summary: str) -> ForeignKind:

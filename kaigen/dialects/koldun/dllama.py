@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.suggest import did_you_mean
-from kaigen.dialects.koldun.names import GROUP
+from kaigen.dialects.koldun import GROUP
 from kaigen.dialects.koldun.resource import KoldunLowering
 from kaigen.dialects.koldun.ring import DIRECTIVES, Ring, find_model, lower_ring, number_of_workers
 from kaigen.dialects.koldun.serving import Dllama, ModelRef

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
-from kaigen.dialects.koldun.names import API_VERSION, GROUP
+from kaigen.dialects.koldun import API_VERSION, GROUP
 from kaigen.dialects.koldun.options import BUFFER, NAMED_FILES, WEIGHTS, Option, check_options, put_files, read_options
 from kaigen.dialects.koldun.resource import KoldunLowering, app_name
 from kaigen.kinds.base import ADDRESS, DURATION, QUANTITY, matches

@@ -9,8 +9,8 @@ from msgspec import ValidationError
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.dialects.koldun import API_VERSION, GROUP
 from kaigen.dialects.koldun.dllama import check_images
-from kaigen.dialects.koldun.names import API_VERSION, GROUP
 from kaigen.dialects.koldun.options import ROOT_ONLY, SHARED, check_options, read_options
 from kaigen.dialects.koldun.resource import LAST_APPLIED, OPERATOR, WRITTEN_LABEL, KoldunLowering
 from kaigen.dialects.koldun.ring import DIRECTIVES, Ring, find_claim, lower_ring

@@ -35,10 +35,10 @@ DIALECT = Dialect(
     title="Substratus",
     settings="kaigen.config.dialects:Substratus",
     kinds=(
-        _kind("Model", "files:Model", "loading:lower_model", "Substratus' model, loaded or trained by a container"),
-        _kind("Dataset", "files:Dataset", "loading:lower_dataset", "Substratus' dataset, loaded by a container"),
-        _kind("Server", "apps:Server", "serving:lower", "Substratus' server of a model"),
-        _kind("ModelServer", "apps:ModelServer", "serving:lower", "Substratus' server of a model, as first designed"),
-        _kind("Notebook", "apps:Notebook", "notebook:lower", "Substratus' notebook", "trainer:trainer_of"),
+        _kind("Model", "kinds:Model", "loading:lower_model", "Substratus' model, loaded or trained by a container"),
+        _kind("Dataset", "kinds:Dataset", "loading:lower_dataset", "Substratus' dataset, loaded by a container"),
+        _kind("Server", "kinds:Server", "serving:lower", "Substratus' server of a model"),
+        _kind("ModelServer", "kinds:ModelServer", "serving:lower", "Substratus' server of a model, as first designed"),
+        _kind("Notebook", "kinds:Notebook", "notebook:lower", "Substratus' notebook", "trainer:trainer_of"),
     ),
 )

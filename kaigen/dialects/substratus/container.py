@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
-from kaigen.dialects.substratus.blocks import ContainerSpec, Resources, Run
+from kaigen.dialects.substratus.kinds import ContainerSpec, Resources, Run
 from kaigen.dialects.substratus.resource import SPEC, SubstratusLowering
 from kaigen.kinds.base import DNS_SUBDOMAIN, matches
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
-from kaigen.dialects.substratus.blocks import ContainerSpec
+from kaigen.dialects.substratus.kinds import ContainerSpec
 from kaigen.dialects.substratus.names import short
 from kaigen.dialects.substratus.resource import SPEC, SubstratusLowering
 from kaigen.kinds.lowering import PREFIX

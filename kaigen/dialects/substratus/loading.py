@@ -13,19 +13,65 @@ from typing import Any
 
 from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
-from kaigen.dialects.substratus.blocks import ContainerSpec, Run
 from kaigen.dialects.substratus.container import CONTENT, Folders, put_container
-from kaigen.dialects.substratus.files import Dataset, Files, Model, ModelSpec, Trainer
 from kaigen.dialects.substratus.image import put_image, refuse_local
-from kaigen.dialects.substratus.references import one_of
-from kaigen.dialects.substratus.resource import GROUP, SPEC, SubstratusLowering
-from kaigen.dialects.substratus.storage import DEFAULT_SIZE, put_store, shared
+from kaigen.dialects.substratus.kinds import ContainerSpec, Dataset, Files, Model, ModelSpec, Run, Trainer
+from kaigen.dialects.substratus.names import artifact_hash, plural
+from kaigen.dialects.substratus.resource import GROUP, SPEC, SubstratusLowering, one_of
 from kaigen.kinds import model as kinds_model
 from kaigen.kinds.block import Block
 from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import Job
 from kaigen.kinds.lowering import Lowered, LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
+
+_DEFAULT_SIZE = "100Gi"
+"""The local disk that the operator gives to the cache of a bucket."""
+
+_STORE: FieldPath = ("spec", "store")
+
+
+def _put_store(draft: Draft, lowering: SubstratusLowering) -> None:
+    """Put the bucket or the volume of a Model or a Dataset.
+
+    Args:
+        draft: the Model or Dataset.
+        lowering: of the resource.
+    """
+    artifacts = lowering.settings.get("artifacts")
+    at = lowering.size_at()
+    if artifacts is None:
+        volume: dict[str, Any] = {"size": lowering.size or _DEFAULT_SIZE, "retain": True}
+        draft.put((*_STORE, "volume"), volume | _shared(lowering), at)
+        return
+    draft.hints["KG0317"] = "in kaigen.yaml, make `dialects.substratus.artifacts` a block with `uri` and `credentials`"
+    bucket: dict[str, Any] = {"uri": artifacts} if isinstance(artifacts, str) else dict(artifacts)
+    draft.put((*_STORE, "bucket"), bucket | {"uri": _uri(str(bucket["uri"]), lowering)}, at)
+
+
+def _shared(lowering: SubstratusLowering) -> dict[str, Any]:
+    """Return the fields of a volume that pods of several nodes mount; none without such a class."""
+    storage_class = lowering.settings.get("storageClassName")
+    if not storage_class:
+        return {}
+    return {"storageClassName": storage_class, "accessModes": ["ReadWriteMany"]}
+
+
+def _uri(root: str, lowering: SubstratusLowering) -> str:
+    """Return the folder of the files: a readable one, or with `compat` the operator's hash."""
+    cluster, root = lowering.settings.get("clusterName"), root.rstrip("/")
+    kind, namespace, name = lowering.kind, lowering.namespace, lowering.name
+    if not lowering.compat:
+        return "/".join(part for part in (root, cluster, namespace, plural(kind), name) if part)
+    if not cluster:
+        lowering.error(
+            "KG0412",
+            "the operator's folder in the bucket depends on the name of the cluster, which nothing says",
+            lowering.directive_at("compat"),
+            "set `dialects.substratus.clusterName` in kaigen.yaml",
+        )
+    return f"{root}/{artifact_hash(str(cluster), namespace, kind, name)}"
+
 
 DIRECTIVES = ("claim", "size")
 
@@ -80,8 +126,8 @@ def _lower(files: Files, kind: str, document: Positioned, context: LoweringConte
     put_container(job, spec, lowering, run=run, script=script)
     folders = CONTENT if not lowering.is_design else _OF_MODEL if kind == "Model" else _OF_DATASET
     _put_inputs(job, spec, folders, lowering)
-    volume = {"size": lowering.size or DEFAULT_SIZE, "mountPath": folders.output, "retain": False}
-    job.put(("spec", "output", "volume"), volume | shared(lowering), lowering.size_at())
+    volume = {"size": lowering.size or _DEFAULT_SIZE, "mountPath": folders.output, "retain": False}
+    job.put(("spec", "output", "volume"), volume | _shared(lowering), lowering.size_at())
     reads = job.get(("spec", "model")) is not None or job.get(("spec", "inputs")) is not None
     job.put(("spec", "retries"), retries if lowering.compat or reads else 2)
     stored = lowering.draft(lowering.app_name())
@@ -89,7 +135,7 @@ def _lower(files: Files, kind: str, document: Positioned, context: LoweringConte
     waits_at = job.origins.get(("spec", "model"), ("metadata", "name"))
     stored.put(("spec", "source", "job", "name"), f"{lowering.name}-{suffix}", waits_at)
     stored.hints["KG0301"] = "first correct what is wrong with its container"
-    put_store(stored, lowering)
+    _put_store(stored, lowering)
     if lowering.pod_security != "restricted":
         # The group of what the container wrote.
         stored.put(("spec", "security", "fsGroup"), GROUP)

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
-from kaigen.dialects.substratus.apps import Notebook
 from kaigen.dialects.substratus.container import CONTENT, put_container
 from kaigen.dialects.substratus.image import CONTEXT, local_fields, put_image
-from kaigen.dialects.substratus.references import one_of
-from kaigen.dialects.substratus.resource import SPEC, SubstratusLowering
+from kaigen.dialects.substratus.kinds import Notebook
+from kaigen.dialects.substratus.resource import SPEC, SubstratusLowering, one_of
 from kaigen.kinds import notebook as kinds_notebook
 from kaigen.kinds.lowering import PREFIX, LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned

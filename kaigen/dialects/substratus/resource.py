@@ -8,7 +8,7 @@ from typing import Any
 from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.metadata import put_metadata, read_directives
-from kaigen.dialects.substratus.blocks import Foreign
+from kaigen.dialects.substratus.kinds import Foreign
 from kaigen.dialects.substratus.names import app_name, short
 from kaigen.kinds.base import APP_NAME_MAX, QUANTITY, matches
 from kaigen.kinds.block import Block
@@ -191,3 +191,18 @@ class SubstratusLowering(Lowering):
             )
             return None
         return self.app_name(kind, name)
+
+
+def one_of(given: list[tuple[str, Any, FieldPath]], lowering: SubstratusLowering) -> tuple[Any, FieldPath] | None:
+    """Return the reference that a resource has under one of its names, with its field; None without one.
+
+    Args:
+        given: name of the field, its value, and the block that contains it.
+        lowering: collects an error if several are set.
+    """
+    found = [(value, (*at, name)) for name, value, at in given if value is not None]
+    if len(found) > 1:
+        first, second = found[0][1], found[1][1]
+        message = f"`{first[-1]}` and `{second[-1]}` mean the same"
+        lowering.error("KG0412", message, second, "keep one of the two", key=True)
+    return found[0] if found else None

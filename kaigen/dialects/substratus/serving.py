@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
-from kaigen.dialects.substratus.apps import Server
 from kaigen.dialects.substratus.container import CONTENT, put_container
 from kaigen.dialects.substratus.image import put_image, refuse_local
+from kaigen.dialects.substratus.kinds import Server
 from kaigen.dialects.substratus.resource import SPEC, SubstratusLowering
 from kaigen.kinds.lowering import LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kaigen.diagnostics.collector import Diagnostics
+from kaigen.dialects.kaito.config_file import parse_embedded
 from kaigen.yaml.document import Document, parse
-from kaigen.yaml.embedded import parse_embedded
 from kaigen.yaml.sources import Source
 
 

@@ -1,4 +1,0 @@
-"""Names of Koldun's API."""
-
-GROUP = "koldun.gorizond.io"
-API_VERSION = f"{GROUP}/v1"
