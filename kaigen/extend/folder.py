@@ -20,11 +20,9 @@ from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.extend.build import RUN, Part, build_app, plain
 from kaigen.extend.defined_kind import SUFFIX, Definition
 from kaigen.extend.schemas import given_schema, values_schema
-from kaigen.extend.template_errors import MisusedValue
-from kaigen.extend.template_settings import check_default, check_path, check_same
 from kaigen.extend.templates import expand_tokens, mark_line, render
 from kaigen.extend.token_tree import OUTPUT_ERROR, TokenTree
-from kaigen.extend.tokens import Run
+from kaigen.extend.tokens import MisusedValue, Run, check_default, check_path, check_same
 from kaigen.kinds.schema import deref, walk
 from kaigen.kinds.user import UserDocument
 

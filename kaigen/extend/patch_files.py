@@ -13,8 +13,7 @@ from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.extend.merge import DIRECTIVE, DIRECTIVES
-from kaigen.extend.patch_target import Patch, PatchMarks
-from kaigen.extend.patches import Patches
+from kaigen.extend.patches import Patch, Patches, PatchMarks
 from kaigen.extend.pointer import parse_pointer
 from kaigen.extend.wire import encode, plain
 from kaigen.yaml.document import Document, parse

@@ -20,8 +20,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 
 from kaigen.extend.instrument import InstrumentedTemplate
-from kaigen.extend.template_errors import LimitExceeded, MisusedValue
-from kaigen.extend.tokens import MAX_STEPS, MAX_TEXT, Placeholder, Run
+from kaigen.extend.tokens import MAX_STEPS, MAX_TEXT, LimitExceeded, MisusedValue, Placeholder, Run
 from kaigen.extend.undefined import Undefined
 from kaigen.extend.wire import plain
 

@@ -16,9 +16,17 @@ from jinja2.exceptions import SecurityError, TemplateNotFound, TemplateRuntimeEr
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.extend.child import Report
 from kaigen.extend.sandbox import Sandbox
-from kaigen.extend.template_errors import LimitExceeded, TemplateFailure
-from kaigen.extend.template_settings import check_default, check_path, check_same
-from kaigen.extend.tokens import FIRST_TOKENS, MAX_TEXT, Placeholder, Run
+from kaigen.extend.tokens import (
+    FIRST_TOKENS,
+    MAX_TEXT,
+    LimitExceeded,
+    Placeholder,
+    Run,
+    TemplateFailure,
+    check_default,
+    check_path,
+    check_same,
+)
 from kaigen.extend.undefined import UndefinedName
 from kaigen.extend.wire import (
     LIMIT,

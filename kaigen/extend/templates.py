@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.extend import process
-from kaigen.extend.template_errors import MisusedValue
-from kaigen.extend.tokens import FIRST_TOKENS, SOURCE_MARK
+from kaigen.extend.tokens import FIRST_TOKENS, SOURCE_MARK, MisusedValue
 from kaigen.extend.wire import (
     LIMIT,
     Check,

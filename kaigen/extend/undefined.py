@@ -10,7 +10,7 @@ from jinja2.exceptions import UndefinedError
 from jinja2.utils import missing
 
 from kaigen.diagnostics.suggest import did_you_mean
-from kaigen.extend.template_errors import NAMES, TemplateFailure
+from kaigen.extend.tokens import NAMES, TemplateFailure
 
 _MOST_LISTED = 12
 

@@ -13,8 +13,7 @@ from msgspec import Struct
 from msgspec.msgpack import Ext
 
 from kaigen.core.json_types import FieldPath
-from kaigen.extend.template_errors import MisusedValue
-from kaigen.extend.tokens import Placeholder
+from kaigen.extend.tokens import MisusedValue, Placeholder
 
 LIMIT = "KG1012"
 """Code of a template or patch whose process reached a limit."""

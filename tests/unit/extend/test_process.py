@@ -19,7 +19,7 @@ from kaigen.compile.field_expressions import Entries, Items, Labels
 from kaigen.diagnostics.errors import SystemFailure
 from kaigen.extend import patch_process, process, template_process
 from kaigen.extend.patch_wire import PatchRequest, Sender
-from kaigen.extend.template_errors import MisusedValue
+from kaigen.extend.tokens import MisusedValue
 from kaigen.extend.wire import Rendered, decode, encode, plain
 from tests.unit.extend.repository import HEAD, compiled, repository
 

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from kaigen.config.load import load_config
 from kaigen.diagnostics.errors import InputError
-from kaigen.extend.validator import violations
+from kaigen.extend.plugins import violations
 from kaigen.pipeline.run import compile_specs
 from tests.unit.extend.repository import HEAD, KIND, SPEC, messages, repository
 
