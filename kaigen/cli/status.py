@@ -15,9 +15,8 @@ from kaigen.environments.combined import for_each
 from kaigen.pipeline.app_names import check_names
 from kaigen.pipeline.result import Compilation
 from kaigen.pipeline.run import Run
+from kaigen.status.app_status import AppStatus, render_json, status_rows
 from kaigen.status.collect import collect
-from kaigen.status.listing import render_json, status_rows
-from kaigen.status.model import AppStatus
 
 
 @click.command("status")

@@ -10,7 +10,7 @@ from contextlib import suppress
 from websocket import ABNF, WebSocket, WebSocketConnectionClosedException, WebSocketException
 
 from kaigen.cluster.client import Cluster
-from kaigen.cluster.websockets import has_input, open_websocket
+from kaigen.cluster.execution import has_input, open_websocket
 from kaigen.diagnostics.errors import SystemFailure
 from kaigen.kubernetes.api_paths import api_path
 

@@ -1,4 +1,4 @@
-"""Replaces a directory by its next state: copies unchanged entries over, swaps the two, removes the old one without loss."""
+"""Replaces a directory by its next state: copies unchanged entries over, swaps the two, and removes the old one."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from kaigen.kubernetes.kind_table import kind_of
 from kaigen.kubernetes.lifetimes import end_of, time_of
 from kaigen.kubernetes.manifest import Identity, Object, group_of, identity_of, mapping, text
 from kaigen.kubernetes.schemas import is_cluster_type
-from kaigen.status.model import AppStatus, Run
+from kaigen.status.app_status import AppStatus, Run
 from kaigen.status.syncers import find_sync, read_syncers
 
 if TYPE_CHECKING:

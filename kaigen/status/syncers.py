@@ -14,7 +14,7 @@ from msgspec import Struct
 from kaigen.cluster.errors import Forbidden
 from kaigen.config.gitops_settings import GitOpsSettings
 from kaigen.kubernetes.manifest import Identity, Object, entries, identity_of, join_type, mapping, text
-from kaigen.status.model import Sync, SyncName
+from kaigen.status.app_status import Sync, SyncName
 
 if TYPE_CHECKING:
     from kaigen.cluster.client import Cluster

@@ -9,9 +9,8 @@ import pytest
 
 from kaigen.cluster.states import MISSING, READY, State
 from kaigen.kubernetes.manifest import Identity
+from kaigen.status.app_status import AppStatus, Run, Sync, SyncName, described, status_rows
 from kaigen.status.collect import Live, object_facts, run_facts, waiting_reason
-from kaigen.status.listing import described, status_rows
-from kaigen.status.model import AppStatus, Run, Sync, SyncName
 from kaigen.status.syncers import Syncer, find_sync, read_syncers
 
 Object = dict[str, Any]
