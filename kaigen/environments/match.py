@@ -16,8 +16,7 @@ from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.problem import dotted
 from kaigen.diagnostics.suggest import did_you_mean
-from kaigen.environments.file_entry import FileEntry
-from kaigen.environments.patch import Entries, Layer, PatchedDocument, reach
+from kaigen.environments.patch import Entries, FileEntry, Layer, PatchedDocument, reach
 from kaigen.kinds.builtin import BUILTIN_KINDS
 from kaigen.kinds.kind import ForeignKind
 from kaigen.kinds.promotable import SHORT, is_promotable, promotable_fields

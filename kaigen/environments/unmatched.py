@@ -8,7 +8,7 @@ from kaigen.config.settings import FILE_NAME, Config, Override, pins_path
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.dialects.registry import own_kinds
-from kaigen.environments.file_entry import FileEntry
+from kaigen.environments.patch import FileEntry
 
 
 def unmatched(config: Config, matched: Collection[int | str], apps: Iterable[tuple[str, str]]) -> list[Diagnostic]:

@@ -15,8 +15,7 @@ from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Mark, Severity
 from kaigen.diagnostics.errors import InputError
 from kaigen.diagnostics.problem import dotted
-from kaigen.environments.file_entry import document_of
-from kaigen.environments.patch import PatchedDocument, reach
+from kaigen.environments.patch import PatchedDocument, document_of, reach
 from kaigen.kinds.block import Block, document_name, set_fields
 from kaigen.pipeline.app_names import unknown_app
 from kaigen.pipeline.compile_spec import compile_spec

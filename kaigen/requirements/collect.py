@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kaigen.config.settings import FILE_NAME, Config
-from kaigen.environments.file_entry import document_of
+from kaigen.environments.patch import document_of
 from kaigen.gitops.argocd.common import FOLDER as ARGOCD_FOLDER
 from kaigen.gitops.argocd.common import IN_CLUSTER, destinations_of
 from kaigen.gitops.delivery import Delivery, facts_of

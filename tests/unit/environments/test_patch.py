@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaigen.diagnostics.collector import Diagnostics
-from kaigen.environments.file_entry import FileEntry
-from kaigen.environments.patch import Entries, Layer, PatchedDocument, merge, reach
+from kaigen.environments.patch import Entries, FileEntry, Layer, PatchedDocument, merge, reach
 from kaigen.yaml.document import Document, parse
 from kaigen.yaml.sources import Source
 
