@@ -16,8 +16,7 @@ from kaigen.cli.console import Console, table
 from kaigen.cli.options import environment_option, read_config, read_one_config
 from kaigen.cli.sizing import Command, cloud_option, load_options, output_option, refusals
 from kaigen.diagnostics.collector import Diagnostics
-from kaigen.dialects.dialect import Dialect
-from kaigen.dialects.registry import own_dialects
+from kaigen.dialects.registry import Dialect, own_dialects
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from kaigen.diagnostics import codes
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.errors import InputError
 from kaigen.diagnostics.problem import ProblemError
-from kaigen.dialects.dialect import Dialect
-from kaigen.dialects.registry import GROUP, OWN, RESERVED, find_kind
+from kaigen.dialects.registry import GROUP, OWN, RESERVED, Dialect, find_kind
 from kaigen.kinds.block import Block
 from kaigen.kinds.block_schema import block_schema
 from kaigen.kinds.builtin import BUILTIN_KINDS

@@ -1,19 +1,64 @@
-"""kaigen's own dialects, and every kind of document that kaigen itself reads.
-
-A dialect is the value of an entry point of the group `kaigen.dialects`, kaigen's own as those of installed packages
-(`kaigen.dialects.packages`). Its module is imported when the first document comes that is none of kaigen's own kinds.
-"""
+"""What a dialect is, kaigen's own dialects, and every kind of document that kaigen itself reads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from kaigen.dialects.dialect import Dialect
+from msgspec import Struct
+
 from kaigen.kinds.builtin import BUILTIN_KINDS
 from kaigen.kinds.entry import OWN_SYSTEM, find_entry, imported
-from kaigen.kinds.kind import Kind
+from kaigen.kinds.kind import ForeignKind, Kind
+
+if TYPE_CHECKING:
+    from kaigen.catalog.presets import Preset
+    from kaigen.sizing.facts import Hardware, ModelFacts
+
+
+class Estimate(Struct, frozen=True):
+    """What a foreign system derives for a model in place of kaigen's plan.
+
+    Attributes:
+        version: of the foreign system.
+        text: for people, one line.
+        data: for programs.
+    """
+
+    version: str
+    text: str
+    data: Mapping[str, int | str]
+
+
+class Dialect(Struct, frozen=True):
+    """A foreign API.
+
+    Attributes:
+        name: short name, as in `ai-operator.Job`; the `system` of its kinds.
+        title: name for people.
+        kinds: every kind and version that kaigen reads.
+        estimator: `module:function` of the foreign system's own sizing; empty for none. Only kaigen's own dialects have
+            one, because `kaigen plan` has an option for each.
+        settings: `module:class` of its block in `dialects` of kaigen.yaml, a `kaigen.kinds.block.Block`; empty for
+            none. A lowering finds it as plain data in `LoweringContext.settings`, by the dialect's name.
+    """
+
+    name: str
+    title: str
+    kinds: tuple[ForeignKind, ...]
+    estimator: str = ""
+    settings: str = ""
+
+    def estimates(
+        self, preset: Preset | None, facts: ModelFacts, hardware: Hardware, context: int | None
+    ) -> Sequence[Estimate]:
+        """Return what the foreign system derives for a model, by version; nothing without an estimator."""
+        if not self.estimator:
+            return ()
+        found: Sequence[Estimate] = imported(self.estimator)(preset, facts, hardware, context)
+        return found
+
 
 GROUP: Final = "kaigen.dialects"
 """Group of entry points that name a dialect."""

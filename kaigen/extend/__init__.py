@@ -11,9 +11,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kaigen.dialects.dialect import Dialect
     from kaigen.dialects.draft import Draft
     from kaigen.dialects.metadata import ForeignMetadata, put_metadata, read_directives
+    from kaigen.dialects.registry import Dialect
     from kaigen.extend.build import Part, build_app
     from kaigen.extend.plugins import PythonKind
     from kaigen.kinds.base import Metadata, text
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Block": "kaigen.kinds.block",
-    "Dialect": "kaigen.dialects.dialect",
+    "Dialect": "kaigen.dialects.registry",
     "Draft": "kaigen.dialects.draft",
     "ForeignKind": "kaigen.kinds.kind",
     "ForeignMetadata": "kaigen.dialects.metadata",

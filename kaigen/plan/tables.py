@@ -11,7 +11,7 @@ from kaigen.sizing.room import GIB
 
 if TYPE_CHECKING:
     from kaigen.core.json_types import Json
-    from kaigen.dialects.dialect import Dialect, Estimate
+    from kaigen.dialects.registry import Dialect, Estimate
     from kaigen.plan.specs import RingOfSpec, SpecPlan
     from kaigen.sizing.answer import Answer
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kaigen.dialects.dialect import Dialect
+from kaigen.dialects.registry import Dialect
 from kaigen.kinds.kind import ForeignKind
 
 DIALECT = Dialect(

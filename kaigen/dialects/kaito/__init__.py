@@ -6,7 +6,7 @@ its API are of v0.12.0 (commit 056b8280) and of the commit before v0.1.0 (27fa33
 
 from __future__ import annotations
 
-from kaigen.dialects.dialect import Dialect
+from kaigen.dialects.registry import Dialect
 from kaigen.kinds.kind import ForeignKind
 
 

@@ -7,7 +7,7 @@ and of the last release (commit 7352fb0).
 
 from __future__ import annotations
 
-from kaigen.dialects.dialect import Dialect
+from kaigen.dialects.registry import Dialect
 from kaigen.dialects.substratus.names import API_VERSION
 from kaigen.kinds.kind import ForeignKind
 

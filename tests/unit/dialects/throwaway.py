@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from kaigen.dialects.dialect import Dialect
 from kaigen.dialects.metadata import ForeignMetadata
+from kaigen.dialects.registry import Dialect
 from kaigen.kinds.base import Metadata
 from kaigen.kinds.block import Block
 from kaigen.kinds.job import Job, JobSpec
