@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import click
 from msgspec.structs import replace
 
-from kaigen.cli.console import Console, table
+from kaigen.cli.console import Console, progress_line, table
 from kaigen.cli.options import (
     environment_option,
     output_folder,
@@ -19,7 +19,6 @@ from kaigen.cli.options import (
     read_configs,
     read_overrides,
 )
-from kaigen.cli.progress import progress_line
 from kaigen.diagnostics.errors import CheckFailed, InputError
 from kaigen.system.lazy_import import lazy_imports
 

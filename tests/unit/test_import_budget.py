@@ -87,9 +87,7 @@ def test_help_reads_no_specs_and_loads_no_kinds(repository: Path, arguments: lis
 def test_help_of_one_command_imports_no_other(repository: Path) -> None:
     found = imports(repository, "render", "--help")
     others = [f"kaigen.cli.{path.stem}" for path in (ROOT / "kaigen" / "cli").glob("*.py")]
-    shared = {
-        f"kaigen.cli.{name}" for name in ("__init__", "main", "console", "limits", "options", "progress", "render")
-    }
+    shared = {f"kaigen.cli.{name}" for name in ("__init__", "main", "console", "limits", "options", "render")}
     assert over(found, *(set(others) - shared)) == []
 
 

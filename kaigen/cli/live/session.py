@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kaigen.cli.console import Console, table
+from kaigen.cli.console import Console, TerminalLine, is_terminal, table
 from kaigen.cli.live.flavor import Flavor
 from kaigen.cli.options import address_options, read_config
-from kaigen.cli.progress import TerminalLine, is_terminal
 from kaigen.diagnostics.errors import CheckFailed
 from kaigen.system.lazy_import import lazy_imports
 

@@ -19,7 +19,7 @@ from kaigen.system.progress import counted
 ROOT = Path(__file__).parents[2]
 
 AT_ONCE = (
-    "import kaigen.cli.progress as progress\n"
+    "import kaigen.cli.console as progress\n"
     "progress.DELAY_S = progress.INTERVAL_S = 0.0\n"
     "from kaigen.cli.main import main\n"
     "main()"
@@ -116,7 +116,7 @@ def test_a_narrow_terminal_is_not_overrun(repository: Path) -> None:
 
 
 def test_short_work_shows_no_progress(repository: Path) -> None:
-    code = "import kaigen.cli.progress as progress\nprogress.DELAY_S = 600.0\nfrom kaigen.cli.main import main\nmain()"
+    code = "import kaigen.cli.console as progress\nprogress.DELAY_S = 600.0\nfrom kaigen.cli.main import main\nmain()"
     assert screen(on_a_terminal(repository, "render", code=code))[0].startswith("APP")
     assert "\r" not in on_a_terminal(repository, "render", "--no-cache", code=code).replace("\r\n", "")
 
