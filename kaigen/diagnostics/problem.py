@@ -37,7 +37,10 @@ class At(str):
 
 
 def dotted(path: Iterable[str | int]) -> str:
-    """The path as text; empty for the document itself."""
+    """Return a path as messages show it; empty for the document itself.
+
+    Such as `spec.command[2]`, `spec.containers[run].image`, `metadata.labels["kaigen.dev/app"]`.
+    """
     text = ""
     for step in path:
         if isinstance(step, (int, At)):

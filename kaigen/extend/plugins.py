@@ -1,4 +1,8 @@
-"""Load kinds of installed packages from the entry point group `kaigen.kinds`."""
+"""Load kinds of installed packages from the entry point group `kaigen.kinds`, and validate their documents.
+
+A document is validated by the JSON Schema of its kind, with own versions of the keywords for which jsonschema uses
+Python's `re`: patterns are searched in linear time.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 Attachments are pushed first and the tag last, so that an interrupted push leaves nothing that anyone can find.
 Media types: helm.sh/docs/topics/registries, fluxcd.io/flux/cheatsheets/oci-artifacts, OCI image specification 1.1.
+
+Formats of what is attached: in-toto Statement v1 (github.com/in-toto/attestation), SLSA Provenance v1
+(slsa.dev/provenance/v1), CycloneDX 1.6 (ECMA-424, JSON). Reproducible byte for byte.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Substratus' kinds and the blocks that they share: image and build, resources, references, parameters."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta, field

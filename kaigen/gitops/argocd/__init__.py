@@ -1,4 +1,8 @@
-"""Objects for Argo CD: projects, an Application per app, and settings."""
+"""Objects for Argo CD: projects, an Application per app, and settings.
+
+An AppProject allows only what the apps need: sources, destinations, kinds, service accounts. Source of its fields:
+Argo CD's AppProject, `argoproj.io/v1alpha1` (3.5).
+"""
 
 from __future__ import annotations
 
