@@ -25,10 +25,10 @@ DIALECT = Dialect(
     name="koldun",
     title="Koldun",
     kinds=(
-        _kind("Model", "model:Model", "weights:lower", "Koldun's model, downloaded and converted"),
-        _kind("Dllama", "serving:Dllama", "dllama:lower", "Koldun's model served by a ring"),
-        _kind("Root", "serving:Root", "root:lower", "Koldun's root of a ring"),
-        _kind("Worker", "serving:Worker", "root:lower_worker", "Koldun's worker of a ring"),
-        _kind("Ingress", "serving:Ingress", "ingress:lower", "Koldun's rings that scale with requests"),
+        _kind("Model", "kinds:Model", "weights:lower", "Koldun's model, downloaded and converted"),
+        _kind("Dllama", "kinds:Dllama", "root:lower_dllama", "Koldun's model served by a ring"),
+        _kind("Root", "kinds:Root", "root:lower", "Koldun's root of a ring"),
+        _kind("Worker", "kinds:Worker", "root:lower_worker", "Koldun's worker of a ring"),
+        _kind("Ingress", "kinds:Ingress", "ingress:lower", "Koldun's rings that scale with requests"),
     ),
 )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.koldun import API_VERSION
-from kaigen.dialects.koldun.dllama import check_images
+from kaigen.dialects.koldun.kinds import Ingress, SessionScaling
 from kaigen.dialects.koldun.resource import KoldunLowering
 from kaigen.dialects.koldun.ring import DIRECTIVES, ModelUse, Ring, find_model, lower_ring, number_of_workers
-from kaigen.dialects.koldun.serving import Ingress, SessionScaling
+from kaigen.dialects.koldun.root import check_images
 from kaigen.kinds.lowering import LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
 

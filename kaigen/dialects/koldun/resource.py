@@ -8,7 +8,7 @@ from typing import Any
 from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.koldun import GROUP
-from kaigen.dialects.koldun.blocks import KoldunMetadata
+from kaigen.dialects.koldun.kinds import KoldunMetadata
 from kaigen.dialects.metadata import CLUSTER_FIELDS, own_labels
 from kaigen.kinds.base import APP_NAME_MAX
 from kaigen.kinds.lowering import PREFIX, Lowering, LoweringContext

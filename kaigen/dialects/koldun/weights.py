@@ -16,7 +16,7 @@ from typing import Any
 from kaigen.catalog.presets import find_preset
 from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
-from kaigen.dialects.koldun.model import Download, Model, ObjectStorage
+from kaigen.dialects.koldun.kinds import Download, Model, ObjectStorage
 from kaigen.dialects.koldun.options import NAMED_FILES, check_options, put_files, read_options
 from kaigen.dialects.koldun.resource import KoldunLowering
 from kaigen.dialects.koldun.source import SOURCE, File, Repository, read_source

@@ -11,8 +11,7 @@ import pytest
 
 from kaigen.diagnostics.errors import InputError
 from kaigen.diagnostics.problem import dotted
-from kaigen.dialects.koldun import model as koldun_model
-from kaigen.dialects.koldun import serving
+from kaigen.dialects.koldun import kinds
 from kaigen.kinds.block import Block
 from kaigen.kinds.block_schema import block_schema
 from tests.unit.dialects.koldun_case import (
@@ -331,7 +330,7 @@ def fields(schema: Any, definitions: Any, path: tuple[str, ...] = ()) -> Iterato
             yield from fields(item, definitions, (*path, name))
 
 
-@pytest.mark.parametrize("kind", [koldun_model.Model, serving.Dllama, serving.Root, serving.Worker, serving.Ingress])
+@pytest.mark.parametrize("kind", [kinds.Model, kinds.Dllama, kinds.Root, kinds.Worker, kinds.Ingress])
 def test_the_documents_have_every_field(kind: type[Block]) -> None:
     schema = block_schema(kind)
     expected = set(fields(schema, schema.get("$defs", {})))
