@@ -7,8 +7,7 @@ from pathlib import Path
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.diagnostics.errors import InputError
-from kaigen.scaffold.changes import FileChange, read_text
-from kaigen.scaffold.merges import add_entry, add_lines, add_settings
+from kaigen.scaffold.changes import FileChange, add_entry, add_lines, add_settings, read_text
 from kaigen.scaffold.place import Place, find_place
 from kaigen.scaffold.templates import (
     ATTRIBUTES,

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from kaigen.catalog.images import default_images
-from kaigen.scaffold.changes import FileChange, read_text
-from kaigen.scaffold.merges import add_lines
+from kaigen.scaffold.changes import FileChange, add_lines, read_text
 from kaigen.scaffold.place import find_place
 from kaigen.scaffold.templates import ATTRIBUTES, CONFIG, GITLAB, HOOKS, IGNORED, TAG, Choices, root_files, schema_files
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kaigen.scaffold.merges import add_entry, add_lines, add_settings
+from kaigen.scaffold.changes import add_entry, add_lines, add_settings
 
 HOOK = "repos:\n  - repo: https://example.com/kaigen\n    rev: v1\n"
 
