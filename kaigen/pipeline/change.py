@@ -17,7 +17,7 @@ from kaigen.diff.hidden import with_hidden
 from kaigen.diff.lock import lock_changes
 from kaigen.diff.model import Change
 from kaigen.git.repository import read_file_at, read_tree_at
-from kaigen.gitops.argocd.common import FOLDER as ARGOCD_FOLDER
+from kaigen.gitops.argocd.applications import FOLDER as ARGOCD_FOLDER
 from kaigen.gitops.flux import FOLDER as FLUX_FOLDER
 from kaigen.output.foreign import checkout_top, foreign_files, ignore_files
 from kaigen.pipeline.grant_changes import free_specs, new_grants, replaced_images

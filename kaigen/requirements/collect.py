@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from kaigen.config.settings import FILE_NAME, Config
 from kaigen.environments.patch import document_of
-from kaigen.gitops.argocd.common import FOLDER as ARGOCD_FOLDER
-from kaigen.gitops.argocd.common import IN_CLUSTER, destinations_of
+from kaigen.gitops.argocd.applications import FOLDER as ARGOCD_FOLDER
+from kaigen.gitops.argocd.applications import IN_CLUSTER, destinations_of
 from kaigen.gitops.delivery import Delivery, facts_of
 from kaigen.gitops.files import sync_objects
 from kaigen.gitops.flux import FOLDER as FLUX_FOLDER

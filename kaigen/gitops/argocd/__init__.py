@@ -8,8 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from kaigen.gitops.argocd.applications import application, application_set, root, tenant_application
-from kaigen.gitops.argocd.common import API, FINALIZER, FOLDER, IN_CLUSTER, destinations_of, metadata_of
+from kaigen.gitops.argocd.applications import (
+    API,
+    FINALIZER,
+    FOLDER,
+    IN_CLUSTER,
+    application,
+    application_set,
+    destinations_of,
+    metadata_of,
+    root,
+    tenant_application,
+)
 from kaigen.gitops.delivery import Delivery, cluster_kinds, group_of, namespaced_kinds
 from kaigen.gitops.facts import AppFacts
 from kaigen.gitops.health import APPLICATION_HEALTH, APPLICATION_HEALTH_KEY, CLAIM_HEALTH, CLAIM_HEALTH_KEY, health_of
