@@ -11,11 +11,10 @@ from msgspec import Struct
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.errors import InputError
-from kaigen.output.contents import FileContent, digest, digest_of
+from kaigen.output.contents import FileContent, Stamp, TreeState, digest, digest_of, now_ns, stamp_of
 from kaigen.output.disk import MOVE_IT, Disk, kind_of, read_file
 from kaigen.output.index import INDEX_NAME, check_paths, collisions, format_index, parse_index, read_index_file
 from kaigen.output.root import OutputRoot
-from kaigen.output.tree_state import Stamp, TreeState, now_ns, stamp_of
 
 Scope = Callable[[str], bool]
 """Whether this run may remove the file at a path of the tree."""

@@ -20,13 +20,12 @@ from msgspec import Struct
 from kaigen.diagnostics.diagnostic import Mark
 from kaigen.diagnostics.errors import InputError, SystemFailure
 from kaigen.output.changeset import Changeset, Scope, compute_changeset, index_after, read_index
-from kaigen.output.contents import FileContent, data_of, digest_of
+from kaigen.output.contents import FileContent, Stamp, TreeState, data_of, digest_of, stamp_of
 from kaigen.output.disk import read_file
 from kaigen.output.index import INDEX_NAME
 from kaigen.output.lock import write_lock
 from kaigen.output.root import OutputRoot, resolve_root
 from kaigen.output.staging import Staging, recover
-from kaigen.output.tree_state import Stamp, TreeState, stamp_of
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from kaigen.diagnostics.diagnostic import Diagnostic
     from kaigen.gitops.delivery import Delivery
     from kaigen.gitops.facts import AppFacts
-    from kaigen.output.contents import FileContent
+    from kaigen.output.contents import FileContent, TreeState
     from kaigen.output.tree import TreeChange
-    from kaigen.output.tree_state import TreeState
     from kaigen.pipeline.summary import AppRow
 
 with lazy_imports():

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import MsgspecError, Struct, field, msgpack, to_builtins
 
 from kaigen.diagnostics.diagnostic import Diagnostic
-from kaigen.output.contents import digest
-from kaigen.output.tree_state import TreeState
+from kaigen.output.contents import TreeState, digest
 from kaigen.pipeline.summary import SourceSummary
 from kaigen.system.cache import build_id, replace_file
 from kaigen.system.lazy_import import lazy_imports

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaigen.diagnostics.errors import InputError
+from kaigen.output.contents import TreeState
 from kaigen.output.index import INDEX_NAME, collisions, format_index, parse_index
 from kaigen.output.tree import plan_tree, write_tree
-from kaigen.output.tree_state import TreeState
 from tests.unit.output.trees import Snapshot, leftovers, no_exchange, read_tree, snapshot
 
 NAMES = st.sampled_from(["a", "b", "c", "B"])

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from kaigen.output import changeset, disk, index
-from kaigen.output.contents import FileContent
+from kaigen.output.contents import FileContent, TreeState
 from kaigen.output.tree import TreeChange, diff_tree, plan_tree, write_tree
-from kaigen.output.tree_state import TreeState
 from tests.unit.output.trees import at_the_swap, read_tree
 
 HOUR = 3600 * 10**9
