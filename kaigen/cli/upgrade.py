@@ -8,8 +8,8 @@ from kaigen import __version__
 from kaigen.cli.console import Console
 from kaigen.cli.options import read_config, require_repository
 from kaigen.scaffold.changes import write_changes
+from kaigen.scaffold.repository import plan_upgrade
 from kaigen.scaffold.templates import CONFIG
-from kaigen.scaffold.upgrade import plan_upgrade
 
 
 @click.command("upgrade")
