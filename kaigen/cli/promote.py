@@ -11,10 +11,10 @@ from msgspec import to_builtins
 
 from kaigen.cli.console import Console, table
 from kaigen.config.load import find_root
-from kaigen.promote.promotion import plan_promotion
+from kaigen.promote import plan_promotion
 
 if TYPE_CHECKING:
-    from kaigen.promote.promotion import Promotion
+    from kaigen.promote import Promotion
 
 
 @click.command("promote")

@@ -11,7 +11,7 @@ import yaml
 
 from kaigen.dialects.substratus import DIALECT
 from kaigen.kinds.block_schema import block_schema
-from kaigen.promote.promotion import plan_promotion
+from kaigen.promote import plan_promotion
 from tests.unit.dialects.substratus_case import codes, errors, loaded, model, objects, resource, server, specs, warnings
 
 CRDS = Path(__file__).parents[2] / "cluster" / "crds"

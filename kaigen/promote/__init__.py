@@ -1,1 +1,0 @@
-"""Promotion of versions from one environment to the next."""
