@@ -12,8 +12,7 @@ from msgspec import Struct, to_builtins
 
 from kaigen.compile.field_expressions import HashedName
 from kaigen.gitops.facts import AppFacts, AppKey
-from kaigen.gitops.own_kinds import DATA_KINDS
-from kaigen.kubernetes.kind_table import find_kind
+from kaigen.kubernetes.kind_table import DATA_KINDS, find_kind
 from kaigen.kubernetes.manifest import entries, mapping, text, type_of
 from kaigen.kubernetes.pods import containers, pod_templates
 from kaigen.kubernetes.queues import is_queued

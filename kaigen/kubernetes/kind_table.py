@@ -31,3 +31,14 @@ def find_kind(api_version: str, kind: str) -> ObjectKind:
 def types(*lifecycles: str) -> frozenset[str]:
     """Return the types of the kinds with one of these lifecycles."""
     return frozenset(row.type for row in KINDS.values() if row.lifecycle in lifecycles)
+
+
+OWN_KINDS = tuple(sorted((row.group, row.kind) for row in KINDS.values() if row.emitted))
+"""Group and kind of every namespaced object that kaigen's own kinds compile to.
+
+A syncer keeps access to all of them: without access to a kind, Argo CD forgets and Flux fails to delete the last object
+of that kind.
+"""
+
+DATA_KINDS = frozenset(row.kind for row in KINDS.values() if row.data)
+"""Kinds whose objects contain data."""

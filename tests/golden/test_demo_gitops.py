@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from kaigen.check.schema_check import check_object
-from kaigen.gitops.own_kinds import OWN_KINDS
+from kaigen.kubernetes.kind_table import OWN_KINDS
 from kaigen.kubernetes.schemas import is_cluster_scoped
 from tests import helm, tools
 

@@ -9,9 +9,9 @@ from kaigen.diff.objects import Obj, get_list, get_text
 from kaigen.diff.rights import Grant, beyond, grants
 from kaigen.diff.rules.case import Case, Finding
 from kaigen.diff.trees import is_own, place_of
-from kaigen.gitops.own_kinds import OWN_KINDS
 from kaigen.kubernetes.api_paths import resource_of
 from kaigen.kubernetes.harmless_rights import is_harmless_right
+from kaigen.kubernetes.kind_table import OWN_KINDS
 
 BINDINGS = frozenset({"RoleBinding.rbac.authorization.k8s.io", "ClusterRoleBinding.rbac.authorization.k8s.io"})
 

@@ -9,7 +9,7 @@ from kaigen.diff.model import ABSENT
 from kaigen.diff.objects import Obj, get, get_list, get_map, get_text
 from kaigen.diff.rules.case import Case, Finding, under
 from kaigen.diff.trees import is_own
-from kaigen.gitops.own_kinds import OWN_KINDS
+from kaigen.kubernetes.kind_table import OWN_KINDS
 
 APPLICATION = "Application.argoproj.io"
 APPLICATION_SET = "ApplicationSet.argoproj.io"

@@ -23,8 +23,8 @@ from kaigen.gitops.argocd.applications import (
 from kaigen.gitops.delivery import Delivery, cluster_kinds, group_of, namespaced_kinds
 from kaigen.gitops.facts import AppFacts
 from kaigen.gitops.health import APPLICATION_HEALTH, APPLICATION_HEALTH_KEY, CLAIM_HEALTH, CLAIM_HEALTH_KEY, health_of
-from kaigen.gitops.own_kinds import OWN_KINDS
 from kaigen.gitops.tenancy import Tenant
+from kaigen.kubernetes.kind_table import OWN_KINDS
 from kaigen.kubernetes.manifest import Manifest
 
 _NODES = ("karpenter.sh", "NodePool")

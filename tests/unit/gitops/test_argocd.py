@@ -12,7 +12,7 @@ import pytest
 
 import kaigen.compile as compile_package
 from kaigen.check.schema_check import check_object
-from kaigen.gitops.own_kinds import OWN_KINDS
+from kaigen.kubernetes.kind_table import OWN_KINDS
 from kaigen.kubernetes.schemas import is_cluster_scoped
 from tests.unit.gitops.conftest import JOB, MODEL, Object, Rendered
 

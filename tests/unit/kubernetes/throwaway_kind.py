@@ -68,11 +68,11 @@ def main() -> None:
     from kaigen.emit.chart import notes
     from kaigen.extend.build import Part, build_app
     from kaigen.gitops.health import health_of
-    from kaigen.gitops.own_kinds import OWN_KINDS
     from kaigen.graph.edges import find_edges
     from kaigen.graph.model import AppNode, Location, ObjectNode
     from kaigen.graph.style import family
     from kaigen.kinds.base import Metadata
+    from kaigen.kubernetes.kind_table import OWN_KINDS
     from kaigen.kubernetes.references import references_of
 
     body = gadget()
