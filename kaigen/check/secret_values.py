@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from kaigen.check import codes
+from kaigen.core.credentials import SHORTEST, looks_like_secret, may_contain_secret
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes.manifest import Object, entries, group_of, mapping
 from kaigen.kubernetes.pods import Container
-from kaigen.secret_scan.detect import SHORTEST, looks_like_secret, may_contain_secret
 
 ALTERNATIVES = "refer to a Secret in the cluster, or use an ExternalSecret, a SealedSecret or a SOPS-encrypted Secret"
 SECRET_NAME = r"(?:\w*_)?(?:PASSWORD|PASSWD|PASSPHRASE|TOKEN|SECRET|API_?KEY|SECRET_KEY|ACCESS_KEY|PRIVATE_KEY)"

@@ -12,7 +12,7 @@ from msgspec import to_builtins
 from kaigen.cli.console import Console
 from kaigen.cli.options import read_config, require_repository
 from kaigen.config.block_settings import PublishSettings
-from kaigen.files.shown import shown_name
+from kaigen.core.text import shown_name
 from kaigen.publish.branch import PublishOptions
 from kaigen.publish.plan import Requested, destination, make_plan
 from kaigen.publish.results import BranchResult

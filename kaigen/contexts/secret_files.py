@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 
 from kaigen.contexts.folder import IGNORE_FILE, Entry
+from kaigen.core.credentials import looks_like_secret, may_contain_secret
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
-from kaigen.secret_scan.detect import looks_like_secret, may_contain_secret
 
 CODE = "KG0912"
 _LARGEST_TEXT = 4 << 20

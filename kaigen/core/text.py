@@ -7,6 +7,8 @@ from collections.abc import Sequence
 _LONGEST = 60
 """Most characters of a value that a message repeats whole."""
 
+_PLAIN = frozenset("._-/+=,")
+
 
 def plural(count: int, noun: str, nouns: str = "") -> str:
     """Return a number with its noun: `1 file`, `2 files`.
@@ -39,6 +41,15 @@ def printable(text: str, replacement: str = "?", keep: str = "") -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char in keep else replacement for char in text)
+
+
+def shown_name(text: str) -> str:
+    """Return a name for a commit message, a pull request or the log of a pipeline.
+
+    Letters, digits and `. _ - / + = ,` stay, and any other character becomes `?`. So the name cannot end its line or
+    its block, mention a person or an issue, be a command of a runner or a word such as `[skip ci]`, or hide characters.
+    """
+    return "".join(char if char.isalnum() or char in _PLAIN else "?" for char in text)
 
 
 def describe(value: object, *, typed: bool = False) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from kaigen.core.credentials import redact
 from kaigen.diagnostics.diagnostic import Diagnostic
-from kaigen.secret_scan.redact import redact
 
 
 def redact_diagnostic(item: Diagnostic) -> Diagnostic:

@@ -22,7 +22,7 @@ from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.diagnostics.most import first_problems
 from kaigen.diagnostics.problem import Problem
 from kaigen.dialects.packages import find_any_kind
-from kaigen.files.folders import walk
+from kaigen.files import walk
 from kaigen.kubernetes.manifest import Object, mapping
 from kaigen.system.limits import GENERATED_FILE_BYTES
 from kaigen.yaml.document import parse

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
-from kaigen.files.folders import walk
+from kaigen.files import walk
 from kaigen.git.attributes import ATTRIBUTES_NAME, conversions, index_has_attributes
 from kaigen.output.foreign import MOST, checkout_top, foreign_diagnostics
 

@@ -11,11 +11,11 @@ import msgspec
 from msgspec import Struct
 
 from kaigen.config.settings import Config
+from kaigen.core.credentials import redact
 from kaigen.core.json_types import Json
 from kaigen.diff.formatting import clip, value
 from kaigen.diff.model import ABSENT, Absent
 from kaigen.pipeline.setting_decisions import DECISIONS, UNKNOWN, Value
-from kaigen.secret_scan.redact import redact
 
 _LONG = 10_000
 _MOST = 200

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from kaigen import __version__
-from kaigen.files.shown import shown_name
+from kaigen.core.text import shown_name
 from kaigen.publish.results import TreeResult
 from kaigen.publish.source import Source
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kaigen.diagnostics.errors import CheckFailed
-from kaigen.files.folders import walk
+from kaigen.files import walk
 from kaigen.signing.bundle import SignatureInvalid, signed, statement_of
 
 if TYPE_CHECKING:

@@ -9,11 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from kaigen.core.credentials import WORD, looks_like_secret, mask, may_contain_secret, redact
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.diagnostics.field_path import dotted
-from kaigen.secret_scan.detect import looks_like_secret, may_contain_secret
-from kaigen.secret_scan.redact import WORD, mask, redact
 from kaigen.yaml.document import Document
 from kaigen.yaml.sources import Source
 

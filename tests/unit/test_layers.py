@@ -19,7 +19,6 @@ LAYERS: tuple[str, ...] = (
     "kaigen.core",
     "kaigen.system",
     "kaigen.regex",
-    "kaigen.secret_scan",
     "kaigen.diagnostics",
     "kaigen.files",
     "kaigen.signing",

@@ -1,4 +1,4 @@
-"""Detect credentials in text that is about to reach Git: specs, objects, charts.
+"""Finds and hides credentials in text: in what is about to reach Git, and in what people read.
 
 Only unmistakable forms count: a known prefix with the right alphabet and length, a key block, or a key after a name
 that identifies it. Digests, UUIDs and model names pass.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -138,3 +139,55 @@ def looks_like_secret(text: str) -> str | None:
 def _names_secret_key(text: str) -> bool:
     lower = text.lower()
     return "secret" in lower and "key" in lower and re.search(_SECRET_KEY_NAME, lower) is not None
+
+
+WORD = re.compile(r"[^\s\"'`,;\[\](){}]+")
+"""A word that may be a credential."""
+
+_RUN = re.compile(r"[A-Za-z0-9/+_=-]{16,}")
+_KEY_BLOCK = re.compile(r"(-----BEGIN [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----)(.*)", re.DOTALL)
+
+
+@lru_cache(maxsize=32)
+def redact(text: str) -> str:
+    """Return the text with the middle of every credential replaced by `…`, one per character, to keep columns."""
+    if not may_contain_secret(text):
+        return text
+    masked = WORD.sub(lambda word: mask(word.group()) if looks_like_secret(word.group()) else word.group(), text)
+    if looks_like_secret(masked):
+        # Only several words together are a credential: a key block, or a key after its name.
+        masked = _KEY_BLOCK.sub(lambda block: block[1] + re.sub(r"\S", "…", block[2]), masked)
+        masked = _RUN.sub(lambda run: mask(run.group()), masked)
+    return masked
+
+
+def mask(word: str) -> str:
+    """Return a credential with all but its ends replaced by `…`."""
+    if len(word) < 3:
+        return word
+    ends = 3 if len(word) >= 20 else 1
+    return word[:ends] + "…" * (len(word) - ends - 1) + word[-1:]
+
+
+_USERINFO = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)[^/\s'\"]*@")
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def mask_urls(text: str) -> str:
+    """Return the text with user names, passwords and tokens in URLs masked, and without control characters."""
+    return _CONTROL.sub("", _USERINFO.sub(r"\1***@", text))
+
+
+def without_userinfo(url: str) -> str:
+    """Return a repository URL without user name and password."""
+    return _CONTROL.sub("", _USERINFO.sub(r"\1", url))
+
+
+def has_control_characters(text: str) -> bool:
+    """Return whether a text has control characters."""
+    return bool(_CONTROL.search(text))
+
+
+def without_control_characters(text: str) -> str:
+    """Return the text with each control character replaced by `?`."""
+    return _CONTROL.sub("?", text)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kaigen.core.credentials import redact
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
-from kaigen.secret_scan.redact import redact
 from kaigen.yaml.document import parse
 from kaigen.yaml.document_secrets import find_secrets, find_secrets_in_comments
 from kaigen.yaml.sources import Source

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from kaigen.secret_scan.detect import looks_like_secret, may_contain_secret
+from kaigen.core.credentials import looks_like_secret, may_contain_secret
 
 MIXED = "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1eF3hJ5kL7nP9"
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGH"
