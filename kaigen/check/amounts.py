@@ -8,7 +8,7 @@ from functools import lru_cache
 from kaigen.check import codes
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import Problem
-from kaigen.kubernetes.claim_lists import listed_claims
+from kaigen.kubernetes.claims import listed_claims
 from kaigen.kubernetes.manifest import Object, entries, mapping, type_of
 from kaigen.kubernetes.names import is_qualified
 from kaigen.kubernetes.pods import PodTemplate

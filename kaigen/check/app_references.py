@@ -15,7 +15,7 @@ from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
 from kaigen.diagnostics.suggest import did_you_mean
-from kaigen.kubernetes.claim_jobs import created_volume
+from kaigen.kubernetes.claims import created_volume
 from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.manifest import Identity, Object, entries, identity_of, mapping
 from kaigen.kubernetes.object_kind import ObjectKind

@@ -10,8 +10,8 @@ from kaigen.config.grants import WantedVolume, ungranted, wanted_volume
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes.manifest import Object, entries, mapping, text, type_of
+from kaigen.kubernetes.names import is_system_namespace
 from kaigen.kubernetes.pods import pod_templates
-from kaigen.kubernetes.system_namespaces import is_system_namespace
 
 _DRIVER_HINT = "add it to `allow.volumes` in kaigen.yaml"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kaigen.check import codes
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import Problem
-from kaigen.kubernetes.image_names import is_image
+from kaigen.kubernetes.images import is_image
 from kaigen.kubernetes.manifest import Object, entries, mapping
 from kaigen.kubernetes.pods import containers, pod_templates
 

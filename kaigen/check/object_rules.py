@@ -10,7 +10,7 @@ from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.most import MOST
 from kaigen.diagnostics.problem import Problem
 from kaigen.diagnostics.suggest import did_you_mean
-from kaigen.kubernetes.claim_lists import listed_claims
+from kaigen.kubernetes.claims import listed_claims
 from kaigen.kubernetes.kind_table import kind_of
 from kaigen.kubernetes.manifest import Object, entries, mapping, names_of
 from kaigen.kubernetes.object_kind import ObjectKind

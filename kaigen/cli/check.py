@@ -13,7 +13,7 @@ from kaigen.diagnostics.codes import codes
 from kaigen.diagnostics.links import codes_url
 from kaigen.diagnostics.report import render_report
 from kaigen.diagnostics.suggest import did_you_mean
-from kaigen.kubernetes.versions import SUPPORTED_VERSIONS
+from kaigen.kubernetes.schemas import SUPPORTED_VERSIONS
 from kaigen.pipeline.check_manifests import check_manifests, together
 
 

@@ -13,7 +13,7 @@ from websocket import ABNF, WebSocketConnectionClosedException
 from kaigen.cluster.client import Cluster
 from kaigen.cluster.websockets import has_input, open_websocket
 from kaigen.diagnostics.errors import SystemFailure
-from kaigen.kubernetes.api_paths import api_path
+from kaigen.kubernetes.manifest import api_path
 
 CHUNK = 128 * 1024
 """Bytes of a message. Larger ones are not faster: a message is copied at each of its four stops."""

@@ -8,8 +8,8 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from kaigen.cluster.pods import waiting
-from kaigen.kubernetes.lifetimes import end_of
 from kaigen.kubernetes.manifest import Object, entries, mapping, text
+from kaigen.kubernetes.runs import end_of
 
 Phase = Literal["Pending", "Running", "Suspended", "Succeeded", "Failed"]
 

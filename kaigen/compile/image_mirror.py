@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kaigen.config.block_settings import ImageMirror
-from kaigen.kubernetes.image_names import parse_image
+from kaigen.kubernetes.images import parse_image
 
 
 def mirrored(reference: str, mirror: ImageMirror) -> str:

@@ -20,9 +20,9 @@ from kaigen.config.tenant_settings import Tenant, tenant_of_file, tenant_of_name
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import Problem
 from kaigen.kinds.sources import Oci
-from kaigen.kubernetes.image_names import parse_image
+from kaigen.kubernetes.images import parse_image
+from kaigen.kubernetes.names import is_system_namespace
 from kaigen.kubernetes.server_hosts import host_of, is_private, is_reserved, namespace_of
-from kaigen.kubernetes.system_namespaces import is_system_namespace
 
 
 def check_urls(block: Any, source: str, namespace: str, context: Context, problems: Problems) -> None:

@@ -9,8 +9,15 @@ from msgspec import Struct
 
 from kaigen.config.block_settings import Allowed, VolumeGrant, matches_glob
 from kaigen.config.globs import is_granted
-from kaigen.kubernetes.bucket_drivers import ATTRIBUTES, BUCKET_DRIVERS, OPTIONS, S3_OPTIONS, location, mount_options
-from kaigen.kubernetes.bucket_uris import is_bucket_uri
+from kaigen.kubernetes.buckets import (
+    ATTRIBUTES,
+    BUCKET_DRIVERS,
+    OPTIONS,
+    S3_OPTIONS,
+    is_bucket_uri,
+    location,
+    mount_options,
+)
 from kaigen.kubernetes.manifest import Object, mapping
 
 _DRIVERS = frozenset(row.driver for row in BUCKET_DRIVERS if row.own)

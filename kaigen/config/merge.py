@@ -34,7 +34,7 @@ from kaigen.diagnostics.field_path import dotted
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kinds.base import matches
 from kaigen.kubernetes.metadata_keys import RESERVED_LABELS
-from kaigen.kubernetes.versions import SUPPORTED_VERSIONS
+from kaigen.kubernetes.schemas import SUPPORTED_VERSIONS
 from kaigen.yaml.document import Document
 
 Layers = list[tuple[SharedFields, tuple[str, ...]]]

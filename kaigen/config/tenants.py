@@ -17,9 +17,9 @@ from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.kinds.base import RELATIVE_PATH, LabelName, text
 from kaigen.kinds.block import Block
-from kaigen.kubernetes.bucket_uris import SCHEMES
-from kaigen.kubernetes.system_namespaces import is_system_namespace
-from kaigen.kubernetes.usual_kinds import USUAL_KINDS
+from kaigen.kubernetes.buckets import SCHEMES
+from kaigen.kubernetes.names import is_system_namespace
+from kaigen.kubernetes.rights import USUAL_KINDS
 from kaigen.yaml.document import Document
 
 CLASS_KINDS = (

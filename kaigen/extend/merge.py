@@ -16,7 +16,30 @@ from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.errors import InputError, KaigenError
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.extend.pointer import is_omitted, opened
-from kaigen.kubernetes.merge_keys import CONTAINERS, MERGE_KEYS
+
+MERGE_KEYS: Mapping[str, tuple[str, ...]] = {
+    "containers": ("name",),
+    "initContainers": ("name",),
+    "ephemeralContainers": ("name",),
+    "env": ("name",),
+    "ports": ("containerPort", "port"),
+    "volumeMounts": ("mountPath",),
+    "volumeDevices": ("devicePath",),
+    "volumes": ("name",),
+    "imagePullSecrets": ("name",),
+    "hostAliases": ("ip",),
+    "topologySpreadConstraints": ("topologyKey",),
+    "resourceClaims": ("name",),
+    "secrets": ("name",),
+}
+"""List and the fields of its entries, of which the first that an entry has identifies it.
+
+Source: `x-kubernetes-patch-merge-key` in the OpenAPI document of Kubernetes. kubectl does not apply them to custom
+resources; kaigen does."""
+
+CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
+"""Lists of containers."""
+
 
 DIRECTIVE = "$patch"
 DIRECTIVES = ("delete", "merge", "replace")

@@ -13,7 +13,7 @@ from kaigen.config.reserved import ALLOW_DNS, ALLOW_NETWORK, DEFAULT_DENY, QUOTA
 from kaigen.gitops.delivery import Delivery
 from kaigen.gitops.facts import AppFacts
 from kaigen.gitops.own_kinds import OWN_KINDS
-from kaigen.kubernetes.api_paths import resource_of
+from kaigen.kubernetes.manifest import resource_of
 
 TENANT_FOLDER = "_tenant"
 """Folder next to the apps of a namespace; no app can have this name."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from kaigen.graph.markers import awaited_jobs, filled_buckets, markers, read_buckets
 from kaigen.graph.model import AppNode, Edge, ExternalNode, ObjectNode, Relation
 from kaigen.kubernetes.kind_table import KINDS
-from kaigen.kubernetes.made_secrets import made_secret
 from kaigen.kubernetes.manifest import Identity, Object
 from kaigen.kubernetes.references import references_of
+from kaigen.kubernetes.secrets import made_secret
 from kaigen.kubernetes.selectors import pods_of, selected, selector_of
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Patterns of names, labels and keys, and the rules that kinds have for the names of their objects.
+"""Patterns of names, labels, keys and system namespaces, and the rules that kinds have for the names of their objects.
 
 Sources: the validation code of k8s.io/apimachinery and k8s.io/kubernetes v1.36.3, and for custom resources
 that of their controllers.
@@ -54,3 +54,19 @@ def is_qualified(key: str) -> bool:
     if len(name) > 63 or not re.fullmatch(QUALIFIED, name):
         return False
     return not slash or (len(prefix) <= 253 and re.fullmatch(SUBDOMAIN, prefix) is not None)
+
+
+# Names that the installation of each service documents.
+SYSTEM_NAMESPACES = (
+    r"kube-.*|openshift(-.*)?|argocd|flux-system|cert-manager|external-secrets|istio-system|calico-system"
+    r"|tigera-operator|gatekeeper-system|kyverno|gpu-operator|karpenter|keda|kueue-system|lws-system|jobset-system"
+)
+"""A pattern of RE2 and Python."""
+
+SYNCER_NAMESPACES = r"argocd|flux-system|openshift-gitops"
+"""Those of system namespaces whose accounts apply what tenants write; a pattern of RE2 and Python."""
+
+
+def is_system_namespace(name: str) -> bool:
+    """Return whether a namespace belongs to Kubernetes or to a cluster service."""
+    return re.fullmatch(SYSTEM_NAMESPACES, name) is not None

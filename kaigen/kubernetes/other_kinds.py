@@ -14,7 +14,7 @@ from kaigen.kubernetes.object_kind import (
     PodSelector,
     ReferenceField,
 )
-from kaigen.kubernetes.secret_types import DOCKER_CONFIG, DOCKER_CONFIG_KEY, TLS, TLS_KEYS
+from kaigen.kubernetes.secrets import DOCKER_CONFIG, DOCKER_CONFIG_KEY, TLS, TLS_KEYS
 
 _CLAIM = "PersistentVolumeClaim"
 _VOLUME_DRIVERS = ("cephfs", "cinder", "flexVolume", "iscsi", "rbd", "scaleIO", "storageos")

@@ -24,8 +24,7 @@ from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.sources import S3, Oci
 from kaigen.kinds.spec import Spec
 from kaigen.kinds.topology import Topology
-from kaigen.kubernetes.image_names import is_image, parse_image
-from kaigen.kubernetes.pod_images import images_of
+from kaigen.kubernetes.images import images_of, is_image, parse_image
 from kaigen.lock.signed import Signed, signed_source
 from kaigen.pipeline.result import Compiled
 from kaigen.pipeline.run import Run

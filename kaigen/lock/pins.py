@@ -22,7 +22,7 @@ from kaigen.kinds.build import COMMIT
 from kaigen.kinds.promotable import Found, promotable_values
 from kaigen.kinds.repositories import sources
 from kaigen.kinds.validate import validate_document
-from kaigen.kubernetes.image_names import ImageName, is_image, parse_image
+from kaigen.kubernetes.images import ImageName, is_image, parse_image
 from kaigen.lock.registries import Registries
 from kaigen.lock.servers import git_commit
 from kaigen.pipeline.app_names import check_names

@@ -19,8 +19,7 @@ from kaigen.kinds.repositories import Repository, blocks_in
 from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.sources import S3, Oci
 from kaigen.kinds.topology import Topology
-from kaigen.kubernetes.image_names import parse_image
-from kaigen.kubernetes.pod_images import image_fields
+from kaigen.kubernetes.images import image_fields, parse_image
 from kaigen.mirror.model import ChartItem, FileItem, ImageItem, ModelItem, TransferList
 from kaigen.oci.reference import registry_url
 from kaigen.pipeline.result import Compiled

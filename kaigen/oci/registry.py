@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from kaigen.core.credentials import mask_urls
 from kaigen.diagnostics.errors import SystemFailure
-from kaigen.kubernetes.image_names import ImageName
+from kaigen.kubernetes.images import ImageName
 from kaigen.oci.credentials import Credentials, find_credentials, listed_registries
 from kaigen.oci.http import ATTEMPTS, RETRY_STATUSES, Body, Opener, Response, user_agent
 from kaigen.oci.realms import is_own_realm

@@ -13,8 +13,8 @@ from kaigen.cluster.errors import ApiError
 from kaigen.cluster.pods import ENDED
 from kaigen.cluster.runs import RunState, run_state
 from kaigen.diagnostics.errors import CheckFailed
-from kaigen.kubernetes.lifetimes import ended, time_of
 from kaigen.kubernetes.manifest import Manifest
+from kaigen.kubernetes.runs import ended, time_of
 from kaigen.ops.build import ARTIFACT, MODEL
 from kaigen.ops.helper import POD, claims_of
 

@@ -13,9 +13,8 @@ from kaigen.cluster.client import Cluster
 from kaigen.cluster.errors import ApiError, StreamBroken
 from kaigen.cluster.pods import ENDED
 from kaigen.diagnostics.errors import CheckFailed, SystemFailure
-from kaigen.kubernetes.api_paths import api_path
-from kaigen.kubernetes.lifetimes import ended
-from kaigen.kubernetes.manifest import Manifest
+from kaigen.kubernetes.manifest import Manifest, api_path
+from kaigen.kubernetes.runs import ended
 from kaigen.ops.helper import POD
 from kaigen.ops.jobs import JOB, pods_of
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kaigen.diagnostics.field_path import dotted
-from kaigen.kubernetes.made_secrets import SECRET, MadeSecret, made_secret
 from kaigen.kubernetes.manifest import mapping, text
 from kaigen.kubernetes.references import Reference, references_of
+from kaigen.kubernetes.secrets import SECRET, MadeSecret, made_secret
 from kaigen.secrets.expected import ExpectedSecret, gather
 from kaigen.secrets.facts import Facts, Maker, Use
 from kaigen.secrets.purpose import purpose_of

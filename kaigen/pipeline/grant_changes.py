@@ -15,7 +15,7 @@ from kaigen.config.tenants import profile_classes
 from kaigen.git.repository import read_file_at, read_tree_at
 from kaigen.git.submodules import read_submodules_at
 from kaigen.kubernetes.pod_security import LEVELS
-from kaigen.kubernetes.usual_kinds import USUAL_KINDS
+from kaigen.kubernetes.rights import USUAL_KINDS
 from kaigen.pipeline.license_changes import wider_licenses
 from kaigen.pipeline.sources import read_named, relative_path
 

@@ -21,7 +21,7 @@ from kaigen.kinds.serving import ImageVolume, PulledModel
 from kaigen.kinds.sources import S3, Oci
 from kaigen.kinds.spec import Spec
 from kaigen.kinds.topology import Topology
-from kaigen.kubernetes.image_names import parse_image
+from kaigen.kubernetes.images import parse_image
 
 _CODE = "KG0752"
 

@@ -22,7 +22,7 @@ from kaigen.environments.patch import PatchedDocument
 from kaigen.kinds.block import read_block
 from kaigen.kinds.build import COMMIT
 from kaigen.kinds.promotable import promotable_values
-from kaigen.kubernetes.pod_images import images_of
+from kaigen.kubernetes.images import images_of
 from kaigen.pipeline.run import Run
 
 if TYPE_CHECKING:

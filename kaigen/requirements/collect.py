@@ -13,15 +13,15 @@ from kaigen.gitops.argocd.common import IN_CLUSTER, destinations_of
 from kaigen.gitops.delivery import Delivery, facts_of
 from kaigen.gitops.files import sync_objects
 from kaigen.gitops.flux import FOLDER as FLUX_FOLDER
-from kaigen.kubernetes.claim_jobs import created_volume
+from kaigen.kubernetes.claims import created_volume
 from kaigen.kubernetes.cluster_needs import DEFAULT_CLASS, cluster_needs, named_objects
 from kaigen.kubernetes.kind_table import KINDS
-from kaigen.kubernetes.made_secrets import SECRET
 from kaigen.kubernetes.manifest import Identity, Object, identity_of, mapping, text
 from kaigen.kubernetes.object_kind import ObjectKind
 from kaigen.kubernetes.references import references_of
 from kaigen.kubernetes.requests import most_replicas, requests_of
 from kaigen.kubernetes.schemas import is_cluster_type
+from kaigen.kubernetes.secrets import SECRET
 from kaigen.pipeline.app_secrets import facts_of as secret_facts
 from kaigen.requirements.model import Requirement, Requirements, Total, Use
 from kaigen.secrets.expected import gather

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from shlex import quote
 
 from kaigen.core.text import printable
-from kaigen.kubernetes.secret_types import DOCKER_CONFIG, DOCKER_CONFIG_KEY, TLS, TLS_KEYS
+from kaigen.kubernetes.secrets import DOCKER_CONFIG, DOCKER_CONFIG_KEY, TLS, TLS_KEYS
 from kaigen.secrets.expected import ExpectedSecret
 
 _HEAD = """\

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaigen.kubernetes.secret_types import OPAQUE
+from kaigen.kubernetes.secrets import OPAQUE
 from kaigen.secrets.facts import Facts, Maker, Use
 
 

@@ -6,7 +6,7 @@ from kaigen.core.json_types import FieldPath
 from kaigen.kubernetes.manifest import Object, mapping
 from kaigen.kubernetes.pods import CONTAINER_FIELDS
 from kaigen.kubernetes.references import Reference
-from kaigen.kubernetes.secret_types import DOCKER_CONFIG, TLS
+from kaigen.kubernetes.secrets import DOCKER_CONFIG, TLS
 
 
 def purpose_of(obj: Object, reference: Reference) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from kaigen.cluster.pods import waiting
 from kaigen.cluster.runs import ended_containers
-from kaigen.kubernetes.lifetimes import end_of, time_of
 from kaigen.kubernetes.manifest import Object, mapping, text
+from kaigen.kubernetes.runs import end_of, time_of
 
 _MOST_TEXT = 200
 """Most characters of a value that a container reports."""

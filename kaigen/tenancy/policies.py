@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from kaigen.config.globs import glob_pattern
 from kaigen.config.tenant_settings import Tenant
-from kaigen.kubernetes.system_namespaces import SYNCER_NAMESPACES, SYSTEM_NAMESPACES
+from kaigen.kubernetes.names import SYNCER_NAMESPACES, SYSTEM_NAMESPACES
 from kaigen.tenancy.cel import OBJECT, at, matches, text, texts
 from kaigen.tenancy.requests import FREE_SUBRESOURCES, request_rules
 from kaigen.tenancy.rows.rbac import ROLE_BINDING

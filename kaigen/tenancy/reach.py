@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kaigen.kubernetes.kind_table import KINDS
-from kaigen.kubernetes.value_paths import ALL, Step, steps_of
+from kaigen.kubernetes.manifest import ALL, Step, steps_of
 from kaigen.tenancy.condition import Condition
 
 PODS = "pods"

@@ -9,11 +9,11 @@ from msgspec import Struct
 from kaigen.config.controller_keys import allowed_entries
 from kaigen.config.globs import glob_pattern
 from kaigen.config.tenant_settings import Tenant
-from kaigen.kubernetes.grantable_rights import GRANTABLE_RIGHTS
 from kaigen.kubernetes.kind_table import KINDS
+from kaigen.kubernetes.manifest import ALL, VALUES, steps_of
 from kaigen.kubernetes.object_kind import PodPath
+from kaigen.kubernetes.rights import GRANTABLE_RIGHTS
 from kaigen.kubernetes.secret_fields import known_types
-from kaigen.kubernetes.value_paths import ALL, VALUES, steps_of
 from kaigen.tenancy import unknown_names, unknown_pods
 from kaigen.tenancy.cel import OBJECT, TYPE, among, at, matches, text, texts
 from kaigen.tenancy.conditions.rights import HARMLESS

@@ -13,14 +13,13 @@ from kaigen.config.tenant_settings import Tenant, tenant_of_file, tenant_of_name
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes import pod_security
-from kaigen.kubernetes.claim_jobs import created_volume
-from kaigen.kubernetes.made_secrets import SECRET
-from kaigen.kubernetes.manifest import Object, mapping, text, type_of
+from kaigen.kubernetes.claims import created_volume
+from kaigen.kubernetes.manifest import Object, mapping, text, type_of, values_at
 from kaigen.kubernetes.pod_security import LEVELS
 from kaigen.kubernetes.pods import pod_templates
 from kaigen.kubernetes.references import references_of
 from kaigen.kubernetes.schemas import is_cluster_scoped
-from kaigen.kubernetes.value_paths import values_at
+from kaigen.kubernetes.secrets import SECRET
 from kaigen.tenancy import unknown_names, unknown_pods
 from kaigen.tenancy.condition import Refusal
 from kaigen.tenancy.reach import PODS, TEMPLATE_PATHS, TEMPLATES, Reach

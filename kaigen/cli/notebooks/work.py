@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 with lazy_imports():
     import time
 
-    from kaigen.kubernetes import lifetimes
+    from kaigen.kubernetes import runs
     from kaigen.ops import folder_sync, helper, notebook_spec
     from kaigen.ops import notebooks as ops_notebooks
     from kaigen.ops import open_notebook as ops_open
@@ -89,7 +89,7 @@ def open_notebook(
         ops_notebooks.apply_notebook(session.cluster, rendered.objects, namespace, name)
         console.say(f"notebook/{name} applied in namespace {namespace}")
     notebook = ops_notebooks.find_notebook(session.cluster, namespace, name)
-    tracked = lifetimes.tracked_by(notebook)
+    tracked = runs.tracked_by(notebook)
     with helper.interruptible():
         try:
             _work(console, session, notebook, folder, _seconds(timeout), port, no_browser)

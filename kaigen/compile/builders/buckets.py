@@ -21,7 +21,7 @@ from kaigen.config.block_settings import Allowed
 from kaigen.config.grants import ungranted, wanted_volume
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.bucket import Bucket, BucketPlace, FilledBucket, SecretPlace
-from kaigen.kubernetes.bucket_drivers import S3_OPTIONS
+from kaigen.kubernetes.buckets import S3_OPTIONS
 
 SIDECAR: Mapping[str, str] = {"gke-gcsfuse/volumes": "true"}
 """Annotation of pods into which GKE puts the container that mounts for them (source: Cloud Storage FUSE CSI driver)."""

@@ -13,8 +13,8 @@ from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import Image, Transfer
 from kaigen.kinds.build import Build
 from kaigen.kinds.pod import PodFields
-from kaigen.kubernetes.image_names import parse_image
-from kaigen.kubernetes.secret_types import DOCKER_CONFIG_KEY
+from kaigen.kubernetes.images import parse_image
+from kaigen.kubernetes.secrets import DOCKER_CONFIG_KEY
 
 AT: FieldPath = ("spec", "build")
 

@@ -23,7 +23,7 @@ from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import FileSource
 from kaigen.kinds.bucket import Bucket, FilledBucket
 from kaigen.kinds.sources import S3
-from kaigen.kubernetes.image_names import parse_image
+from kaigen.kubernetes.images import parse_image
 from kaigen.kubernetes.server_hosts import NEVER, Address, address_of, host_of, is_reserved, namespace_of
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from kaigen.kinds.base import Metadata
 from kaigen.kinds.block import set_fields
 from kaigen.kinds.blocks import FileSource, HubRepository
 from kaigen.kinds.model import Downloaded, DownloadSpec
-from kaigen.kubernetes.image_names import parse_image
+from kaigen.kubernetes.images import parse_image
 
 if TYPE_CHECKING:
     from kaigen.compile.builders.job_output import Output

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kaigen.diff.rules.case import Case, Finding
-from kaigen.kubernetes.claim_jobs import created_volume
+from kaigen.kubernetes.claims import created_volume
 from kaigen.kubernetes.manifest import Object, mapping
 from kaigen.kubernetes.metadata_keys import FAILED_POD_TTL, FAILED_TTL, POD_TTL, TTL
 

@@ -9,8 +9,7 @@ from kaigen.diff.formatting import listing, value
 from kaigen.diff.model import ABSENT
 from kaigen.diff.rules.case import Case, Finding, is_forced
 from kaigen.kubernetes.manifest import Object
-from kaigen.kubernetes.queue_changes import FIXED_QUEUE, rejected_changes
-from kaigen.kubernetes.queues import QUEUE_LABEL
+from kaigen.kubernetes.queues import FIXED_QUEUE, QUEUE_LABEL, rejected_changes
 
 
 def rejected(case: Case) -> list[str]:

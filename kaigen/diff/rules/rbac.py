@@ -10,8 +10,8 @@ from kaigen.diff.rights import Grant, beyond, grants
 from kaigen.diff.rules.case import Case, Finding
 from kaigen.diff.trees import is_own, place_of
 from kaigen.gitops.own_kinds import OWN_KINDS
-from kaigen.kubernetes.api_paths import resource_of
-from kaigen.kubernetes.harmless_rights import is_harmless_right
+from kaigen.kubernetes.manifest import resource_of
+from kaigen.kubernetes.rights import is_harmless_right
 
 BINDINGS = frozenset({"RoleBinding.rbac.authorization.k8s.io", "ClusterRoleBinding.rbac.authorization.k8s.io"})
 

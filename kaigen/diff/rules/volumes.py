@@ -12,7 +12,7 @@ from kaigen.diff.formatting import clip, listing
 from kaigen.diff.objects import Obj, get_list, get_map, get_text
 from kaigen.diff.pods import pod_templates
 from kaigen.diff.rules.case import Case, Finding
-from kaigen.kubernetes.bucket_uris import is_bucket_uri
+from kaigen.kubernetes.buckets import is_bucket_uri
 from kaigen.kubernetes.manifest import Object
 
 VOLUME = "PersistentVolume"

@@ -10,8 +10,18 @@ from msgspec import Struct
 from kaigen.config.bucket_grants import bucket_pattern, is_bucket_granted
 from kaigen.config.globs import glob_pattern, is_granted
 from kaigen.config.tenant_settings import Tenant
-from kaigen.kubernetes.bucket_drivers import BUCKET_DRIVERS, INLINE_OPTIONS, MARK, location
-from kaigen.kubernetes.bucket_uris import ANY_URI, BUCKET_URI, WEB_BUCKET, bucket_uris, is_bucket_uri, schemes_pattern
+from kaigen.kubernetes.buckets import (
+    ANY_URI,
+    BUCKET_DRIVERS,
+    BUCKET_URI,
+    INLINE_OPTIONS,
+    MARK,
+    WEB_BUCKET,
+    bucket_uris,
+    is_bucket_uri,
+    location,
+    schemes_pattern,
+)
 from kaigen.kubernetes.manifest import mapping
 from kaigen.tenancy.cel import at, matches, text
 from kaigen.tenancy.condition import Refusal, quoted

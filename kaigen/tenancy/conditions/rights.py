@@ -10,9 +10,15 @@ from msgspec import Struct
 
 from kaigen.config.globs import entry_pattern, is_entry_granted
 from kaigen.config.tenant_settings import Tenant
-from kaigen.kubernetes.grantable_rights import CUSTOM_RIGHT, GRANTABLE_RIGHTS, KUBERNETES_RIGHT, right_name
-from kaigen.kubernetes.harmless_rights import HARMLESS_RIGHTS, is_harmless_right
 from kaigen.kubernetes.manifest import mapping
+from kaigen.kubernetes.rights import (
+    CUSTOM_RIGHT,
+    GRANTABLE_RIGHTS,
+    HARMLESS_RIGHTS,
+    KUBERNETES_RIGHT,
+    is_harmless_right,
+    right_name,
+)
 from kaigen.tenancy.cel import among, at, matches, texts
 from kaigen.tenancy.condition import Refusal
 

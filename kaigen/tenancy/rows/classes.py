@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kaigen.kubernetes.value_paths import ALL, Step
+from kaigen.kubernetes.manifest import ALL, Step
 from kaigen.tenancy.conditions.classes import GrantedClass
 from kaigen.tenancy.conditions.texts import NotTrue
 from kaigen.tenancy.reach import PODS, Reach

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kaigen.kubernetes.kind_table import KINDS
+from kaigen.kubernetes.manifest import ALL, steps_of
 from kaigen.kubernetes.queues import PRIORITY_LABEL
-from kaigen.kubernetes.value_paths import ALL, steps_of
 from kaigen.tenancy.conditions.metadata import AnnotatedHosts, GrantedKeys, NoRawKeys
 from kaigen.tenancy.conditions.texts import Granted
 from kaigen.tenancy.reach import PODS, TEMPLATES, Reach

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kaigen.kubernetes.value_paths import ALL
+from kaigen.kubernetes.manifest import ALL
 from kaigen.tenancy.conditions.addresses import ChosenAddress
 from kaigen.tenancy.conditions.references import OwnNamespace, Reference, ReferenceKind
 from kaigen.tenancy.conditions.servers import Server

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kaigen.kubernetes.bucket_drivers import ATTRIBUTES, INLINE_OPTIONS, OPTIONS, S3_OPTIONS
+from kaigen.kubernetes.buckets import ATTRIBUTES, INLINE_OPTIONS, OPTIONS, S3_OPTIONS
+from kaigen.kubernetes.manifest import ALL, Step
 from kaigen.kubernetes.pod_security import Control
-from kaigen.kubernetes.value_paths import ALL, Step
 from kaigen.tenancy.conditions.buckets import BucketText, BucketVolume, BuildArgument
 from kaigen.tenancy.conditions.claims import NamedVolume
 from kaigen.tenancy.conditions.keys import NodeKey, NoKeys

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kaigen.kubernetes.value_paths import Step
+from kaigen.kubernetes.manifest import Step
 from kaigen.tenancy.conditions.texts import NotTrue
 from kaigen.tenancy.reach import RAY_HEADS, RAY_SERVICES, Reach
 from kaigen.tenancy.rows.classes import CLASS_REACHES

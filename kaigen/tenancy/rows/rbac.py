@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kaigen.kubernetes.value_paths import ALL
+from kaigen.kubernetes.manifest import ALL
 from kaigen.tenancy.conditions.keys import NoKeys
 from kaigen.tenancy.conditions.references import OwnName
 from kaigen.tenancy.conditions.rights import OwnAccount, Rights

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kaigen.kubernetes.made_secrets import EXTERNAL_SECRET
+from kaigen.kubernetes.manifest import ALL
 from kaigen.kubernetes.secret_fields import pod_secret_paths, secret_paths
-from kaigen.kubernetes.value_paths import ALL
+from kaigen.kubernetes.secrets import EXTERNAL_SECRET
 from kaigen.tenancy.conditions.reserved import FreeAccount, FreeObject, FreeSecret
 from kaigen.tenancy.conditions.rights import SecretRights
 from kaigen.tenancy.reach import PODS, TEMPLATES, Reach

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kaigen.kubernetes.value_paths import ALL, VALUES
+from kaigen.kubernetes.manifest import ALL, VALUES
 from kaigen.tenancy.conditions.references import OwnIdentity
 from kaigen.tenancy.conditions.servers import Server
 from kaigen.tenancy.conditions.texts import Granted, Matching, Missing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kaigen.kubernetes.value_paths import ALL
+from kaigen.kubernetes.manifest import ALL
 from kaigen.tenancy.conditions.classes import NamespacedKind
 from kaigen.tenancy.conditions.texts import Matching, Missing
 from kaigen.tenancy.reach import Reach

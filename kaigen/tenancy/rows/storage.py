@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kaigen.kubernetes.bucket_drivers import ATTRIBUTES, INLINE_OPTIONS, OPTIONS, S3_OPTIONS
+from kaigen.kubernetes.buckets import ATTRIBUTES, INLINE_OPTIONS, OPTIONS, S3_OPTIONS
 from kaigen.kubernetes.kind_table import KINDS
+from kaigen.kubernetes.manifest import ALL, Step, steps_of
 from kaigen.kubernetes.object_kind import ObjectKind
-from kaigen.kubernetes.value_paths import ALL, Step, steps_of
 from kaigen.tenancy.conditions.buckets import BucketVolume
 from kaigen.tenancy.conditions.claims import NamedVolume
 from kaigen.tenancy.conditions.keys import NodeKey, NoKeys

@@ -20,7 +20,7 @@ import yaml
 from kaigen.check import codes
 from kaigen.check.schema_check import check_object
 from kaigen.diagnostics.problem import Problem
-from kaigen.kubernetes.versions import SUPPORTED_VERSIONS
+from kaigen.kubernetes.schemas import SUPPORTED_VERSIONS
 from tests.unit.check.example_objects import label, objects
 from tests.unit.check.mutations import DAMAGES, damaged, places
 

@@ -16,7 +16,7 @@ from kaigen.compile.problems import Problems
 from kaigen.config.block_settings import ImageMirror
 from kaigen.kinds.block import read_block
 from kaigen.kinds.job import Job
-from kaigen.kubernetes.pod_images import images_of
+from kaigen.kubernetes.images import images_of
 from tests.unit.compile.specs import context
 
 GIT = {"url": "https://git.example.com/acme/train.git", "commit": "7ae557604adf67be50417f59c2c2f167def9a775"}

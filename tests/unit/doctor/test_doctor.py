@@ -11,9 +11,9 @@ import pytest
 
 from kaigen.config.load import load_config
 from kaigen.doctor.apps import check_requirements, expiring
+from kaigen.doctor.nodes import gpu_model, gpus_of, has_gpu_label, is_device_plugin
 from kaigen.doctor.rights import Right
 from kaigen.doctor.servers import check_servers, servers_of
-from kaigen.kubernetes.gpu_nodes import gpu_model, gpus_of, has_gpu_label, is_device_plugin
 from kaigen.pipeline.run import compile_specs
 from kaigen.requirements.cluster import Finding
 from kaigen.requirements.model import Requirement, Use

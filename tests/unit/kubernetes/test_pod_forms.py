@@ -11,8 +11,8 @@ import yaml
 
 from kaigen.check.policy import check_policy
 from kaigen.dialects.registry import find_kind as find_dialect
+from kaigen.kubernetes.images import images_of
 from kaigen.kubernetes.kind_table import find_kind
-from kaigen.kubernetes.pod_images import images_of
 from kaigen.kubernetes.pods import CONTAINER_FIELDS, CONTAINER_LISTS, CONTAINER_MAPPINGS, containers, pod_templates
 from kaigen.kubernetes.requests import requests_of, unlimited
 

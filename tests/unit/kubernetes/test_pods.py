@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kaigen.kubernetes.pod_images import images_of
+from kaigen.kubernetes.images import images_of
 from kaigen.kubernetes.pods import containers, pod_templates
 from kaigen.kubernetes.selectors import Selector, pods_of, selected, selector_of
 

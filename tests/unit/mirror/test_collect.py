@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 
 from kaigen.config.load import load_config
-from kaigen.kubernetes.pod_images import images_of
+from kaigen.kubernetes.images import images_of
 from kaigen.mirror.collect import transfer_list
 from kaigen.mirror.model import render_text
 from kaigen.pipeline.run import render

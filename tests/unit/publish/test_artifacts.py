@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from kaigen.config.block_settings import PublishSettings
 from kaigen.diagnostics.errors import InputError
-from kaigen.kubernetes.pod_images import images_of
+from kaigen.kubernetes.images import images_of
 from kaigen.oci.reference import Reference, parse_reference
 from kaigen.publish.archive import gzip_stored, tgz
 from kaigen.publish.artifact import HELM_CONFIG

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from kaigen.kubernetes.secret_types import DOCKER_CONFIG, DOCKER_CONFIG_KEY, TLS, TLS_KEYS
+from kaigen.kubernetes.secrets import DOCKER_CONFIG, DOCKER_CONFIG_KEY, TLS, TLS_KEYS
 from kaigen.secrets.commands import script
 from kaigen.secrets.expected import ExpectedSecret
 from kaigen.secrets.facts import Use

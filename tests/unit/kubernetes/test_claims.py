@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kaigen.check.app_references import check_references
-from kaigen.kubernetes.claim_jobs import created_volume
+from kaigen.kubernetes.claims import created_volume
 from kaigen.kubernetes.cluster_needs import cluster_needs
 from kaigen.kubernetes.quantities import NANO
 from kaigen.kubernetes.requests import requests_of

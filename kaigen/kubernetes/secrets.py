@@ -1,4 +1,4 @@
-"""The Secrets that objects make: ExternalSecrets, SealedSecrets, and Secrets themselves."""
+"""Types of Secrets, and the objects that make them: ExternalSecrets, SealedSecrets, and Secrets themselves."""
 
 from __future__ import annotations
 
@@ -6,6 +6,13 @@ from msgspec import Struct
 
 from kaigen.core.json_types import FieldPath
 from kaigen.kubernetes.manifest import Object, entries, mapping, text, type_of
+
+OPAQUE = "Opaque"
+DOCKER_CONFIG = "kubernetes.io/dockerconfigjson"
+DOCKER_CONFIG_KEY = ".dockerconfigjson"
+TLS = "kubernetes.io/tls"
+TLS_KEYS = ("tls.crt", "tls.key")
+
 
 SECRET = "Secret"
 EXTERNAL_SECRET = "ExternalSecret.external-secrets.io"

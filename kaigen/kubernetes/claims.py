@@ -1,14 +1,25 @@
-"""Volumes that Jobs with the image of kaigen-reaper create in the cluster."""
+"""PersistentVolumeClaims that objects and Jobs with the image of kaigen-reaper make, and their default class."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 from msgspec import Struct
 
 from kaigen.core.json_types import FieldPath
-from kaigen.kubernetes.manifest import Object, mapping
+from kaigen.kubernetes.kind_table import kind_of
+from kaigen.kubernetes.manifest import Object, entries, mapping, steps_of, values_at
 from kaigen.kubernetes.pods import containers, pod_templates
+
+
+def listed_claims(obj: Object) -> Iterator[tuple[FieldPath, Object]]:
+    """Yield the templates of the claims that an object makes, with their places."""
+    for dotted in kind_of(obj).claim_templates:
+        for path, found in values_at(obj, steps_of(dotted)):
+            for number, claim in entries(found):
+                yield (*path, number), claim
+
 
 _COMMAND = "claim"
 _ARGUMENT = "--volume="
@@ -45,3 +56,13 @@ def created_volume(obj: Object) -> CreatedVolume | None:
                         return None
                     return CreatedVolume(mapping(body), (*container.path, "args", number))
     return None
+
+
+STORAGE_CLASS = "storage.k8s.io/v1/StorageClass"
+
+_IS_DEFAULT = "storageclass.kubernetes.io/is-default-class"
+
+
+def is_default(storage_class: Object) -> bool:
+    """Return whether claims without a class get this one."""
+    return mapping(mapping(storage_class.get("metadata")).get("annotations")).get(_IS_DEFAULT) == "true"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kaigen.kubernetes.image_names import ImageName, is_image, parse_image
+from kaigen.kubernetes.images import ImageName, is_image, parse_image
 
 DIGEST = "sha256:" + "0" * 64
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from kaigen.kubernetes.queue_changes import rejected_changes
-from kaigen.kubernetes.queues import QUEUE_LABEL
+from kaigen.kubernetes.queues import QUEUE_LABEL, rejected_changes
 
 
 def queued(kind: str, *, queue: str = "a", replicas: int = 1, containers: Any = (), **pod: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kaigen.kubernetes.harmless_rights import HARMLESS_RIGHTS, is_harmless_right
+from kaigen.kubernetes.rights import HARMLESS_RIGHTS, is_harmless_right
 
 
 @pytest.mark.parametrize(
