@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from kaigen.config.lock_file import lock_of
 from kaigen.config.settings import LOCK_NAME, Config, LockRef
 from kaigen.diff.compare import compare
-from kaigen.diff.folders import Folder, with_folders
-from kaigen.diff.hidden import with_hidden
+from kaigen.diff.folders import Folder, with_folders, with_hidden
 from kaigen.diff.lock import lock_changes
 from kaigen.diff.model import Change
 from kaigen.git.repository import read_file_at, read_tree_at

@@ -64,7 +64,7 @@ def main() -> None:
     from kaigen.compile.context import Context
     from kaigen.compile.problems import Problems
     from kaigen.diff.rules import workloads
-    from kaigen.diff.rules.immutable import TYPES
+    from kaigen.diff.rules.common import TYPES
     from kaigen.emit.readme import notes
     from kaigen.extend.build import Part, build_app
     from kaigen.gitops.health import health_of
