@@ -1,4 +1,4 @@
-"""Conditions of namespaces, and of names of objects in other namespaces."""
+"""Conditions of namespaces, of names of objects in other namespaces, and of names of classes of the cluster."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from msgspec import Struct
 
 from kaigen.config.globs import glob_pattern, is_granted
 from kaigen.config.tenant_settings import Tenant
-from kaigen.kubernetes.manifest import join_type, mapping
-from kaigen.tenancy.cel import among, at, matches, text, texts
+from kaigen.kubernetes.manifest import join_type, mapping, text
+from kaigen.tenancy import cel
+from kaigen.tenancy.cel import among, at, matches, texts
 from kaigen.tenancy.condition import Refusal, quoted
 
 WORKLOAD_IDENTITIES = ("none", "aws-eks")
@@ -74,7 +75,7 @@ class ReferenceKind(Struct, frozen=True):
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Compare the kind and the group."""
-        kind, group = (f"{at(value, (field,))}.orValue({text(default)})" for field, default in self._defaults())
+        kind, group = (f"{at(value, (field,))}.orValue({cel.text(default)})" for field, default in self._defaults())
         return f"({kind} + '.' + {group}) in {texts(self._known())}"
 
     def _defaults(self) -> tuple[tuple[str, str], ...]:
@@ -123,7 +124,7 @@ class OwnName(Struct, frozen=True):
 
 def _begins(value: str, tenant: Tenant) -> str:
     """Return the expression of `Tenant.may_begin`."""
-    return " && ".join(f"!{value}.startsWith({text(f'{other}-')})" for other in tenant.others)
+    return " && ".join(f"!{value}.startsWith({cel.text(f'{other}-')})" for other in tenant.others)
 
 
 class OwnIdentity(Struct, frozen=True):
@@ -143,3 +144,50 @@ class OwnIdentity(Struct, frozen=True):
         provider = f"{at(value, ('provider',))}.orValue('')"
         owner = f"{at(value, ('identityOwner',))}.orValue('')"
         return f"({provider} in {texts(WORKLOAD_IDENTITIES)} || ({provider} == 'aws' && {owner} == 'workload'))"
+
+
+_CLUSTER = "Cluster"
+"""What kinds of the whole cluster begin with, where a namespaced kind does the same."""
+
+
+class GrantedClass(Struct, frozen=True):
+    """The name of a class that the tenant is granted as `KIND/NAME`.
+
+    Attributes:
+        kind: of the class.
+        always: names that need no grant.
+        grant: field of a tenant.
+    """
+
+    kind: str
+    always: tuple[str, ...] = ()
+    grant: str = "classes"
+
+    def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
+        """Refuse what no glob matches."""
+        granted = (*tenant.classes(self.kind), *self.always)
+        is_allowed = isinstance(value, str) and is_granted(value, granted)
+        return [] if is_allowed else quoted(f"{self.kind}/{value}")
+
+    def passes(self, value: str, tenant: Tenant) -> str:
+        """Match the globs."""
+        return cel.matches(value, glob_pattern((*tenant.classes(self.kind), *self.always)))
+
+
+class NamespacedKind(Struct, frozen=True):
+    """A mapping with `kind` and `name` of an object in the same namespace, or of one of the cluster that is granted."""
+
+    grant: str = "classes"
+
+    def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
+        """Refuse the name of an object of the cluster."""
+        kind = text(mapping(value).get("kind"))
+        shown = f"{kind}/{text(mapping(value).get('name'))}"
+        is_allowed = not kind.startswith(_CLUSTER) or is_granted(shown, tenant.granted(self.grant))
+        return [] if is_allowed else quoted(shown)
+
+    def passes(self, value: str, tenant: Tenant) -> str:
+        """Match the globs with the kind and the name."""
+        kind, name = (f"{cel.at(value, (field,))}.orValue('')" for field in ("kind", "name"))
+        granted = cel.matches(f"({kind} + '/' + {name})", glob_pattern(tenant.granted(self.grant)))
+        return f"(!{kind}.startsWith({cel.text(_CLUSTER)}) || {granted})"

@@ -1,4 +1,4 @@
-"""Conditions of buckets, and of images that BuildKit reads or writes."""
+"""Conditions of claims, of buckets, and of images that BuildKit reads or writes."""
 
 from __future__ import annotations
 
@@ -25,6 +25,35 @@ from kaigen.kubernetes.buckets import (
 from kaigen.kubernetes.manifest import mapping
 from kaigen.tenancy.cel import at, matches, text
 from kaigen.tenancy.condition import Refusal, quoted
+
+_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+"""The annotation that overrides the storage class of a claim (source: Kubernetes, well-known annotations)."""
+
+
+class NamedVolume(Struct, frozen=True):
+    """A claim that names its volume if its storage class is empty: it would get any volume that no claim has."""
+
+    grant: str = ""
+
+    def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
+        """Refuse an empty class without a volume."""
+        claim = mapping(value)
+        spec = mapping(claim.get("spec"))
+        noted = mapping(mapping(claim.get("metadata")).get("annotations")).get(_ANNOTATION)
+        if "" not in (spec.get("storageClassName"), noted) or spec.get("volumeName"):
+            return []
+        path = ("spec", "storageClassName") if spec.get("storageClassName") == "" else ("metadata", "annotations")
+        return [Refusal("", path)]
+
+    def passes(self, value: str, tenant: Tenant) -> str:
+        """Compare the class and the volume."""
+        classes = (
+            f"{at(value, ('spec', 'storageClassName'))}.orValue('x')",
+            f"{at(value, ('metadata', 'annotations', _ANNOTATION))}.orValue('x')",
+        )
+        named = " && ".join(f"{each} != ''" for each in classes)
+        return f"(({named}) || {at(value, ('spec', 'volumeName'))}.orValue('') != '')"
+
 
 BUILD_OPTION = r"--(output|import-cache|export-cache)="
 """The beginning of an argument by which BuildKit reads or writes images, as a pattern of RE2 and Python."""
