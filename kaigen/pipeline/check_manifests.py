@@ -10,10 +10,9 @@ from typing import IO, TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaigen.check.app_references import check_references
-from kaigen.check.class_references import check_classes
 from kaigen.check.codes import UNKNOWN_KIND
 from kaigen.check.policy import check_policy
+from kaigen.check.references import check_classes, check_references
 from kaigen.check.schema_check import check_object
 from kaigen.config.settings import Config
 from kaigen.core.json_types import FieldPath, Step

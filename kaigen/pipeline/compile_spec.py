@@ -11,10 +11,9 @@ from msgspec.structs import replace
 from kaigen.catalog import own_rows
 from kaigen.catalog.images import default_images
 from kaigen.catalog.profiles import get_profile
-from kaigen.check.app_references import MissingObject, check_references
-from kaigen.check.class_references import check_classes
 from kaigen.check.grants import grant_findings
 from kaigen.check.policy import check_policy
+from kaigen.check.references import MissingObject, check_classes, check_references
 from kaigen.check.schema_check import check_object
 from kaigen.compile.context import Context
 from kaigen.compile.kind_compiler import KindCompiler, Resolution

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kaigen.check.app_references import check_references
 from kaigen.check.policy import check_policy
+from kaigen.check.references import check_references
 from kaigen.check.schema_check import check_object
 from kaigen.diagnostics.diagnostic import Severity
 from tests.goldens import Goldens

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaigen.check import codes
-from kaigen.check.app_references import check_references
+from kaigen.check.references import check_references
 from kaigen.config.load import load_config
 from kaigen.graph.edges import find_edges
 from kaigen.graph.model import AppNode, Edge, ExternalNode, Location, ObjectNode, Relation

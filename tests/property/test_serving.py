@@ -12,8 +12,8 @@ from kaigen.catalog.images import default_images
 from kaigen.catalog.instances import instances
 from kaigen.catalog.presets import preset_names
 from kaigen.catalog.profiles import get_profile
-from kaigen.check.app_references import check_references
 from kaigen.check.policy import check_policy
+from kaigen.check.references import check_references
 from kaigen.check.schema_check import check_object
 from kaigen.compile.context import Context
 from kaigen.compile.problems import Problems

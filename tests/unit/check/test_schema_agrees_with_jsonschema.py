@@ -36,7 +36,7 @@ STRICTER = {
 RULES = yaml.safe_load((Path(__file__).parents[3] / "tools" / "core_rules.yaml").read_text())
 REQUIRED = {field for fields in RULES["required"].values() for field in fields} | {"ports", "storage"}
 REQUIRED_BY_RULES = {f"missing field `{field}`" for field in REQUIRED}
-# How the rules of kaigen.check.kind_rules say that a field is missing.
+# How the rules of kaigen.check.object_rules say that a field is missing.
 CONDITIONS = ("a metric of type", "a target of type", "the rule grants nothing")
 CORE = objects("cluster.yaml", "workloads.yaml")
 

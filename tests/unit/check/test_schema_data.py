@@ -145,7 +145,7 @@ def test_the_checks_import_nothing_heavy() -> None:
         "urllib.request",
         "kubernetes",
     }
-    assert not on_import & {"kaigen.check.app_references", "kaigen.kubernetes.schema_nodes"}
+    assert not on_import & {"kaigen.check.references", "kaigen.kubernetes.schema_nodes"}
 
 
 def test_the_supported_versions_are_those_of_the_schemas() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kaigen.check.app_references import check_references
+from kaigen.check.references import check_references
 from kaigen.kubernetes.claims import created_volume
 from kaigen.kubernetes.cluster_needs import cluster_needs
 from kaigen.kubernetes.quantities import NANO

@@ -1,7 +1,7 @@
-"""Findings for references between the objects of an app that lead nowhere.
+"""Findings for references between the objects of an app that lead nowhere, and for classes that kaigen.yaml lacks.
 
 Secrets are never in Git, so references to them are not checked here. The caller names the objects that exist without
-the app.
+the app, and the classes that kaigen.yaml lists in `external`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from collections.abc import Container, Iterator, Sequence
 from msgspec import Struct, field
 
 from kaigen.check import codes
+from kaigen.config.block_settings import ExternalObject
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kubernetes.claims import created_volume
+from kaigen.kubernetes.cluster_needs import DEFAULT_CLASS, cluster_needs
 from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.manifest import Identity, Object, entries, identity_of, mapping
 from kaigen.kubernetes.object_kind import ObjectKind
@@ -184,3 +186,43 @@ def _config_keys(config: Object, reference: Reference) -> Iterator[Problem]:
         if key not in known:
             message = f"the ConfigMap `{reference.target.name}` has no key `{key}`"
             yield Problem(codes.REFERENCE_UNRESOLVED, message, path, did_you_mean(key, known))
+
+
+_TYPES = {
+    "StorageClass": "StorageClass.storage.k8s.io",
+    "PriorityClass": "PriorityClass.scheduling.k8s.io",
+    "RuntimeClass": "RuntimeClass.node.k8s.io",
+}
+
+
+def check_classes(objs: Sequence[Object], external: Sequence[ExternalObject]) -> Iterator[tuple[int, MissingObject]]:
+    """Yield a warning for each class that is neither listed nor made, with the index of its object.
+
+    Args:
+        objs: the objects.
+        external: what kaigen.yaml lists. Classes of a kind are checked only if it lists some of that kind.
+    """
+    listed = {kind: [item for item in external if item.kind == kind] for kind in _TYPES}
+    if not any(listed.values()):
+        return
+    made = {identity_of(obj) for obj in objs}
+    for number, obj in enumerate(objs):
+        for need in cluster_needs(obj):
+            known = listed.get(need.kind)
+            if not known or need.name == DEFAULT_CLASS:
+                continue
+            target = Identity(_TYPES[need.kind], "", need.name)
+            if target in made or any(item.is_named(need.kind, "", need.name) for item in known):
+                continue
+            hint = did_you_mean(need.name, [item.name for item in known])
+            yield (
+                number,
+                MissingObject(
+                    codes.REFERENCE_UNRESOLVED,
+                    f"there is no {need.kind} `{need.name}`",
+                    need.path,
+                    hint or "list it in `external` of kaigen.yaml if the cluster has it",
+                    Severity.WARNING,
+                    target=target,
+                ),
+            )
