@@ -8,7 +8,7 @@ import pytest
 
 from kaigen.kubernetes.references import Reference, references_of
 from kaigen.kubernetes.secrets import DOCKER_CONFIG, TLS, made_secret
-from kaigen.secrets.purpose import purpose_of
+from kaigen.pipeline.app_secrets import purpose_of
 
 POD: dict[str, Any] = {
     "imagePullSecrets": [{"name": "pull"}],
