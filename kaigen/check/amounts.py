@@ -47,7 +47,7 @@ def resource_findings(template: PodTemplate, container: Container) -> Iterator[P
     for field, amounts in (("requests", requests), ("limits", limits)):
         for name, value in amounts.items():
             if isinstance(value, (str, int, float)):
-                for code, message, hint in amount_problems(name, value):
+                for code, message, hint in _amount_problems(name, value):
                     yield Problem(code, message, (*path, field, name), hint)
     yield from _agreement(requests, limits, path)
 
@@ -60,7 +60,7 @@ def _amounts(value: object) -> Object:
 def _agreement(requests: Object, limits: Object, path: FieldPath) -> Iterator[Problem]:
     """Check that requests do not exceed limits, and that both are equal for devices."""
     for name, value in requests.items():
-        if name not in STANDARD and name not in limits:
+        if name not in _STANDARD and name not in limits:
             message = f"{name} has a request but no limit"
             hint = f"set limits: {{{name}: {value}}}; request and limit must be equal"
             yield Problem(codes.REQUEST_AND_LIMIT_DISAGREE, message, (*path, "requests", name), hint)
@@ -71,7 +71,7 @@ def _agreement(requests: Object, limits: Object, path: FieldPath) -> Iterator[Pr
         request, maximum = nano(value), nano(limit)
         if request is None or maximum is None or request == maximum:
             continue
-        if name not in STANDARD:
+        if name not in _STANDARD:
             message = f"{name} has the request {value} and the limit {limit}; both must be equal"
             yield Problem(codes.REQUEST_AND_LIMIT_DISAGREE, message, (*path, "requests", name))
         elif request > maximum:
@@ -79,8 +79,8 @@ def _agreement(requests: Object, limits: Object, path: FieldPath) -> Iterator[Pr
             yield Problem(codes.REQUEST_AND_LIMIT_DISAGREE, message, (*path, "requests", name))
 
 
-STANDARD = frozenset({"cpu", "ephemeral-storage", "memory"})
-BYTES = ("memory", "ephemeral-storage", "storage")
+_STANDARD = frozenset({"cpu", "ephemeral-storage", "memory"})
+_BYTES = ("memory", "ephemeral-storage", "storage")
 _FEW_BYTES = 2**20 * NANO
 """No container starts with less memory, and no driver makes a smaller volume."""
 _MANY_CPUS = 1000 * NANO
@@ -114,13 +114,13 @@ def _requested(claim: Object, path: FieldPath) -> Iterator[Problem]:
 
 
 def _problems(name: str, value: str | float, path: FieldPath) -> Iterator[Problem]:
-    for code, message, hint in amount_problems(name, value):
+    for code, message, hint in _amount_problems(name, value):
         if code == codes.AMOUNT_DOUBTFUL:
             yield Problem(code, message, path, hint)
 
 
 @lru_cache(maxsize=10_000, typed=True)
-def amount_problems(name: str, value: str | float) -> tuple[tuple[str, str, str], ...]:
+def _amount_problems(name: str, value: str | float) -> tuple[tuple[str, str, str], ...]:
     """Return code, message and hint of each problem of one amount."""
     amount = nano(value)
     if amount is None:
@@ -128,15 +128,15 @@ def amount_problems(name: str, value: str | float) -> tuple[tuple[str, str, str]
     problems = []
     if amount < 0:
         problems.append((codes.AMOUNT_DOUBTFUL, f"{name} must not be negative: {value}", ""))
-    elif name in BYTES and amount % NANO:
+    elif name in _BYTES and amount % NANO:
         hint = f"did you mean {str(value).removesuffix('m')}Mi?" if str(value).endswith("m") else ""
         problems.append((codes.AMOUNT_DOUBTFUL, f"{name} {value} is not a whole number of bytes", hint))
-    elif name in BYTES and 0 < amount < _FEW_BYTES and _is_bare(value):
+    elif name in _BYTES and 0 < amount < _FEW_BYTES and _is_bare(value):
         message = f"{name} {value} is {value} bytes"
         problems.append((codes.AMOUNT_DOUBTFUL, message, f"did you mean `{value}{_likely_unit(name, amount)}`?"))
     elif name == "cpu" and amount >= _MANY_CPUS and _is_bare(value):
         problems.append((codes.AMOUNT_DOUBTFUL, f"cpu {value} is {value} CPUs", f"did you mean `{value}m`?"))
-    if name in STANDARD or name.startswith("hugepages-"):
+    if name in _STANDARD or name.startswith("hugepages-"):
         return tuple(problems)
     if "/" not in name or not is_qualified(name):
         hint = "use the full name of the device, such as nvidia.com/gpu" if "/" not in name else ""

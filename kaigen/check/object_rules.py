@@ -93,7 +93,7 @@ def _scaled_object(obj: Object) -> Iterator[Problem]:
         yield Problem(codes.FIELD_CONFLICT, message, ("spec", "minReplicaCount"))
 
 
-KIND_RULES: dict[str, Callable[[Object], Iterator[Problem]]] = {
+_KIND_RULES: dict[str, Callable[[Object], Iterator[Problem]]] = {
     "Service": _service,
     "HorizontalPodAutoscaler.autoscaling": _autoscaler,
     "HTTPRoute.gateway.networking.k8s.io": _route,
@@ -137,8 +137,8 @@ def rule_findings(obj: Object) -> list[Problem]:
 
 def _rule_findings(obj: Object) -> list[Problem]:
     row = kind_of(obj)
-    if row.type in KIND_RULES:
-        return list(KIND_RULES[row.type](obj))
+    if row.type in _KIND_RULES:
+        return list(_KIND_RULES[row.type](obj))
     templates = pod_templates(obj)
     findings: list[Problem] = []
     claimed = _claimed_volumes(obj)

@@ -57,7 +57,7 @@ def check_policy(obj: Object, *, pod_security: str = "restricted") -> list[Probl
     if pod_security not in LEVELS:
         raise ValueError(f"no Pod Security level {pod_security!r}; there are {', '.join(LEVELS)}")
     metadata = mapping(obj.get("metadata"))
-    findings = [*check_names(obj), *claim_findings(obj), *secret_findings(obj)]
+    findings = [*check_names(obj), *claim_findings(obj), *_secret_findings(obj)]
     if "namespace" in metadata and is_cluster_scoped(str(obj.get("apiVersion")), str(obj.get("kind"))):
         message = f"a {obj.get('kind')} belongs to no namespace"
         findings.append(
@@ -72,15 +72,15 @@ def check_policy(obj: Object, *, pod_security: str = "restricted") -> list[Probl
         found = containers(template)
         findings += pod_name_findings(template, found)
         findings += scratch_findings(template)
-        findings += security_findings(template, pod_security)
+        findings += _security_findings(template, pod_security)
         for container in found:
             if not template.single:  # its controller sets requests
                 findings += resource_findings(template, container)
-            findings += literal_findings(container)
+            findings += _literal_findings(container)
     return findings
 
 
-def security_findings(template: PodTemplate, level: str) -> list[Problem]:
+def _security_findings(template: PodTemplate, level: str) -> list[Problem]:
     """Return a finding for every violation of a Pod Security level in one pod."""
     found = []
     for violation in violations(template, level):
@@ -119,7 +119,7 @@ ALTERNATIVES = "refer to a Secret in the cluster, or use an ExternalSecret, a Se
 SECRET_NAME = r"(?:\w*_)?(?:PASSWORD|PASSWD|PASSPHRASE|TOKEN|SECRET|API_?KEY|SECRET_KEY|ACCESS_KEY|PRIVATE_KEY)"
 
 
-def secret_findings(obj: Object) -> list[Problem]:
+def _secret_findings(obj: Object) -> list[Problem]:
     """Report the values of a Secret, and every value of another object that looks like a credential."""
     if obj.get("kind") == "Secret" and group_of(obj) == "":
         return list(_secret_values(obj))
@@ -128,7 +128,7 @@ def secret_findings(obj: Object) -> list[Problem]:
     return list(_long_strings(obj, ())) if may_contain_secret("\n".join(texts)) else []
 
 
-def literal_findings(container: Container) -> Iterator[Problem]:
+def _literal_findings(container: Container) -> Iterator[Problem]:
     """Report variables with the name of a secret and a literal value that does not look like a credential."""
     for number, variable in entries(container.body.get("env")):
         name, value = variable.get("name"), variable.get("value")

@@ -17,7 +17,7 @@ from kaigen.diagnostics.errors import InputError, KaigenError
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.extend.pointer import is_omitted, opened
 
-MERGE_KEYS: Mapping[str, tuple[str, ...]] = {
+_MERGE_KEYS: Mapping[str, tuple[str, ...]] = {
     "containers": ("name",),
     "initContainers": ("name",),
     "ephemeralContainers": ("name",),
@@ -37,7 +37,7 @@ MERGE_KEYS: Mapping[str, tuple[str, ...]] = {
 Source: `x-kubernetes-patch-merge-key` in the OpenAPI document of Kubernetes. kubectl does not apply them to custom
 resources; kaigen does."""
 
-CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
+_CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 """Lists of containers."""
 
 
@@ -111,7 +111,7 @@ class Merge:
             node[key] = self.apply(node.get(key), value, path, origin)
 
     def _is_merged(self, patch: Sequence[Any], path: FieldPath) -> bool:
-        return bool(path) and path[-1] in MERGE_KEYS and all(isinstance(entry, Mapping) for entry in patch)
+        return bool(path) and path[-1] in _MERGE_KEYS and all(isinstance(entry, Mapping) for entry in patch)
 
     def _entries(
         self, node: list[Any], patch: Sequence[Mapping[str, Any]], path: FieldPath, origin: FieldPath
@@ -143,16 +143,16 @@ class Merge:
     ) -> int | None:
         """Return the index of the entry that a patch changes; None for a new one."""
         field = str(path[-1])
-        key = next((key for key in MERGE_KEYS[field] if key in entry), None)
+        key = next((key for key in _MERGE_KEYS[field] if key in entry), None)
         if key is None:
-            wanted = MERGE_KEYS[field][0]
+            wanted = _MERGE_KEYS[field][0]
             known = ", ".join(f"`{wanted}: {value}`" for value in self._values(node, wanted))
             hint = f"known: {known}" if known else ""
             raise MergeFailed(f"an entry of `{field}` must have `{wanted}`", origin, hint)
         values = self._values(node, key)
         if entry[key] in values:
             return values.index(entry[key])
-        if field in CONTAINERS and "image" not in entry and entry.get(DIRECTIVE) != "delete":
+        if field in _CONTAINERS and "image" not in entry and entry.get(DIRECTIVE) != "delete":
             names = [str(value) for value in values]
             listed = "known: " + ", ".join(f"`{name}`" for name in names)
             hint = did_you_mean(str(entry[key]), names) or listed

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kaigen.pipeline.result import Compilation, Compiled
 
 
-def line_paths(body: Json) -> list[FieldPath]:
+def _line_paths(body: Json) -> list[FieldPath]:
     """Return, for each line that `kaigen.yaml.dump` writes of an object, the path of the value that begins there."""
     found: list[FieldPath] = []
     _lay(body, (), found)
@@ -56,12 +56,14 @@ def _lay(value: Json, path: FieldPath, found: list[FieldPath]) -> None:
                 found.extend([own] * (len(entry_lines("k", item, "")) - 1))
 
 
-def plain_lines(body: Json, document: Document, source: str) -> tuple[Location | None, ...]:
+def _plain_lines(body: Json, document: Document, source: str) -> tuple[Location | None, ...]:
     """Return, for each line of an object that is copied from a document, its line there."""
-    return tuple(Location(source, document.mark(path, key=isinstance(path[-1], str)).line) for path in line_paths(body))
+    return tuple(
+        Location(source, document.mark(path, key=isinstance(path[-1], str)).line) for path in _line_paths(body)
+    )
 
 
-def spec_lines(item: Rendered, compiled: Compiled, spec: Spec) -> tuple[Location | None, ...]:
+def _spec_lines(item: Rendered, compiled: Compiled, spec: Spec) -> tuple[Location | None, ...]:
     """Return, for each line of an object, its source; None where kaigen chose the value.
 
     Args:
@@ -70,7 +72,7 @@ def spec_lines(item: Rendered, compiled: Compiled, spec: Spec) -> tuple[Location
         spec: the spec of the app.
     """
     origins = _Origins(item, compiled, spec)
-    return tuple(origins.source(path) for path in line_paths(item.body))
+    return tuple(origins.source(path) for path in _line_paths(item.body))
 
 
 class _Origins:
@@ -184,11 +186,11 @@ def _app(app_id: str, compiled: Compiled) -> AppNode:
         own = location
         lines: tuple[Location | None, ...] = ()
         if spec is not None:
-            lines = spec_lines(item, compiled, spec)
+            lines = _spec_lines(item, compiled, spec)
         elif compiled.documents:
             document = compiled.documents[index]
             own = Location(app.source, document.mark(()).line)
-            lines = plain_lines(item.body, document, app.source)
+            lines = _plain_lines(item.body, document, app.source)
         text_of_object = item.object.verbatim or dump(item.body)
         nodes.append(
             ObjectNode(

@@ -31,12 +31,12 @@ class Marker(NamedTuple):
     identity: str
 
 
-def filled_buckets(objects: Iterable[Object]) -> Mapping[str, str]:
+def _filled_buckets(objects: Iterable[Object]) -> Mapping[str, str]:
     """Return the claims on bucket volumes that kaigen made, by the folder that the downloader writes to."""
     return {folder: claim for claim, folder in _folders(objects, LOCATION)}
 
 
-def read_buckets(objects: Iterable[Object]) -> Mapping[str, str]:
+def _read_buckets(objects: Iterable[Object]) -> Mapping[str, str]:
     """Return the folders that apps of other namespaces fill, by the claim of the app that reads them."""
     return dict(_folders(objects, READS))
 
@@ -50,7 +50,7 @@ def _folders(objects: Iterable[Object], annotation: str) -> Iterator[tuple[str, 
             yield claim, destination_of(location)
 
 
-def markers(obj: Object, command: str) -> Iterator[Marker]:
+def _markers(obj: Object, command: str) -> Iterator[Marker]:
     """Yield the completion markers of the containers of an object.
 
     Args:
@@ -94,7 +94,7 @@ class AwaitedJob(NamedTuple):
     name: str
 
 
-def awaited_jobs(obj: Object) -> Iterator[AwaitedJob]:
+def _awaited_jobs(obj: Object) -> Iterator[AwaitedJob]:
     """Yield the Jobs that the containers of an object wait for, as `kaigen.compile.builders.job_gate` writes them."""
     for template in pod_templates(obj):
         for container in containers(template):
@@ -145,13 +145,13 @@ class _Edges:
         self._writers: dict[tuple[str, str, str], str] = {}
         self._read: dict[tuple[str, str], str] = {}
         for app in apps:
-            buckets = filled_buckets(bodies[node.id] for node in app.objects)
-            read = read_buckets(bodies[node.id] for node in app.objects)
+            buckets = _filled_buckets(bodies[node.id] for node in app.objects)
+            read = _read_buckets(bodies[node.id] for node in app.objects)
             self._read |= {(app.namespace, claim): folder for claim, folder in read.items()}
             for node in app.objects:
                 body = bodies[node.id]
                 self._makers.setdefault((node.kind, node.namespace, node.name), node.id)
-                for marker in (*markers(body, "fetch"), *markers(body, "put")):
+                for marker in (*_markers(body, "fetch"), *_markers(body, "put")):
                     claim = buckets.get(marker.location, marker.location)
                     self._writers.setdefault((node.namespace, claim, marker.identity), node.id)
                     if marker.location in buckets:
@@ -198,12 +198,12 @@ class _Edges:
 
     def _awaited(self, node: ObjectNode) -> Iterator[tuple[Identity, str | None]]:
         """Yield what the pods of an object wait for, with the id of the node that makes it."""
-        for marker in markers(self._bodies[node.id], "wait"):
+        for marker in _markers(self._bodies[node.id], "wait"):
             target = Identity("Marker", node.namespace, " ".join(marker))
             folder = self._read.get((node.namespace, marker.location))
             place = (node.namespace, *marker) if folder is None else ("", folder, marker.identity)
             yield target, self._writers.get(place)
-        for job in awaited_jobs(self._bodies[node.id]):
+        for job in _awaited_jobs(self._bodies[node.id]):
             target = Identity(job.kind, node.namespace, job.name)
             yield target, self._maker_of(target)
 

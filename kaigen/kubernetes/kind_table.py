@@ -34,7 +34,7 @@ def types(*lifecycles: str) -> frozenset[str]:
 
 
 _POD = "-xxxxx"
-LABEL_MAX = 63
+_LABEL_MAX = 63
 
 
 def longest_name(obj: Object) -> int:
@@ -42,12 +42,12 @@ def longest_name(obj: Object) -> int:
     limit = kind_of(obj).name.max_length
     spec = mapping(obj.get("spec"))
     if spec.get("completionMode") == "Indexed":
-        return min(limit, LABEL_MAX - len(f"-{_last(spec.get('completions'))}"))
+        return min(limit, _LABEL_MAX - len(f"-{_last(spec.get('completions'))}"))
     for _, replicated in entries(spec.get("replicatedJobs")):
         job = mapping(mapping(replicated.get("template")).get("spec"))
         last = _last(job.get("completions", job.get("parallelism")))
         suffix = f"-{replicated.get('name')}-{_last(replicated.get('replicas'))}-{last}{_POD}"
-        limit = min(limit, LABEL_MAX - len(suffix))
+        limit = min(limit, _LABEL_MAX - len(suffix))
     return limit
 
 

@@ -11,7 +11,7 @@ import re
 from msgspec import Struct
 
 LABEL_1123 = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
-LABEL_1035 = r"[a-z](?:[-a-z0-9]*[a-z0-9])?"
+_LABEL_1035 = r"[a-z](?:[-a-z0-9]*[a-z0-9])?"
 SUBDOMAIN = rf"{LABEL_1123}(?:\.{LABEL_1123})*"
 QUALIFIED = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
 PORT_NAME = r"(?=[0-9-]*[a-z])[a-z0-9](?:-?[a-z0-9])*"
@@ -45,7 +45,7 @@ PATH_SEGMENT_NAME = NameRule(r"(?!\.\.?$)[^/%]+", 253, "any characters except '/
 
 def label_1035_name(max_length: int, reason: str = "") -> NameRule:
     """Return the rule of a DNS label that starts with a letter."""
-    return NameRule(LABEL_1035, max_length, _LABEL_1035_FORM, reason)
+    return NameRule(_LABEL_1035, max_length, _LABEL_1035_FORM, reason)
 
 
 def is_qualified(key: str) -> bool:

@@ -39,14 +39,14 @@ _ENV_NAME = re.compile(r"(?!\.\.)[-._a-zA-Z][-._a-zA-Z0-9]*")
 
 def script(secrets: Iterable[ExpectedSecret]) -> str:
     """Return a script for any POSIX shell that creates some Secrets; empty for none."""
-    parts = ["\n".join((*comment(secret), *_make(secret))) + "\n" for secret in secrets]
+    parts = ["\n".join((*_comment(secret), *_make(secret))) + "\n" for secret in secrets]
     if not parts:
         return ""
     body = "\n".join(parts)
     return _HEAD + (_ASK if re.search(r"\bask ", body) else "") + "\n" + body
 
 
-def comment(secret: ExpectedSecret) -> list[str]:
+def _comment(secret: ExpectedSecret) -> list[str]:
     """Return comment lines that describe the uses of a Secret."""
     by_app: dict[str, list[str]] = {}
     for use in secret.uses:
@@ -152,7 +152,7 @@ def render_external(secrets: Iterable[ExpectedSecret], external: External) -> st
     """Return an ExternalSecret for each Secret as one YAML stream; a comment marks those with unknown keys."""
     parts = []
     for secret in secrets:
-        lines = comment(secret)
+        lines = _comment(secret)
         if secret.whole and external.by_key:
             lines.append("# kaigen does not know its keys: add an entry to `spec.data` for each.")
         parts.append("---\n" + "".join(f"{line}\n" for line in lines) + dump(skeleton(secret, external)))

@@ -107,7 +107,7 @@ def _named(expressions: dict[str, str]) -> list[dict[str, str]]:
 def _objects(tenant: Tenant) -> _Policy:
     """Return the policy of objects that are created or changed, with the status and other subresources."""
     settled = f"request.?subResource.orValue('') == 'status' && {OBJECT}.kind != 'Namespace' && !({_is_own(tenant)})"
-    skipped = [{**each, "operations": ["*"]} for each in FREE_SUBRESOURCES]
+    skipped = [{**each, "operations": ["*"]} for each in _FREE_SUBRESOURCES]
     return _Policy(
         f"kaigen-tenant-{tenant.name}",
         [{**_EVERYTHING, "operations": ["CREATE", "UPDATE"], "resources": ["*/*"]}],
@@ -125,7 +125,7 @@ def _requests(tenant: Tenant) -> _Policy:
         [
             {**_EVERYTHING, "operations": ["DELETE", "CONNECT"], "resources": ["*/*"]},
             {**_EVERYTHING, "operations": ["UPDATE"], "resources": ["*/status"]},
-            *({**each, "operations": ["CREATE", "UPDATE"]} for each in FREE_SUBRESOURCES),
+            *({**each, "operations": ["CREATE", "UPDATE"]} for each in _FREE_SUBRESOURCES),
         ],
         [],
         {"account": _is_own(tenant), "not-free": _is_not_free(tenant)},
@@ -133,7 +133,7 @@ def _requests(tenant: Tenant) -> _Policy:
             "type": f"request.operation == 'DELETE' ? {type_of(_OLD)} : ''",
             "place": f"request.operation == 'DELETE' ? ({namespace(_OLD)}) : request.?namespace.orValue('')",
         },
-        request_rules(tenant),
+        _request_rules(tenant),
     )
 
 
@@ -205,7 +205,7 @@ def _is_applier(tenant: Tenant) -> str:
     return f"{matches(_USER, f'{accounts}|{globs}')} || 'system:masters' in {_GROUPS}"
 
 
-FREE_SUBRESOURCES: tuple[dict[str, Any], ...] = (
+_FREE_SUBRESOURCES: tuple[dict[str, Any], ...] = (
     # Only replicas, which no rule limits: the controllers that scale are in many namespaces.
     {"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/scale"]},
     # Drains of nodes, and the schedulers of groups of pods.
@@ -220,7 +220,7 @@ _DELETED = "request.operation == 'DELETE'"
 _SUBRESOURCE = "request.?subResource.orValue('')"
 
 
-def request_rules(tenant: Tenant) -> Iterator[Rule]:
+def _request_rules(tenant: Tenant) -> Iterator[Rule]:
     """Yield the rules of a tenant for requests of its accounts."""
 
     def rule(name: str, expression: str, what: str) -> Rule:

@@ -175,7 +175,7 @@ def _names(items: list[Json]) -> str:
 _DEPRECATED = re.compile(r"^(\[?DEPRECATED[]:]*\s*|--[\w-]+ is deprecated and )")
 
 
-class Step(Struct, frozen=True):
+class _Step(Struct, frozen=True):
     """A change of the version of vLLM in a container.
 
     Attributes:
@@ -208,13 +208,13 @@ def upgrade(case: Case) -> Iterator[Finding]:
             yield from _findings(step)
 
 
-def _upgrade_step(old: JsonObject, new: JsonObject) -> Step | None:
+def _upgrade_step(old: JsonObject, new: JsonObject) -> _Step | None:
     """Return the change of version between two containers; None when both run the same, or none is known."""
     arguments = _arguments(new)
     was, now = tag_version(get_text(old, "image")), tag_version(get_text(new, "image"))
     if arguments is None or _arguments(old) is None or was is None or now is None or was == now:
         return None
-    return Step(was, now, tuple(given_in(arguments)))
+    return _Step(was, now, tuple(given_in(arguments)))
 
 
 def _arguments(container: JsonObject) -> list[str] | None:
@@ -227,7 +227,7 @@ def _arguments(container: JsonObject) -> list[str] | None:
     return None if start is None else words[start + size :]
 
 
-def _findings(step: Step) -> Iterator[Finding]:
+def _findings(step: _Step) -> Iterator[Finding]:
     old, new = step.tables
     for version, table in ((step.old, old), (step.new, new)):
         if minor_of(version) != table:
@@ -246,7 +246,7 @@ def _findings(step: Step) -> Iterator[Finding]:
         yield "info", f"{step.title}: it accepts every flag that is set, and no default changed"
 
 
-def _problems(step: Step) -> tuple[list[str], list[str]]:
+def _problems(step: _Step) -> tuple[list[str], list[str]]:
     """Return the flags that the new version refuses, and those that it deprecates, unless the old one did, too."""
     old, new = step.tables
     plugins = any(given.name in PLUGINS for given in step.given)
@@ -279,7 +279,7 @@ def _renamed(given: Given, old: Minor, new: Minor) -> str:
     return next((name for name in flag.names if name in flags_of(new) and not name.startswith("-")), "")
 
 
-def _defaults(step: Step) -> list[str]:
+def _defaults(step: _Step) -> list[str]:
     """Return the flags that are not set and have another default."""
     before, after = map(flags_of, step.tables)
     given = {each.name.partition(".")[0] for each in step.given}

@@ -1,6 +1,6 @@
 """Rules for fields of harmless kinds that read or give more than their namespace has.
 
-`reached` finds them by the table of fields that the checks of tenants use.
+`_reached` finds them by the table of fields that the checks of tenants use.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def reach(case: Case) -> Iterator[Finding]:
     if not is_harmless(new.type):
         return
     config = case.trees.config(new.path)
-    found = list(dict.fromkeys(reached(new, case.place, config)))
-    was = set(reached(case.old, case.place, config)) if case.old else set()
+    found = list(dict.fromkeys(_reached(new, case.place, config)))
+    was = set(_reached(case.old, case.place, config)) if case.old else set()
     more = [each for each in found if each not in was]
     if any(each.startswith(_BEFORE_IN_NAMESPACE) for each in more):
         had = _had(case)
@@ -56,7 +56,7 @@ def _had(case: Case) -> set[str]:
         lambda: {
             each
             for obj in case.trees.in_namespace("old", case.obj.kind, case.top, place)
-            for each in reached(obj, place, config)
+            for each in _reached(obj, place, config)
         },
     )
 
@@ -181,7 +181,7 @@ _JUDGED_ELSEWHERE = ("buckets", "hosts", "images", "kinds", "priorityClasses", "
 """Grants of what other rules of the diff show, or what reaches no other namespace."""
 
 
-def reached(obj: Obj, namespace: str, config: Config) -> Iterator[str]:
+def _reached(obj: Obj, namespace: str, config: Config) -> Iterator[str]:
     """Yield what an object reaches outside its namespace, in words, unless kaigen.yaml allows it.
 
     Nothing for objects of RBAC, whose rules are `diff.rules.rbac`.

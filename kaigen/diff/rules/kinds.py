@@ -45,7 +45,7 @@ def is_harmless(type_: str) -> bool:
 def kind(case: Case) -> Iterator[Finding]:
     """An object of a kind that acts outside of its namespace, or that kaigen does not know."""
     obj = case.obj
-    if is_harmless(obj.type) or is_usual(case):
+    if is_harmless(obj.type) or _is_usual(case):
         return
     if case.status == "removed":
         if obj.type not in _REMOVAL_IS_JUDGED:
@@ -192,7 +192,7 @@ _PATHS = (("spec", "source", "path"), ("spec", "path"), ("spec", "chart", "spec"
 """Fields with the folder that is synced."""
 
 
-def is_usual(case: Case) -> bool:
+def _is_usual(case: Case) -> bool:
     """Return whether an object is one that kaigen renders itself, as all others of its kind, or is no longer.
 
     It must be in a folder of kaigen's, and either belong to a tenancy, or sync a folder of the tree with the

@@ -59,7 +59,7 @@ def _texts(rule: Json, field: str) -> list[str]:
     return [str(item) for item in get_list(rule, field)]
 
 
-def beyond(new: set[Grant], old: set[Grant]) -> list[Grant]:
+def _beyond(new: set[Grant], old: set[Grant]) -> list[Grant]:
     """Return the permissions that `new` grants and `old` does not, sorted."""
     return sorted(grant for grant in new - old if old.isdisjoint(_wider(grant)))
 
@@ -151,7 +151,7 @@ def describe(found: Iterable[Grant]) -> str:
 def rules(case: Case) -> Iterator[Finding]:
     """A role grants more or less."""
     before, after = grants(case.old), grants(case.new)
-    more, less = beyond(after, before), beyond(before, after)
+    more, less = _beyond(after, before), _beyond(before, after)
     start = "may now" if case.old else "may"
     grave = [grant for grant in more if not _is_harmless(grant, case)]
     if grave:

@@ -90,7 +90,7 @@ def restart(case: Case) -> Iterator[Finding]:
     before, after = get_map(old.data, "spec", field), get_map(new.data, "spec", field)
     if new.type == LWS:
         before, after = ({k: v for k, v in side.items() if k != "size"} for side in (before, after))
-    if before == after or rejected(case):
+    if before == after or _rejected(case):
         return
     template = [change for change in case.fields if under(change, "spec", field) and change.keys[-1] != "size"]
     why = reasons(template)
@@ -131,7 +131,7 @@ def scale(case: Case) -> Iterator[Finding]:
     """The number of replicas changed."""
     old, new = case.pair
     was, now = get(old.data, "spec", "replicas"), get(new.data, "spec", "replicas")
-    if was == now or rejected(case):
+    if was == now or _rejected(case):
         return
     unit = " groups" if new.type == LWS else ""
     if isinstance(now, Absent):
@@ -224,7 +224,7 @@ def ray_service(case: Case) -> Iterator[Finding]:
         yield "notice", "Ray Serve reloads its applications in place"
 
 
-def rejected(case: Case) -> list[str]:
+def _rejected(case: Case) -> list[str]:
     """Return the changes that Kueue rejects, in words."""
     old, new = case.pair
     return rejected_changes(cast(Object, old.data), cast(Object, new.data))
@@ -252,7 +252,7 @@ def queue(case: Case) -> Iterator[Finding]:
 def admitted(case: Case) -> Iterator[Finding]:
     """Something changed that Kueue decided on when it admitted the pods."""
     _, new = case.pair
-    found = rejected(case)
+    found = _rejected(case)
     if not found:
         return
     names = listing(found, 4)

@@ -30,7 +30,7 @@ HARMLESS = tuple(
 )
 """The rights that need no grant, as `RESOURCE[.GROUP]=VERB`."""
 
-MOST_RIGHTS = 10_000
+_MOST_RIGHTS = 10_000
 """Combinations in one rule of a Role; each is judged."""
 
 _GRANTABLE = frozenset(GRANTABLE_RIGHTS)
@@ -47,8 +47,8 @@ class Rights(Struct, frozen=True):
         if rule.get("nonResourceURLs"):
             yield Refusal("", ("nonResourceURLs",), "a right to URLs of the API server", can_be_granted=False)
         sizes = [len(_texts(rule.get(field))) for field in ("apiGroups", "resources", "verbs")]
-        if prod(sizes) > MOST_RIGHTS:
-            what = f"a rule with more than {MOST_RIGHTS:,} combinations of group, resource and verb"
+        if prod(sizes) > _MOST_RIGHTS:
+            what = f"a rule with more than {_MOST_RIGHTS:,} combinations of group, resource and verb"
             yield Refusal("", ("resources",), what, can_be_granted=False)
             return
         granted = tenant.granted(self.grant)
@@ -81,7 +81,7 @@ class Rights(Struct, frozen=True):
         for name, field in (("v", "verbs"), ("r", "resources"), ("g", "apiGroups")):
             each = f"{at(value, (field,))}.orValue([]).all({name}, {each})"
         sizes = " * ".join(f"{at(value, (field,))}.orValue([]).size()" for field in ("apiGroups", "resources", "verbs"))
-        return f"({at(value, ('nonResourceURLs',))}.orValue([]).size() == 0 && {sizes} <= {MOST_RIGHTS} && {each})"
+        return f"({at(value, ('nonResourceURLs',))}.orValue([]).size() == 0 && {sizes} <= {_MOST_RIGHTS} && {each})"
 
 
 def _is_granted(name: str, verb: str, granted: Iterable[str]) -> bool:
@@ -159,10 +159,10 @@ class SecretRights(Struct, frozen=True):
         return f"!({includes} && ({names}.size() == 0 || {names}.exists(n, n in {reserved})))"
 
 
-GROUP = "rbac.authorization.k8s.io"
-CLUSTER_ROLE = f"ClusterRole.{GROUP}"
-ROLES = (f"Role.{GROUP}", CLUSTER_ROLE)
-ROLE_BINDING = f"RoleBinding.{GROUP}"
+_GROUP = "rbac.authorization.k8s.io"
+CLUSTER_ROLE = f"ClusterRole.{_GROUP}"
+ROLES = (f"Role.{_GROUP}", CLUSTER_ROLE)
+ROLE_BINDING = f"RoleBinding.{_GROUP}"
 
 _AGGREGATED = r"[\s\S]*aggregate-to-[\s\S]*"
 """Labels by which ClusterRoles are added to others (source: Kubernetes, aggregated ClusterRoles)."""
@@ -176,5 +176,7 @@ RBAC_REACHES: tuple[Reach, ...] = (
         "bound-kind", "a role of kind", (ROLE_BINDING,), (("roleRef", "kind"),), Granted(always=("Role",)), default=""
     ),
     Reach("subject", "the subject", (ROLE_BINDING,), (("subjects", ALL),), OwnAccount()),
-    Reach("cluster-binding", "rights in every namespace", (f"ClusterRoleBinding.{GROUP}",), (("roleRef",),), Missing()),
+    Reach(
+        "cluster-binding", "rights in every namespace", (f"ClusterRoleBinding.{_GROUP}",), (("roleRef",),), Missing()
+    ),
 )
