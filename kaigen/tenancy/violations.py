@@ -21,8 +21,7 @@ from kaigen.kubernetes.references import references_of
 from kaigen.kubernetes.schemas import is_cluster_scoped
 from kaigen.kubernetes.secrets import SECRET
 from kaigen.tenancy import unknown
-from kaigen.tenancy.condition import Refusal
-from kaigen.tenancy.reach import PODS, TEMPLATE_PATHS, TEMPLATES, Reach
+from kaigen.tenancy.reach import PODS, TEMPLATE_PATHS, TEMPLATES, Reach, Refusal
 from kaigen.tenancy.rows.pods import COVERED_CONTROLS
 from kaigen.tenancy.rows.rbac import ROLE_BINDING, ROLES
 from kaigen.tenancy.rows.reserved import RESERVED_SECRET_REACHES

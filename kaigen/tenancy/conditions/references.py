@@ -9,7 +9,7 @@ from kaigen.config.tenant_settings import Tenant
 from kaigen.kubernetes.manifest import join_type, mapping, text
 from kaigen.tenancy import cel
 from kaigen.tenancy.cel import among, at, matches, texts
-from kaigen.tenancy.condition import Refusal, quoted
+from kaigen.tenancy.reach import Refusal, quoted
 
 WORKLOAD_IDENTITIES = ("none", "aws-eks")
 """Providers of KEDA's pod identities that are never the identity of KEDA itself (source: KEDA's documentation)."""

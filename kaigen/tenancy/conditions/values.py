@@ -12,7 +12,7 @@ from kaigen.config.tenant_settings import Tenant
 from kaigen.kubernetes.manifest import mapping, text
 from kaigen.tenancy import cel
 from kaigen.tenancy.cel import matches
-from kaigen.tenancy.condition import Refusal, quoted
+from kaigen.tenancy.reach import Refusal, quoted
 
 
 class Granted(Struct, frozen=True):

@@ -24,7 +24,7 @@ from kaigen.kubernetes.buckets import (
 )
 from kaigen.kubernetes.manifest import mapping
 from kaigen.tenancy.cel import at, matches, text
-from kaigen.tenancy.condition import Refusal, quoted
+from kaigen.tenancy.reach import Refusal, quoted
 
 _ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 """The annotation that overrides the storage class of a claim (source: Kubernetes, well-known annotations)."""

@@ -14,9 +14,8 @@ from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.manifest import ALL, mapping, steps_of
 from kaigen.kubernetes.queues import PRIORITY_LABEL
 from kaigen.tenancy.cel import at, matches, texts
-from kaigen.tenancy.condition import Refusal
 from kaigen.tenancy.conditions.values import Granted
-from kaigen.tenancy.reach import PODS, TEMPLATES, Reach
+from kaigen.tenancy.reach import PODS, TEMPLATES, Reach, Refusal
 from kaigen.tenancy.rows.pods import EPHEMERAL_CLAIM
 
 ALLOWED = "variables.allowed"

@@ -16,13 +16,12 @@ from kaigen.config.tenant_settings import Tenant
 from kaigen.core.json_types import FieldPath
 from kaigen.kubernetes.manifest import ALL, Step, mapping
 from kaigen.tenancy.cel import at, texts
-from kaigen.tenancy.condition import Refusal
 from kaigen.tenancy.conditions.references import OwnNamespace, Reference, ReferenceKind
 from kaigen.tenancy.conditions.servers import Server
 from kaigen.tenancy.conditions.values import Granted, Matching, Missing, NotTrue
 from kaigen.tenancy.hosts import GATEWAY_GROUP as _GROUP
 from kaigen.tenancy.hosts import HOST_ROUTES, INGRESS, INGRESS_HOSTS, ROUTE_HOSTS
-from kaigen.tenancy.reach import RAY_HEADS, RAY_SERVICES, Reach
+from kaigen.tenancy.reach import RAY_HEADS, RAY_SERVICES, Reach, Refusal
 from kaigen.tenancy.rows.classes import CLASS_REACHES
 
 _NO_ADDRESS = ("", "None")

@@ -20,8 +20,7 @@ from kaigen.kubernetes.manifest import Object, entries, mapping, text
 from kaigen.kubernetes.server_hosts import NO_PEERS
 from kaigen.system.lazy_import import lazy_imports
 from kaigen.tenancy import cel
-from kaigen.tenancy.condition import Refusal
-from kaigen.tenancy.reach import Reach
+from kaigen.tenancy.reach import Reach, Refusal
 
 with lazy_imports():
     from kaigen.compile import network_access

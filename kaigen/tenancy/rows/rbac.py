@@ -20,10 +20,9 @@ from kaigen.kubernetes.rights import (
     right_name,
 )
 from kaigen.tenancy.cel import among, at, matches, texts
-from kaigen.tenancy.condition import Refusal
 from kaigen.tenancy.conditions.references import OwnName
 from kaigen.tenancy.conditions.values import Granted, Missing, NoKeys
-from kaigen.tenancy.reach import Reach
+from kaigen.tenancy.reach import Reach, Refusal
 
 HARMLESS = tuple(
     f"{right_name(right.group, right.resource)}={verb}" for right in HARMLESS_RIGHTS for verb in right.verbs

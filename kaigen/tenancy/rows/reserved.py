@@ -11,8 +11,7 @@ from kaigen.kubernetes.manifest import ALL, identity_of, mapping
 from kaigen.kubernetes.secret_fields import pod_secret_paths, secret_paths
 from kaigen.kubernetes.secrets import EXTERNAL_SECRET
 from kaigen.tenancy.cel import TYPE, at, matches, texts
-from kaigen.tenancy.condition import Refusal, quoted
-from kaigen.tenancy.reach import PODS, TEMPLATES, Reach
+from kaigen.tenancy.reach import PODS, TEMPLATES, Reach, Refusal, quoted
 from kaigen.tenancy.rows.rbac import ROLE_BINDING, ROLES, SecretRights
 
 

@@ -24,11 +24,10 @@ from kaigen.kubernetes.scaler_triggers import (
     WORDS,
 )
 from kaigen.tenancy import cel
-from kaigen.tenancy.condition import Refusal, quoted
 from kaigen.tenancy.conditions.references import OwnIdentity
 from kaigen.tenancy.conditions.servers import Server
 from kaigen.tenancy.conditions.values import Granted, Matching, Missing
-from kaigen.tenancy.reach import Reach
+from kaigen.tenancy.reach import Reach, Refusal, quoted
 
 _SERVERS = ((SERVER_KEYS, Server(plain=True)), (HOST_KEYS, Server(plain=True, is_url=False)))
 """Fields with servers, and what they must be."""
