@@ -13,6 +13,7 @@ from kaigen.compile.context import Context
 from kaigen.compile.expressions import Setting, Tree
 from kaigen.compile.helm_values import report_unsupported_values
 from kaigen.compile.problems import Problems
+from kaigen.compile.programs import with_programs
 from kaigen.compile.roles import RESERVED
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.base import Metadata, matches
@@ -110,7 +111,7 @@ def finish(
     report_unsupported_values(settings, problems)
     files = [(RESERVED, "yaml", False), *((each.role, each.ending, each.test) for each in objects)]
     assert len(set(files)) == len(files), f"two objects have the same file: {sorted(files)}"
-    return App(
+    app = App(
         name=metadata.name,
         namespace=metadata.namespace or context.namespace,
         kind=kind,
@@ -122,3 +123,4 @@ def finish(
         selector_labels=frame.selector_labels,
         **more,
     )
+    return with_programs(app, frame)

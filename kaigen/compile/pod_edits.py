@@ -8,9 +8,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from kaigen.compile.app import App, Object
-from kaigen.compile.expressions import Expr, Setting, find_settings
+from kaigen.compile.expressions import Expr, Setting, Tree, find_settings
 from kaigen.compile.field_expressions import Entries, HashedName, Items, Labels
 from kaigen.compile.json_expressions import ObjectText
+from kaigen.compile.roles import Roles
 
 Edit = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Returns a changed copy of the spec of a pod, or of an item of one of its lists."""
@@ -76,6 +77,31 @@ def with_items_before(items: list[Any], tree: Any) -> Any:
     if isinstance(tree, Setting):
         return Items(None, tuple(items), tree)
     return [*items, *(tree or ())]
+
+
+def with_items_after(items: list[Any], tree: Any) -> Any:
+    """Return such a list with further items after the fixed ones."""
+    if isinstance(tree, Items):
+        return replace(tree, fixed=(*tree.fixed, *items))
+    if isinstance(tree, Setting):
+        return Items(tree, tuple(items), None)
+    return [*(tree or ()), *items]
+
+
+def with_config_map(app: App, role: str, metadata: Mapping[str, Any], data: Mapping[str, Any]) -> App:
+    """Return an app with a ConfigMap, which its pods read.
+
+    Args:
+        app: the app.
+        role: file name of the ConfigMap, without its extension; a number follows where the app has such a file.
+        metadata: its metadata.
+        data: its content.
+    """
+    body: dict[str, Tree] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+    roles = Roles()
+    for item in app.objects:
+        roles.take(item.role)
+    return replace(app, objects=(Object(role=roles.take(role), body=body), *app.objects))
 
 
 def follow_runs(before: Sequence[Object], after: Sequence[Object]) -> list[Object]:

@@ -17,6 +17,7 @@ PACKAGE = ROOT / "kaigen"
 
 LAYERS: tuple[str, ...] = (
     "kaigen.core",
+    "kaigen.programs",
     "kaigen.system",
     "kaigen.regex",
     "kaigen.secret_scan",

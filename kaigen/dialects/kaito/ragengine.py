@@ -16,6 +16,7 @@ from kaigen.kinds.block import Block, Choice
 from kaigen.kinds.lowering import LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.topology import Topology
+from kaigen.programs.files import program
 
 IMAGE = "mcr.microsoft.com/aks/kaito/kaito-rag-service:0.12.0"
 """KAITO's server (source: KAITO v0.12.0)."""
@@ -353,33 +354,5 @@ class _Server:
         }
 
 
-_ASK = """\
-import json, os, sys, time, urllib.request
-do, folder, base = sys.argv[1], os.environ["DEFAULT_VECTOR_DB_PERSIST_DIR"], "http://127.0.0.1:5000"
-def ask(path, method="GET"):
-    with urllib.request.urlopen(urllib.request.Request(base + path, method=method), timeout=50) as answer:
-        return answer.read()
-def names():
-    if do == "persist":
-        return json.loads(ask("/indexes"))
-    for _ in range(120):
-        try:
-            ask("/health")
-            break
-        except OSError:
-            time.sleep(1)
-    return [name for name in os.listdir(folder) if os.path.exists(f"{folder}/{name}/docstore.json")]
-try:
-    for name in names():
-        ask(f"/{do}/{name}?path={folder}/{name}" + "&overwrite=true" * (do == "load"), "POST")
-except (OSError, ValueError) as problem:
-    print(do, problem, file=sys.stderr)
-"""
-"""Loads all indexes from the volume after the server starts, and writes them back before it stops.
-
-A failing hook would stop the container, so errors are only printed.
-"""
-
-
 def _ask(what: str) -> dict[str, Any]:
-    return {"exec": {"command": ["python3", "-c", _ASK, what]}}
+    return {"exec": {"command": ["python3", program("indexes.py"), what]}}
