@@ -12,6 +12,7 @@ from kaigen.compile.builders.frame import Frame
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Setting, Tree
 from kaigen.compile.helm_values import report_unsupported_values
+from kaigen.compile.network_access import with_network
 from kaigen.compile.problems import Problems
 from kaigen.compile.programs import with_programs
 from kaigen.compile.roles import RESERVED
@@ -123,4 +124,4 @@ def finish(
         selector_labels=frame.selector_labels,
         **more,
     )
-    return with_programs(app, frame)
+    return with_network(with_programs(app, frame), context.network, frame)

@@ -17,14 +17,16 @@ Edit = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Returns a changed copy of the spec of a pod, or of an item of one of its lists."""
 
 
-def edit_pods(app: App, edit: Edit) -> App:
+def edit_pods(app: App, edit: Edit, edit_default: Edit | None = None) -> App:
     """Return an app with every pod changed. Names with a hash of a spec follow it, and so do the settings.
 
     Args:
         app: the app.
         edit: changes the spec of a pod.
+        edit_default: changes that of a pod in the default of a setting, which has no expressions; `edit` if None.
     """
-    edited = [item if item.verbatim else replace(item, body=_edited(item.body, edit)) for item in app.objects]
+    edits = edit, edit_default or edit
+    edited = [item if item.verbatim else replace(item, body=_edited(item.body, *edits)) for item in app.objects]
     objects = follow_runs(app.objects, edited)
     used = {setting.path: setting for item in objects for setting in find_settings(item.body)}
     return replace(
@@ -32,30 +34,36 @@ def edit_pods(app: App, edit: Edit) -> App:
     )
 
 
-def _edited(tree: Any, edit: Edit) -> Any:
+def _edited(tree: Any, edit: Edit, edit_default: Edit) -> Any:
     if isinstance(tree, list | tuple):
-        items = [_edited(node, edit) for node in tree]
+        items = [_edited(node, edit, edit_default) for node in tree]
         return tree if all(new is old for new, old in zip(items, tree, strict=True)) else items
     if isinstance(tree, Setting) and isinstance(tree.default, dict | list):
-        default = _edited(tree.default, edit)
+        default = _edited(tree.default, edit_default, edit_default)
         return tree if default is tree.default else replace(tree, default=default)
     if not isinstance(tree, dict):
         return tree
     if isinstance(tree.get("containers"), list | tuple | Items):
         return edit(tree)
-    changed = {key: _edited(node, edit) for key, node in tree.items()}
+    changed = {key: _edited(node, edit, edit_default) for key, node in tree.items()}
     return tree if all(changed[key] is node for key, node in tree.items()) else changed
 
 
-def edit_items(tree: Any, edit: Edit) -> Any:
-    """Return a list of a pod with every item changed: a plain list, one with settings, or a setting's default."""
+def edit_items(tree: Any, edit: Edit, edit_default: Edit | None = None) -> Any:
+    """Return a list of a pod with every item changed: a plain list, one with settings, or a setting's default.
+
+    Args:
+        tree: the list.
+        edit: changes an item.
+        edit_default: changes one in the default of a setting; `edit` if None.
+    """
     if isinstance(tree, list | tuple):
         return [edit(item) if isinstance(item, dict) else item for item in tree]
     if isinstance(tree, Items):
-        parts = {name: edit_items(getattr(tree, name), edit) for name in ("before", "after")}
+        parts = {name: edit_items(getattr(tree, name), edit, edit_default) for name in ("before", "after")}
         return replace(tree, fixed=tuple(edit_items(tree.fixed, edit)), **parts)
     if isinstance(tree, Setting) and isinstance(tree.default, list | tuple):
-        return replace(tree, default=edit_items(tree.default, edit))
+        return replace(tree, default=edit_items(tree.default, edit_default or edit))
     return tree
 
 

@@ -18,7 +18,6 @@ from kaigen.check.policy import check_policy
 from kaigen.check.schema_check import check_object
 from kaigen.compile.context import Context
 from kaigen.compile.kind_compiler import KindCompiler, Resolution
-from kaigen.compile.network_access import with_network
 from kaigen.compile.pod_images import with_images
 from kaigen.compile.problems import Problems
 from kaigen.compile.url_checks import check_urls, url_problems
@@ -194,7 +193,6 @@ def _compile(spec: Spec, context: Context, found: Diagnostics) -> App | None:
     if app is None or problems.failed:
         return None
     kind = f"{spec.entry.kind} of {spec.entry.api_version}" if spec.lowered else spec.block.kind
-    app = with_network(app, context.network)
     return replace(app, source=spec.source, kind=kind, digest_in_version=context.digest_in_version)
 
 

@@ -105,7 +105,7 @@ def tls(authority: trustme.CA, host: str) -> ssl.SSLContext:
 
 
 def container(folder: Path, config: str, spec: str) -> dict[str, Any]:
-    """Return the downloader's container as it is rendered."""
+    """Return the downloader's container as it is rendered, with the variables of its ConfigMap as its own."""
     (folder / "specs").mkdir(exist_ok=True)
     (folder / "kaigen.yaml").write_text(config, encoding="utf-8")
     (folder / "specs" / "qwen.yaml").write_text(spec, encoding="utf-8")
@@ -113,8 +113,9 @@ def container(folder: Path, config: str, spec: str) -> dict[str, Any]:
     objects = [yaml.safe_load(bytes(data)) for path, data in files.items() if path.endswith(".yaml")]
     (job,) = [each for each in objects if each["kind"] == "Job"]
     (found,) = job["spec"]["template"]["spec"]["containers"]
-    assert isinstance(found, dict)
-    return found
+    (source,) = found["envFrom"]
+    (named,) = (each for each in objects if each.get("metadata", {}).get("name") == source["configMapRef"]["name"])
+    return {**found, "env": [*({"name": name, "value": value} for name, value in named["data"].items()), *found["env"]]}
 
 
 def run(body: dict[str, Any], ca: Path, *, without: str = "") -> subprocess.CompletedProcess[str]:

@@ -10,7 +10,7 @@ from kaigen.compile.builders.access import granted
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.jobs import Run, job
 from kaigen.compile.builders.lifetimes import EXPIRING, NEVER, ttl_setting
-from kaigen.compile.builders.pods import container_security, image_fields, pod_security
+from kaigen.compile.builders.pods import NO_NETWORK, container_security, image_fields, pod_security
 from kaigen.compile.builders.storage import claim_spec
 from kaigen.compile.builders.weights import SMALL_RESOURCES
 from kaigen.compile.context import Context
@@ -115,6 +115,7 @@ def _annotations(ttl: Ttl | VolumeTtl, what: str, origin: FieldPath) -> dict[str
 def _container(context: Context, account: Expr, claim: Expr) -> dict[str, Tree]:
     return {
         "name": _COMPONENT,
+        **NO_NETWORK,
         **image_fields(context.images["reaper"], "claim.", ()),
         "args": ["claim", Joined(("--owner=", account)), Joined(("--volume=", claim))],
         "env": [{"name": "NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],

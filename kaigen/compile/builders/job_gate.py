@@ -16,7 +16,7 @@ from kaigen.compile.builders.access import (
     token_mount,
 )
 from kaigen.compile.builders.frame import Frame
-from kaigen.compile.builders.pods import container_security
+from kaigen.compile.builders.pods import NO_NETWORK, container_security
 from kaigen.compile.builders.weights import SMALL_RESOURCES, WAIT_TIMEOUT, downloader_image
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Expr, Joined, Release, Tree
@@ -64,6 +64,7 @@ def job_gate(
     """
     return {
         "name": name,
+        **NO_NETWORK,
         **downloader_image(context, transfer or Transfer(), origin if transfer else (), prefix),
         "args": ["wait-job", f"--kind={run.kind}", Joined(("--name=", run.name)), f"--timeout={WAIT_TIMEOUT}"],
         "resources": dict(SMALL_RESOURCES),

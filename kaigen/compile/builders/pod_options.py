@@ -119,7 +119,7 @@ def _with_env_from(container: Pod, spec: PodFields) -> Pod:
         "ConfigMaps and Secrets whose keys become variables.",
         origin=("spec", "envFrom"),
     )
-    return {**container, "envFrom": setting}
+    return {**container, "envFrom": Items(None, (), setting) if "envFrom" in container else setting}
 
 
 def _main_mount(name: str, volume: PodVolume) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.node_affinity import Term, gpu_node_terms, label_term, with_node_terms
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Setting, Tree
-from kaigen.compile.field_expressions import Spread
+from kaigen.compile.field_expressions import Items, Spread
 from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
@@ -31,6 +31,13 @@ BUILT: FieldPath = ("spec", "build", "repository")
 """The spec's field of an image that the app builds."""
 
 _CAPABILITIES: FieldPath = ("spec", "security", "capabilities")
+
+
+NO_NETWORK: Mapping[str, Tree] = {"envFrom": Items(None, (), None)}
+"""Fields of a container of kaigen's that connects to nothing outside the cluster, so that it needs no proxies.
+
+An empty list with settings is left out of the object.
+"""
 
 
 def image_ref(image: Image) -> str:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from kaigen.catalog.engines import Version, parse_version, tag_version
 from kaigen.compile.builders.jobs import seconds
-from kaigen.compile.builders.pods import container_security, image_fields, image_ref
+from kaigen.compile.builders.pods import NO_NETWORK, container_security, image_fields, image_ref
 from kaigen.compile.engines.arguments import KEY_FOLDER, key_mount, key_volume, with_engine_args
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.drain import SETTLE_SECONDS, SHUTDOWN_SECONDS
@@ -182,6 +182,10 @@ class DistributedLlama(Engine):
             }
         return probes
 
+    def connects(self, launch: Launch) -> bool:
+        """Return False: the program loads a folder, and connects to its peers only."""
+        return False
+
     def gates(self, launch: Launch) -> list[Tree]:
         """Return the container of the root that waits until DNS has all workers as ready."""
         peers = launch.member.peers
@@ -190,6 +194,7 @@ class DistributedLlama(Engine):
         return [
             {
                 "name": "wait-for-workers",
+                **NO_NETWORK,
                 **image_fields(launch.images["ringproxy"], "proxy.", ()),
                 "args": ["wait", Joined(("--ready=", Release(READY_SUFFIX))), *peers],
                 **({"env": list(launch.member.env)} if launch.member.env else {}),
@@ -211,6 +216,7 @@ class DistributedLlama(Engine):
         return [
             {
                 "name": "proxy",
+                **NO_NETWORK,
                 **image_fields(launch.images["ringproxy"], "proxy.", ()),
                 "args": [
                     "serve",

@@ -187,6 +187,10 @@ class Vllm(Engine):
             found.append(f"--shutdown-timeout={SHUTDOWN_SECONDS}")
         return found
 
+    def connects(self, launch: Launch) -> bool:
+        """Return whether it pulls weights, or gets requests, whose pictures and sounds it fetches by their URLs."""
+        return launch.member.serves or not launch.weights.offline
+
     def environment(self, launch: Launch) -> Mapping[str, Tree]:
         """Return the folders that vLLM writes to, and its switches."""
         cache, together = launch.folders.cache, _starts_together(launch.parallelism)

@@ -10,7 +10,7 @@ from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.buckets import bucket_volume, check_bucket, check_grant, location, transfer_arguments
 from kaigen.compile.builders.frame import Frame
-from kaigen.compile.builders.pods import container_security, image_fields
+from kaigen.compile.builders.pods import NO_NETWORK, container_security, image_fields
 from kaigen.compile.builders.source_checks import check_store_outside
 from kaigen.compile.builders.sources import identity
 from kaigen.compile.builders.storage import check_access_modes, claim
@@ -282,6 +282,7 @@ def convert_container(spec: DownloadSpec, convert: Conversion, context: Context)
     memory = given.memory or converter_memory(convert.model.shape)
     return {
         "name": CONVERT,
+        **NO_NETWORK,
         **image_fields(image, "convert.", (*origin, "image")),
         "args": [
             "distributed-llama",

@@ -13,6 +13,7 @@ from kaigen.compile.builders.mounts import Mounted
 from kaigen.compile.builders.params import FOLDER, KEY, ParamsOf
 from kaigen.compile.builders.pod_options import extended_pod
 from kaigen.compile.builders.pods import (
+    NO_NETWORK,
     SCRATCH,
     image_fields,
     main_container_security,
@@ -191,6 +192,7 @@ def _container(resolution: TopologyResolution, launch: Launch) -> dict[str, Tree
         probes = _probes(resolution, engine.probe_port(launch)) if member.serves else {}
     return {
         "name": resolution.naming.container or Release(),
+        **({} if engine.connects(launch) else NO_NETWORK),
         **image_fields(resolution.image, "", resolution.image_path),
         **engine.command(launch),
         **engine.container_fields(member),

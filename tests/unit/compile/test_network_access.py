@@ -16,6 +16,7 @@ from kaigen.diagnostics.errors import InputError
 from kaigen.pipeline.run import render
 from tests.unit.compile.peers import ANYWHERE
 
+SHARED = ("HF_ENDPOINT", "PIP_INDEX_URL", "UV_DEFAULT_INDEX")
 DIGEST = "sha256:" + "a" * 64
 JOB = """\
 apiVersion: kaigen.dev/v1alpha1
@@ -28,16 +29,23 @@ spec:
 """
 
 
-def pod(root: Path, environment: str, config: str) -> dict[str, Any]:
-    """Return the pod of a Job, rendered with a kaigen.yaml."""
+def pod(root: Path, environment: str, config: str, spec: str = JOB) -> dict[str, Any]:
+    """Return the pod of a Job, rendered with a kaigen.yaml. Its containers have the variables of its ConfigMap."""
     (root / "specs").mkdir(exist_ok=True)
-    (root / "specs" / "job.yaml").write_text(JOB, encoding="utf-8")
+    (root / "specs" / "job.yaml").write_text(spec, encoding="utf-8")
     (root / "kaigen.yaml").write_text(config, encoding="utf-8")
     files = render((), load_config(root, environment))
     objects = [yaml.safe_load(bytes(data)) for path, data in files.items() if path.endswith(".yaml")]
     (job,) = [each for each in objects if each["kind"] == "Job"]
-    spec: dict[str, Any] = job["spec"]["template"]["spec"]
-    return spec
+    found: dict[str, Any] = job["spec"]["template"]["spec"]
+    data = {each["metadata"]["name"]: each["data"] for each in objects if each["kind"] == "ConfigMap"}
+    for container in found["containers"]:
+        for source in (each for each in container.get("envFrom", ()) if "configMapRef" in each):
+            own = {each["name"] for each in container.get("env", ())}
+            given = data[source["configMapRef"]["name"]].items()
+            more = [{"name": name, "value": value} for name, value in given if name not in own]
+            container["env"] = [*more, *container.get("env", ())]
+    return found
 
 
 def variables(container: dict[str, Any]) -> dict[str, str]:
@@ -56,7 +64,12 @@ environments:
   dev: {}
   prod: {network: {hubEndpoint: "https://hub.prod.example", packageIndex: "https://packages.example/simple"}}
 """
-    dev, prod = (variables(pod(tmp_path, name, config)["initContainers"][0]) for name in ("dev", "prod"))
+    pods = [pod(tmp_path, name, config) for name in ("dev", "prod")]
+    # A sidecar is a setting, which cannot contain the name of the ConfigMap: it has the variables one by one.
+    dev, prod = (variables(each["initContainers"][0]) for each in pods)
+    for own, main in zip((dev, prod), (variables(each["containers"][0]) for each in pods), strict=True):
+        assert [own.get(name) for name in SHARED] == [main.get(name) for name in SHARED]
+        assert own["no_proxy"] == f"{main['no_proxy']},$(KUBERNETES_SERVICE_HOST)"
     assert dev["HF_ENDPOINT"] == "https://hub.example"
     assert "PIP_INDEX_URL" not in dev
     assert prod["HF_ENDPOINT"] == "https://hub.prod.example"
@@ -77,13 +90,27 @@ network:
     found = pod(tmp_path, "", config)
     own = variables(found["containers"][0])
     assert own["HTTP_PROXY"] == "http://own.example:1"
-    assert "http_proxy" not in own
+    assert own["http_proxy"] == own["HTTP_PROXY"]
     assert own["HTTPS_PROXY"] == own["https_proxy"] == "http://proxy.example:3128"
     assert own["SSL_CERT_FILE"] == "/own/ca.pem"
     assert own["REQUESTS_CA_BUNDLE"] == own["AWS_CA_BUNDLE"] == "/etc/kaigen/ca/ca.crt"
     volumes = {each["name"]: each for each in found["volumes"]}
     bundle = {"name": "corporate-ca", "items": [{"key": "ca.crt", "path": "ca.crt"}]}
     assert volumes["kaigen-ca-bundle"]["configMap"] == bundle
+
+
+def test_a_changed_network_makes_a_new_run(tmp_path: Path) -> None:
+    def name(proxy: str) -> str:
+        found = pod(tmp_path, "", f"network: {{httpsProxy: '{proxy}'}}\n")["containers"][0]["envFrom"]
+        return str(found[0]["configMapRef"]["name"])
+
+    assert name("http://a.example:1") == name("http://a.example:1") != name("http://b.example:1")
+
+
+def test_variables_of_a_secret_take_precedence(tmp_path: Path) -> None:
+    spec = JOB.replace("  sidecars:", "  envFrom: [{secret: proxy}]\n  sidecars:")
+    found = pod(tmp_path, "", "network: {httpsProxy: 'http://a.example:1'}\n", spec)["containers"][0]["envFrom"]
+    assert found[1] == {"secretRef": {"name": "proxy"}}
 
 
 def test_without_a_network_nothing_changes(tmp_path: Path) -> None:
