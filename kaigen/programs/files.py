@@ -33,4 +33,5 @@ def program_text(name: str) -> str:
 
 @cache
 def _names() -> frozenset[str]:
-    return frozenset(path.name for path in Path(__file__).parent.iterdir()) - {"__init__.py", Path(__file__).name}
+    found = (path.name for path in Path(__file__).parent.iterdir() if path.suffix in {".py", ".sh"})
+    return frozenset(found) - {"__init__.py", Path(__file__).name}

@@ -107,5 +107,5 @@ def test_an_app_has_only_the_programs_that_it_uses() -> None:
 
 def test_a_path_outside_the_folder_is_not_a_program() -> None:
     assert [*files.programs_in(program("drain.py"))] == ["drain.py"]
-    for text in ("/other/drain.py", f"{FOLDER}/other.py", f"{FOLDER}/files.py", "drain.py"):
+    for text in ("/other/drain.py", f"{FOLDER}/other.py", f"{FOLDER}/files.py", f"{FOLDER}/__pycache__", "drain.py"):
         assert [*files.programs_in(text)] == []
