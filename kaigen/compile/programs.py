@@ -7,14 +7,12 @@ from typing import Any
 
 from kaigen.compile.app import App
 from kaigen.compile.builders.frame import Frame
-from kaigen.compile.expressions import DIGEST_LENGTH, Release, Setting, Tree
+from kaigen.compile.expressions import DIGEST_LENGTH, Release, Setting
 from kaigen.compile.field_expressions import Arguments, Items
 from kaigen.compile.go_json import go_json, sha256_hex
-from kaigen.compile.name_expressions import full_name
 from kaigen.compile.pod_edits import edit_items, edit_pods, with_config_map, with_items_after
-from kaigen.programs.files import FOLDER, program_text, programs_in
+from kaigen.programs.files import FOLDER, VOLUME, program_text, programs_in
 
-VOLUME = "kaigen-programs"
 _MOUNT = {"name": VOLUME, "mountPath": FOLDER, "readOnly": True}
 _LISTS = ("initContainers", "containers")
 
@@ -30,9 +28,7 @@ def with_programs(app: App, frame: Frame) -> App:
         return app
     data = {name: program_text(name) for name in sorted(names)}
     suffix = f"-programs-{sha256_hex(go_json(data))[:DIGEST_LENGTH]}"
-    # The value of a setting cannot contain the name of the release.
-    in_setting = any(isinstance(setting.default, dict) and any(_names(setting.default)) for setting in app.settings)
-    name: Tree = full_name(app.name, app.name) + suffix if in_setting else Release(suffix)
+    name = Release(suffix)
 
     def container(body: Mapping[str, Any]) -> Mapping[str, Any]:
         if not any(_names(body)):
@@ -50,7 +46,10 @@ def with_programs(app: App, frame: Frame) -> App:
 
 
 def _names(tree: Any) -> Iterator[str]:
-    """Yield the names of the programs whose paths occur in a tree, also in the defaults of its settings."""
+    """Yield the names of the programs whose paths occur in a tree, also in commands that are settings.
+
+    A whole pod in a setting has its programs itself: the value of a setting cannot contain the name of the release.
+    """
     if isinstance(tree, str):
         yield from programs_in(tree)
     elif isinstance(tree, Mapping):
@@ -60,6 +59,6 @@ def _names(tree: Any) -> Iterator[str]:
         for node in tree:
             yield from _names(node)
     elif isinstance(tree, Setting):
-        yield from _names(tree.default)
+        yield from () if isinstance(tree.default, dict) else programs_in(tree.default)
     elif isinstance(tree, Arguments | Items):
         yield from _names([getattr(tree, field) for field in tree.__struct_fields__])

@@ -5,10 +5,12 @@ A container that names a path of a program gets the mount (`kaigen.compile.progr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+VOLUME = "kaigen-programs"
 FOLDER = "/etc/kaigen-programs"
 """Folder of the programs in a container."""
 
@@ -18,11 +20,18 @@ def program(name: str) -> str:
     return f"{FOLDER}/{name}"
 
 
-def programs_in(text: str) -> Iterator[str]:
-    """Yield the name of the program whose path a text is, if it is one."""
-    folder, _, name = text.rpartition("/")
-    if folder == FOLDER and name in _names():
-        yield name
+def programs_in(tree: Any) -> Iterator[str]:
+    """Yield the names of the programs whose paths occur in a tree of plain data."""
+    if isinstance(tree, str):
+        folder, _, name = tree.rpartition("/")
+        if folder == FOLDER and name in _names():
+            yield name
+    elif isinstance(tree, Mapping):
+        for node in tree.values():
+            yield from programs_in(node)
+    elif isinstance(tree, list | tuple):
+        for node in tree:
+            yield from programs_in(node)
 
 
 @cache

@@ -8,7 +8,7 @@ from kaigen.core.json_types import FieldPath
 from kaigen.dialects.kaito.blocks import Foreign, ImageText, Resource, ResourceV1Alpha1, Text
 from kaigen.dialects.kaito.compat import RAG, serving_names
 from kaigen.dialects.kaito.nodes import Nodes, node_request, put_placement
-from kaigen.dialects.kaito.pod_template import with_placement
+from kaigen.dialects.kaito.pod_template import with_placement, with_programs
 from kaigen.dialects.kaito.resource import ResourceLowering
 from kaigen.dialects.kaito.serving import PORT, put_service
 from kaigen.kinds.base import MountPath, ObjectName
@@ -195,7 +195,7 @@ def lower(engine: RagEngine | RagEngineV1Alpha1, document: Positioned, context: 
         if isinstance(spec, RagSpecV1Alpha1) and name in document.data["spec"]:
             lowering.unused(("spec", name), "one Service, named like the resource, serves both")
     pod = _Server(lowering, nodes).template(spec)
-    draft.put(("spec", "template"), with_placement(pod, draft, nodes, ("spec", "compute"), lowering))
+    draft.put(("spec", "template"), with_placement(with_programs(pod), draft, nodes, ("spec", "compute"), lowering))
     # A second server would not see the index of the first.
     draft.put(("spec", "rollout"), {"maxSurge": 0, "maxUnavailable": 1})
     topology = draft.finish(Topology, lowering) if not lowering.failed else None

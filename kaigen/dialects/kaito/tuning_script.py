@@ -13,7 +13,7 @@ from kaigen.dialects.kaito.blocks import DataDestination, DataSource, PresetOpti
 from kaigen.dialects.kaito.catalog import kaito_preset
 from kaigen.dialects.kaito.compat import WORKSPACE
 from kaigen.dialects.kaito.nodes import Nodes
-from kaigen.dialects.kaito.pod_template import with_placement
+from kaigen.dialects.kaito.pod_template import with_placement, with_programs
 from kaigen.dialects.kaito.resource import ResourceLowering
 from kaigen.dialects.kaito.serving import claim_name
 from kaigen.dialects.kaito.training import CONFIG_FOLDER, CONFIG_KEY, DATA, Training, read_training
@@ -69,7 +69,7 @@ def lower_script(
         return []
     template = run.template(model, training)
     _rename(template, lowering.metadata.name)
-    draft.put(("spec", "template"), with_placement(template, draft, nodes, at, lowering), at)
+    draft.put(("spec", "template"), with_placement(with_programs(template), draft, nodes, at, lowering), at)
     # A failed run would fail again and block GPUs. Evictions do not count as failures.
     draft.put(("spec", "retries"), 0)
     job = draft.finish(Job, lowering)

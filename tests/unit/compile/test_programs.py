@@ -76,7 +76,9 @@ def test_every_container_that_names_a_program_has_it() -> None:
             for mount in mounts:
                 (volume,) = (each for each in pod["volumes"] if each["name"] == mount["name"])
                 assert mount["readOnly"]
-                assert named <= data[volume["configMap"]["name"]].keys(), app.name
+                # A pod template of KAITO's has them as annotations.
+                items = {each["path"] for each in volume.get("downwardAPI", {}).get("items", ())}
+                assert named <= items | data.get(volume.get("configMap", {}).get("name"), {}).keys(), app.name
             seen |= named
     assert seen == {path.name for path in Path(files.__file__).parent.glob("*.*")} - {"__init__.py", "files.py"}
 
@@ -87,7 +89,7 @@ def test_a_changed_program_makes_new_pods(monkeypatch: pytest.MonkeyPatch) -> No
         (volume,) = (
             each["configMap"]["name"]
             for each in found["Deployment"]["spec"]["template"]["spec"]["volumes"]
-            if each["name"] == programs.VOLUME
+            if each["name"] == files.VOLUME
         )
         return volume, found["ConfigMap"]["metadata"]["name"]
 
