@@ -16,15 +16,15 @@ from kaigen.compile.pod_edits import edit_items, edit_pods
 
 def with_images(app: App, context: Context) -> App:
     """Return an app whose pods run and mount the images that were locked, from the mirror."""
-    if context.mirror is None and not context.digests:
+    if context.config.mirror is None and not context.digests:
         return app
 
     def named(reference: str) -> str:
         digest = context.digests.get(reference)
         exact = f"{reference}@{digest}" if digest else reference
-        if context.mirror is None or reference in app.built:
+        if context.config.mirror is None or reference in app.built:
             return exact
-        return mirrored(exact, context.mirror)
+        return mirrored(exact, context.config.mirror)
 
     def moved(tree: Any) -> Any:
         if isinstance(tree, Setting) and isinstance(tree.default, str) and tree.default:

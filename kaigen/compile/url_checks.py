@@ -50,11 +50,11 @@ def url_problems(
         namespace: of its app.
         context: has the tenants, and what kaigen.yaml allows.
     """
-    tenant = tenant_of_file(source, context.tenants) or tenant_of_namespace(namespace, context.tenants)
-    own = _own_hosts(context.network)
+    tenant = tenant_of_file(source, context.config.tenants) or tenant_of_namespace(namespace, context.config.tenants)
+    own = _own_hosts(context.config.network)
     for url, path in urls:
         host = host_of(url if "://" in url else f"https://{parse_image(url).registry}")
-        if host in own or is_granted(host, context.allow.servers):
+        if host in own or is_granted(host, context.config.allow.servers):
             continue
         if is_reserved(host):
             yield Problem(
@@ -94,7 +94,9 @@ def _may_reach(host: str, tenant: Tenant, context: Context) -> bool:
 def _short_namespace(host: str, context: Context) -> str:
     """Return the namespace at the end of a short name, `NAME.NAMESPACE`, if it is one that kaigen knows."""
     _, dot, last = host.rpartition(".")
-    known = dot and (tenant_of_namespace(last, context.tenants) or is_system_namespace(last) or last == "default")
+    known = dot and (
+        tenant_of_namespace(last, context.config.tenants) or is_system_namespace(last) or last == "default"
+    )
     return last if known else ""
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from kaigen.catalog.images import default_images
 from kaigen.config.lock_content import read_lock
 from kaigen.config.settings import FILE_NAME, Config, LockRef, pins_path
 from kaigen.diagnostics.collector import Diagnostics
@@ -59,7 +58,7 @@ def _load(root: Path, environment: str) -> Config:
     if not os.path.lexists(path):
         if environment:
             raise InputError([missing.missing_config(root)])
-        base = Config(root=root, images=default_images())
+        base = Config(root=root)
         if not (root / base.catalog).is_dir():
             return base
         problems = Diagnostics()

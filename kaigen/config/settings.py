@@ -8,6 +8,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from kaigen.catalog.images import default_images
 from kaigen.catalog.own_rows import OwnRows
 from kaigen.config.block_settings import (
     Allowed,
@@ -120,7 +121,7 @@ class Config(Struct, frozen=True):
     profile: str = "generic"
     namespace: str = "default"
     implied_namespace: bool = False
-    images: Mapping[str, str] = field(default_factory=dict)
+    images: Mapping[str, str] = field(default_factory=default_images)
     plain_images: Mapping[str, str] = field(default_factory=dict)
     named_images: tuple[str, ...] = ()
     pinned_images: Mapping[str, str] = field(default_factory=dict)

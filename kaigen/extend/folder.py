@@ -55,7 +55,7 @@ class _Compiler:
         self.block = block
         self.context = context
         self.problems = problems
-        self.namespace = block.metadata.namespace or context.namespace
+        self.namespace = block.metadata.namespace or context.config.namespace
         self.diagnostics = Diagnostics()
         self.settings: dict[str, tuple[Setting, tuple[str, int]]] = {}
         secret = sha256_hex(f"{definition.signature}{go_json(block.spec)}{block.metadata.name}")[:12]
@@ -115,7 +115,7 @@ class _Compiler:
                 "gpuTolerations": [dict(item) for item in profile.gpu_tolerations],
                 "gpuRuntimeClass": profile.gpu_runtime_class,
             },
-            "kubernetes": self.context.target,
+            "kubernetes": self.context.config.kubernetes,
         }
 
     def add_setting(self, call: SettingCall) -> Setting:

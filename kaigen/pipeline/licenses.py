@@ -41,7 +41,7 @@ class _Source(Struct, frozen=True):
 
 def check_licenses(spec: Spec, context: Context) -> Iterator[Diagnostic]:
     """Yield an error for each source whose licence the policy denies, and a warning where a person must decide."""
-    policy = context.licenses
+    policy = context.config.licenses
     if policy is None:
         return
     for source in _sources(spec, context):

@@ -163,7 +163,7 @@ def _plan(
     if sized.problems and sized.hardware is None and not question.names_nodes:
         return None, sized.problems
     try:
-        with own_rows.using(resolution.context.rows):
+        with own_rows.using(resolution.context.config.rows):
             return SpecPlan(name, spec.source, answer(question), question.names_nodes), ()
     except PlanError as error:
         return None, [sizing.plan_problem(error, resolution.spec)]

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaigen.catalog.images import default_images
 from kaigen.catalog.instances import instances
 from kaigen.catalog.presets import preset_names
 from kaigen.catalog.profiles import get_profile
@@ -31,7 +30,7 @@ def judged(spec: dict[str, Any], profile: str) -> tuple[set[str], list[Any]]:
     """Return the codes of a Topology's errors, and its objects if there are none."""
     block = read_block(Topology, {"metadata": {"name": "t"}, "spec": spec})
     problems = Problems()
-    app = compile_topology(block, Context(get_profile(profile), images=default_images()), problems)
+    app = compile_topology(block, Context(get_profile(profile)), problems)
     codes = {problem.code for problem in problems.items if problem.severity is Severity.ERROR}
     return codes, [] if codes else app.render()
 

@@ -115,7 +115,7 @@ def _annotations(ttl: Ttl | VolumeTtl, what: str, origin: FieldPath) -> dict[str
 def _container(context: Context, account: Expr, claim: Expr) -> dict[str, Tree]:
     return {
         "name": _COMPONENT,
-        **image_fields(context.images["reaper"], "claim.", ()),
+        **image_fields(context.config.images["reaper"], "claim.", ()),
         "args": ["claim", Joined(("--owner=", account)), Joined(("--volume=", claim))],
         "env": [{"name": "NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],
         "resources": Setting(

@@ -72,7 +72,7 @@ def source_servers(source: FileSource, origin: FieldPath, context: Context) -> I
         origin: the spec's field of it.
         context: has the mirror of the Hub.
     """
-    network = context.network or NetworkSettings()
+    network = context.config.network or NetworkSettings()
     hub, s3, oci = source.hugging_face, source.s3, source.oci
     if hub:
         yield Server(hub.endpoint or network.hub_endpoint or _HUB, (*origin, "huggingFace"))
@@ -125,13 +125,13 @@ def egress_policy(
         among_themselves: whether they connect to each other.
         what: end of the policy's name, in an app that has another one.
     """
-    egress = context.network.download_egress if context.network else None
-    if context.network is None or egress is None:
+    egress = context.config.network.download_egress if context.config.network else None
+    if context.config.network is None or egress is None:
         return []
     rules: list[Mapping[str, Any]] = [
         {"to": [*(egress.dns or DNS)], "ports": [_port(53, "UDP"), _port(53)]},
         *([{"to": [*egress.api_server], "ports": [_port(each) for each in _API_PORTS]}] if api else []),
-        *_server_rules(servers, context.network, egress, proxy),
+        *_server_rules(servers, context.config.network, egress, proxy),
     ]
     pods: Tree = {"matchLabels": frame.selector(component)}
     suffix = f"-{what}" if what else ""
@@ -231,7 +231,7 @@ def _peers(host: str) -> list[dict[str, Any]]:
 
 def check_egress(servers: Sequence[Server], context: Context, problems: Problems) -> None:
     """Warn of servers that the platform's setting does not let pods reach."""
-    egress = context.network.download_egress if context.network else None
+    egress = context.config.network.download_egress if context.config.network else None
     if egress is None or egress.to is None:
         return
     for server in servers:

@@ -106,7 +106,7 @@ def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) 
             job.metadata, context, job.spec, {name: value or Release() for name, value in naming.pod_labels.items()}
         ),
     )
-    namespace = job.metadata.namespace or context.namespace
+    namespace = job.metadata.namespace or context.config.namespace
     memory = problems.attempt(lambda: tune_memory(spec, namespace, context), None)
     resources = problems.attempt(
         lambda: work_resources(spec.resources, context, shared_memory=not naming.plain, memory=memory), NO_RESOURCES

@@ -54,11 +54,13 @@ def check_model(resolution: ModelResolution, problems: Problems) -> None:
         message = "`store` is required: nothing says where the files are stored"
         problems.error("KG0203", message, ("spec",), "add, for example, `store: {volume: {size: 50Gi}}`")
         return
-    namespace = resolution.metadata.namespace or resolution.context.namespace
+    namespace = resolution.metadata.namespace or resolution.context.config.namespace
     if spec.store.bucket:
         place = (*STORE, "bucket")
         check_bucket(spec.store.bucket, place, problems)
-        check_grant(spec.store.bucket, namespace, resolution.context.allow, place, problems, mount=(*place, "mount"))
+        check_grant(
+            spec.store.bucket, namespace, resolution.context.config.allow, place, problems, mount=(*place, "mount")
+        )
     check_locked_files(spec, resolution.context.lock, problems)
     if spec.store.volume:
         check_access_modes(spec.store.volume, resolution.context, (*STORE, "volume"), problems)

@@ -212,7 +212,7 @@ def check_conversion(
     if own is not None:
         place = (*AT, "store", "bucket")
         check_bucket(own, place, problems)
-        check_grant(own, namespace, context.allow, place, problems, mount=(*place, "mount"))
+        check_grant(own, namespace, context.config.allow, place, problems, mount=(*place, "mount"))
         if spec.source.s3 is not None:
             check_store_outside(spec.source.s3, own, place, problems)
         if spec.store.bucket is not None and location(own) == location(spec.store.bucket):
@@ -278,7 +278,7 @@ def converted_folder(spec: DownloadSpec, convert: Conversion) -> str:
 def convert_container(spec: DownloadSpec, convert: Conversion, context: Context) -> dict[str, Tree]:
     """Return the container that converts the downloaded files."""
     given, origin = convert.format.converter, (*AT, "converter")
-    image = given.image if given.image is not None else context.images["convert"]
+    image = given.image if given.image is not None else context.config.images["convert"]
     memory = given.memory or converter_memory(convert.model.shape)
     return {
         "name": CONVERT,

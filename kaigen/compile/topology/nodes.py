@@ -48,7 +48,7 @@ def _max_replicas(topology: Topology) -> int:
 
 
 def _nodes_value(topology: Topology, context: Context) -> str:
-    return nodes_value(topology.metadata.namespace or context.namespace, topology.metadata.name)
+    return nodes_value(topology.metadata.namespace or context.config.namespace, topology.metadata.name)
 
 
 def _vendor(resources: ResolvedResources) -> str:

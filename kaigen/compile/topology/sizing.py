@@ -262,7 +262,7 @@ def request_of(spec: TopologySpec, engine: Engine, context: Context) -> Request:
         engine: the engine that serves.
         context: what it is compiled for, with the image of the engine.
     """
-    image: Image = spec.image or ("" if spec.build else context.images.get(engine.facts.image, ""))
+    image: Image = spec.image or ("" if spec.build else context.config.images.get(engine.facts.image, ""))
     shape, given = spec.shape, given_flags(spec)
     utilization = given.get("gpu-memory-utilization")
     dtype = given.get("dtype")

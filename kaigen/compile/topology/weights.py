@@ -136,7 +136,7 @@ def _from_bucket(
             (*at, "namespace"),
             f"store it in a bucket, or write a Model in namespace `{consumer.namespace}`",
         )
-    check_grant(bucket, consumer.namespace, consumer.context.allow, (*at, "namespace"), problems)
+    check_grant(bucket, consumer.namespace, consumer.context.config.allow, (*at, "namespace"), problems)
     weights = _from_model(model, point, (*at, "name"), consumer, problems)
     own = mount_claim(Release(volume_suffix(bucket)), point, None)
     objects = bucket_volume(consumer.frame, bucket, fills=False)
