@@ -29,6 +29,6 @@ class ExternalEntry(Block):
     namespace: Annotated[LabelName | None, Meta(description="Its namespace. Default: any.")] = None
 
 
-def external_objects(layers: Iterable[Iterable[ExternalEntry]]) -> tuple[ExternalObject, ...]:
-    """Return the objects that all layers declare."""
-    return tuple(ExternalObject(entry.kind, entry.name, entry.namespace or "") for layer in layers for entry in layer)
+def external_objects(entries: Iterable[ExternalEntry]) -> tuple[ExternalObject, ...]:
+    """Return the objects that the entries declare."""
+    return tuple(ExternalObject(entry.kind, entry.name, entry.namespace or "") for entry in entries)

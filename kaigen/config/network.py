@@ -1,6 +1,6 @@
 """The block `network` of kaigen.yaml: how pods reach servers outside the cluster."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from ipaddress import ip_network
 from typing import Annotated
 
@@ -156,34 +156,24 @@ class Network(Block):
     ] = None
 
 
-def network_settings(layers: Iterable[Network | None]) -> NetworkSettings | None:
-    """Return the settings of the last layer that has each field; None without a block."""
-    given = [layer for layer in layers if layer is not None]
-    if not given:
+def network_settings(block: Network | None) -> NetworkSettings | None:
+    """Return the settings of the block; None without it."""
+    if block is None:
         return None
-
-    def last(name: str) -> str:
-        return next((value for layer in reversed(given) if (value := getattr(layer, name))), "")
-
-    bundle = next((layer.ca_bundle for layer in reversed(given) if layer.ca_bundle), None)
-    exceptions = next((layer.no_proxy for layer in reversed(given) if layer.no_proxy is not None), [])
+    bundle, egress = block.ca_bundle, block.download_egress
     return NetworkSettings(
-        hub_endpoint=last("hub_endpoint"),
-        http_proxy=last("http_proxy"),
-        https_proxy=last("https_proxy"),
-        no_proxy=tuple(exceptions),
+        hub_endpoint=block.hub_endpoint or "",
+        http_proxy=block.http_proxy or "",
+        https_proxy=block.https_proxy or "",
+        no_proxy=tuple(block.no_proxy or ()),
         ca_config_map=bundle.config_map if bundle else "",
         ca_key=bundle.key if bundle else "",
-        package_index=last("package_index"),
-        download_egress=_egress(given),
+        package_index=block.package_index or "",
+        download_egress=_egress(egress) if egress else None,
     )
 
 
-def _egress(layers: Sequence[Network]) -> DownloadEgress | None:
-    """Return the block of the last layer that has one."""
-    block = next((layer.download_egress for layer in reversed(layers) if layer.download_egress), None)
-    if block is None:
-        return None
+def _egress(block: EgressBlock) -> DownloadEgress:
     return DownloadEgress(
         api_server=_peers(block.api_server),
         to=_peers(block.to) if block.to is not None else None,

@@ -1,6 +1,5 @@
 """The field `registry` of kaigen.yaml: where images are pulled from."""
 
-from collections.abc import Sequence
 from typing import Annotated
 
 from msgspec import Meta, field
@@ -62,15 +61,13 @@ def check_registry(value: object) -> None:
     check_text(REGISTRY, value)
 
 
-def own_registry(layers: Sequence[str | RegistryBlock | None]) -> str:
-    """Return the mirror of kaigen's own images, of the last layer that has a registry; empty for none."""
-    last = next((layer for layer in reversed(layers) if layer is not None), None)
-    return last if isinstance(last, str) else ""
+def own_registry(registry: str | RegistryBlock | None) -> str:
+    """Return the mirror of kaigen's own images; empty for none."""
+    return registry if isinstance(registry, str) else ""
 
 
-def image_mirror(layers: Sequence[str | RegistryBlock | None]) -> ImageMirror | None:
-    """Return the mirror of all images, of the last layer that has a registry; None for none."""
-    last = next((layer for layer in reversed(layers) if layer is not None), None)
-    if not isinstance(last, RegistryBlock):
+def image_mirror(registry: str | RegistryBlock | None) -> ImageMirror | None:
+    """Return the mirror of all images; None for none."""
+    if not isinstance(registry, RegistryBlock):
         return None
-    return ImageMirror(last.mirror or "", tuple(ImageRule(rule.from_, rule.to) for rule in last.rules))
+    return ImageMirror(registry.mirror or "", tuple(ImageRule(rule.from_, rule.to) for rule in registry.rules))

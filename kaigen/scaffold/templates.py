@@ -13,7 +13,7 @@ from kaigen import __version__
 from kaigen.catalog.images import default_images
 from kaigen.catalog.profiles import profile_names
 from kaigen.config.file import CONFIG_ENTRY
-from kaigen.config.gitops import SYNCERS
+from kaigen.config.layers import SYNCERS
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.errors import InputError
 from kaigen.diagnostics.suggest import did_you_mean

@@ -21,9 +21,11 @@ from kaigen.config.block_settings import (
     NetworkSettings,
     ObjectPatch,
 )
-from kaigen.config.file import SharedFields
+from kaigen.config.file import Environment, SharedFields
+from kaigen.config.layers import LAYERS
 from kaigen.config.load import load_config
 from kaigen.config.settings import Config, Override
+from kaigen.kinds.block import document_names
 
 REPLACED = {"network.caBundle", "network.downloadEgress"}
 """Blocks that are one value: an environment replaces all their fields at once."""
@@ -301,6 +303,11 @@ def merged(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
         key: merged(one[key], two[key]) if isinstance(one.get(key), dict) and key in two else (one | two)[key]
         for key in one | two
     }
+
+
+def test_every_key_that_an_environment_may_set_has_a_rule_for_its_layers() -> None:
+    # The file defines clusters, and an environment lists them.
+    assert {*document_names(Environment)} - {"clusters"} == LAYERS.keys()
 
 
 def test_every_key_that_an_environment_may_set_has_a_case() -> None:
