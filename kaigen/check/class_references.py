@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from kaigen.check import codes
 from kaigen.check.app_references import MissingObject
-from kaigen.config.block_settings import ExternalObject
+from kaigen.config.external import ExternalEntry
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kubernetes.cluster_needs import DEFAULT_CLASS, cluster_needs
@@ -19,7 +19,7 @@ _TYPES = {
 }
 
 
-def check_classes(objs: Sequence[Object], external: Sequence[ExternalObject]) -> Iterator[tuple[int, MissingObject]]:
+def check_classes(objs: Sequence[Object], external: Sequence[ExternalEntry]) -> Iterator[tuple[int, MissingObject]]:
     """Yield a warning for each class that is neither listed nor made, with the index of its object.
 
     Args:

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from msgspec import Meta, field
 
-from kaigen.kinds.base import DNS_LABEL, LOCATION, ObjectName, check_text, listable_text, text
+from kaigen.kinds.base import DNS_LABEL, ObjectName, check_text, listable_text, text
 from kaigen.kinds.block import Block, document_names
-from kaigen.kinds.bucket import Bucket
+from kaigen.kinds.bucket import LOCATION, Bucket
 
 _REGISTRY = r"^[A-Za-z0-9.-]+(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$"
 

@@ -71,7 +71,6 @@ LAYERS: Mapping[str, Callable[[Values], Any]] = {
     "registry": last,
     "images": update(1),
     "builds": update(1),
-    
     "network": update(1),
     "values": separate,
     "secrets": update(3),

@@ -11,18 +11,15 @@ from kaigen.catalog.profiles import profile_names
 from kaigen.config.allow import allowed
 from kaigen.config.catalog_rows import read_rows
 from kaigen.config.checks import check_clusters, check_gitops, check_promotion
-from kaigen.config.external import external_objects
 from kaigen.config.file import ConfigFile, read_file
-from kaigen.config.gitops import gitops_settings
+from kaigen.config.gitops import delivered
 from kaigen.config.images import given_images, own_images
 from kaigen.config.layers import Layers
-from kaigen.config.licenses import license_policy
 from kaigen.config.network import network_settings
 from kaigen.config.overrides import override_settings
 from kaigen.config.patches import patch_settings
 from kaigen.config.pins import Pins, read_pins
-from kaigen.config.publish import publish_settings
-from kaigen.config.registry import image_mirror, own_registry
+from kaigen.config.registry import RegistryBlock
 from kaigen.config.reserved import syncer_secrets
 from kaigen.config.secrets import external_secrets_settings
 from kaigen.config.settings import FILE_NAME, Config, pins_path
@@ -87,10 +84,11 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
     check_clusters(file, layers, problems)
     rows = read_rows(root, file.catalog, problems)
     problems.raise_errors()
+    registry = file.registry if isinstance(file.registry, str) else ""
     pinned = given_images(pins.images) if pins else {}
-    images, plain = own_images(given_images(file.images), own_registry(file.registry), pinned)
+    images, plain = own_images(given_images(file.images), registry, pinned)
     output = f"{file.output}/{environment}" if environment else file.output
-    clusters = {name: file.clusters[name] for name in own.clusters} if own else {}
+    gitops = delivered(file.gitops, output)
     profile = file.profile or base.profile
     config = Config(
         root=root,
@@ -119,18 +117,19 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
         patches=patch_settings(file.patches, layers.entries("patches")),
         labels=file.labels,
         annotations=file.annotations,
-        external=external_objects(file.external),
+        external=tuple(file.external),
         dialects=dialects,
-        mirror=image_mirror(file.registry),
+        mirror=file.registry if isinstance(file.registry, RegistryBlock) else None,
         network=network_settings(file.network),
         environments=tuple(file.environments),
-        gitops=(delivery := gitops_settings(file.gitops, output, clusters)),
-        publish=publish_settings(file.publish),
-        licenses=license_policy(file.licenses),
+        gitops=gitops,
+        clusters={name: file.clusters[name] for name in own.clusters} if own else {},
+        publish=file.publish,
+        licenses=file.licenses,
         build_registry=(file.builds and file.builds.registry) or "",
         allow=allowed(file.allow),
         tenants=tenant_settings(file.tenants, images, profile, file.labels, file.annotations),
-        syncer_secrets=syncer_secrets(delivery, file.allow.secrets if file.allow else ()),
+        syncer_secrets=syncer_secrets(gitops, file.allow.secrets if file.allow else ()),
     )
     return replace(config, tenants=delivered_tenants(config))
 

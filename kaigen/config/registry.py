@@ -4,7 +4,6 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from kaigen.config.block_settings import ImageMirror, ImageRule
 from kaigen.kinds.base import check_text, listable_text, text
 from kaigen.kinds.block import Block
 
@@ -59,15 +58,3 @@ def check_registry(value: object) -> None:
         ValueError: it is not a registry.
     """
     check_text(REGISTRY, value)
-
-
-def own_registry(registry: str | RegistryBlock | None) -> str:
-    """Return the mirror of kaigen's own images; empty for none."""
-    return registry if isinstance(registry, str) else ""
-
-
-def image_mirror(registry: str | RegistryBlock | None) -> ImageMirror | None:
-    """Return the mirror of all images; None for none."""
-    if not isinstance(registry, RegistryBlock):
-        return None
-    return ImageMirror(registry.mirror or "", tuple(ImageRule(rule.from_, rule.to) for rule in registry.rules))

@@ -10,20 +10,19 @@ from msgspec import Struct, field
 
 from kaigen.catalog.images import default_images
 from kaigen.catalog.own_rows import OwnRows
-from kaigen.config.block_settings import (
-    Allowed,
-    ExternalObject,
-    ExternalSecretsSettings,
-    ImageMirror,
-    LicensePolicy,
-    NetworkSettings,
-    ObjectPatch,
-    PublishSettings,
-)
-from kaigen.config.gitops_settings import GitOpsSettings
+from kaigen.config.block_settings import Allowed, ExternalSecretsSettings, NetworkSettings, ObjectPatch
 from kaigen.config.reserved import SyncerSecrets
 from kaigen.config.tenant_settings import Tenant
 from kaigen.core.json_types import FieldPath, Json
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    # An unchanged render imports only the blocks that kaigen.yaml has.
+    from kaigen.config import external as config_external
+    from kaigen.config import gitops as config_gitops
+    from kaigen.config import licenses as config_licenses
+    from kaigen.config import publish as config_publish
+    from kaigen.config import registry as config_registry
 
 FILE_NAME = "kaigen.yaml"
 PINS_FOLDER = "pins"
@@ -70,7 +69,7 @@ class LockRef(Struct, frozen=True):
     content: bytes | None = None
 
 
-class Config(Struct, frozen=True):
+class Config(Struct, frozen=True, omit_defaults=True):
     """The settings of one run.
 
     Attributes:
@@ -106,6 +105,7 @@ class Config(Struct, frozen=True):
         mirror: where all images are pulled from; None for where their names say.
         environments: names of all environments in kaigen.yaml.
         gitops: how Argo CD and Flux sync; None to write nothing for them.
+        clusters: the environment's clusters by name; empty for the cluster that Argo CD runs in.
         publish: defaults of `kaigen publish`; None without the block.
         allow: what specs may reach outside their own namespaces.
         tenants: teams with folders of specs and namespaces of their own.
@@ -141,18 +141,19 @@ class Config(Struct, frozen=True):
     patches: tuple[ObjectPatch, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
-    external: tuple[ExternalObject, ...] = ()
+    external: tuple[config_external.ExternalEntry, ...] = ()
     dialects: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
     network: NetworkSettings | None = None
-    mirror: ImageMirror | None = None
-    gitops: GitOpsSettings | None = None
+    mirror: config_registry.RegistryBlock | None = None
+    gitops: config_gitops.GitOps | None = None
+    clusters: Mapping[str, config_gitops.Cluster] = field(default_factory=dict)
     environments: tuple[str, ...] = ()
-    publish: PublishSettings | None = None
+    publish: config_publish.Publish | None = None
     allow: Allowed = Allowed()
     tenants: tuple[Tenant, ...] = ()
     syncer_secrets: SyncerSecrets = SyncerSecrets()
     lock: LockRef = LockRef()
-    licenses: LicensePolicy | None = None
+    licenses: config_licenses.Licenses | None = None
     build_registry: str = ""
 
     @property

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from kaigen.config.gitops_settings import TenancySettings
+from kaigen.config.gitops import Tenancy
 from kaigen.config.reserved import ALLOW_DNS, ALLOW_NETWORK, DEFAULT_DENY, QUOTA
 from kaigen.gitops.delivery import Delivery
 from kaigen.gitops.facts import AppFacts
@@ -66,9 +66,7 @@ def tenants_of(delivery: Delivery) -> list[Tenant]:
     return found
 
 
-def _objects(
-    delivery: Delivery, tenancy: TenancySettings, namespace: str, apps: list[AppFacts]
-) -> list[dict[str, Any]]:
+def _objects(delivery: Delivery, tenancy: Tenancy, namespace: str, apps: list[AppFacts]) -> list[dict[str, Any]]:
     def metadata(name: str) -> dict[str, Any]:
         return {"name": name, "namespace": namespace, "labels": dict(delivery.labels)}
 

@@ -14,14 +14,14 @@ from kaigen.kubernetes.references import references_of
 from kaigen.kubernetes.selectors import pods_of, selected, selector_of
 
 if TYPE_CHECKING:
-    from kaigen.config.block_settings import ExternalObject
+    from kaigen.config.external import ExternalEntry
 
 Key = tuple[str, str, str]
 """Kind, namespace and name of an object."""
 
 
 def find_edges(
-    apps: Sequence[AppNode], bodies: Mapping[str, Object], declared: Sequence[ExternalObject] = ()
+    apps: Sequence[AppNode], bodies: Mapping[str, Object], declared: Sequence[ExternalEntry] = ()
 ) -> tuple[tuple[Edge, ...], tuple[ExternalNode, ...]]:
     """Return the edges between the objects of all apps, and the objects that no app makes.
 
@@ -40,7 +40,7 @@ class _Edges:
     """The makers of all objects and markers, by which references are resolved."""
 
     def __init__(
-        self, apps: Sequence[AppNode], bodies: Mapping[str, Object], declared: Sequence[ExternalObject]
+        self, apps: Sequence[AppNode], bodies: Mapping[str, Object], declared: Sequence[ExternalEntry]
     ) -> None:
         self._apps = apps
         self._declared = declared

@@ -29,7 +29,7 @@ from kaigen.yaml.document import parse
 from kaigen.yaml.sources import STDIN, Limits, read_sources
 
 if TYPE_CHECKING:
-    from kaigen.config.block_settings import ExternalObject
+    from kaigen.config.external import ExternalEntry
     from kaigen.yaml.document import Document
 
 
@@ -166,7 +166,7 @@ def _items(document: Document) -> Iterator[_Item]:
 class _Declared:
     """The objects that kaigen.yaml lists."""
 
-    def __init__(self, items: Sequence[ExternalObject]) -> None:
+    def __init__(self, items: Sequence[ExternalEntry]) -> None:
         self._items = items
 
     def __contains__(self, identity: object) -> bool:
@@ -174,7 +174,7 @@ class _Declared:
 
 
 def _findings(
-    items: Sequence[_Item], target: str, pod_security: str, external: Sequence[ExternalObject]
+    items: Sequence[_Item], target: str, pod_security: str, external: Sequence[ExternalEntry]
 ) -> Iterator[tuple[_Item, Problem]]:
     bodies = [item.body for item in items]
     found: list[list[Problem]] = [[] for _ in items]

@@ -39,7 +39,7 @@ from kaigen.yaml.document_secrets import find_secrets
 if TYPE_CHECKING:
     from kaigen.compile.app import App, Rendered
     from kaigen.compile.context import ObjectsOf, SpecIndex
-    from kaigen.config.block_settings import ExternalObject
+    from kaigen.config.external import ExternalEntry
     from kaigen.config.lock_file import Lock
     from kaigen.config.settings import Config
     from kaigen.config.value_layers import Overrides
@@ -277,7 +277,7 @@ class _External:
     """Objects that an app may refer to without creating them: those that it or kaigen.yaml names, and claims and
     ConfigMaps unless kaigen.yaml lists those that exist."""
 
-    def __init__(self, named: Collection[tuple[str, str]], declared: Sequence[ExternalObject]) -> None:
+    def __init__(self, named: Collection[tuple[str, str]], declared: Sequence[ExternalEntry]) -> None:
         self._named = named
         self._declared = declared
         self._unlisted = {"PersistentVolumeClaim", "ConfigMap"} - {item.kind for item in declared}

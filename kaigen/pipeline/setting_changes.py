@@ -119,6 +119,6 @@ def _shown(setting: Value) -> str:
         fields = {name: getattr(setting, name) for name in setting.__struct_fields__}
         given = {name: item for name, item in fields.items() if item != _default(type(setting), name)}
         plain = {_written(name): msgspec.to_builtins(item) for name, item in given.items()}
-    unset = plain in (None, "", (), {}) and not isinstance(setting, Struct)
+    unset = plain in (None, "", (), [], {}) and not isinstance(setting, Struct)
     shown: Json | Absent = ABSENT if unset else plain
     return clip(redact(value(shown, _LONG)), _MOST)

@@ -145,7 +145,7 @@ def _add_syncers(found: _Collector, compilation: Compilation, config: Config) ->
     if gitops is None:
         return
     facts = tuple(facts_of(item.app, item.objects, item.needs) for item in compilation.apps)
-    delivery = Delivery(config.environment, config.format == "chart", gitops, facts)
+    delivery = Delivery(config.environment, config.format == "chart", gitops, facts, config.clusters)
     has_argocd = gitops.argocd is not None and _is_in_cluster(delivery)
     tools = ((ARGOCD_FOLDER, "argocd", has_argocd), (FLUX_FOLDER, "flux", gitops.flux is not None))
     places = {folder: Use("", _gitops_place(config, name)) for folder, name, is_there in tools if is_there}
@@ -180,7 +180,7 @@ def _add_flux(found: _Collector, delivery: Delivery, use: Use) -> None:
     for app in delivery.apps:
         if app.encrypted:
             home = app.namespace if delivery.service_account else flux.namespace
-            found.add(SECRET, flux.decryption_secret or "", use, home, SECRET)
+            found.add(SECRET, (flux.decryption and flux.decryption.secret) or "", use, home, SECRET)
 
 
 def _is_in_cluster(delivery: Delivery) -> bool:

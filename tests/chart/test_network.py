@@ -11,7 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from kaigen.compile.network_access import FILE, VOLUME
-from kaigen.config.block_settings import DownloadEgress, ImageMirror, ImageRule, NetworkSettings
+from kaigen.config.block_settings import DownloadEgress, NetworkSettings
+from kaigen.config.registry import RegistryBlock, Rule
 from kaigen.kubernetes.pods import containers, pod_templates
 from kaigen.pipeline.result import Compiled
 from kaigen.pipeline.run import compile_specs
@@ -30,12 +31,12 @@ NETWORK = NetworkSettings(
     package_index="https://packages.corp.example/simple",
     download_egress=DownloadEgress(({"ipBlock": {"cidr": "10.96.0.1/32"}},), jobs=True),
 )
-MIRROR = ImageMirror(
-    "registry.corp.example/{host}",
-    (
-        ImageRule("quay.io", "registry.corp.example/q"),
-        ImageRule("registry.example.com:5000", "registry.corp.example/tools"),
-    ),
+MIRROR = RegistryBlock(
+    mirror="registry.corp.example/{host}",
+    rules=[
+        Rule(from_="quay.io", to="registry.corp.example/q"),
+        Rule(from_="registry.example.com:5000", to="registry.corp.example/tools"),
+    ],
 )
 NAMES = {"HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_INDEX_URL"}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kaigen.config.gitops_settings import ClusterSettings
+from kaigen.config.gitops import Cluster
 from kaigen.gitops.delivery import Delivery
 from kaigen.kubernetes.manifest import Manifest
 
@@ -17,13 +17,13 @@ _WAVE = "argocd.argoproj.io/sync-wave"
 
 def destinations_of(delivery: Delivery) -> dict[str, Manifest]:
     """Return the server or name of each cluster by its suffix in object names; empty for a single cluster."""
-    clusters = delivery.settings.clusters
+    clusters = delivery.clusters
     if not clusters:
         return {"": {"server": IN_CLUSTER}}
     return {name if len(clusters) > 1 else "": _destination(name, each) for name, each in clusters.items()}
 
 
-def _destination(name: str, cluster: ClusterSettings) -> Manifest:
+def _destination(name: str, cluster: Cluster) -> Manifest:
     if cluster.selector is not None:
         # Clusters that are not known yet: what may go where is narrowed by namespaces and kinds only.
         return {"server": "*"}

@@ -12,7 +12,7 @@ from kaigen.compile.app import App, Rendered
 from kaigen.compile.job.compile import compile_job
 from kaigen.compile.pod_images import with_images
 from kaigen.compile.problems import Problems
-from kaigen.config.block_settings import ImageMirror
+from kaigen.config.registry import RegistryBlock
 from kaigen.kinds.block import read_block
 from kaigen.kinds.job import Job
 from kaigen.kubernetes.pod_images import images_of
@@ -170,7 +170,7 @@ def test_kubernetes_expands_no_variable_in_an_argument() -> None:
 
 
 def test_mirror_moves_the_builder_and_not_the_built_image() -> None:
-    mirror = ImageMirror(mirror="mirror.example.com")
+    mirror = RegistryBlock(mirror="mirror.example.com")
     moved = with_images(app(BUILD), configured(context(), mirror=mirror))
     images = images_of(each.body for each in moved.render())
     assert reference(BUILD) in images

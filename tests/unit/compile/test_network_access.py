@@ -10,8 +10,9 @@ import yaml
 
 from kaigen.compile.image_mirror import mirrored
 from kaigen.compile.network_access import egress_rules
-from kaigen.config.block_settings import ImageMirror, ImageRule, NetworkSettings
+from kaigen.config.block_settings import NetworkSettings
 from kaigen.config.load import load_config
+from kaigen.config.registry import RegistryBlock, Rule
 from kaigen.diagnostics.errors import InputError
 from kaigen.pipeline.run import render
 from tests.unit.compile.peers import ANYWHERE
@@ -99,13 +100,13 @@ def test_a_proxy_is_a_url_without_a_password(tmp_path: Path, url: str) -> None:
     assert caught.value.diagnostics[0].mark.line == 1
 
 
-MIRROR = ImageMirror(
-    "registry.corp.example:5000/all",
-    (
-        ImageRule("quay.io", "registry.corp.example:5000/quay"),
-        ImageRule("quay.io/acme/", "registry.corp.example:5000/ours/"),
-        ImageRule("docker.io/library/busybox", "registry.corp.example:5000/tools/busybox"),
-    ),
+MIRROR = RegistryBlock(
+    mirror="registry.corp.example:5000/all",
+    rules=[
+        Rule(from_="quay.io", to="registry.corp.example:5000/quay"),
+        Rule(from_="quay.io/acme/", to="registry.corp.example:5000/ours/"),
+        Rule(from_="docker.io/library/busybox", to="registry.corp.example:5000/tools/busybox"),
+    ],
 )
 
 
@@ -130,10 +131,10 @@ def test_images_are_pulled_from_the_mirror(image: str, expected: str) -> None:
 
 
 def test_the_mirror_may_have_the_registry_in_its_names() -> None:
-    assert mirrored("busybox", ImageMirror("m.example/{host}")) == "m.example/docker.io/library/busybox"
-    rules = (ImageRule("a.example:5000", "m.example/a"),)  # A name of an image has a port only in its registry.
-    assert mirrored("a.example:5000/b", ImageMirror("m.example/{host}", rules)) == "m.example/a/b"
-    assert mirrored("busybox", ImageMirror("", (ImageRule("quay.io", "m.example"),))) == "busybox"
+    assert mirrored("busybox", RegistryBlock(mirror="m.example/{host}")) == "m.example/docker.io/library/busybox"
+    rules = [Rule(from_="a.example:5000", to="m.example/a")]  # A name of an image has a port only in its registry.
+    assert mirrored("a.example:5000/b", RegistryBlock(mirror="m.example/{host}", rules=rules)) == "m.example/a/b"
+    assert mirrored("busybox", RegistryBlock(rules=[Rule(from_="quay.io", to="m.example")])) == "busybox"
 
 
 def test_every_image_of_a_job_is_that_of_the_mirror(tmp_path: Path) -> None:

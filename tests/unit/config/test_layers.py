@@ -14,16 +14,15 @@ from msgspec import inspect
 from kaigen.catalog.images import default_images
 from kaigen.config.block_settings import (
     DownloadEgress,
-    ExternalObject,
     ExternalSecretsSettings,
-    ImageMirror,
-    ImageRule,
     NetworkSettings,
     ObjectPatch,
 )
+from kaigen.config.external import ExternalEntry
 from kaigen.config.file import Environment, SharedFields
 from kaigen.config.layers import LAYERS
 from kaigen.config.load import load_config
+from kaigen.config.registry import RegistryBlock, Rule
 from kaigen.config.settings import Config, Override
 from kaigen.kinds.block import document_names
 
@@ -123,8 +122,8 @@ CASES = [
         registry,
         (
             (None, DOWNLOADER),
-            (ImageMirror("one.example", (ImageRule("quay.io", "q"),)), DOWNLOADER),
-            (ImageMirror("two.example"), DOWNLOADER),
+            (RegistryBlock(mirror="one.example", rules=[Rule(from_="quay.io", to="q")]), DOWNLOADER),
+            (RegistryBlock(mirror="two.example"), DOWNLOADER),
         ),
         "blocks",
     ),
@@ -135,7 +134,7 @@ CASES = [
         (
             (None, DOWNLOADER),
             (None, f"one.example/{_REST}"),
-            (ImageMirror("", (ImageRule("quay.io", "q"),)), DOWNLOADER),
+            (RegistryBlock(rules=[Rule(from_="quay.io", to="q")]), DOWNLOADER),
         ),
         "text, then block",
     ),
@@ -143,14 +142,14 @@ CASES = [
         "registry",
         ({"mirror": "one.example"}, "two.example"),
         registry,
-        ((None, DOWNLOADER), (ImageMirror("one.example"), DOWNLOADER), (None, f"two.example/{_REST}")),
+        ((None, DOWNLOADER), (RegistryBlock(mirror="one.example"), DOWNLOADER), (None, f"two.example/{_REST}")),
         "block, then text",
     ),
     last(
         "registry",
         ("one.example", {}),
         registry,
-        ((None, DOWNLOADER), (None, f"one.example/{_REST}"), (ImageMirror(), DOWNLOADER)),
+        ((None, DOWNLOADER), (None, f"one.example/{_REST}"), (RegistryBlock(), DOWNLOADER)),
         "empty block",
     ),
     last(
@@ -282,8 +281,8 @@ CASES = [
         [{"kind": "Secret", "name": "b", "namespace": "n"}],
         of_run("external"),
         (),
-        (a := (ExternalObject("Secret", "a"),)),
-        (b := (ExternalObject("Secret", "b", "n"),)),
+        (a := (ExternalEntry(kind="Secret", name="a"),)),
+        (b := (ExternalEntry(kind="Secret", name="b", namespace="n"),)),
         a + b,
     ),
 ]
