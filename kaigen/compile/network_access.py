@@ -8,7 +8,7 @@ from typing import Any
 from kaigen.compile.app import App
 from kaigen.compile.builders.egress import connection_rules
 from kaigen.compile.pod_edits import default_items, edit_items, edit_pods, with_items_before
-from kaigen.config.block_settings import NetworkSettings
+from kaigen.config.network import Network
 
 VOLUME = "kaigen-ca-bundle"
 FOLDER = "/etc/kaigen/ca"
@@ -35,7 +35,7 @@ _INTERNAL = (
 )
 
 
-def with_network(app: App, network: NetworkSettings | None) -> App:
+def with_network(app: App, network: Network | None) -> App:
     """Return an app whose containers have the variables and the volume for a network.
 
     A variable that a container sets itself stays as it is; proxies count in both cases of their names.
@@ -43,7 +43,7 @@ def with_network(app: App, network: NetworkSettings | None) -> App:
     if network is None:
         return app
     variables = network_variables(network, app.namespace)
-    bundle = network.ca_config_map
+    bundle = network.ca_bundle
 
     def container(body: Mapping[str, Any]) -> dict[str, Any]:
         if "name" not in body:
@@ -60,8 +60,8 @@ def with_network(app: App, network: NetworkSettings | None) -> App:
         fields = ("initContainers", "containers")
         changed = {field: edit_items(spec[field], container) for field in fields if field in spec}
         if bundle:
-            items = [{"key": network.ca_key, "path": FILE.rpartition("/")[2]}]
-            volume = {"name": VOLUME, "configMap": {"name": bundle, "items": items}}
+            items = [{"key": bundle.key, "path": FILE.rpartition("/")[2]}]
+            volume = {"name": VOLUME, "configMap": {"name": bundle.config_map, "items": items}}
             changed["volumes"] = with_items_before([volume], spec.get("volumes"))
         return {**spec, **changed}
 
@@ -79,7 +79,7 @@ def _in_order(body: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, 
     return {**result, **new}
 
 
-def network_variables(network: NetworkSettings, namespace: str) -> dict[str, str]:
+def network_variables(network: Network, namespace: str) -> dict[str, str]:
     """Return the variables for a network in pods of a namespace, by name."""
     found: dict[str, str] = {}
     if network.hub_endpoint:
@@ -90,16 +90,16 @@ def network_variables(network: NetworkSettings, namespace: str) -> dict[str, str
             found |= dict.fromkeys((name, name.lower()), url)
     if any(proxies.values()):
         # Pods that work together have names such as `NAME-0.NAME.NAMESPACE`.
-        exceptions = (*_INTERNAL, f".{namespace}", *network.no_proxy)
+        exceptions = (*_INTERNAL, f".{namespace}", *(network.no_proxy or ()))
         found |= dict.fromkeys(("NO_PROXY", "no_proxy"), ",".join(exceptions))
-    if network.ca_config_map:
+    if network.ca_bundle:
         found |= dict.fromkeys(_CA_VARIABLES, FILE)
     if network.package_index:
         found |= dict.fromkeys(("PIP_INDEX_URL", "UV_DEFAULT_INDEX"), network.package_index)
     return found
 
 
-def egress_rules(network: NetworkSettings) -> list[dict[str, Any]]:
+def egress_rules(network: Network) -> list[dict[str, Any]]:
     """Return the rules of a NetworkPolicy for connections to the proxies and mirrors of a network."""
     urls = (network.http_proxy, network.https_proxy, network.hub_endpoint, network.package_index)
     return connection_rules(url for url in urls if url)

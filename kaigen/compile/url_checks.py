@@ -14,8 +14,8 @@ from msgspec.structs import fields
 
 from kaigen.compile.context import Context
 from kaigen.compile.problems import Problems
-from kaigen.config.block_settings import NetworkSettings
 from kaigen.config.globs import is_granted
+from kaigen.config.network import Network
 from kaigen.config.tenant_settings import Tenant, tenant_of_file, tenant_of_namespace
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import Problem
@@ -75,7 +75,7 @@ def url_problems(
             )
 
 
-def _own_hosts(network: NetworkSettings | None) -> frozenset[str]:
+def _own_hosts(network: Network | None) -> frozenset[str]:
     """Return the hosts of kaigen.yaml itself."""
     if network is None:
         return frozenset()

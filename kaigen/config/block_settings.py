@@ -1,4 +1,4 @@
-"""The settings of blocks of kaigen.yaml that a run needs in another form: `allow`, `patches`, `secrets`, `network`."""
+"""The settings of blocks of kaigen.yaml that a run needs in another form: `allow`, `patches`, `secrets`."""
 
 from __future__ import annotations
 
@@ -91,45 +91,3 @@ class ExternalSecretsSettings(Struct, frozen=True):
     store_kind: Literal["ClusterSecretStore", "SecretStore"] = "ClusterSecretStore"
     refresh_interval: str = "1h"
     key_template: str = "{namespace}/{name}"
-
-
-class DownloadEgress(Struct, frozen=True):
-    """What pods that download may connect to.
-
-    Attributes:
-        api_server: peers of the API server.
-        to: peers that files may be downloaded from; None for any address.
-        ports: ports besides those of the sources.
-        dns: peers of the DNS; empty for that of Kubernetes.
-        jobs: whether Jobs that download are restricted as well.
-    """
-
-    api_server: tuple[Mapping[str, Json], ...]
-    to: tuple[Mapping[str, Json], ...] | None = None
-    ports: tuple[int, ...] = ()
-    dns: tuple[Mapping[str, Json], ...] = ()
-    jobs: bool = False
-
-
-class NetworkSettings(Struct, frozen=True):
-    """How pods reach servers outside the cluster; empty values where nothing is configured.
-
-    Attributes:
-        hub_endpoint: URL of the Hugging Face Hub.
-        http_proxy: proxy for http URLs.
-        https_proxy: proxy for https URLs.
-        no_proxy: hosts, domains and address ranges without a proxy, besides those of the cluster.
-        ca_config_map: ConfigMap with the certificates of authorities.
-        ca_key: its key.
-        package_index: index of Python packages.
-        download_egress: what pods that download may connect to; None for everything.
-    """
-
-    hub_endpoint: str = ""
-    http_proxy: str = ""
-    https_proxy: str = ""
-    no_proxy: tuple[str, ...] = ()
-    ca_config_map: str = ""
-    ca_key: str = ""
-    package_index: str = ""
-    download_egress: DownloadEgress | None = None

@@ -15,7 +15,6 @@ from kaigen.config.file import ConfigFile, read_file
 from kaigen.config.gitops import delivered
 from kaigen.config.images import given_images, own_images
 from kaigen.config.layers import Layers
-from kaigen.config.network import network_settings
 from kaigen.config.overrides import override_settings
 from kaigen.config.patches import patch_settings
 from kaigen.config.pins import Pins, read_pins
@@ -120,7 +119,7 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
         external=tuple(file.external),
         dialects=dialects,
         mirror=file.registry if isinstance(file.registry, RegistryBlock) else None,
-        network=network_settings(file.network),
+        network=file.network,
         environments=tuple(file.environments),
         gitops=gitops,
         clusters={name: file.clusters[name] for name in own.clusters} if own else {},

@@ -1,12 +1,10 @@
 """The block `network` of kaigen.yaml: how pods reach servers outside the cluster."""
 
-from collections.abc import Iterable
 from ipaddress import ip_network
 from typing import Annotated
 
-from msgspec import Meta, field
+from msgspec import Meta, field, to_builtins
 
-from kaigen.config.block_settings import DownloadEgress, NetworkSettings
 from kaigen.core.json_types import Json, JsonObject
 from kaigen.kinds.base import ADDRESS, ObjectName, text
 from kaigen.kinds.block import Block
@@ -32,7 +30,7 @@ class CaBundle(Block):
     ] = "ca.crt"
 
 
-class AddressBlock(Block):
+class AddressBlock(Block, omit_defaults=True):
     """Addresses outside the cluster."""
 
     cidr: Annotated[str, text(_RANGE, max_length=49, description="Range of addresses.", examples=["10.20.0.0/16"])]
@@ -54,7 +52,7 @@ class AddressBlock(Block):
                 raise ValueError(f"`{each}` is not in `{self.cidr}`")
 
 
-class Peer(Block):
+class Peer(Block, omit_defaults=True):
     """A peer of a NetworkPolicy: addresses, or pods by the labels of their namespace and their own."""
 
     ip_block: Annotated[AddressBlock | None, Meta(description="Addresses outside the cluster.")] = None
@@ -78,6 +76,11 @@ class Peer(Block):
         selects = self.namespace_selector is not None or self.pod_selector is not None
         if selects == (self.ip_block is not None):
             raise ValueError("needs either `ipBlock`, or `namespaceSelector` and `podSelector`")
+
+    def rule(self) -> dict[str, Json]:
+        """Return the peer as in a NetworkPolicy."""
+        found: dict[str, Json] = to_builtins(self)
+        return found
 
 
 class EgressBlock(Block):
@@ -154,47 +157,3 @@ class Network(Block):
         EgressBlock | None,
         Meta(description="NetworkPolicies that let pods which download connect to nothing but what they need."),
     ] = None
-
-
-def network_settings(block: Network | None) -> NetworkSettings | None:
-    """Return the settings of the block; None without it."""
-    if block is None:
-        return None
-    bundle, egress = block.ca_bundle, block.download_egress
-    return NetworkSettings(
-        hub_endpoint=block.hub_endpoint or "",
-        http_proxy=block.http_proxy or "",
-        https_proxy=block.https_proxy or "",
-        no_proxy=tuple(block.no_proxy or ()),
-        ca_config_map=bundle.config_map if bundle else "",
-        ca_key=bundle.key if bundle else "",
-        package_index=block.package_index or "",
-        download_egress=_egress(egress) if egress else None,
-    )
-
-
-def _egress(block: EgressBlock) -> DownloadEgress:
-    return DownloadEgress(
-        api_server=_peers(block.api_server),
-        to=_peers(block.to) if block.to is not None else None,
-        ports=tuple(block.ports),
-        dns=_peers(block.dns),
-        jobs=block.jobs,
-    )
-
-
-def _peers(blocks: Iterable[Peer]) -> tuple[dict[str, Json], ...]:
-    return tuple(_peer(block) for block in blocks)
-
-
-def _peer(block: Peer) -> dict[str, Json]:
-    """Return a peer as in a NetworkPolicy."""
-    found: dict[str, Json] = {}
-    if block.ip_block is not None:
-        inner: dict[str, Json] = {"cidr": block.ip_block.cidr}
-        found["ipBlock"] = {**inner, "except": [*block.ip_block.except_]} if block.ip_block.except_ else inner
-    if block.namespace_selector is not None:
-        found["namespaceSelector"] = block.namespace_selector
-    if block.pod_selector is not None:
-        found["podSelector"] = block.pod_selector
-    return found

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from kaigen.catalog.images import default_images
 from kaigen.catalog.own_rows import OwnRows
-from kaigen.config.block_settings import Allowed, ExternalSecretsSettings, NetworkSettings, ObjectPatch
+from kaigen.config.block_settings import Allowed, ExternalSecretsSettings, ObjectPatch
 from kaigen.config.reserved import SyncerSecrets
 from kaigen.config.tenant_settings import Tenant
 from kaigen.core.json_types import FieldPath, Json
@@ -21,6 +21,7 @@ with lazy_imports():
     from kaigen.config import external as config_external
     from kaigen.config import gitops as config_gitops
     from kaigen.config import licenses as config_licenses
+    from kaigen.config import network as config_network
     from kaigen.config import publish as config_publish
     from kaigen.config import registry as config_registry
 
@@ -143,7 +144,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
     annotations: Mapping[str, str] = field(default_factory=dict)
     external: tuple[config_external.ExternalEntry, ...] = ()
     dialects: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
-    network: NetworkSettings | None = None
+    network: config_network.Network | None = None
     mirror: config_registry.RegistryBlock | None = None
     gitops: config_gitops.GitOps | None = None
     clusters: Mapping[str, config_gitops.Cluster] = field(default_factory=dict)

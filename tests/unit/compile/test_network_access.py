@@ -10,8 +10,8 @@ import yaml
 
 from kaigen.compile.image_mirror import mirrored
 from kaigen.compile.network_access import egress_rules
-from kaigen.config.block_settings import NetworkSettings
 from kaigen.config.load import load_config
+from kaigen.config.network import Network
 from kaigen.config.registry import RegistryBlock, Rule
 from kaigen.diagnostics.errors import InputError
 from kaigen.pipeline.run import render
@@ -145,7 +145,7 @@ def test_every_image_of_a_job_is_that_of_the_mirror(tmp_path: Path) -> None:
 
 
 def test_policies_admit_proxies_and_mirrors() -> None:
-    network = NetworkSettings(
+    network = Network(
         hub_endpoint="https://hub.example",
         http_proxy="http://10.1.2.3:3128",
         https_proxy="http://10.1.2.3:3128",

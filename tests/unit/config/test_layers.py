@@ -13,15 +13,14 @@ from msgspec import inspect
 
 from kaigen.catalog.images import default_images
 from kaigen.config.block_settings import (
-    DownloadEgress,
     ExternalSecretsSettings,
-    NetworkSettings,
     ObjectPatch,
 )
 from kaigen.config.external import ExternalEntry
 from kaigen.config.file import Environment, SharedFields
 from kaigen.config.layers import LAYERS
 from kaigen.config.load import load_config
+from kaigen.config.network import AddressBlock, CaBundle, EgressBlock, Network, Peer
 from kaigen.config.registry import RegistryBlock, Rule
 from kaigen.config.settings import Config, Override
 from kaigen.kinds.block import document_names
@@ -75,7 +74,11 @@ def image(name: str) -> Callable[[Config], object]:
 
 
 def network(field: str) -> Callable[[Config], object]:
-    return lambda config: getattr(config.network or NetworkSettings(), field)
+    return lambda config: getattr(config.network or Network(), field)
+
+
+def peer(cidr: str) -> Peer:
+    return Peer(ip_block=AddressBlock(cidr=cidr))
 
 
 def secrets(field: str) -> Callable[[Config], object]:
@@ -163,7 +166,7 @@ CASES = [
             f"network.{key}",
             ("http://one.example", "http://two.example"),
             network(field),
-            ("", "http://one.example", "http://two.example"),
+            (None, "http://one.example", "http://two.example"),
         )
         for key, field in (
             ("hubEndpoint", "hub_endpoint"),
@@ -172,13 +175,13 @@ CASES = [
             ("packageIndex", "package_index"),
         )
     ),
-    last("network.noProxy", (["a", "b"], ["c"]), network("no_proxy"), ((), ("a", "b"), ("c",))),
-    last("network.noProxy", (["a"], []), network("no_proxy"), ((), ("a",), ()), "empty"),
+    last("network.noProxy", (["a", "b"], ["c"]), network("no_proxy"), (None, ["a", "b"], ["c"])),
+    last("network.noProxy", (["a"], []), network("no_proxy"), (None, ["a"], []), "empty"),
     last(
         "network.caBundle",
         ({"configMap": "one", "key": "one.pem"}, {"configMap": "two"}),
-        lambda config: (network("ca_config_map")(config), network("ca_key")(config)),
-        (("", ""), ("one", "one.pem"), ("two", "ca.crt")),
+        network("ca_bundle"),
+        (None, CaBundle(config_map="one", key="one.pem"), CaBundle(config_map="two")),
     ),
     last(
         "network.downloadEgress",
@@ -189,8 +192,8 @@ CASES = [
         network("download_egress"),
         (
             None,
-            DownloadEgress(({"ipBlock": {"cidr": "10.0.0.1/32"}},), ports=(9000,), jobs=True),
-            DownloadEgress(({"ipBlock": {"cidr": "10.0.0.2/32"}},)),
+            EgressBlock(api_server=[peer("10.0.0.1/32")], ports=[9000], jobs=True),
+            EgressBlock(api_server=[peer("10.0.0.2/32")]),
         ),
     ),
     of_secrets("store.name", ("one", "two"), "store", ("none", "one", "two")),
