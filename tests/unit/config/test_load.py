@@ -124,6 +124,13 @@ patches:
     patch: patches/qwen.yaml
 secrets: {externalSecrets: {store: {name: vault}, refreshInterval: 5m}}
 publish: {charts: "oci://registry.example/charts", sign: true}
+licenses: {ask: [mit], known: {"acme/*": mit}}
+registry: {mirror: m.example, rules: [{from: quay.io, to: q.example}]}
+external: [{kind: Secret, name: token}]
+network:
+  caBundle: {configMap: ca}
+  downloadEgress: {apiServer: [{ipBlock: {cidr: 10.0.0.0/16, except: [10.0.1.0/24]}}]}
+tenants: {a: {folders: [specs/a], namespaces: [a]}}
 clusters:
   near: {server: "https://near.example"}
   far: {selector: {region: far}}
