@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from kaigen.check import codes
 from kaigen.check.app_references import MissingObject
-from kaigen.config.external import ExternalEntry
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kubernetes.cluster_needs import DEFAULT_CLASS, cluster_needs
 from kaigen.kubernetes.manifest import Identity, Object, identity_of
+
+if TYPE_CHECKING:
+    from kaigen.config.external import ExternalEntry
 
 _TYPES = {
     "StorageClass": "StorageClass.storage.k8s.io",

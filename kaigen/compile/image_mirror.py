@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from kaigen.config.registry import RegistryBlock
+from typing import TYPE_CHECKING
+
 from kaigen.kubernetes.image_names import parse_image
+
+if TYPE_CHECKING:
+    from kaigen.config.registry import RegistryBlock
 
 
 def mirrored(reference: str, mirror: RegistryBlock) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kaigen.compile.app import App
 from kaigen.compile.builders.egress import connection_rules
 from kaigen.compile.pod_edits import default_items, edit_items, edit_pods, with_items_before
-from kaigen.config.network import Network
+
+if TYPE_CHECKING:
+    from kaigen.config.network import Network
 
 VOLUME = "kaigen-ca-bundle"
 FOLDER = "/etc/kaigen/ca"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from msgspec import Meta, Struct
 from msgspec.structs import fields
@@ -15,7 +15,6 @@ from msgspec.structs import fields
 from kaigen.compile.context import Context
 from kaigen.compile.problems import Problems
 from kaigen.config.globs import is_granted
-from kaigen.config.network import Network
 from kaigen.config.tenant_settings import Tenant, tenant_of_file, tenant_of_namespace
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import Problem
@@ -23,6 +22,9 @@ from kaigen.kinds.sources import Oci
 from kaigen.kubernetes.image_names import parse_image
 from kaigen.kubernetes.server_hosts import host_of, is_private, is_reserved, namespace_of
 from kaigen.kubernetes.system_namespaces import is_system_namespace
+
+if TYPE_CHECKING:
+    from kaigen.config.network import Network
 
 
 def check_urls(block: Any, source: str, namespace: str, context: Context, problems: Problems) -> None:

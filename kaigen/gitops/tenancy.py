@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from kaigen.config.gitops import Tenancy
 from kaigen.config.reserved import ALLOW_DNS, ALLOW_NETWORK, DEFAULT_DENY, QUOTA
 from kaigen.gitops.delivery import Delivery
 from kaigen.gitops.facts import AppFacts
 from kaigen.gitops.own_kinds import OWN_KINDS
 from kaigen.kubernetes.api_paths import resource_of
+
+if TYPE_CHECKING:
+    from kaigen.config.gitops import Tenancy
 
 TENANT_FOLDER = "_tenant"
 """Folder next to the apps of a namespace; no app can have this name."""

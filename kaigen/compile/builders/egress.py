@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ipaddress import ip_network
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from kaigen.compile.app import Object
@@ -16,7 +16,6 @@ from kaigen.compile.context import Context
 from kaigen.compile.expressions import Tree
 from kaigen.compile.field_expressions import Items
 from kaigen.compile.problems import Problems
-from kaigen.config.network import EgressBlock, Network, Peer
 from kaigen.core.json_types import FieldPath, Json
 from kaigen.kinds.blocks import FileSource
 from kaigen.kinds.bucket import Bucket, FilledBucket
@@ -24,6 +23,9 @@ from kaigen.kinds.job import Input
 from kaigen.kinds.sources import S3
 from kaigen.kubernetes.image_names import parse_image
 from kaigen.kubernetes.server_hosts import NEVER, Address, address_of, host_of, is_reserved, namespace_of
+
+if TYPE_CHECKING:
+    from kaigen.config.network import EgressBlock, Network, Peer
 
 _HUB = "https://huggingface.co"
 _AMAZON = "https://s3.amazonaws.com"
@@ -72,10 +74,10 @@ def source_servers(source: FileSource, origin: FieldPath, context: Context) -> I
         origin: the spec's field of it.
         context: has the mirror of the Hub.
     """
-    network = context.config.network or Network()
+    network = context.config.network
     hub, s3, oci = source.hugging_face, source.s3, source.oci
     if hub:
-        yield Server(hub.endpoint or network.hub_endpoint or _HUB, (*origin, "huggingFace"))
+        yield Server(hub.endpoint or (network and network.hub_endpoint) or _HUB, (*origin, "huggingFace"))
     for number, file in enumerate(source.http.files if source.http else []):
         yield Server(file.url, (*origin, "http", "files", number, "url"))
     if s3:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from kaigen.config.gitops import Cluster
+from typing import TYPE_CHECKING
+
 from kaigen.gitops.delivery import Delivery
 from kaigen.kubernetes.manifest import Manifest
+
+if TYPE_CHECKING:
+    from kaigen.config.gitops import Cluster
 
 FOLDER = "_argocd"
 """Folder of the tree; no namespace can have this name."""
