@@ -6,9 +6,8 @@ from typing import Annotated
 from msgspec import Meta, field, to_builtins
 
 from kaigen.core.json_types import Json, JsonObject
-from kaigen.kinds.base import ADDRESS, ObjectName, text
+from kaigen.kinds.base import ADDRESS, ObjectName, Port, text
 from kaigen.kinds.block import Block
-from kaigen.kinds.exposure import Port
 
 Url = Annotated[str, text(ADDRESS, max_length=1024)]
 _EXCEPTION = r"^[^\s,$]+$"

@@ -129,6 +129,7 @@ else:
 Duration = Annotated[str, text(DURATION, max_length=20)]
 """A duration: `90s`, `1h30m`, `2d`."""
 
+Port = Annotated[int, Meta(ge=1, le=65535)]
 AppName = Annotated[str, text(DNS_LABEL, min_length=1, max_length=APP_NAME_MAX)]
 ObjectName = Annotated[str, text(DNS_SUBDOMAIN, min_length=1, max_length=253)]
 LabelName = Annotated[str, text(DNS_LABEL, min_length=1, max_length=63)]
