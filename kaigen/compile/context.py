@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import Struct, field
 
-from kaigen.catalog.own_rows import OwnRows
+from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.profiles import Profile
 from kaigen.config.block_settings import Allowed
 from kaigen.config.reserved import SyncerSecrets
@@ -91,7 +91,7 @@ class Context(Struct, frozen=True):
         digest_in_version: append a digest of its content to the version of each chart.
         network: how pods reach servers outside the cluster; None for no setting.
         mirror: where all images are pulled from; None for where their names say.
-        rows: the repository's own rows of the catalogue.
+        catalog: kaigen's tables with the rows of the repository.
         objects_of: returns the objects of another spec's app; None where only specs are known.
         lock: what the moving names of specs stand for; None for nothing.
         licenses: the licences of models that may be used; None for all.
@@ -113,7 +113,7 @@ class Context(Struct, frozen=True):
     digest_in_version: bool = False
     network: NetworkSettings | None = None
     mirror: ImageMirror | None = None
-    rows: OwnRows = OwnRows()
+    catalog: Catalog = Catalog()
     objects_of: ObjectsOf | None = None
     lock: Lock | None = None
     licenses: LicensePolicy | None = None

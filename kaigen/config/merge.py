@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kaigen.catalog.profiles import profile_names
 from kaigen.config.allow import allowed
-from kaigen.config.catalog_rows import read_rows
+from kaigen.config.catalog_rows import read_catalog
 from kaigen.config.checks import GitOpsPlace, check_clusters, check_gitops, check_promotion
 from kaigen.config.dialects import dialect_settings
 from kaigen.config.external import external_objects
@@ -85,7 +85,7 @@ def _merge(
         # Without a name, a file with environments is read only for their names.
         check_gitops(GitOpsPlace(gitops, document, environment), file, form, problems)
     check_clusters(file, environment, gitops, document, problems)
-    rows = read_rows(root, file.catalog, problems)
+    catalog = read_catalog(root, file.catalog, problems)
     problems.raise_errors()
     registries = [layer.registry for layer, _ in layers]
     named: dict[str, str] = {}
@@ -121,8 +121,8 @@ def _merge(
         passthrough=file.passthrough,
         external_secrets=secrets,
         kinds=tuple(file.kinds),
-        catalog=file.catalog,
-        rows=rows,
+        catalog_folder=file.catalog,
+        catalog=catalog,
         patches=patch_settings([(layer.patches, place) for layer, place in layers]),
         labels=labels,
         annotations=annotations,

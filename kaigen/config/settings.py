@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from kaigen.catalog.own_rows import OwnRows
+from kaigen.catalog.catalog import Catalog
 from kaigen.config.block_settings import (
     Allowed,
     ExternalObject,
@@ -94,8 +94,8 @@ class Config(Struct, frozen=True):
         passthrough: copy plain Kubernetes objects unchanged.
         external_secrets: how ExternalSecrets are written; None to write none.
         kinds: folders that define kinds of the user's own.
-        catalog: folder of the repository's own catalogue.
-        rows: the rows of that catalogue.
+        catalog_folder: folder of the repository's own rows of the catalogue.
+        catalog: kaigen's tables with those rows.
         patches: changes of objects; the environment's follow the file's.
         labels: labels of every object and pod.
         annotations: annotations of every object and pod.
@@ -135,8 +135,8 @@ class Config(Struct, frozen=True):
     passthrough: bool = False
     external_secrets: ExternalSecretsSettings | None = None
     kinds: tuple[str, ...] = ()
-    catalog: str = "catalog"
-    rows: OwnRows = OwnRows()
+    catalog_folder: str = "catalog"
+    catalog: Catalog = Catalog()
     patches: tuple[ObjectPatch, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
@@ -183,7 +183,9 @@ class Config(Struct, frozen=True):
 def paths_without_specs(config: Config) -> list[Path]:
     """Return the files and folders that are never read as specs: the output, the catalogue, kinds and patches."""
     # The trees of all environments are siblings.
-    return [config.root / path for path in (config.output_base, config.catalog, *config.kinds, *config.patch_files)]
+    return [
+        config.root / path for path in (config.output_base, config.catalog_folder, *config.kinds, *config.patch_files)
+    ]
 
 
 def pins_path(root: Path, environment: str) -> Path:

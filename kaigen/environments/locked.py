@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.presets import find_preset
 from kaigen.config.lock_file import Lock, LockedWeights, git_key, lock_of
 from kaigen.config.locked_files import bucket_revision, locked_files, locked_source
@@ -42,7 +43,7 @@ def with_lock(block: T, config: Config) -> T:
     Raises:
         InputError: the lock is invalid.
     """
-    lock = lock_of(config.root, config.lock)
+    lock, catalog = lock_of(config.root, config.lock), config.catalog
 
     def change(each: Block) -> Block:
         if isinstance(each, HubRepository | PulledModel):
@@ -55,11 +56,13 @@ def with_lock(block: T, config: Config) -> T:
         if isinstance(each, Oci):
             return _with_digest(each, lock)
         if isinstance(each, ModelSpec):
-            return _with_size(_with_facts(each, each.source.hugging_face, locked_source(each.source, lock)), lock)
+            return _with_size(
+                _with_facts(each, each.source.hugging_face, locked_source(each.source, lock), catalog), lock, catalog
+            )
         if isinstance(each, DownloadSpec):
-            return _with_size(each, lock)
+            return _with_size(each, lock, catalog)
         if isinstance(each, ServedModel) and each.hugging_face is not None:
-            return _with_facts(each, each.hugging_face, lock.of(each.hugging_face))
+            return _with_facts(each, each.hugging_face, lock.of(each.hugging_face), catalog)
         return each
 
     return with_blocks(block, change)
@@ -85,12 +88,12 @@ def _with_digest(oci: Oci, lock: Lock) -> Block:
     return oci if artifact is None or "@" in oci.ref else derived(oci, ref=f"{oci.ref}@{artifact.digest}")
 
 
-def _with_facts(block: B, hub: Repository | None, entry: LockedWeights | None) -> B:
+def _with_facts(block: B, hub: Repository | None, entry: LockedWeights | None, catalog: Catalog) -> B:
     """Return a block with the facts of its model, unless it has some, or the catalogue has the model."""
     assert isinstance(block, ModelSpec | ServedModel)
     # The catalogue does not have the shape, from which the size of converted weights is computed.
     converts = isinstance(block, ModelSpec) and block.convert is not None
-    known = hub is not None and find_preset(hub.repo) is not None
+    known = hub is not None and find_preset(hub.repo, catalog) is not None
     if entry is None or block.facts is not None or (known and not converts):
         return block
     facts = locked_facts(entry, hub.repo if hub is not None else "the model")
@@ -108,11 +111,11 @@ def locked_facts(entry: LockedWeights, name: str) -> Facts | None:
     return Facts(config=entry.config, weights=str(entry.weights))
 
 
-def _with_size(spec: DownloadSpec, lock: Lock) -> DownloadSpec:
+def _with_size(spec: DownloadSpec, lock: Lock, catalog: Catalog) -> DownloadSpec:
     """Return a spec whose volumes have sizes in place of `auto`, as far as the sizes of the files are known."""
     block = spec.convert if isinstance(spec, ModelSpec) else None
     convert = block.distributed_llama if block is not None else None
-    added = converted_bytes(spec)
+    added = converted_bytes(spec, catalog)
     copies = spec.store.keep_revisions + 1
     if convert is not None and convert.store is not None and convert.store.volume is not None:
         own = convert.store.volume
@@ -120,9 +123,9 @@ def _with_size(spec: DownloadSpec, lock: Lock) -> DownloadSpec:
             sized = derived(convert.store, volume=derived(own, size=room_for(added / GIB, copies)))
             changed = derived(convert, store=sized)
             spec = derived(spec, convert=derived(block, distributed_llama=changed))  # type: ignore[type-var]
-        needed = _bytes(spec, lock)
+        needed = _bytes(spec, lock, catalog)
     else:
-        known = _bytes(spec, lock)
+        known = _bytes(spec, lock, catalog)
         needed = known + added if known and (convert is None or added) else 0
     volume = spec.store.volume
     if volume is None or volume.size != AUTO or not needed:
@@ -131,7 +134,7 @@ def _with_size(spec: DownloadSpec, lock: Lock) -> DownloadSpec:
     return derived(spec, store=derived(spec.store, volume=derived(volume, size=room)))
 
 
-def _bytes(spec: DownloadSpec, lock: Lock) -> int:
+def _bytes(spec: DownloadSpec, lock: Lock, catalog: Catalog) -> int:
     """Return the bytes of a volume for the files; 0 if unknown."""
     files = locked_files(spec.source, lock)
     if files is not None:
@@ -143,5 +146,5 @@ def _bytes(spec: DownloadSpec, lock: Lock) -> int:
     if isinstance(spec, ModelSpec) and spec.facts is not None:
         return units(spec.facts.weights) or 0
     hub = spec.source.hugging_face
-    preset = find_preset(hub.repo) if hub is not None else None
+    preset = find_preset(hub.repo, catalog) if hub is not None else None
     return int(preset.weights_gib * GIB) if preset is not None else 0

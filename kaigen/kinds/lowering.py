@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
+from kaigen.catalog.catalog import Catalog
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.field_path import dotted
@@ -34,6 +35,7 @@ class LoweringContext(Struct, frozen=True):
         root: folder of the repository, which the files that documents name are in.
         namespace: namespace of documents that name none.
         settings: of the dialects in kaigen.yaml, by dialect.
+        catalog: kaigen's tables with the rows of the repository.
     """
 
     profile: str = "generic"
@@ -41,6 +43,7 @@ class LoweringContext(Struct, frozen=True):
     root: str = "."
     namespace: str = "default"
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    catalog: Catalog = Catalog()
 
 
 class Lowered(Struct, frozen=True):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaigen.catalog import own_rows
 from kaigen.catalog.images import default_images
 from kaigen.catalog.profiles import get_profile
 from kaigen.check.app_references import MissingObject, check_references
@@ -74,7 +73,7 @@ def make_context(
         digest_in_version=config.digest_in_version,
         network=config.network,
         mirror=config.mirror,
-        rows=config.rows,
+        catalog=config.catalog,
         objects_of=objects_of,
         lock=lock_of(config.root, config.lock),
         licenses=config.licenses,
@@ -103,8 +102,7 @@ def resolve_spec(spec: Spec, context: Context) -> Resolution | None:
     if not isinstance(compiler, KindCompiler):
         return None
     naming = compiler.default_naming if spec.naming is None else spec.naming
-    with own_rows.using(context.rows):
-        resolution: Resolution = compiler.resolve(spec.block, context, Problems(), naming)
+    resolution: Resolution = compiler.resolve(spec.block, context, Problems(), naming)
     return resolution
 
 
@@ -142,10 +140,9 @@ def compile_spec(spec: Spec, context: Context, layers: Sequence[Overrides] = ())
         objects = app.render(values)
         missing = _check(spec, app, objects, context, found)
         compiled = Compiled(app, values, objects, spec, index.found(), patched)
-    with own_rows.using(context.rows):
-        if context.licenses is not None:
-            found.extend(licenses.check_licenses(spec, context, context.licenses))
-        found.extend(check_tokens(spec, context))
+    if context.licenses is not None:
+        found.extend(licenses.check_licenses(spec, context, context.licenses))
+    found.extend(check_tokens(spec, context))
     references = tuple(dict.fromkeys((*index.lookups, *index.indirect)))
     return SpecResult(compiled, tuple(found), references, tuple(missing))
 
@@ -182,8 +179,7 @@ def _overridden(
 def _compile(spec: Spec, context: Context, found: Diagnostics) -> App | None:
     problems = Problems()
     naming = () if spec.naming is None else (spec.naming,)
-    with own_rows.using(context.rows):
-        app: App | None = spec.target.compiler()(spec.block, context, problems, *naming)
+    app: App | None = spec.target.compiler()(spec.block, context, problems, *naming)
     namespace = context.namespace if app is None else app.namespace
     check_urls(spec.block, spec.source, namespace, context, problems)
     for each in url_problems(spec.urls, spec.source, namespace, context):

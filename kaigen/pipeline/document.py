@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaigen.catalog import own_rows
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.suggest import did_you_mean, nearest
@@ -75,11 +74,6 @@ def read_document(document: Document, source: str, config: Config, documents: In
         config: the repository's settings.
         documents: every document of the run.
     """
-    with own_rows.using(config.rows):
-        return _read_document(document, source, config, documents)
-
-
-def _read_document(document: Document, source: str, config: Config, documents: InputDocuments) -> DocumentResult:
     if config_files.is_model_config(document.data):
         return DocumentResult()
     if not isinstance(document.data, dict):
@@ -123,7 +117,9 @@ def _read_spec(
         found += problems
     if block is None:
         return _invalid(*found)
-    context = LoweringContext(config.profile, documents, str(config.root), config.namespace, config.dialects)
+    context = LoweringContext(
+        config.profile, documents, str(config.root), config.namespace, config.dialects, config.catalog
+    )
     result = entry.lower(block, patched_document, context)
     specs = [
         spec.Spec(

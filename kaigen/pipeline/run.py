@@ -364,7 +364,7 @@ class Run:
     @cached_property
     def _generated_apps(self) -> list[RunApp]:
         detail = Detail(facts=self.config.gitops is not None)
-        return [(None, summarize(item, detail)) for item in self._generated]
+        return [(None, summarize(item, detail, -1, self.config.catalog)) for item in self._generated]
 
     @property
     def _has_quota(self) -> bool:

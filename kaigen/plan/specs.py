@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kaigen.catalog import own_rows
 from kaigen.sizing.answer import Answer, Question, answer
 from kaigen.sizing.problem import PlanError
 from kaigen.sizing.ring import RingPlan
@@ -116,7 +115,7 @@ def plan_specs(
     for spec in specs:
         if isinstance(spec.block, kinds_model.Model):
             problems = compile_problems.Problems()
-            if text := _conversion(spec.block, problems):
+            if text := _conversion(spec.block, resolve(spec), problems):
                 conversions.append((spec.block.metadata.name, text))
             diagnostics += [_diagnostic(spec, item) for item in problems.items]
         if isinstance(spec.block, kinds_topology.Topology):
@@ -134,13 +133,13 @@ def plan_specs(
     )
 
 
-def _conversion(model: Model, problems: compile_problems.Problems) -> str:
+def _conversion(model: Model, resolved: Resolution | None, problems: compile_problems.Problems) -> str:
     """Return what a Model is converted to; empty for nothing, or for a model that cannot be converted."""
     convert = mounted.conversion(model.spec)
-    if convert is None or model.spec.source.volume is not None:
+    if convert is None or resolved is None or model.spec.source.volume is not None:
         return ""
     model_conversion.converted_model(model.spec, convert, problems)
-    return "" if problems.failed else conversion.conversion_text(model.spec)
+    return "" if problems.failed else conversion.conversion_text(model.spec, resolved.context.catalog)
 
 
 def _plan(
@@ -159,12 +158,20 @@ def _plan(
         why = sizing.why_unknown(resolution.spec, resolution.namespace, resolution.context.specs)
         return None if sized.problems else NoPlan(name, why), sized.problems
     preset = None if model.described else model.preset
-    question = change(Question(model.name, request, facts=model.facts, preset=preset, hardware=sized.hardware))
+    question = change(
+        Question(
+            model.name,
+            request,
+            resolution.context.catalog,
+            facts=model.facts,
+            preset=preset,
+            hardware=sized.hardware,
+        )
+    )
     if sized.problems and sized.hardware is None and not question.names_nodes:
         return None, sized.problems
     try:
-        with own_rows.using(resolution.context.rows):
-            return SpecPlan(name, spec.source, answer(question), question.names_nodes), ()
+        return SpecPlan(name, spec.source, answer(question), question.names_nodes), ()
     except PlanError as error:
         return None, [sizing.plan_problem(error, resolution.spec)]
 
@@ -177,7 +184,7 @@ def _ring(spec: Spec, resolution: TopologyResolution, plan: RingPlan) -> RingOfS
     if plan.shape is None:
         hint = spec.hints.get("KG0394", "set `facts` of the Model to its config.json")
         model = sizing.model_spec(resolution.spec, resolution.namespace, resolution.context.specs)
-        return NoPlan(name, f"{ring.unknown_shape(model)}; {hint}")
+        return NoPlan(name, f"{ring.unknown_shape(model, resolution.context.catalog)}; {hint}")
     worker = resolution.worker_resources if plan.nodes > 1 else None
     memory = _memory(worker) if worker is not None else ""
     return RingOfSpec(name, spec.source, plan, _memory(resolution.resources), memory)

@@ -184,11 +184,11 @@ def resolve_resources(
     terms: tuple[Term, ...] = ()
     resource = resource or "nvidia.com/gpu"
     if resources.gpu_type is not None:
-        gpu = get_gpu(resources.gpu_type)
+        gpu = get_gpu(resources.gpu_type, context.catalog)
         where = (*origin, "gpuType")
         if gpu is None:
             name = resources.gpu_type
-            raise ProblemError("KG0306", f"unknown GPU type `{name}`", where, gpu_hint(name))
+            raise ProblemError("KG0306", f"unknown GPU type `{name}`", where, gpu_hint(name, context.catalog))
         resource = gpu.resource
         label = gpu.labels.get(profile.gpu_column)
         if label is None:
@@ -199,7 +199,7 @@ def resolve_resources(
                 "leave `gpuType` out and select the nodes with `placement.nodeSelector`",
             )
         if profile.gpu_instance_types:
-            terms = gpu_node_terms(gpu, _gpu_count(resources), profile)
+            terms = gpu_node_terms(gpu, _gpu_count(resources), context)
         else:
             selector[profile.gpu_label] = label
     if resources.instance_type is not None:

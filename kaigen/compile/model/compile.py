@@ -108,7 +108,7 @@ def describe_model(resolution: ModelResolution) -> Description:
         else f"Fetches {_title(source)} into {store}{_converts(resolution)} and verifies that it is complete.",
         pod_security=resolution.spec.security.pod_security,
         app_version=resolution.commit,
-        notes=(Note(text, AT),) if (text := conversion_text(resolution.spec)) else (),
+        notes=(Note(text, AT),) if (text := conversion_text(resolution.spec, resolution.context.catalog)) else (),
     )
 
 

@@ -254,7 +254,7 @@ def _check_own_volume(
     """Report a volume for converted weights that is too small, or has no size."""
     origin: FieldPath = (*AT, "store", "volume")
     check_access_modes(volume, context, origin, problems)
-    needed, copies = sizes.converted_bytes(spec), spec.store.keep_revisions + 1
+    needed, copies = sizes.converted_bytes(spec, context.catalog), spec.store.keep_revisions + 1
     if volume.size == AUTO and model.is_rejected:
         return
     if volume.size == AUTO:

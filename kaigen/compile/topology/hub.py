@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.presets import Preset
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.mounts import Mounted
@@ -53,7 +54,9 @@ def preset_weights(spec: TopologySpec, preset: Preset, consumer: Consumer, probl
             "run `kaigen lock`, or set repository and commit in `model.huggingFace`",
         )
     hub = PulledModel(repo=preset.repo, revision=revision or "main", token_secret=spec.token_secret)
-    return hub_weights(hub, at, consumer, problems, size=preset_bytes(preset.repo), chosen=False)
+    return hub_weights(
+        hub, at, consumer, problems, size=preset_bytes(preset.repo, consumer.context.catalog), chosen=False
+    )
 
 
 def hub_weights(
@@ -74,7 +77,7 @@ def hub_weights(
         size: bytes; None when unknown.
         chosen: whether the spec names the repository, rather than a catalogue.
     """
-    size = preset_bytes(hub.repo) if size is None else size
+    size = preset_bytes(hub.repo, consumer.context.catalog) if size is None else size
     commit = hub.revision if COMMIT.fullmatch(hub.revision) else ""
     if chosen:
         check_commit(hub, origin, "run `kaigen lock`, or set", problems)
@@ -159,7 +162,7 @@ def _fetched(
     return Weights(consumer.folders.downloaded, Mounted(init=[init], downloaded=True), size=size, revision=commit)
 
 
-def preset_bytes(repo: str) -> int | None:
+def preset_bytes(repo: str, catalog: Catalog) -> int | None:
     """Return the bytes of a Hub repository's weights; None when the catalogue does not have it."""
-    model = model_of_repository(repo)
+    model = model_of_repository(repo, catalog)
     return model.weights_bytes if model is not None else None

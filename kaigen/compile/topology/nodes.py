@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from kaigen.catalog.gpus import Gpu, get_gpu
 from kaigen.catalog.instances import instances
-from kaigen.catalog.profiles import Profile
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.nodes import CLASSES, NODES_LABEL, NodePoolRequest, node_class, nodes_value
 from kaigen.compile.builders.pods import ResolvedResources, placement_fields
@@ -90,7 +89,7 @@ def resolve_node_pool(
     spec = topology.spec
     gpus = parallelism.gpus
     amounts = resources.requirements.get("limits", {})
-    requirements = _node_requirements(spec.resources, context.profile, gpus)
+    requirements = _node_requirements(spec.resources, context, gpus)
     group, kind = node_class(karpenter, context)
     return NodePoolRequest(
         karpenter=karpenter,
@@ -150,12 +149,12 @@ def scheduling_fields(
     return placement_fields(frame, placement, context, resources)
 
 
-def _node_requirements(requested: Resources, profile: Profile, gpus: int) -> dict[str, Sequence[str]]:
+def _node_requirements(requested: Resources, context: Context, gpus: int) -> dict[str, Sequence[str]]:
     """Return the allowed values by node label: instance types, or the GPU.
 
     Args:
         requested: the spec's block.
-        profile: profile of the cluster.
+        context: its profile is the kind of cluster.
         gpus: GPUs of each node.
 
     Raises:
@@ -163,7 +162,8 @@ def _node_requirements(requested: Resources, profile: Profile, gpus: int) -> dic
     """
     if requested.instance_type is not None:
         return {"node.kubernetes.io/instance-type": [requested.instance_type]}
-    gpu = get_gpu(requested.gpu_type) if requested.gpu_type else None
+    gpu = get_gpu(requested.gpu_type, context.catalog) if requested.gpu_type else None
+    profile = context.profile
     label, value = profile.gpu_label, gpu.labels.get(profile.gpu_column) if gpu else None
     if value is not None and label.startswith("karpenter."):
         count = {f"{label.rpartition('-')[0]}-count": [str(gpus)]} if gpus else {}
@@ -171,7 +171,7 @@ def _node_requirements(requested: Resources, profile: Profile, gpus: int) -> dic
     cloud = profile.cloud if profile.name in CLASSES else ""
     known = [
         each
-        for each in (instances(cloud) if cloud and gpu else ())
+        for each in (instances(context.catalog, cloud) if cloud and gpu else ())
         if gpu and each.gpu.name == gpu.name and each.memory == gpu.memory
     ]
     alike = [each.name for each in known if each.count == gpus]

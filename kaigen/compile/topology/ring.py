@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.presets import find_preset
 from kaigen.compile.context import Context
 from kaigen.compile.model.mounted import conversion
@@ -55,7 +56,7 @@ def resolve_ring(spec: TopologySpec, model: Model | None, context: Context, prob
         hint = "set `facts` of the Model to its config.json, or record the repository with `kaigen lock`"
         if spec.resources.memory is None:
             hint += ", or set `resources.memory`"
-        message = f"{unknown_shape(model)}, so kaigen checks neither the ring nor its memory"
+        message = f"{unknown_shape(model, context.catalog)}, so kaigen checks neither the ring nor its memory"
         problems.warning("KG0394", message, _MODEL, hint)
         return _unplanned(spec, weights, problems)
     length, nodes = _context(spec, shape, problems), spec.shape.nodes
@@ -73,10 +74,10 @@ def resolve_ring(spec: TopologySpec, model: Model | None, context: Context, prob
     return plan
 
 
-def unknown_shape(model: Model | None) -> str:
+def unknown_shape(model: Model | None, catalog: Catalog) -> str:
     """Return what kaigen does not know about a model without a shape, as the start of a sentence."""
     hub = model.spec.source.hugging_face if model is not None else None
-    preset = find_preset(hub.repo) if hub is not None else None
+    preset = find_preset(hub.repo, catalog) if hub is not None else None
     if preset is not None:
         return f"the catalogue has `{preset.name}` without the width of its MLP"
     return "the shape of the model is not known"

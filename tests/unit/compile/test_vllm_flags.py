@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kaigen.catalog.catalog import BUILT_IN
 from kaigen.catalog.presets import presets
 from kaigen.catalog.vllm_flags import flags_of, known_versions, minor_of, nearest_version
 from kaigen.compile.engines.vllm import Vllm
@@ -170,7 +171,7 @@ def test_every_parser_of_the_catalogue_is_registered_by_the_pinned_version() -> 
     engine = Vllm()
     flags = [
         Given(name, value, (preset.name,))
-        for preset in presets()
+        for preset in presets(BUILT_IN)
         for name, value in engine.preset_flags(preset, own_image=True).items()
     ]
     assert [unregistered(flag, NEWEST) for flag in flags if unregistered(flag, NEWEST)] == []

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kaigen.catalog.catalog import BUILT_IN
 from kaigen.check.policy import check_policy
 from kaigen.dialects.registry import find_kind as find_dialect
 from kaigen.kubernetes.kind_table import find_kind
@@ -138,7 +139,7 @@ def test_rules_of_pods_apply_to_what_is_found() -> None:
     assert ("KG0524", (*place, "containers", 0, "securityContext", "privileged")) in problems
     assert images_of([obj]) == ["evil.example/x"]
     assert images_of([object_of({"model": {"image": "evil.example/y", "env": []}})]) == ["evil.example/y"]
-    assert requests_of(obj)["nvidia.com/gpu"] == 64 * 10**9
+    assert requests_of(obj, BUILT_IN)["nvidia.com/gpu"] == 64 * 10**9
     assert unlimited(obj) == "kaigen does not know how many pods a Runner runs"
 
 
@@ -155,7 +156,7 @@ def test_groups_of_ray_count_each_for_itself(kind: str, cluster: tuple[str, ...]
     spec: Any = {"headGroupSpec": {"template": gpu}, "workerGroupSpecs": groups}
     for step in cluster:
         spec = {step: spec}
-    assert requests_of(object_of(spec, "ray.io/v1", kind))["nvidia.com/gpu"] == 8 * 10**9
+    assert requests_of(object_of(spec, "ray.io/v1", kind), BUILT_IN)["nvidia.com/gpu"] == 8 * 10**9
 
 
 def test_the_autoscaler_of_ray_has_the_security_context_of_the_head() -> None:

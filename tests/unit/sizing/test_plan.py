@@ -10,6 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import kaigen.sizing
+from kaigen.catalog.catalog import BUILT_IN
 from kaigen.catalog.gpus import get_gpu
 from kaigen.catalog.instances import find_instance
 from kaigen.catalog.presets import find_preset
@@ -35,19 +36,19 @@ FOLDER = Path(kaigen.sizing.__file__).parent
 
 
 def facts(name: str) -> ModelFacts:
-    preset = find_preset(name)
+    preset = find_preset(name, BUILT_IN)
     assert preset is not None
     return facts_of(preset)
 
 
 def on(name: str) -> Hardware:
-    instance = find_instance(name)
+    instance = find_instance(name, BUILT_IN)
     assert instance is not None
     return hardware_of_instance(instance)
 
 
 def gpus(name: str, count: int = 1, mig: str = "") -> Hardware:
-    gpu = get_gpu(name)
+    gpu = get_gpu(name, BUILT_IN)
     assert gpu is not None
     return hardware_of_gpu(gpu, count, mig)
 
