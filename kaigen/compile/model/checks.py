@@ -93,7 +93,7 @@ def check_model(resolution: ModelResolution, problems: Problems) -> None:
 def _check_unknown_size(resolution: ModelResolution, problems: Problems) -> None:
     """Report a volume whose size nothing decides, unless another error says why."""
     spec, convert = resolution.spec, resolution.conversion
-    is_rejected = convert is not None and convert.model.is_rejected
+    is_rejected = convert is not None and bool(convert.model.problems)
     if is_rejected or selects_nothing(spec.source, resolution.context.lock):
         return
     message = "the size of the files is not known, so `auto` has no value"
