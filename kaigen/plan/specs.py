@@ -174,7 +174,7 @@ def _ring(spec: Spec, resolution: TopologyResolution, plan: RingPlan) -> RingOfS
     if any(problem.severity is diagnostic.Severity.ERROR for problem in resolution.sizing.problems):
         return None
     if plan.shape is None:
-        hint = spec.hints.get("KG0394", "set `facts` of the Model to its config.json")
+        hint = spec.hints.get(ring.UNKNOWN_SIZE, "set `facts` of the Model to its config.json")
         model = sizing.model_spec(resolution.spec, resolution.namespace, resolution.context.specs)
         return NoPlan(name, f"{ring.unknown_shape(model, resolution.context.catalog)}; {hint}")
     worker = resolution.worker_resources if plan.nodes > 1 else None

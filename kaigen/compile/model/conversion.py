@@ -28,6 +28,7 @@ from kaigen.compile.model.mounted import (
 from kaigen.compile.model.store import FOLDER, Store
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
+from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.problem import Problem
 from kaigen.kinds.base import AUTO
 from kaigen.kinds.bucket import Bucket
@@ -201,7 +202,7 @@ def _converted_model(spec: DownloadSpec, convert: DistributedLlama) -> Converted
         shape = llama.shape_of_config(config)
         llama.check_blocks(shape, convert.weights)
     except problem.PlanError as error:
-        path = ("spec", "facts", "config") if error.problem.code == "KG1103" else AT
+        path = ("spec", "facts", "config") if error.problem.category is Category.VALUE else AT
         found.error(error.problem.code, str(error), path, error.hint)
         shape = None
     return ConvertedModel(shape, tuple(found.items))

@@ -30,6 +30,7 @@ from kaigen.sizing.ring import (
     why_not,
 )
 
+UNKNOWN_SIZE = "KG0394"
 _MODEL: FieldPath = ("spec", "model")
 _NODES: FieldPath = ("spec", "shape", "nodes")
 
@@ -57,7 +58,7 @@ def resolve_ring(spec: TopologySpec, model: Model | None, context: Context, prob
         if spec.resources.memory is None:
             hint += ", or set `resources.memory`"
         message = f"{unknown_shape(model, context.catalog)}, so kaigen checks neither the ring nor its memory"
-        problems.warning("KG0394", message, _MODEL, hint)
+        problems.warning(UNKNOWN_SIZE, message, _MODEL, hint)
         return _unplanned(spec, weights, problems)
     length, nodes = _context(spec, shape, problems), spec.shape.nodes
     fitting = runnable_nodes(shape, weights)
