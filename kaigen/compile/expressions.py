@@ -265,7 +265,7 @@ class Joined(Expr, frozen=True):
                 yield from part.settings()
 
 
-def shortened(text: str, most: int) -> str:
+def shorten_name(text: str, most: int) -> str:
     """Return a name of at most `most` characters: a longer one becomes its beginning and a hash of the whole."""
     if len(text) <= most:
         return text
@@ -273,7 +273,7 @@ def shortened(text: str, most: int) -> str:
 
 
 class Shortened(Expr, frozen=True):
-    """A name that may be too long; see `shortened`.
+    """A name that may be too long; see `shorten_name`.
 
     Attributes:
         of: the name.
@@ -284,7 +284,7 @@ class Shortened(Expr, frozen=True):
     most: int
 
     def value(self, scope: Scope) -> str:
-        return shortened(str(self.of.value(scope)), self.most)
+        return shorten_name(str(self.of.value(scope)), self.most)
 
     def pipeline(self) -> str:
         inner = f"({self.of.pipeline()})"

@@ -6,7 +6,7 @@ from kaigen.config.block_settings import ImageMirror
 from kaigen.kubernetes.image_names import parse_image
 
 
-def mirrored(reference: str, mirror: ImageMirror) -> str:
+def mirror_image(reference: str, mirror: ImageMirror) -> str:
     """Return where an image is pulled from: by the rule with the longest prefix, else from the mirror.
 
     Tag and digest stay. An image that is at the target of a rule or of the mirror already stays as it is.

@@ -270,7 +270,7 @@ def _problems(path: Path) -> Diagnostics:
     found = Diagnostics()
     document = config_document.read_document(path, _CODE, found, GENERATED_FILE_BYTES)
     if document is not None:
-        lock = config_document.validated(document, LOCK_ENTRY, found)
+        lock = config_document.validate_block(document, LOCK_ENTRY, found)
         for place, named in _mismatches(lock) if isinstance(lock, Lock) else ():
             message = f"the name of this entry has `{named}`, and the entry has another one"
             found.add(Diagnostic(_CODE, message, document.mark(place), RESTORE))

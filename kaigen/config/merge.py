@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from kaigen.catalog.profiles import profile_names
-from kaigen.config.allow import allowed
+from kaigen.config.allow import allow_settings
 from kaigen.config.catalog_rows import read_catalog
 from kaigen.config.checks import GitOpsPlace, check_clusters, check_gitops, check_promotion
 from kaigen.config.dialects import dialect_settings
@@ -30,7 +30,7 @@ from kaigen.config.tenants import check_tenants, delivered_tenants, tenant_setti
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.errors import InputError
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.field_path import dotted_path
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kinds.base import matches
 from kaigen.kubernetes.metadata_keys import RESERVED_LABELS
@@ -135,7 +135,7 @@ def _merge(
         publish=publish_settings(file.publish),
         licenses=license_policy(file.licenses),
         build_registry=_build_registry(layers),
-        allow=allowed(file.allow),
+        allow=allow_settings(file.allow),
         tenants=tenant_settings(file.tenants, images, profile, labels, annotations),
         syncer_secrets=syncer_secrets(delivery, file.allow.secrets if file.allow else ()),
     )
@@ -182,7 +182,7 @@ def _check_labels(layers: Layers, document: Document | None, problems: Diagnosti
                 path = (*place, "labels", key)
                 message = f"the label `{key}` is set by kaigen or Kubernetes"
                 mark = document.mark(path, key=True)
-                problems.add(Diagnostic("KG0324", message, mark, "choose another key", path=dotted(path)))
+                problems.add(Diagnostic("KG0324", message, mark, "choose another key", path=dotted_path(path)))
 
 
 def _digest(root: Path, environment: str) -> str:

@@ -21,7 +21,7 @@ from kaigen.config.value_layers import Layer, Overrides
 from kaigen.core.json_types import FieldPath, Json
 from kaigen.core.text import describe
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.field_path import dotted_path
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.emit.chart import values_schema
 from kaigen.emit.chart_values import SCHEMAS
@@ -73,7 +73,7 @@ def check_values(app: App, values: Mapping[str, Json], layers: Sequence[Override
 
     def say(code: str, path: FieldPath, message: str, hint: str = "", *, key: bool = False) -> None:
         mark = _mark(app, layers, path, key=key)
-        found.append(Diagnostic(code, f"`{dotted((app.name, *path))}`{message}", mark, hint))
+        found.append(Diagnostic(code, f"`{dotted_path((app.name, *path))}`{message}", mark, hint))
 
     for name in SCHEMAS:
         if name in values:

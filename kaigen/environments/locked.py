@@ -9,7 +9,7 @@ from kaigen.catalog.presets import find_preset
 from kaigen.config.lock_file import Lock, LockedWeights, git_key, lock_of
 from kaigen.config.locked_files import bucket_revision, locked_files, locked_source
 from kaigen.kinds.base import AUTO
-from kaigen.kinds.block import Block, derived
+from kaigen.kinds.block import Block, derive_fields
 from kaigen.kinds.blocks import HubRepository
 from kaigen.kinds.build import GitContext
 from kaigen.kinds.facts import Facts
@@ -50,7 +50,7 @@ def with_lock(block: T, config: Config) -> T:
             return _with_commit(each, lock)
         if isinstance(each, GitContext):
             commit = lock.git.get(git_key(each))
-            return derived(each, commit=commit) if commit is not None else each
+            return derive_fields(each, commit=commit) if commit is not None else each
         if isinstance(each, S3):
             return _with_revision(each, lock)
         if isinstance(each, Oci):
@@ -71,7 +71,7 @@ def with_lock(block: T, config: Config) -> T:
 def _with_commit(hub: Block, lock: Lock) -> Block:
     assert isinstance(hub, HubRepository | PulledModel)
     model = lock.of(hub)
-    return derived(hub, revision=model.commit) if model and model.commit != hub.revision else hub
+    return derive_fields(hub, revision=model.commit) if model and model.commit != hub.revision else hub
 
 
 def _with_revision(s3: S3, lock: Lock) -> Block:
@@ -79,13 +79,13 @@ def _with_revision(s3: S3, lock: Lock) -> Block:
     bucket = lock.buckets.get(s3.location)
     if bucket is None or s3.revision is not None:
         return s3
-    return derived(s3, revision=bucket_revision(bucket, s3))
+    return derive_fields(s3, revision=bucket_revision(bucket, s3))
 
 
 def _with_digest(oci: Oci, lock: Lock) -> Block:
     """Return an artifact with the digest that the lock has, unless the spec has one."""
     artifact = lock.artifact(oci.ref)
-    return oci if artifact is None or "@" in oci.ref else derived(oci, ref=f"{oci.ref}@{artifact.digest}")
+    return oci if artifact is None or "@" in oci.ref else derive_fields(oci, ref=f"{oci.ref}@{artifact.digest}")
 
 
 def _with_facts(block: B, hub: Repository | None, entry: LockedWeights | None, catalog: Catalog) -> B:
@@ -97,7 +97,7 @@ def _with_facts(block: B, hub: Repository | None, entry: LockedWeights | None, c
     if entry is None or block.facts is not None or (known and not converts):
         return block
     facts = locked_facts(entry, hub.repo if hub is not None else "the model")
-    return derived(block, facts=facts) if facts is not None else block
+    return derive_fields(block, facts=facts) if facts is not None else block
 
 
 def locked_facts(entry: LockedWeights, name: str) -> Facts | None:
@@ -120,9 +120,9 @@ def _with_size(spec: DownloadSpec, lock: Lock, catalog: Catalog) -> DownloadSpec
     if convert is not None and convert.store is not None and convert.store.volume is not None:
         own = convert.store.volume
         if own.size == AUTO and added:
-            sized = derived(convert.store, volume=derived(own, size=room_for(added / GIB, copies)))
-            changed = derived(convert, store=sized)
-            spec = derived(spec, convert=derived(block, distributed_llama=changed))  # type: ignore[type-var]
+            sized = derive_fields(convert.store, volume=derive_fields(own, size=room_for(added / GIB, copies)))
+            changed = derive_fields(convert, store=sized)
+            spec = derive_fields(spec, convert=derive_fields(block, distributed_llama=changed))  # type: ignore[type-var]
         needed = _bytes(spec, lock, catalog)
     else:
         known = _bytes(spec, lock, catalog)
@@ -131,7 +131,7 @@ def _with_size(spec: DownloadSpec, lock: Lock, catalog: Catalog) -> DownloadSpec
     if volume is None or volume.size != AUTO or not needed:
         return spec
     room = room_for(needed / GIB, copies)
-    return derived(spec, store=derived(spec.store, volume=derived(volume, size=room)))
+    return derive_fields(spec, store=derive_fields(spec.store, volume=derive_fields(volume, size=room)))
 
 
 def _bytes(spec: DownloadSpec, lock: Lock, catalog: Catalog) -> int:

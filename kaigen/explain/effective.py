@@ -14,7 +14,7 @@ from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Mark, Severity
 from kaigen.diagnostics.errors import InputError
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.field_path import dotted_path
 from kaigen.environments.file_entry import document_of
 from kaigen.environments.patch import PatchedDocument, reach
 from kaigen.kinds.block import Block, document_name, set_fields
@@ -67,7 +67,7 @@ class Effective(Struct, frozen=True):
             "kind": self.kind,
             "source": self.source,
             "effective": dict(self.document),
-            "origins": {dotted(path): origin for path, origin in self.origins.items()},
+            "origins": {dotted_path(path): origin for path, origin in self.origins.items()},
             "profile": {"name": self.profile, "origin": self.profile_origin, "settings": dict(self.filled_in)},
             "settings": {name: {"value": value, "origin": origin} for name, (value, origin) in self.settings.items()},
         }
@@ -205,7 +205,7 @@ def _origin(spec: Spec, path: FieldPath, config: Config) -> str:
             break  # The dialect itself decides it.
         if foreign is not None:
             place = _place(spec, (*foreign, *path[length:]), config) or _place(spec, foreign, config)
-            return f"{place}, {dotted(foreign)}" if place else f"default of {spec.entry.key}"
+            return f"{place}, {dotted_path(foreign)}" if place else f"default of {spec.entry.key}"
     return decided
 
 
@@ -281,7 +281,7 @@ def _settings(compiled: Compiled, layers: Sequence[Overrides], config: Config) -
                 known: Any = compiled.values
                 for step in path:
                     known = known.get(step) if isinstance(known, dict) else known
-                found[dotted(path)] = (known, place)
+                found[dotted_path(path)] = (known, place)
     return found
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from kaigen.catalog.catalog import Catalog
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.field_path import dotted_path
 from kaigen.diagnostics.suggest import nearest
 from kaigen.kinds.compat import Naming, ServingNaming
 from kaigen.kinds.config_files import file_key, resolve_file
@@ -196,7 +196,7 @@ class Lowering:
         self, severity: Severity, code: str, message: str, path: Sequence[str | int], hint: str, key: bool
     ) -> None:
         mark = self.document.mark(path, key=key)
-        self.diagnostics.append(Diagnostic(code, message, mark, hint, severity, dotted(path)))
+        self.diagnostics.append(Diagnostic(code, message, mark, hint, severity, dotted_path(path)))
 
     def report(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Report problems that have positions of their own, such as in another document."""

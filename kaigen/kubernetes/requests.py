@@ -81,7 +81,7 @@ def most_replicas(objects: Iterable[tuple[str, Object]]) -> dict[tuple[str, str,
     return most
 
 
-def unlimited(obj: Object) -> str:
+def why_unlimited(obj: Object) -> str:
     """Return why an object may make any number of pods, as a sentence; empty for one with a limit."""
     spec = mapping(obj.get("spec"))
     match type_of(obj):

@@ -70,7 +70,7 @@ def resolve_root(root: Path, inside: Path | None = None) -> OutputRoot:
     if last and leaves:
         message = f"the output directory is a symbolic link to {target}, outside its parent"
         raise InputError.of(NOT_SEPARATE, message, mark=mark, hint="give the path of the target directory")
-    if problem := misplaced(target, inside):
+    if problem := why_misplaced(target, inside):
         raise InputError.of(NOT_SEPARATE, problem, mark=mark, hint=OWN_DIRECTORY)
     try:
         found = os.lstat(target)
@@ -90,7 +90,7 @@ def resolve_root(root: Path, inside: Path | None = None) -> OutputRoot:
     return OutputRoot(shown, parent, name)
 
 
-def misplaced(target: str, inside: Path | None) -> str:
+def why_misplaced(target: str, inside: Path | None) -> str:
     """Return why kaigen must not write to a directory, whatever it contains; empty when it may."""
     if any(part.casefold() == ".git" for part in target.split(os.sep)):
         return "the output directory is in the folder of Git"

@@ -11,7 +11,7 @@ from kaigen.compile.builders.frame import LOCATION
 from kaigen.kubernetes.kind_table import kind_of
 from kaigen.kubernetes.manifest import Identity, Object, group_of, identity_of, mapping, text
 from kaigen.kubernetes.quantities import NANO
-from kaigen.kubernetes.requests import max_surge, most_replicas, requests_of, unlimited
+from kaigen.kubernetes.requests import max_surge, most_replicas, requests_of, why_unlimited
 from kaigen.kubernetes.schemas import is_cluster_scoped
 from kaigen.pipeline.gpu_facts import GpuFacts, GpuObject
 from kaigen.tenancy.hosts import hosts_of
@@ -47,7 +47,7 @@ def app_gpus(item: Compiled, catalog: Catalog) -> GpuFacts:
             each = _gpus({**body, "spec": {**mapping(body.get("spec")), "replicas": 1}}, catalog, surge=False)
         if own or each:
             key = (namespace, text(body.get("kind")), identity_of(body).name)
-            objects.append(GpuObject(key, own, each, unlimited(body), *max_surge(body)))
+            objects.append(GpuObject(key, own, each, why_unlimited(body), *max_surge(body)))
     return GpuFacts(tuple(objects), tuple(sorted(most_replicas(placed).items())))
 
 

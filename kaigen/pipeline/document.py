@@ -108,10 +108,10 @@ def _read_spec(
     matched: tuple[int | str, ...] = ()
     found: list[Diagnostic] = []
     if config.overrides or config.pins:
-        patched_document, found = match.patched(document, entry, config)
+        patched_document, found = match.patch_document(document, entry, config)
         matched = match.matched_by(patched_document)
         block, problems = entry.validate(patched_document)
-        found += match.explained(patched_document, problems)
+        found += match.explain_removed_fields(patched_document, problems)
     else:
         block, problems = entry.validate(document)
         found += problems

@@ -17,7 +17,7 @@ from kaigen.compile.context import Context
 from kaigen.compile.engines.launch import Parallelism
 from kaigen.compile.expressions import Tree
 from kaigen.diagnostics.problem import ProblemError
-from kaigen.kinds.block import replaced
+from kaigen.kinds.block import replace_fields
 from kaigen.kinds.blocks import Resources
 from kaigen.kinds.provisioning import Karpenter, Provisioning, ProvisioningRef
 from kaigen.kinds.topology import Topology
@@ -145,7 +145,7 @@ def scheduling_fields(
     if not placement.topology_spread and several:
         update["topology_spread"] = [dict(_SPREAD)]
     if update:
-        placement = replaced(placement, **update)
+        placement = replace_fields(placement, **update)
     return placement_fields(frame, placement, context, resources)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kaigen.compile.image_mirror import mirrored
+from kaigen.compile.image_mirror import mirror_image
 from kaigen.compile.network_access import egress_rules
 from kaigen.config.block_settings import ImageMirror, ImageRule, NetworkSettings
 from kaigen.config.load import load_config
@@ -125,15 +125,15 @@ MIRROR = ImageMirror(
     ],
 )
 def test_images_are_pulled_from_the_mirror(image: str, expected: str) -> None:
-    assert mirrored(image, MIRROR) == expected
-    assert mirrored(expected, MIRROR) == expected
+    assert mirror_image(image, MIRROR) == expected
+    assert mirror_image(expected, MIRROR) == expected
 
 
 def test_the_mirror_may_have_the_registry_in_its_names() -> None:
-    assert mirrored("busybox", ImageMirror("m.example/{host}")) == "m.example/docker.io/library/busybox"
+    assert mirror_image("busybox", ImageMirror("m.example/{host}")) == "m.example/docker.io/library/busybox"
     rules = (ImageRule("a.example:5000", "m.example/a"),)  # A name of an image has a port only in its registry.
-    assert mirrored("a.example:5000/b", ImageMirror("m.example/{host}", rules)) == "m.example/a/b"
-    assert mirrored("busybox", ImageMirror("", (ImageRule("quay.io", "m.example"),))) == "busybox"
+    assert mirror_image("a.example:5000/b", ImageMirror("m.example/{host}", rules)) == "m.example/a/b"
+    assert mirror_image("busybox", ImageMirror("", (ImageRule("quay.io", "m.example"),))) == "busybox"
 
 
 def test_every_image_of_a_job_is_that_of_the_mirror(tmp_path: Path) -> None:

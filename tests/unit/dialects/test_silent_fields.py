@@ -14,7 +14,7 @@ import yaml
 from kaigen.config.settings import Config
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.collector import Diagnostics
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.field_path import dotted_path
 from kaigen.dialects.registry import find_kind
 from kaigen.kinds.entry import OWN_SYSTEM
 from kaigen.kinds.input_documents import InputDocuments
@@ -126,7 +126,7 @@ def otherwise(data: Any, path: FieldPath) -> Iterator[Any]:
 
 def is_named(path: FieldPath, places: set[str]) -> bool:
     """Return whether a message is about a field, or about one that contains it."""
-    return any(dotted(path[:length]) in places for length in range(1, len(path) + 1))
+    return any(dotted_path(path[:length]) in places for length in range(1, len(path) + 1))
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -150,5 +150,5 @@ def test_no_field_is_silent(name: str) -> None:
             if path in NAMES or is_named(path, named) or is_seen(without(document, path)):
                 continue
             if not is_filled(document, path) and not any(is_seen(changed) for changed in otherwise(document, path)):
-                silent.add(f"{document['kind']}: {dotted(path)}")
+                silent.add(f"{document['kind']}: {dotted_path(path)}")
     assert {field for field in silent if not any(fnmatchcase(field, glob) for glob in SILENT)} == set()

@@ -15,7 +15,7 @@ from kaigen.dialects.registry import find_kind as find_dialect
 from kaigen.kubernetes.kind_table import find_kind
 from kaigen.kubernetes.pod_images import images_of
 from kaigen.kubernetes.pods import CONTAINER_FIELDS, CONTAINER_LISTS, CONTAINER_MAPPINGS, containers, pod_templates
-from kaigen.kubernetes.requests import requests_of, unlimited
+from kaigen.kubernetes.requests import requests_of, why_unlimited
 
 CRDS = Path(__file__).parents[2] / "cluster" / "crds"
 POD = {"containers": [{"name": "c", "image": "evil.example/x"}]}
@@ -140,7 +140,7 @@ def test_rules_of_pods_apply_to_what_is_found() -> None:
     assert images_of([obj]) == ["evil.example/x"]
     assert images_of([object_of({"model": {"image": "evil.example/y", "env": []}})]) == ["evil.example/y"]
     assert requests_of(obj, BUILT_IN)["nvidia.com/gpu"] == 64 * 10**9
-    assert unlimited(obj) == "kaigen does not know how many pods a Runner runs"
+    assert why_unlimited(obj) == "kaigen does not know how many pods a Runner runs"
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from kaigen.sizing.facts import (
     facts_of,
     hardware_of_gpu,
     hardware_of_instance,
-    quantized,
+    quantize,
 )
 from kaigen.sizing.memory import Layout, cache_cost, weights_of_gpu
 from kaigen.sizing.plan import plan
@@ -135,7 +135,7 @@ def test_weights_are_dealt_by_layers_with_an_embedding_at_each_end() -> None:
 def test_quantized_weights_keep_their_embeddings() -> None:
     llama = facts("llama-3.1-8b-instruct")
     embeddings = 2 * 128_256 * 4096 * 2 / GIB
-    assert quantized(llama, "fp8").weights == pytest.approx((14.96 - embeddings) * 8.1 / 16 + embeddings, abs=0.01)
+    assert quantize(llama, "fp8").weights == pytest.approx((14.96 - embeddings) * 8.1 / 16 + embeddings, abs=0.01)
     assert planned("llama-3.3-70b-instruct", on("p5.4xlarge"), quantization="awq").flags[-1] == ("quantization", "awq")
     assert "quantized already (mxfp4)" in str(refused("gpt-oss-20b", on("g6.xlarge"), quantization="fp8"))
     assert refused("phi-4", on("g6.xlarge"), quantization="fp9").hint == "did you mean `fp8`?"
