@@ -144,6 +144,7 @@ class Setting(Expr, frozen=True):
         optional: the object's field is left out while its value is empty (`""`, 0, false, `[]`, `{}`).
         origin: the spec's field that it came from, for diagnostics; empty when kaigen chose it.
         helper: the chart's helper that applies values of a parent chart to it; empty for none.
+        by_profile: whether the profile of the cluster decided the default, or a part of it.
     """
 
     path: str
@@ -153,6 +154,7 @@ class Setting(Expr, frozen=True):
     optional: bool = False
     origin: FieldPath = ()
     helper: str = ""
+    by_profile: bool = False
 
     @property
     def keys(self) -> tuple[str, ...]:

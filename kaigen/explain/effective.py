@@ -19,7 +19,6 @@ from kaigen.environments.file_entry import document_of
 from kaigen.environments.patch import PatchedDocument, reach
 from kaigen.kinds.block import Block, document_name, set_fields
 from kaigen.pipeline.app_names import unknown_app
-from kaigen.pipeline.compile_spec import compile_spec
 from kaigen.pipeline.run import Run
 
 if TYPE_CHECKING:
@@ -95,19 +94,6 @@ def effective_spec(app: str, config: Config, overrides: Sequence[Overrides] = ()
     # Values that the lock decides have no line in a spec.
     plain = _without_lock(app, config, overrides) if config.lock.digest else spec
     written = dict(leaves(_document(plain, config)))
-    context = unit.compiler.context
-    blank = replace(
-        context.profile,
-        storage_class="",
-        gpu_label="",
-        gpu_instance_types=False,
-        gpu_tolerations=(),
-        gpu_runtime_class="",
-        spot=replace(context.profile.spot, node_selector={}, tolerations=(), node_labels=())
-        if context.profile.spot
-        else None,
-    )
-    without = compile_spec(spec, replace(context, profile=blank)).compiled
     metadata = spec.block.metadata
     return Effective(
         app=metadata.name,
@@ -122,7 +108,7 @@ def effective_spec(app: str, config: Config, overrides: Sequence[Overrides] = ()
         },
         profile=config.profile,
         profile_origin=_config_origin(config, "profile"),
-        filled_in=_filled_in(compiled, without),
+        filled_in={each.path: each.default for each in compiled.app.settings if each.by_profile},
         settings=_settings(compiled, unit.compiler.overrides, config),
     )
 
@@ -245,24 +231,6 @@ def _config_origin(config: Config, name: str) -> str:
                 place = _shown(document.mark(path))
                 return f"{place} (environment {config.environment})" if len(path) > 1 else place
     return "default of kaigen"
-
-
-def _filled_in(compiled: Compiled, without: Compiled | None) -> dict[str, Any]:
-    """Return the settings whose values the profile decides."""
-    if without is None:
-        return {}
-    found = {}
-    for setting in compiled.app.settings:
-        here, there = (_setting(item.app.default_values(), setting.keys) for item in (compiled, without))
-        if here != there:
-            found[setting.path] = here
-    return found
-
-
-def _setting(values: Any, keys: Sequence[str]) -> Any:
-    for key in keys:
-        values = values.get(key) if isinstance(values, dict) else None
-    return values
 
 
 def _settings(compiled: Compiled, layers: Sequence[Overrides], config: Config) -> dict[str, tuple[Any, str]]:

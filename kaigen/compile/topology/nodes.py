@@ -138,9 +138,9 @@ def scheduling_fields(
             resources,
             node_selector={NODES_LABEL: _nodes_value(topology, context)},
             node_terms=(),
-            tolerations=[*(each for each in resources.tolerations if each != tolerated), tolerated],
+            tolerations=[each for each in resources.tolerations if each != tolerated],
         )
-        update["spot"] = False
+        update = {"spot": False, "tolerations": [tolerated, *placement.tolerations]}
     several = _max_replicas(topology) > 1 if parallelism.nodes == 1 else spread
     if not placement.topology_spread and several:
         update["topology_spread"] = [dict(_SPREAD)]
