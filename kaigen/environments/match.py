@@ -55,7 +55,7 @@ def patch_document(
         place = FileEntry(pins_path(config.root, config.environment), ("apps", name), flat=True)
         here = PatchedDocument(document, tuple(layers), ()).data
         patch = _pins_patch(here, config.pins[name], entry, place, found)
-        found += _hidden(config.pins[name], layers)
+        found += _warn_of_hidden(config.pins[name], layers)
         layers.append(Layer(patch, place, config.environment, pins=True))
     if not layers:
         return document, found
@@ -142,7 +142,7 @@ def _put(patch: dict[Any, Any], path: FieldPath, value: str) -> None:
     patch[path[-1]] = value
 
 
-def _hidden(pins: Iterable[str], layers: Iterable[Layer]) -> list[Diagnostic]:
+def _warn_of_hidden(pins: Iterable[str], layers: Iterable[Layer]) -> list[Diagnostic]:
     """Warnings about the environment's own overrides that pins take precedence over."""
     found = []
     for name in pins:

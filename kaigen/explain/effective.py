@@ -201,11 +201,11 @@ def _place(spec: Spec, path: FieldPath, config: Config) -> str:
     if reach(document.data, path)[1] < len(path):
         return ""
     layer = document.layer(path) if isinstance(document, PatchedDocument) else None
-    place = _shown(document.mark(path))
+    place = _show_mark(document.mark(path))
     return f"{place} (environment {layer.environment})" if layer and layer.environment and not layer.pins else place
 
 
-def _shown(mark: Mark) -> str:
+def _show_mark(mark: Mark) -> str:
     return f"{mark.file}:{mark.line}" if mark.line else mark.file
 
 
@@ -228,7 +228,7 @@ def _config_origin(config: Config, name: str) -> str:
     if document is not None:
         for path in (("environments", config.environment, name), (name,)):
             if reach(document.data, path)[1] == len(path):
-                place = _shown(document.mark(path))
+                place = _show_mark(document.mark(path))
                 return f"{place} (environment {config.environment})" if len(path) > 1 else place
     return "default of kaigen"
 
@@ -243,7 +243,7 @@ def _settings(compiled: Compiled, layers: Sequence[Overrides], config: Config) -
                 if not path:
                     continue
                 mark = layer.place((name, *path), key=False) if isinstance(layer, Layer) else None
-                place = _shown(mark) if mark else "--set"
+                place = _show_mark(mark) if mark else "--set"
                 if mark and _is_of_environment(layer, config):
                     place = f"{place} (environment {config.environment})"
                 known: Any = compiled.values

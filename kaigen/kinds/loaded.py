@@ -55,10 +55,10 @@ def specs_of(block: Downloaded, lowering: Lowering) -> list[Lowered]:
     if volume is None:
         return []
     job = jobs.Job(metadata=_metadata(block.metadata, name), spec=_job_spec(block.spec, loader, volume))
-    return [Lowered(_stored(block, name)), Lowered(job, _origins(loader, lowering.document.data))]
+    return [Lowered(_stored_model(block, name)), Lowered(job, _origins(loader, lowering.document.data))]
 
 
-def _stored(block: M, name: str) -> M:
+def _stored_model(block: M, name: str) -> M:
     """Return the Model that stores what the Job writes."""
     source = derive_fields(block.spec.source, loader=None, job=FilesOfLoader(name=name))
     return derive_fields(block, spec=derive_fields(block.spec, source=source))

@@ -123,7 +123,7 @@ def _read_spec(
     result = entry.lower(block, patched_document, context)
     specs = [
         spec.Spec(
-            _completed(item.block, config),
+            _with_settings(item.block, config),
             entry,
             _target(item, entry, config),
             patched_document,
@@ -146,7 +146,7 @@ def _read_spec(
     )
 
 
-def _completed(block: AppBlock, config: Config) -> AppBlock:
+def _with_settings(block: AppBlock, config: Config) -> AppBlock:
     """Return a spec with what the lock and kaigen.yaml add."""
     block = builds.with_repositories(block, block.metadata.name, config)
     return locked.with_lock(block, config) if _is_lockable(block, config) else block

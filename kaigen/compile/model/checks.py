@@ -46,7 +46,7 @@ with lazy_imports():
 def check_model(resolution: ModelResolution, problems: Problems) -> None:
     """Report every problem of a Model that its resolution did not."""
     spec = resolution.spec
-    known = _known(spec, resolution.context.catalog, problems) if isinstance(spec, ModelSpec) else None
+    known = _known_model(spec, resolution.context.catalog, problems) if isinstance(spec, ModelSpec) else None
     if spec.source.volume:
         check_existing(spec, problems)
         if spec.source.signature:
@@ -126,7 +126,7 @@ def _check_account(spec: DownloadSpec, problems: Problems) -> None:
         )
 
 
-def _known(spec: ModelSpec, catalog: Catalog, problems: Problems) -> KnownModel | None:
+def _known_model(spec: ModelSpec, catalog: Catalog, problems: Problems) -> KnownModel | None:
     """Return the model with its size, as far as the spec or the catalogue knows it, and report wrong facts."""
     hub = spec.source.hugging_face
     preset = find_preset(hub.repo, catalog) if hub is not None else None

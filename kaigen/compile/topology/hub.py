@@ -84,7 +84,7 @@ def hub_weights(
     if not consumer.engine.understands("model.huggingFace"):
         return Weights()
     if not consumer.engine.pulls_weights:
-        return _fetched(hub, origin, consumer, commit, size, chosen=chosen)
+        return _downloaded_weights(hub, origin, consumer, commit, size, chosen=chosen)
     token_at: FieldPath = (*origin, "tokenSecret") if chosen else ("spec", "tokenSecret")
     env: list[Tree] = [_token(hub.token_secret, token_at)] if hub.token_secret else []
     if hub.endpoint:
@@ -137,7 +137,7 @@ def _token(secret: TokenSecret, origin: FieldPath) -> Tree:
     }
 
 
-def _fetched(
+def _downloaded_weights(
     hub: PulledModel, origin: FieldPath, consumer: Consumer, commit: str, size: int | None, *, chosen: bool
 ) -> Weights:
     """Return weights that kaigen's downloader fetches into a folder before the engine starts."""

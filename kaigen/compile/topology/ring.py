@@ -52,14 +52,14 @@ def resolve_ring(spec: TopologySpec, model: Model | None, context: Context, prob
         shape = _shape(spec, model, context)
     except ProblemError as error:
         problems.add(error.problem)
-        return _unplanned(spec, weights, problems)
+        return _ring_without_shape(spec, weights, problems)
     if shape is None:
         hint = "set `facts` of the Model to its config.json, or record the repository with `kaigen lock`"
         if spec.resources.memory is None:
             hint += ", or set `resources.memory`"
         message = f"{unknown_shape(model, context.catalog)}, so kaigen checks neither the ring nor its memory"
         problems.warning(UNKNOWN_SIZE, message, _MODEL, hint)
-        return _unplanned(spec, weights, problems)
+        return _ring_without_shape(spec, weights, problems)
     length, nodes = _context(spec, shape, problems), spec.shape.nodes
     fitting = runnable_nodes(shape, weights)
     if nodes is None:
@@ -84,7 +84,7 @@ def unknown_shape(model: Model | None, catalog: Catalog) -> str:
     return "the shape of the model is not known"
 
 
-def _unplanned(spec: TopologySpec, weights: str, problems: Problems) -> RingPlan:
+def _ring_without_shape(spec: TopologySpec, weights: str, problems: Problems) -> RingPlan:
     """Return the ring of a model without a shape, and report a number of nodes that no ring has."""
     nodes = spec.shape.nodes or 1
     if not is_ring_size(nodes):
