@@ -122,11 +122,8 @@ def command(
             else locked.locked_facts(model or "", config)
         )
         name = facts.name if facts is not None else model or ""
-        found = sizing_answer.answer(
-            sizing_answer.with_options(
-                sizing_answer.Question(name, sizing_facts.Request(), config.catalog, facts=facts), requested
-            )
-        )
+        question = sizing_answer.Question(name, sizing_facts.Request(), config.catalog, facts=facts)
+        found = sizing_answer.answer(sizing_answer.with_options(question, requested))
     if output == "json":
         _print_json(console, tables.answer_data(found, dialects))
     else:

@@ -150,16 +150,8 @@ def _plan(
         why = sizing.why_unknown(resolution.spec, resolution.namespace, resolution.context.specs)
         return None if sized.problems else NoPlan(name, why), sized.problems
     preset = None if model.described else model.preset
-    question = change(
-        Question(
-            model.name,
-            request,
-            resolution.context.catalog,
-            facts=model.facts,
-            preset=preset,
-            hardware=sized.hardware,
-        )
-    )
+    catalog, hardware = resolution.context.catalog, sized.hardware
+    question = change(Question(model.name, request, catalog, facts=model.facts, preset=preset, hardware=hardware))
     if sized.problems and sized.hardware is None and not question.names_nodes:
         return None, sized.problems
     try:

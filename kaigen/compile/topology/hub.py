@@ -54,19 +54,11 @@ def preset_weights(spec: TopologySpec, preset: Preset, consumer: Consumer, probl
             "run `kaigen lock`, or set repository and commit in `model.huggingFace`",
         )
     hub = PulledModel(repo=preset.repo, revision=revision or "main", token_secret=spec.token_secret)
-    return hub_weights(
-        hub, at, consumer, problems, size=preset_bytes(preset.repo, consumer.context.catalog), chosen=False
-    )
+    return hub_weights(hub, at, consumer, problems, chosen=False)
 
 
 def hub_weights(
-    hub: PulledModel,
-    origin: FieldPath,
-    consumer: Consumer,
-    problems: Problems,
-    *,
-    size: int | None = None,
-    chosen: bool = True,
+    hub: PulledModel, origin: FieldPath, consumer: Consumer, problems: Problems, *, chosen: bool = True
 ) -> Weights:
     """Return weights from the Hub, which the engine pulls, or kaigen's downloader fetches, when a pod starts.
 
@@ -74,10 +66,9 @@ def hub_weights(
         hub: the repository.
         origin: the spec's field of the repository.
         consumer: the pods that read them.
-        size: bytes; None when unknown.
         chosen: whether the spec names the repository, rather than a catalogue.
     """
-    size = preset_bytes(hub.repo, consumer.context.catalog) if size is None else size
+    size = preset_bytes(hub.repo, consumer.context.catalog)
     commit = hub.revision if COMMIT.fullmatch(hub.revision) else ""
     if chosen:
         check_commit(hub, origin, "run `kaigen lock`, or set", problems)
