@@ -121,7 +121,8 @@ def test_helm_renders_the_objects_of_the_manifests(chart: Path, item: Compiled) 
 def test_manifest_files_contain_the_objects(item: Compiled) -> None:
     files = manifest_files(item.app, rendered=item.objects)
     texts = [text for path, text in files.items() if not path.endswith("/kustomization.yaml")]
-    assert_same(ordered([yaml.safe_load(text) for text in texts]), ordered([i.body for i in item.objects]))
+    found = [yaml.load(text, Loader=yaml.CSafeLoader) for text in texts]
+    assert_same(ordered(found), ordered([i.body for i in item.objects]))
 
 
 @every_app
