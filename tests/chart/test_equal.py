@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-import yaml
 
 from kaigen.compile.app import Rendered
 from kaigen.compile.expressions import Release, Scope, resolve
@@ -21,7 +20,7 @@ from kaigen.emit.values import check_values
 from kaigen.kubernetes.pods import pod_templates
 from kaigen.pipeline.result import Compiled
 from kaigen.yaml.dump import dump
-from tests import helm
+from tests import helm, plain_yaml
 from tests.cases import AppCase, app_cases, write_chart
 from tests.chart.synthesis import emptied, filled
 from tests.differences import assert_same
@@ -49,7 +48,7 @@ class Overridden(NamedTuple):
 
 def written(rendered: list[Rendered]) -> Objects:
     """Return the objects as read back from written manifests."""
-    return ordered([yaml.load(dump(item.body), Loader=yaml.CSafeLoader) for item in rendered])
+    return ordered([plain_yaml.load(dump(item.body)) for item in rendered])
 
 
 def ordered(objects: Objects) -> Objects:
@@ -121,7 +120,7 @@ def test_helm_renders_the_objects_of_the_manifests(chart: Path, item: Compiled) 
 def test_manifest_files_contain_the_objects(item: Compiled) -> None:
     files = manifest_files(item.app, rendered=item.objects)
     texts = [text for path, text in files.items() if not path.endswith("/kustomization.yaml")]
-    found = [yaml.load(text, Loader=yaml.CSafeLoader) for text in texts]
+    found = [plain_yaml.load(text) for text in texts]
     assert_same(ordered(found), ordered([i.body for i in item.objects]))
 
 

@@ -7,13 +7,13 @@ from functools import cache
 from typing import Any
 
 import pytest
-import yaml
 
 from kaigen.compile.expressions import find_settings
 from kaigen.core.json_types import Json
 from kaigen.dialects.registry import own_kinds
 from kaigen.kinds.entry import KindEntry
 from kaigen.kinds.schema import branches, deref, json_schema, walk
+from tests import plain_yaml
 from tests.cases import SPECS, AppCase, app_cases
 
 NOT_WRITTEN = {
@@ -97,11 +97,7 @@ def written(entry: KindEntry) -> set[str]:
 
 @cache
 def documents() -> list[dict[str, Any]]:
-    return [
-        document
-        for file in SPECS.rglob("*.yaml")
-        for document in yaml.load_all(file.read_text(), Loader=yaml.CSafeLoader)
-    ]
+    return [document for file in SPECS.rglob("*.yaml") for document in plain_yaml.load_all(file.read_text())]
 
 
 @pytest.mark.parametrize("app_case", app_cases(), ids=lambda case: case.name)

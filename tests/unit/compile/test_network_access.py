@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from kaigen.compile.image_mirror import mirror_image
 from kaigen.compile.network_access import egress_rules
@@ -14,6 +13,7 @@ from kaigen.config.block_settings import ImageMirror, ImageRule, NetworkSettings
 from kaigen.config.load import load_config
 from kaigen.diagnostics.errors import InputError
 from kaigen.pipeline.run import render
+from tests import plain_yaml
 from tests.unit.compile.peers import ANYWHERE
 
 DIGEST = "sha256:" + "a" * 64
@@ -34,7 +34,7 @@ def pod(root: Path, environment: str, config: str) -> dict[str, Any]:
     (root / "specs" / "job.yaml").write_text(JOB, encoding="utf-8")
     (root / "kaigen.yaml").write_text(config, encoding="utf-8")
     files = render((), load_config(root, environment))
-    objects = [yaml.safe_load(bytes(data)) for path, data in files.items() if path.endswith(".yaml")]
+    objects = [plain_yaml.load(bytes(data)) for path, data in files.items() if path.endswith(".yaml")]
     (job,) = [each for each in objects if each["kind"] == "Job"]
     spec: dict[str, Any] = job["spec"]["template"]["spec"]
     return spec
@@ -169,6 +169,6 @@ gitops:
     pod(tmp_path, "", config)
     files = render((), load_config(tmp_path))
     text = "".join(bytes(data).decode() for path, data in files.items() if path.endswith(".yaml"))
-    policies = [each for each in yaml.safe_load_all(text.replace("apiVersion: ", "---\napiVersion: ")) if each]
+    policies = [each for each in plain_yaml.load_all(text.replace("apiVersion: ", "---\napiVersion: ")) if each]
     (found,) = [each for each in policies if each.get("metadata", {}).get("name") == "allow-network"]
     assert found["spec"]["egress"][0]["to"] == [{"ipBlock": {"cidr": "10.1.2.3/32"}}]

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from kaigen.config.settings import Config
 from kaigen.core.json_types import FieldPath
@@ -21,6 +20,7 @@ from kaigen.kinds.input_documents import InputDocuments
 from kaigen.pipeline.document import read_document
 from kaigen.yaml.document import Document, parse
 from kaigen.yaml.sources import Source
+from tests import plain_yaml
 from tests.cases import SPECS, cases
 
 NAMES: set[FieldPath] = {("apiVersion",), ("kind",), ("metadata",), ("metadata", "name")}
@@ -51,7 +51,7 @@ def foreign(document: Any) -> bool:
 
 def texts(file: Path) -> list[Any]:
     """Return the documents of a file as plain data."""
-    return [each for each in yaml.safe_load_all(file.read_text(encoding="utf-8")) if each]
+    return [each for each in plain_yaml.load_all(file.read_text(encoding="utf-8")) if each]
 
 
 FILES = {
@@ -63,7 +63,7 @@ FILES = {
 
 def parsed(data: Any) -> Document:
     """Return a document with positions."""
-    (found,) = parse(Source("spec.yaml", yaml.safe_dump(data, sort_keys=False)), Diagnostics())
+    (found,) = parse(Source("spec.yaml", plain_yaml.dump(data)), Diagnostics())
     return found
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from kaigen.catalog.catalog import BUILT_IN
 from kaigen.check.policy import check_policy
@@ -16,6 +15,7 @@ from kaigen.kubernetes.kind_table import find_kind
 from kaigen.kubernetes.pod_images import images_of
 from kaigen.kubernetes.pods import CONTAINER_FIELDS, CONTAINER_LISTS, CONTAINER_MAPPINGS, containers, pod_templates
 from kaigen.kubernetes.requests import requests_of, why_unlimited
+from tests import plain_yaml
 
 CRDS = Path(__file__).parents[2] / "cluster" / "crds"
 POD = {"containers": [{"name": "c", "image": "evil.example/x"}]}
@@ -49,7 +49,7 @@ def places_in(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, boo
 def schemas() -> Iterator[tuple[str, str, str, dict[str, Any]]]:
     """Yield apiVersion, kind, version and schema of every custom resource that is not a dialect's spec."""
     for file in sorted(CRDS.glob("*.yaml")):
-        definition = yaml.safe_load(file.read_text(encoding="utf-8"))["spec"]
+        definition = plain_yaml.load(file.read_text(encoding="utf-8"))["spec"]
         kind = definition["names"]["kind"]
         for version in definition["versions"]:
             api_version = f"{definition['group']}/{version['name']}"
