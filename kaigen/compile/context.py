@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import Struct, field
 
+from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.profiles import Profile
 from kaigen.config.settings import Config
 from kaigen.kinds.input_documents import Key
@@ -91,3 +92,8 @@ class Context(Struct, frozen=True):
     objects_of: ObjectsOf | None = None
     lock: Lock | None = None
     digests: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def catalog(self) -> Catalog:
+        """kaigen's tables with the rows of the repository."""
+        return self.config.catalog

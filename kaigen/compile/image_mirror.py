@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from kaigen.config.registry import RegistryBlock
 
 
-def mirrored(reference: str, mirror: RegistryBlock) -> str:
+def mirror_image(reference: str, mirror: RegistryBlock) -> str:
     """Return where an image is pulled from: by the rule with the longest prefix, else from the mirror.
 
     Tag and digest stay. An image that is at the target of a rule or of the mirror already stays as it is.

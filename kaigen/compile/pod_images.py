@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kaigen.compile.app import App
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Setting
-from kaigen.compile.image_mirror import mirrored
+from kaigen.compile.image_mirror import mirror_image
 from kaigen.compile.pod_edits import edit_items, edit_pods
 
 
@@ -24,7 +24,7 @@ def with_images(app: App, context: Context) -> App:
         exact = f"{reference}@{digest}" if digest else reference
         if context.config.mirror is None or reference in app.built:
             return exact
-        return mirrored(exact, context.config.mirror)
+        return mirror_image(exact, context.config.mirror)
 
     def moved(tree: Any) -> Any:
         if isinstance(tree, Setting) and isinstance(tree.default, str) and tree.default:

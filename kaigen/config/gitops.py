@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from kaigen.kinds.base import RELATIVE_PATH, Duration, LabelName, Labels, ObjectName, Quantity, text
-from kaigen.kinds.block import Block, derived
+from kaigen.kinds.block import Block, derive_fields
 
 Place = Annotated[str, text(r"^[^\s\x00-\x1f]+$", min_length=1, max_length=1024)]
 Template = Annotated[str, text(r"^[^-\s\x00-\x1f][^\s\x00-\x1f]*$", min_length=1, max_length=250)]
@@ -179,7 +179,7 @@ class GitOps(Block):
     tenancy: Annotated[Tenancy | None, Meta(description="Objects for each namespace in addition to the apps.")] = None
 
 
-def delivered(block: GitOps | None, output: str) -> GitOps | None:
+def resolve_gitops(block: GitOps | None, output: str) -> GitOps | None:
     """Return the block with the folder of the tree; None without the block, or without a repository.
 
     Args:
@@ -188,4 +188,4 @@ def delivered(block: GitOps | None, output: str) -> GitOps | None:
     """
     if block is None or block.repository is None:
         return None
-    return derived(block, path=block.path or output)
+    return derive_fields(block, path=block.path or output)

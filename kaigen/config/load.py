@@ -60,12 +60,12 @@ def _load(root: Path, environment: str) -> Config:
         if environment:
             raise InputError([missing.missing_config(root)])
         base = Config(root=root)
-        if not (root / base.catalog).is_dir():
+        if not (root / base.catalog_folder).is_dir():
             return base
         problems = Diagnostics()
-        rows = catalog_rows.read_rows(root, base.catalog, problems)
+        catalog = catalog_rows.read_catalog(root, base.catalog_folder, problems)
         problems.raise_errors()
-        return replace(base, rows=rows)
+        return replace(base, catalog=catalog)
     cache = _SettingsCache(path, environment)
     config = cache.read(root)
     if config is None or not _is_catalog_unchanged(config):
@@ -79,10 +79,10 @@ def _load(root: Path, environment: str) -> Config:
 
 def _is_catalog_unchanged(config: Config) -> bool:
     """Return whether the rows of settings are those of the files."""
-    if not (config.root / config.catalog).is_dir():
-        return not config.rows.digest
-    sources, unread = catalog_rows.catalog_sources(config.root, config.catalog)
-    return not unread.has_errors and catalog_rows.catalog_digest(sources) == config.rows.digest
+    if not (config.root / config.catalog_folder).is_dir():
+        return not config.catalog.digest
+    sources, unread = catalog_rows.catalog_sources(config.root, config.catalog_folder)
+    return not unread.has_errors and catalog_rows.catalog_digest(sources) == config.catalog.digest
 
 
 def _size(path: Path) -> int:

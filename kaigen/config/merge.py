@@ -8,11 +8,11 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from kaigen.catalog.profiles import profile_names
-from kaigen.config.allow import allowed
-from kaigen.config.catalog_rows import read_rows
+from kaigen.config.allow import allow_settings
+from kaigen.config.catalog_rows import read_catalog
 from kaigen.config.checks import check_clusters, check_gitops, check_promotion
 from kaigen.config.file import ConfigFile, read_file
-from kaigen.config.gitops import delivered
+from kaigen.config.gitops import resolve_gitops
 from kaigen.config.images import given_images, own_images
 from kaigen.config.layers import Layers
 from kaigen.config.overrides import override_settings
@@ -26,7 +26,7 @@ from kaigen.config.tenants import check_tenants, delivered_tenants, tenant_setti
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.errors import InputError
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.field_path import dotted_path
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kinds.base import matches
 from kaigen.kinds.block import read_block
@@ -81,13 +81,13 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
         # Without a name, a file with environments is read only for their names.
         check_gitops(file, layers, form, problems)
     check_clusters(file, layers, problems)
-    rows = read_rows(root, file.catalog, problems)
+    catalog = read_catalog(root, file.catalog, problems)
     problems.raise_errors()
     registry = file.registry if isinstance(file.registry, str) else ""
     pinned = given_images(pins.images) if pins else {}
     images, plain = own_images(given_images(file.images), registry, pinned)
     output = f"{file.output}/{environment}" if environment else file.output
-    gitops = delivered(file.gitops, output)
+    gitops = resolve_gitops(file.gitops, output)
     profile = file.profile or base.profile
     config = Config(
         root=root,
@@ -111,8 +111,8 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
         passthrough=file.passthrough,
         external_secrets=secrets,
         kinds=tuple(file.kinds),
-        catalog=file.catalog,
-        rows=rows,
+        catalog_folder=file.catalog,
+        catalog=catalog,
         patches=patch_settings(file.patches, layers.entries("patches")),
         labels=file.labels,
         annotations=file.annotations,
@@ -126,7 +126,7 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
         publish=file.publish,
         licenses=file.licenses,
         build_registry=(file.builds and file.builds.registry) or "",
-        allow=allowed(file.allow),
+        allow=allow_settings(file.allow),
         tenants=tenant_settings(file.tenants, images, profile, file.labels, file.annotations),
         syncer_secrets=syncer_secrets(gitops, file.allow.secrets if file.allow else ()),
     )
@@ -142,7 +142,7 @@ def _check_names(layers: Layers, problems: Diagnostics) -> None:
                 path = (*place, name)
                 hint = did_you_mean(value, known) or "known: " + ", ".join(known)
                 mark = layers.mark_of(path)
-                problems.add(Diagnostic("KG0703", f"unknown `{name}` `{value}`", mark, hint, path=dotted(path)))
+                problems.add(Diagnostic("KG0703", f"unknown `{name}` `{value}`", mark, hint, path=dotted_path(path)))
 
 
 def _check_labels(layers: Layers, problems: Diagnostics) -> None:
@@ -153,7 +153,7 @@ def _check_labels(layers: Layers, problems: Diagnostics) -> None:
                 path = (*place, "labels", key)
                 message = f"the label `{key}` is set by kaigen or Kubernetes"
                 mark = layers.mark_of(path, key=True)
-                problems.add(Diagnostic("KG0324", message, mark, "choose another key", path=dotted(path)))
+                problems.add(Diagnostic("KG0324", message, mark, "choose another key", path=dotted_path(path)))
 
 
 def _digest(root: Path, environment: str) -> str:

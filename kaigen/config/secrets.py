@@ -9,7 +9,7 @@ from kaigen.config.block_settings import ExternalSecretsSettings
 from kaigen.config.layers import Layers
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.field_path import dotted_path
 from kaigen.kinds.base import ObjectName, text
 from kaigen.kinds.block import Block
 
@@ -105,7 +105,7 @@ def external_secrets_settings(
                 "ExternalSecrets need the name of a store",
                 layers.mark_of(place),
                 "write, for example, `externalSecrets: {store: {name: vault}}`",
-                path=dotted((*place, "name")),
+                path=dotted_path((*place, "name")),
             )
         )
     return settings
@@ -125,6 +125,6 @@ def _check_template(template: str, layers: Layers, problems: Diagnostics) -> Non
             layers.mark_of(place),
             "put a character that no namespace has, such as `/` or `_`, before `{namespace}` (unless it is at the "
             f"start) and after it: `{safe}`",
-            path=dotted(place),
+            path=dotted_path(place),
         )
     )

@@ -8,8 +8,8 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.images import default_images
-from kaigen.catalog.own_rows import OwnRows
 from kaigen.config.block_settings import Allowed, ExternalSecretsSettings, ObjectPatch
 from kaigen.config.reserved import SyncerSecrets
 from kaigen.config.tenant_settings import Tenant
@@ -95,8 +95,8 @@ class Config(Struct, frozen=True, omit_defaults=True):
         passthrough: copy plain Kubernetes objects unchanged.
         external_secrets: how ExternalSecrets are written; None to write none.
         kinds: folders that define kinds of the user's own.
-        catalog: folder of the repository's own catalogue.
-        rows: the rows of that catalogue.
+        catalog_folder: folder of the repository's own rows of the catalogue.
+        catalog: kaigen's tables with those rows.
         patches: changes of objects; the environment's follow the file's.
         labels: labels of every object and pod.
         annotations: annotations of every object and pod.
@@ -137,8 +137,8 @@ class Config(Struct, frozen=True, omit_defaults=True):
     passthrough: bool = False
     external_secrets: ExternalSecretsSettings | None = None
     kinds: tuple[str, ...] = ()
-    catalog: str = "catalog"
-    rows: OwnRows = OwnRows()
+    catalog_folder: str = "catalog"
+    catalog: Catalog = Catalog()
     patches: tuple[ObjectPatch, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
@@ -186,7 +186,9 @@ class Config(Struct, frozen=True, omit_defaults=True):
 def paths_without_specs(config: Config) -> list[Path]:
     """Return the files and folders that are never read as specs: the output, the catalogue, kinds and patches."""
     # The trees of all environments are siblings.
-    return [config.root / path for path in (config.output_base, config.catalog, *config.kinds, *config.patch_files)]
+    return [
+        config.root / path for path in (config.output_base, config.catalog_folder, *config.kinds, *config.patch_files)
+    ]
 
 
 def pins_path(root: Path, environment: str) -> Path:

@@ -15,7 +15,7 @@ from kaigen.compile.roles import Roles
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.field_path import dotted_path
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.extend.build import RUN, Part, build_app, plain
@@ -131,7 +131,7 @@ class _Compiler:
         origin = call.origin
         about = walk(self.schema, origin[1:]) if origin[:1] == ("spec",) and len(origin) > 1 else None
         about = deref(self.schema, about) if about else None
-        text = call.doc or str((about or {}).get("description", "")) or f"The field `{dotted(origin) or path}`."
+        text = call.doc or str((about or {}).get("description", "")) or f"The field `{dotted_path(origin) or path}`."
         schema = self._setting_schema(path, call.schema, about, default)
         setting = Setting(path, default, " ".join(text.split()), schema, False, origin)
         known = self.settings.setdefault(path, (setting, (call.template, call.line)))[0]

@@ -11,7 +11,7 @@ from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.made_secrets import made_secret
 from kaigen.kubernetes.manifest import Identity, Object
 from kaigen.kubernetes.references import references_of
-from kaigen.kubernetes.selectors import pods_of, selected, selector_of
+from kaigen.kubernetes.selectors import pods_of, select_pods, selector_of
 
 if TYPE_CHECKING:
     from kaigen.config.external import ExternalEntry
@@ -117,7 +117,7 @@ class _Edges:
             return
         for other in app.objects:
             pods = pods_of([self._bodies[other.id]])
-            if pods and selected(pods, node.namespace, selector):
+            if pods and select_pods(pods, node.namespace, selector):
                 yield Edge(node.id, other.id, Relation.SELECTS)
 
     def _external(self, target: Identity) -> ExternalNode:

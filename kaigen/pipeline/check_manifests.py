@@ -115,7 +115,7 @@ def check_manifests(
     sources, found = read_sources(paths, root=config.root, stdin=stdin, limits=limits, exclude=charts)
     items = [item for source in sources for document in parse(source, found) for item in _items(document)]
     bodies = [item.body for item in items]
-    defined = _defined(bodies)
+    defined = _defined_kinds(bodies)
     diagnostics = [
         item for item in found if not (item.category is Category.EMPTY and item.mark and item.mark.file == STDIN)
     ]
@@ -196,7 +196,7 @@ def _group(body: Object) -> str:
     return version.rpartition("/")[0] if isinstance(version, str) else ""
 
 
-def _defined(bodies: Iterable[Object]) -> set[tuple[object, object]]:
+def _defined_kinds(bodies: Iterable[Object]) -> set[tuple[object, object]]:
     """Return the group and kind of every custom kind that one of the objects defines."""
     found: set[tuple[object, object]] = set()
     for body in bodies:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaigen.catalog import own_rows
 from kaigen.catalog.profiles import get_profile
 from kaigen.check.app_references import MissingObject, check_references
 from kaigen.check.class_references import check_classes
@@ -27,13 +26,11 @@ from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.diagnostics.most import first_of
-from kaigen.pipeline.licenses import check_licenses
 from kaigen.pipeline.origins import find_text, spec_path
 from kaigen.pipeline.result import Compiled
 from kaigen.pipeline.summary import Missing
 from kaigen.pipeline.tokens import check_tokens
 from kaigen.system.lazy_import import lazy_imports
-from kaigen.tenancy.violations import LooseLevel, binding_findings, syncer_secret_findings, tenant_findings
 from kaigen.yaml.document_secrets import find_secrets
 
 if TYPE_CHECKING:
@@ -51,6 +48,8 @@ if TYPE_CHECKING:
 
 with lazy_imports():
     from kaigen.emit import values as emit_values
+    from kaigen.pipeline import licenses
+    from kaigen.tenancy import violations as tenancy
 
 _LEVEL = ("spec", "security", "podSecurity")
 _BUILD = ("spec", "build")
@@ -83,8 +82,7 @@ def resolve_spec(spec: Spec, context: Context) -> Resolution | None:
     if not isinstance(compiler, KindCompiler):
         return None
     naming = compiler.default_naming if spec.naming is None else spec.naming
-    with own_rows.using(context.config.rows):
-        resolution: Resolution = compiler.resolve(spec.block, context, Problems(), naming)
+    resolution: Resolution = compiler.resolve(spec.block, context, Problems(), naming)
     return resolution
 
 
@@ -122,9 +120,9 @@ def compile_spec(spec: Spec, context: Context, layers: Sequence[Overrides] = ())
         objects = app.render(values)
         missing = _check(spec, app, objects, context, found)
         compiled = Compiled(app, values, objects, spec, index.found(), patched)
-    with own_rows.using(context.config.rows):
-        found.extend(check_licenses(spec, context))
-        found.extend(check_tokens(spec, context))
+    if context.config.licenses is not None:
+        found.extend(licenses.check_licenses(spec, context, context.config.licenses))
+    found.extend(check_tokens(spec, context))
     references = tuple(dict.fromkeys((*index.lookups, *index.indirect)))
     return SpecResult(compiled, tuple(found), references, tuple(missing))
 
@@ -161,8 +159,7 @@ def _overridden(
 def _compile(spec: Spec, context: Context, found: Diagnostics) -> App | None:
     problems = Problems()
     naming = () if spec.naming is None else (spec.naming,)
-    with own_rows.using(context.config.rows):
-        app: App | None = spec.target.compiler()(spec.block, context, problems, *naming)
+    app: App | None = spec.target.compiler()(spec.block, context, problems, *naming)
     namespace = context.config.namespace if app is None else app.namespace
     check_urls(spec.block, spec.source, namespace, context, problems)
     for each in url_problems(spec.urls, spec.source, namespace, context):
@@ -197,7 +194,7 @@ def _check(spec: Spec, app: App, objects: Sequence[Rendered], context: Context, 
     reported = first_of([pair for pair in every if not isinstance(pair[1], MissingObject)])
     for item, problem in (*reported, *absent):
         path = spec_path(item, problem.path, spec.document.data)
-        if isinstance(problem, LooseLevel):
+        if context.config.tenants and isinstance(problem, tenancy.LooseLevel):
             path = _BUILD if item.object.pod_security else _LEVEL
         if isinstance(problem, MissingObject) and not path:
             path = find_text(problem.target.name, spec.document.data, (), "")
@@ -245,7 +242,7 @@ def _extension_problem(item: Rendered, problem: Problem, written: Mark, spec: Sp
 
 
 def _problems(objects: Sequence[Rendered], context: Context, app: App) -> Iterable[tuple[Rendered, Problem]]:
-    loose: list[Problem] = []
+    bodies = [item.body for item in objects]
     for item in objects:
         for problem in check_object(item.body, target=context.config.kubernetes):
             yield item, problem
@@ -253,23 +250,32 @@ def _problems(objects: Sequence[Rendered], context: Context, app: App) -> Iterab
             yield item, problem
         for problem in grant_findings(item.body, app.namespace, context.config.allow):
             yield item, problem
+    if context.config.tenants:
+        yield from _tenant_problems(objects, context, app)
+    if context.config.syncer_secrets.fields:
+        for item in objects:
+            for problem in tenancy.syncer_secret_findings(
+                item.body, app.namespace, app.source, context.config.tenants, context.config.syncer_secrets
+            ):
+                yield item, problem
+    for index, problem in check_references(bodies, external=_External(app.external_objects, context.config.external)):
+        yield objects[index], problem
+    for index, problem in check_classes(bodies, context.config.external):
+        yield objects[index], problem
+
+
+def _tenant_problems(objects: Sequence[Rendered], context: Context, app: App) -> Iterable[tuple[Rendered, Problem]]:
+    loose: list[Problem] = []
+    for item in objects:
         level = item.object.pod_security or app.pod_security
-        for problem in tenant_findings(item.body, app.namespace, app.source, context.config.tenants, level):
-            if not isinstance(problem, LooseLevel):
+        for problem in tenancy.tenant_findings(item.body, app.namespace, app.source, context.config.tenants, level):
+            if not isinstance(problem, tenancy.LooseLevel):
                 yield item, problem
             elif problem not in loose:
                 loose.append(problem)
                 yield item, problem
-        for problem in syncer_secret_findings(
-            item.body, app.namespace, app.source, context.config.tenants, context.config.syncer_secrets
-        ):
-            yield item, problem
     bodies = [item.body for item in objects]
-    for index, problem in binding_findings(bodies, app.namespace, app.source, context.config.tenants):
-        yield objects[index], problem
-    for index, problem in check_references(bodies, external=_External(app.external_objects, context.config.external)):
-        yield objects[index], problem
-    for index, problem in check_classes(bodies, context.config.external):
+    for index, problem in tenancy.binding_findings(bodies, app.namespace, app.source, context.config.tenants):
         yield objects[index], problem
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.access import granted
+from kaigen.compile.builders.access import role_and_binding
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.jobs import Run, job
 from kaigen.compile.builders.lifetimes import EXPIRING, NEVER, ttl_setting
@@ -144,4 +144,4 @@ def _access(frame: Frame, account: Expr, volume: Expr, run: Tree) -> list[Object
         "automountServiceAccountToken": False,
     }
     own = Object(role="serviceaccount-claim", body=body)
-    return [own, *granted(frame, _SUFFIX, _COMPONENT, rules, account, role_suffix=_SUFFIX)]
+    return [own, *role_and_binding(frame, _SUFFIX, _COMPONENT, rules, account, role_suffix=_SUFFIX)]

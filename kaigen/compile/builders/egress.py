@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ipaddress import ip_network
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
@@ -19,13 +21,13 @@ from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath, Json
 from kaigen.kinds.blocks import FileSource
 from kaigen.kinds.bucket import Bucket, FilledBucket
-from kaigen.kinds.job import Input
 from kaigen.kinds.sources import S3
 from kaigen.kubernetes.image_names import parse_image
 from kaigen.kubernetes.server_hosts import NEVER, Address, address_of, host_of, is_reserved, namespace_of
 
 if TYPE_CHECKING:
     from kaigen.config.network import EgressBlock, Network, Peer
+    from kaigen.kinds.job import Input
 
 _HUB = "https://huggingface.co"
 _AMAZON = "https://s3.amazonaws.com"
@@ -52,7 +54,7 @@ IDENTITY = ("169.254.169.254/32", "169.254.170.23/32")
 """Where pods get the credentials of a cloud's identity: metadata of nodes, and EKS Pod Identity."""
 
 
-class Server(NamedTuple):
+class Server(Struct, frozen=True):
     """A server that pods connect to.
 
     Attributes:

@@ -15,7 +15,7 @@ from kaigen.compile.model.compile import compile_model
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.compile import compile_topology
 from kaigen.config.settings import Config
-from kaigen.kinds.block import read_block, replaced
+from kaigen.kinds.block import read_block, replace_fields
 from kaigen.kinds.job import Job
 from kaigen.kinds.model import Model
 from kaigen.kinds.topology import Topology
@@ -28,7 +28,8 @@ SOURCE: Object = {"huggingFace": {"repo": "a/b", "revision": "0" * 40}}
 def context(profile: str = "generic", models: Mapping[str, Model] | None = None, target: str = "1.36") -> Context:
     """Return a context with Models that specs may refer to."""
     named = {
-        name: replaced(model, metadata=replaced(model.metadata, name=name)) for name, model in (models or {}).items()
+        name: replace_fields(model, metadata=replace_fields(model.metadata, name=name))
+        for name, model in (models or {}).items()
     }
     specs = SpecIndex({("Model", "default", name): model for name, model in named.items()})
     return Context(get_profile(profile), Config(kubernetes=target), specs)
