@@ -20,7 +20,7 @@ from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.manifest import Identity, Object, entries, identity_of, mapping
 from kaigen.kubernetes.object_kind import ObjectKind
 from kaigen.kubernetes.references import Reference, references_of
-from kaigen.kubernetes.selectors import Pods, pods_of, selected, selector_of
+from kaigen.kubernetes.selectors import Pods, pods_of, select_pods, selector_of
 
 External = Container[tuple[str, str, str]]
 """Kind, namespace (empty where the deployment chooses it) and name of objects that exist without the app."""
@@ -146,7 +146,7 @@ def _selector_findings(app: _App, obj: Object) -> Iterator[Problem]:
     if selector is None:
         return
     identity = identity_of(obj)
-    pods = selected(app.pods, identity.namespace, selector)
+    pods = select_pods(app.pods, identity.namespace, selector)
     if not pods:
         if not app.is_external(identity):
             message = f"the {identity.kind} selects no pod of the app"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from kaigen.check import codes
 from kaigen.check.app_references import MissingObject
-from kaigen.config.block_settings import ExternalObject
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kubernetes.cluster_needs import DEFAULT_CLASS, cluster_needs
 from kaigen.kubernetes.manifest import Identity, Object, identity_of
+
+if TYPE_CHECKING:
+    from kaigen.config.external import ExternalEntry
 
 _TYPES = {
     "StorageClass": "StorageClass.storage.k8s.io",
@@ -19,7 +22,7 @@ _TYPES = {
 }
 
 
-def check_classes(objs: Sequence[Object], external: Sequence[ExternalObject]) -> Iterator[tuple[int, MissingObject]]:
+def check_classes(objs: Sequence[Object], external: Sequence[ExternalEntry]) -> Iterator[tuple[int, MissingObject]]:
     """Yield a warning for each class that is neither listed nor made, with the index of its object.
 
     Args:

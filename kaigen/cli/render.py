@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from kaigen.diagnostics.diagnostic import Diagnostic
     from kaigen.output.tree import TreeChange
     from kaigen.pipeline.output import OutputTree
-    from kaigen.pipeline.result import Compilation
 
 with lazy_imports():
     from kaigen.environments import combined as environments_combined
@@ -94,21 +93,29 @@ def command(
         configs = [replace(config, format=cast("Format", form)) for config in configs]
     overrides = read_overrides(assignments, value_files)
     stdin = sys.stdin.buffer.read() if "-" in paths else None
+    streams: list[str] = []
     with progress_line(console) as progress:
 
-        def work(config: Config) -> pipeline_output.OutputTree | Compilation:
+        def work(config: Config) -> pipeline_output.OutputTree | pipeline_run.Run:
             stream = BytesIO(stdin) if stdin is not None else None
             run = pipeline_run.Run.load(
-                paths, config, overrides, stdin=stream, folder=Path(), use_cache=not no_cache, progress=progress
+                paths,
+                config,
+                overrides,
+                stdin=stream,
+                folder=Path(),
+                use_cache=not (no_cache or to_stdout),
+                progress=progress,
             )
             if to_stdout:
-                return run.compilation()
+                streams.append(run.stream())
+                return run
             inside = config.root if output is None else None
             return run.tree(output_folder(config, output), inside=inside)
 
         results = environments_combined.for_each(configs, work)
     diagnostics = {config.environment: item.diagnostics for config, item in zip(configs, results, strict=True)}
-    _report(console, environments_combined.combined(diagnostics))
+    _report(console, environments_combined.combine_diagnostics(diagnostics))
     trees = [item for item in results if isinstance(item, pipeline_output.OutputTree)]
     if configs[0].environments and not (environment or paths or to_stdout):
         inside = configs[0].root if output is None else None
@@ -116,9 +123,8 @@ def command(
     if check:
         _check_origin(configs[0], output, trees, whole=not paths)
         _check(console, trees)
-    for item in results:
-        if not isinstance(item, pipeline_output.OutputTree):
-            console.write(item.stream())
+    for text in streams:
+        console.write(text)
     for tree in trees:
         if not check:
             _write(console, tree)

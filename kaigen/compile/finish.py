@@ -46,9 +46,9 @@ def frame_of(
         pod_labels: further labels of the pods and their selectors.
         headless_suffix: end of the headless Service's name.
     """
-    labels = {**context.labels, **metadata.labels}
+    labels = {**context.config.labels, **metadata.labels}
     kept = {key: value for key, value in metadata.annotations.items() if not key.startswith("kaigen.dev/")}
-    kept = {**context.annotations, **kept}
+    kept = {**context.config.annotations, **kept}
     of_pods = {key: value for key, value in kept.items() if key.startswith(POD_ANNOTATIONS)}
     of_objects = {key: value for key, value in kept.items() if key not in of_pods}
     labels_of_pods = without_object_keys(labels) if labels else {}
@@ -114,7 +114,7 @@ def finish(
     assert len(set(files)) == len(files), f"two objects have the same file: {sorted(files)}"
     app = App(
         name=metadata.name,
-        namespace=metadata.namespace or context.namespace,
+        namespace=metadata.namespace or context.config.namespace,
         kind=kind,
         source="",
         objects=tuple(objects),
@@ -124,4 +124,4 @@ def finish(
         selector_labels=frame.selector_labels,
         **more,
     )
-    return with_network(with_programs(app, frame), context.network, frame)
+    return with_network(with_programs(app, frame), context.config.network, frame)

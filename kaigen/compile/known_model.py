@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from msgspec import Struct
 
+from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.presets import Preset, find_preset
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
-from kaigen.kinds.facts import Facts
 from kaigen.kubernetes.quantities import units
 from kaigen.sizing.config_json import facts_of_config
-from kaigen.sizing.facts import GIB, ModelFacts, facts_of
+from kaigen.sizing.facts import ModelFacts, facts_of
 from kaigen.sizing.problem import PlanError
+from kaigen.sizing.room import GIB
+
+if TYPE_CHECKING:
+    from kaigen.kinds.facts import Facts
 
 
 class KnownModel(Struct, frozen=True):
@@ -43,9 +49,9 @@ def model_of_preset(preset: Preset) -> KnownModel:
     return KnownModel(facts_of(preset), preset)
 
 
-def model_of_repository(repo: str) -> KnownModel | None:
+def model_of_repository(repo: str, catalog: Catalog) -> KnownModel | None:
     """Return the model of a repository on the Hub; None when the catalogue does not have it."""
-    preset = find_preset(repo)
+    preset = find_preset(repo, catalog)
     return model_of_preset(preset) if preset is not None else None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kaigen.compile.app import App
 from kaigen.compile.builders.access import TOKEN_FOLDER
@@ -14,7 +14,9 @@ from kaigen.compile.expressions import DIGEST_LENGTH, Release
 from kaigen.compile.field_expressions import Items
 from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.compile.pod_edits import default_items, edit_items, edit_pods, with_config_map, with_items_before
-from kaigen.config.block_settings import NetworkSettings
+
+if TYPE_CHECKING:
+    from kaigen.config.network import Network
 
 VOLUME = "kaigen-ca-bundle"
 FOLDER = "/etc/kaigen/ca"
@@ -46,7 +48,7 @@ Body = Mapping[str, Any]
 _LISTS = ("initContainers", "containers")
 
 
-def with_network(app: App, network: NetworkSettings | None, frame: Frame) -> App:
+def with_network(app: App, network: Network | None, frame: Frame) -> App:
     """Return an app whose containers have the variables and the volume for a network, if they connect to it.
 
     The variables are in a ConfigMap, whose name ends in a hash of its content. Containers in a setting have them one by
@@ -61,7 +63,7 @@ def with_network(app: App, network: NetworkSettings | None, frame: Frame) -> App
     if network is None or not variables:
         return app
     name = Release(f"-network-{sha256_hex(go_json(variables))[:DIGEST_LENGTH]}")
-    bundle = network.ca_config_map
+    bundle = network.ca_bundle
     seen = set()
 
     def container(body: Body, pod: Body, in_setting: bool) -> Body:
@@ -86,8 +88,8 @@ def with_network(app: App, network: NetworkSettings | None, frame: Frame) -> App
 
         changed = {field: edit_items(spec[field], edit, edit_default) for field in _LISTS if field in spec}
         if bundle and any(_connects(each) for field in changed for each in default_items(spec[field])):
-            items = [{"key": network.ca_key, "path": FILE.rpartition("/")[2]}]
-            volume = {"name": VOLUME, "configMap": {"name": bundle, "items": items}}
+            items = [{"key": bundle.key, "path": FILE.rpartition("/")[2]}]
+            volume = {"name": VOLUME, "configMap": {"name": bundle.config_map, "items": items}}
             changed["volumes"] = with_items_before([volume], spec.get("volumes"))
         return {**spec, **changed}
 
@@ -146,7 +148,7 @@ def _in_order(body: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, 
     return {**result, **new}
 
 
-def network_variables(network: NetworkSettings, namespace: str) -> dict[str, str]:
+def network_variables(network: Network, namespace: str) -> dict[str, str]:
     """Return the variables for a network in pods of a namespace, by name. `_EXCEPTIONS` lack the API server."""
     found: dict[str, str] = {}
     if network.hub_endpoint:
@@ -157,16 +159,16 @@ def network_variables(network: NetworkSettings, namespace: str) -> dict[str, str
             found |= dict.fromkeys((name, name.lower()), url)
     if any(proxies.values()):
         # Pods that work together have names such as `NAME-0.NAME.NAMESPACE`.
-        exceptions = (*_INTERNAL, f".{namespace}", *network.no_proxy)
+        exceptions = (*_INTERNAL, f".{namespace}", *(network.no_proxy or ()))
         found |= dict.fromkeys(("NO_PROXY", "no_proxy"), ",".join(exceptions))
-    if network.ca_config_map:
+    if network.ca_bundle:
         found |= dict.fromkeys(_CA_VARIABLES, FILE)
     if network.package_index:
         found |= dict.fromkeys(("PIP_INDEX_URL", "UV_DEFAULT_INDEX"), network.package_index)
     return found
 
 
-def egress_rules(network: NetworkSettings) -> list[dict[str, Any]]:
+def egress_rules(network: Network) -> list[dict[str, Any]]:
     """Return the rules of a NetworkPolicy for connections to the proxies and mirrors of a network."""
     urls = (network.http_proxy, network.https_proxy, network.hub_endpoint, network.package_index)
     return connection_rules(url for url in urls if url)

@@ -37,7 +37,7 @@ _JUDGED_ELSEWHERE = ("buckets", "hosts", "images", "kinds", "priorityClasses", "
 """Grants of what other rules of the diff show, or what reaches no other namespace."""
 
 
-def reached(obj: Obj, namespace: str, config: Config) -> Iterator[str]:
+def reach_of(obj: Obj, namespace: str, config: Config) -> Iterator[str]:
     """Yield what an object reaches outside its namespace, in words, unless kaigen.yaml allows it.
 
     Nothing for objects of RBAC, whose rules are `diff.rules.rbac`.

@@ -17,11 +17,11 @@ from kaigen.yaml.document import Document
 from kaigen.yaml.dump import dump
 
 if TYPE_CHECKING:
-    from kaigen.config.block_settings import ExternalObject
+    from kaigen.config.external import ExternalEntry
     from kaigen.pipeline.result import Compilation, Compiled
 
 
-def build_graph(compilation: Compilation, declared: Sequence[ExternalObject] = ()) -> Graph:
+def build_graph(compilation: Compilation, declared: Sequence[ExternalEntry] = ()) -> Graph:
     """Return the graph of compiled apps.
 
     Args:

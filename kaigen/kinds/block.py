@@ -1,6 +1,7 @@
 """A mapping of a document as a typed object: reading, the fields that the document sets, copies with changes."""
 
 from functools import cache
+from importlib import import_module
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from msgspec import Struct, StructMeta, convert, field
@@ -36,6 +37,47 @@ class Choice(Block):
 
 B = TypeVar("B", bound=Block)
 
+
+class Later(type):
+    """The type of a field whose block is imported when a document has one; see `later`."""
+
+    reference: str
+
+    def block(cls) -> type[Block]:
+        """Return the block."""
+        module, _, name = cls.reference.partition(":")
+        block: type[Block] = getattr(import_module(module), name)
+        return block
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, cls.block())
+
+    def from_document(cls, value: object) -> Block:
+        """Return plain data as the block.
+
+        Raises:
+            msgspec.ValidationError: the data does not match it.
+        """
+        return convert(value, cls.block(), dec_hook=_decoded)
+
+
+def later(reference: str) -> Any:
+    """Return a type that stands for a block, whose module is imported when a document has one.
+
+    A block is declared with hundreds of types and patterns, which takes longer than reading most documents. So those
+    that few documents have are imported like this, after an `else`:
+
+        if TYPE_CHECKING:
+            from kaigen.kinds.convert import Convert
+        else:
+            Convert = later("kaigen.kinds.convert:Convert")
+
+    Args:
+        reference: `module:class`.
+    """
+    return Later(reference.partition(":")[2], (), {"reference": reference})
+
+
 _SET_FIELDS = "_set_fields"
 
 
@@ -64,14 +106,14 @@ def set_fields(block: Block) -> frozenset[str]:
     )
 
 
-def replaced(block: B, **changes: Any) -> B:
+def replace_fields(block: B, **changes: Any) -> B:
     """Return a block with other values of some fields, which count as set."""
     copy = replace(block, **changes)
     force_setattr(copy, _SET_FIELDS, set_fields(block) | changes.keys())
     return copy
 
 
-def derived(block: B, **changes: Any) -> B:
+def derive_fields(block: B, **changes: Any) -> B:
     """Return a block with other values of some fields, of which only those count as set that the document sets."""
     copy = replace(block, **changes)
     force_setattr(copy, _SET_FIELDS, set_fields(block))

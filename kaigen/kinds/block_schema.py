@@ -18,7 +18,7 @@ from msgspec.json import schema
 from msgspec.structs import fields
 
 from kaigen.kinds.base import matches
-from kaigen.kinds.block import Block, Choice, default_of
+from kaigen.kinds.block import Block, Choice, Later, default_of
 from kaigen.regex.keyword import pattern_keyword
 
 Schema = dict[str, Any]
@@ -116,6 +116,8 @@ class _Builder:
                 **({"propertyNames": names} if names else {}),
                 "additionalProperties": self._type(arguments[1]),
             }
+        if isinstance(hint, Later):
+            hint = hint.block()
         if isinstance(hint, type) and issubclass(hint, Block):
             return {"$ref": f"#/$defs/{self._define(hint)}"}
         plain = getattr(hint, "json_schema", None) or _PLAIN.get(hint)

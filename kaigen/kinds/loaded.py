@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.base import APP_NAME_MAX, AUTO, Metadata
-from kaigen.kinds.block import derived, set_fields
+from kaigen.kinds.block import derive_fields, set_fields
 from kaigen.kinds.blocks import Security
-from kaigen.kinds.job import Input, Inputs, Job, JobSpec, ModelUse, Output, OutputVolume
-from kaigen.kinds.loader import ARTIFACTS, CONTENT, DATA, MODEL, PARAMS, Loader
 from kaigen.kinds.lowering import Lowered, Lowering
 from kaigen.kinds.model import Downloaded, DownloadSpec, FilesOfLoader
+from kaigen.system.lazy_import import lazy_imports
+
+if TYPE_CHECKING:
+    from kaigen.kinds.job import JobSpec, OutputVolume
+    from kaigen.kinds.loader import Loader
+
+with lazy_imports():
+    from kaigen.kinds import job as jobs
+    from kaigen.kinds import loader as loaders
 
 M = TypeVar("M", bound=Downloaded)
 
@@ -47,14 +54,14 @@ def specs_of(block: Downloaded, lowering: Lowering) -> list[Lowered]:
     volume = _volume(block.spec, loader, lowering)
     if volume is None:
         return []
-    job = Job(metadata=_metadata(block.metadata, name), spec=_job_spec(block.spec, loader, volume))
-    return [Lowered(_stored(block, name)), Lowered(job, _origins(loader, lowering.document.data))]
+    job = jobs.Job(metadata=_metadata(block.metadata, name), spec=_job_spec(block.spec, loader, volume))
+    return [Lowered(_stored_model(block, name)), Lowered(job, _origins(loader, lowering.document.data))]
 
 
-def _stored(block: M, name: str) -> M:
+def _stored_model(block: M, name: str) -> M:
     """Return the Model that stores what the Job writes."""
-    source = derived(block.spec.source, loader=None, job=FilesOfLoader(name=name))
-    return derived(block, spec=derived(block.spec, source=source))
+    source = derive_fields(block.spec.source, loader=None, job=FilesOfLoader(name=name))
+    return derive_fields(block, spec=derive_fields(block.spec, source=source))
 
 
 def _metadata(metadata: Metadata, name: str) -> Metadata:
@@ -69,16 +76,16 @@ def _volume(spec: DownloadSpec, loader: Loader, lowering: Lowering) -> OutputVol
         where = "a volume whose size is computed" if stored else "no volume"
         lowering.error(
             "KG0203",
-            f"`volume` is required: `store` has {where}, so nothing says what `{ARTIFACTS}` needs",
+            f"`volume` is required: `store` has {where}, so nothing says what `{loaders.ARTIFACTS}` needs",
             LOADER,
             "add, for example, `volume: {size: 50Gi}`",
         )
         return None
-    return OutputVolume(
+    return jobs.OutputVolume(
         size=volume.size,
         storage_class_name=volume.storage_class_name,
         access_modes=volume.access_modes,
-        mount_path=ARTIFACTS,
+        mount_path=loaders.ARTIFACTS,
         # Its files are stored by the Model.
         retain=False,
     )
@@ -88,13 +95,17 @@ def _job_spec(spec: DownloadSpec, loader: Loader, volume: OutputVolume) -> JobSp
     given = {name: getattr(loader, name) for name in set_fields(loader) - _OWN}
     user = spec.security
     security = Security(pod_security=user.pod_security, run_as_user=user.run_as_user, fs_group=user.fs_group)
-    read = [Input(dataset=loader.dataset, path=DATA.removeprefix(f"{CONTENT}/"))] if loader.dataset else []
-    return JobSpec(
+    read = (
+        [jobs.Input(dataset=loader.dataset, path=loaders.DATA.removeprefix(f"{loaders.CONTENT}/"))]
+        if loader.dataset
+        else []
+    )
+    return jobs.JobSpec(
         **given,
-        params_file=PARAMS,
-        model=ModelUse(name=loader.model, mount_path=MODEL) if loader.model else None,
-        inputs=Inputs(files=read, mount_path=CONTENT) if read else None,
-        output=Output(volume=volume),
+        params_file=loaders.PARAMS,
+        model=jobs.ModelUse(name=loader.model, mount_path=loaders.MODEL) if loader.model else None,
+        inputs=jobs.Inputs(files=read, mount_path=loaders.CONTENT) if read else None,
+        output=jobs.Output(volume=volume),
         placement=loader.placement if loader.placement is not None else spec.placement,
         security=loader.security if loader.security is not None else security,
         image_pull_secrets=[*dict.fromkeys([*loader.image_pull_secrets, *spec.image_pull_secrets])],

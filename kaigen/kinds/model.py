@@ -1,21 +1,28 @@
 """The kinds `Model` and `Dataset`: files, downloaded, verified and stored."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
 from kaigen.kinds.base import Duration, Metadata
-from kaigen.kinds.block import Block
+from kaigen.kinds.block import Block, later
 from kaigen.kinds.blocks import Env, FileSource, HubDataset, Placement, PodUser, Source, Transfer
-from kaigen.kinds.convert import Convert
 from kaigen.kinds.entry import API_VERSION
-from kaigen.kinds.facts import Facts
-from kaigen.kinds.loader import Loader
-from kaigen.kinds.operation import Monitoring
 from kaigen.kinds.pod import PodFields
 from kaigen.kinds.serving import ExistingVolume, JobOutput, WeightsVolume
 from kaigen.kinds.sources import Globs
 from kaigen.kinds.store import NoStore, Store
+
+if TYPE_CHECKING:
+    from kaigen.kinds.convert import Convert
+    from kaigen.kinds.facts import Facts
+    from kaigen.kinds.loader import Loader
+    from kaigen.kinds.operation import Monitoring
+else:
+    Convert = later("kaigen.kinds.convert:Convert")
+    Facts = later("kaigen.kinds.facts:Facts")
+    Loader = later("kaigen.kinds.loader:Loader")
+    Monitoring = later("kaigen.kinds.operation:Monitoring")
 
 _FROM_JOB = "Files that a Job writes to its `output`, stored when it has completed."
 _FROM_LOADER = "Files that a container writes, stored when it has succeeded."

@@ -13,8 +13,8 @@ from typing import Any, Literal, get_args, get_type_hints
 from msgspec import Struct
 
 from kaigen.core.json_types import FieldPath
-from kaigen.diagnostics.field_path import dotted
-from kaigen.kinds.block import Block, document_name
+from kaigen.diagnostics.field_path import dotted_path
+from kaigen.kinds.block import Block, Later, document_name
 
 Need = Literal["commit", "digest", ""]
 
@@ -53,7 +53,7 @@ class Found(Struct, frozen=True):
     @property
     def name(self) -> str:
         """Dotted name in pins files; the same for both forms of an image."""
-        return dotted(self.path[:-1] if self.path[-1] == SHORT else self.path)
+        return dotted_path(self.path[:-1] if self.path[-1] == SHORT else self.path)
 
 
 def promotable_values(block: Block) -> list[Found]:
@@ -125,6 +125,8 @@ def _names(model: type[Block], place: str, above: tuple[type[Block], ...]) -> It
 
 
 def _blocks(annotation: Any, listed: str) -> Iterator[tuple[type[Block], str]]:
+    if isinstance(annotation, Later):
+        annotation = annotation.block()
     if isinstance(annotation, type) and issubclass(annotation, Block):
         yield annotation, listed
     origin = getattr(annotation, "__origin__", None)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from kaigen.kubernetes.manifest import Object, mapping
 from kaigen.kubernetes.value_paths import values_at
@@ -11,7 +12,7 @@ from kaigen.kubernetes.value_paths import values_at
 _BUCKET_NAME = ("volumeAttributes", "bucketName")
 
 
-class BucketDriver(NamedTuple):
+class BucketDriver(Struct, frozen=True):
     """Where a volume names the bucket that a CSI driver mounts.
 
     Attributes:

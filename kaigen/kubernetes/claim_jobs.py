@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from kaigen.core.json_types import FieldPath
 from kaigen.kubernetes.manifest import Object, mapping
@@ -13,7 +14,7 @@ _COMMAND = "claim"
 _ARGUMENT = "--volume="
 
 
-class CreatedVolume(NamedTuple):
+class CreatedVolume(Struct, frozen=True):
     """A PersistentVolumeClaim that a Job creates.
 
     Attributes:

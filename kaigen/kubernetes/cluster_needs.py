@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kaigen.core.json_types import FieldPath
 from kaigen.kubernetes.claim_jobs import created_volume
@@ -102,7 +105,7 @@ _NO_PROVISIONER = ""
 """The storage class of a claim for a volume that exists."""
 
 
-class ClusterNeed(NamedTuple):
+class ClusterNeed(Struct, frozen=True):
     """Something that a cluster must have.
 
     Attributes:
@@ -125,7 +128,7 @@ class ClusterNeed(NamedTuple):
         return _TYPES.get(self.kind, "")
 
 
-class NamedObject(NamedTuple):
+class NamedObject(Struct, frozen=True):
     """An object that another one names, and that the table of object kinds has no field for.
 
     Attributes:
@@ -214,7 +217,7 @@ def _apis(obj: Object) -> Iterator[ClusterNeed]:
     if queue := queue_of(obj):
         # Any version of Kueue reads the label.
         need = api_need("kueue.x-k8s.io", "LocalQueue", ("metadata", "labels", QUEUE_LABEL))
-        yield need._replace(text=queue)
+        yield replace(need, text=queue)
     if type_of(obj) == "HorizontalPodAutoscaler.autoscaling":
         for number, metric in entries(mapping(obj.get("spec")).get("metrics")):
             api = _METRIC_APIS.get(text(metric.get("type")))

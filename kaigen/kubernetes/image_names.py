@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+from msgspec import Struct
 
 DEFAULT_REGISTRY = "docker.io"
 _HOST = r"(?:[A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9-]*[A-Za-z0-9])"
@@ -21,7 +22,7 @@ _LONGEST = 255
 """Characters of a repository's name (source: `NameTotalLengthMax` of distribution/reference)."""
 
 
-class ImageName(NamedTuple):
+class ImageName(Struct, frozen=True):
     """An image.
 
     Attributes:

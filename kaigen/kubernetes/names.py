@@ -7,7 +7,8 @@ that of their controllers.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+from msgspec import Struct
 
 LABEL_1123 = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 LABEL_1035 = r"[a-z](?:[-a-z0-9]*[a-z0-9])?"
@@ -20,7 +21,7 @@ _SUBDOMAIN_FORM = "lower-case letters, digits, '-' and '.', starting and ending 
 _LABEL_1035_FORM = "lower-case letters, digits and '-', starting with a letter"
 
 
-class NameRule(NamedTuple):
+class NameRule(Struct, frozen=True):
     """How objects of a kind may be named.
 
     Attributes:

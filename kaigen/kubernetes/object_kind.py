@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from msgspec import Struct
 
 from kaigen.kubernetes.names import SUBDOMAIN_NAME, NameRule
 
@@ -23,7 +25,7 @@ SCALABLE = "scalable"
 """An entry of `ReferenceField.targets`: every kind whose `scalable` is set."""
 
 
-class PodPath(NamedTuple):
+class PodPath(Struct, frozen=True):
     """Where a kind has a pod, or the template of one.
 
     Attributes:
@@ -40,7 +42,7 @@ class PodPath(NamedTuple):
     joins: str = ""
 
 
-class PodSelector(NamedTuple):
+class PodSelector(Struct, frozen=True):
     """A field that selects pods by their labels.
 
     Attributes:
@@ -56,7 +58,7 @@ class PodSelector(NamedTuple):
     unless: str = ""
 
 
-class ReferenceField(NamedTuple):
+class ReferenceField(Struct, frozen=True):
     """A field that contains the name of another object.
 
     Fields next to the name are read by convention: `kind`, `group`, `apiVersion`, `namespace`, `key`, `items`,
@@ -87,7 +89,7 @@ TRIGGER_AUTHENTICATION = ReferenceField(
 )
 
 
-class ImmutableField(NamedTuple):
+class ImmutableField(Struct, frozen=True):
     """A field that cannot change once the object exists.
 
     Attributes:
@@ -103,7 +105,7 @@ class ImmutableField(NamedTuple):
     once: bool = False
 
 
-class HealthConditions(NamedTuple):
+class HealthConditions(Struct, frozen=True):
     """What the conditions in the status of a kind mean.
 
     Attributes:
@@ -121,7 +123,7 @@ class HealthConditions(NamedTuple):
     at: str = ""
 
 
-class ObjectKind(NamedTuple):
+class ObjectKind(Struct, frozen=True):
     """Everything that kaigen knows of a kind of objects beyond its schema.
 
     Attributes:

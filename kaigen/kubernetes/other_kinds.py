@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from kaigen.kubernetes.names import LABEL_NAME, LABEL_VALUE_NAME, PATH_SEGMENT_NAME, SUBDOMAIN_NAME, label_1035_name
 from kaigen.kubernetes.object_kind import (
     SCALABLE,
@@ -204,7 +206,7 @@ _NETWORK_KINDS = (
     ObjectKind(
         "ScaledObject.keda.sh",
         references=(_SCALE_TARGET, TRIGGER_AUTHENTICATION),
-        name=SUBDOMAIN_NAME._replace(max_length=54, reason="its autoscaler adds keda-hpa- to it"),
+        name=replace(SUBDOMAIN_NAME, max_length=54, reason="its autoscaler adds keda-hpa- to it"),
         emitted=True,
         wave=3,
         family="network",

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum, auto
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from kaigen.core.json_types import FieldPath
 from kaigen.kubernetes.manifest import Object, entries, mapping
@@ -88,7 +89,7 @@ class Control(Enum):
     VOLUME_TYPE = auto()
 
 
-class Violation(NamedTuple):
+class Violation(Struct, frozen=True):
     """One field of a pod that violates a control.
 
     Attributes:

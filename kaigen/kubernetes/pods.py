@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from kaigen.core.json_types import FieldPath
 from kaigen.kubernetes.kind_table import kind_of
@@ -30,7 +31,7 @@ CONTAINER_MAPPINGS = ("resources", "securityContext")
 PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
 
-class PodTemplate(NamedTuple):
+class PodTemplate(Struct, frozen=True):
     """A pod, or the template of one.
 
     Attributes:
@@ -64,7 +65,7 @@ class PodTemplate(NamedTuple):
         return (*self.spec_path, *path)
 
 
-class Container(NamedTuple):
+class Container(Struct, frozen=True):
     """One container of a pod.
 
     Attributes:

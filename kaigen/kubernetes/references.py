@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from kaigen.core.json_types import FieldPath
 from kaigen.kubernetes.kind_table import KINDS, kind_of
@@ -24,7 +25,7 @@ _KEYED = ("ConfigMap", "Secret")
 _USUAL_FIELD = ReferenceField("", ("Secret",), "reads")
 
 
-class Reference(NamedTuple):
+class Reference(Struct, frozen=True):
     """One place in an object that names another object.
 
     Attributes:

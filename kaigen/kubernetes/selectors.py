@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from kaigen.kubernetes.kind_table import kind_of
 from kaigen.kubernetes.manifest import Object, entries, mapping, text
@@ -11,7 +12,7 @@ from kaigen.kubernetes.object_kind import ObjectKind
 from kaigen.kubernetes.pods import PodTemplate, containers, pod_templates
 
 
-class Pods(NamedTuple):
+class Pods(Struct, frozen=True):
     """The pods of one template of an app.
 
     Attributes:
@@ -27,7 +28,7 @@ class Pods(NamedTuple):
     ports: frozenset[str]
 
 
-class Selector(NamedTuple):
+class Selector(Struct, frozen=True):
     """Which pods an object selects.
 
     Attributes:
@@ -63,7 +64,7 @@ def _port_names(template: PodTemplate) -> Iterator[str]:
                 yield name
 
 
-def selected(pods: Sequence[Pods], namespace: str, selector: Selector) -> list[Pods]:
+def select_pods(pods: Sequence[Pods], namespace: str, selector: Selector) -> list[Pods]:
     """Return the pods that a selector in a namespace selects."""
     matched = selector.labels if selector.plain else mapping(selector.labels.get("matchLabels"))
     expressions: list[tuple[object, object, list[object]]] = [(key, "In", [value]) for key, value in matched.items()]

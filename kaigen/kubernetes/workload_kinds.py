@@ -6,6 +6,8 @@ custom resources' own schemas, and the webhooks of LeaderWorkerSet and JobSet.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from kaigen.kubernetes.names import LABEL_1123, LABEL_FORM, LABEL_VALUE_NAME, SUBDOMAIN_NAME, NameRule, label_1035_name
 from kaigen.kubernetes.object_kind import (
     TRIGGER_AUTHENTICATION,
@@ -137,7 +139,7 @@ WORKLOAD_KINDS = (
         restart_policies=_ENDING,
         pod_labels=_JOB_LABELS,
         references=(),
-        name=SUBDOMAIN_NAME._replace(max_length=52, reason="its Jobs add 11 characters to it"),
+        name=replace(SUBDOMAIN_NAME, max_length=52, reason="its Jobs add 11 characters to it"),
         wave=3,
         family="workload",
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.field_path import dotted_path
 from kaigen.kubernetes.made_secrets import SECRET, MadeSecret, made_secret
 from kaigen.kubernetes.manifest import mapping, text
 from kaigen.kubernetes.references import Reference, references_of
@@ -52,7 +52,7 @@ def _use(item: Compiled, index: int, reference: Reference, app: str) -> Use:
         keys=keys,
         purpose=purpose_of(body, reference),
         mark=mark,
-        field=dotted(path),
+        field=dotted_path(path),
         as_file=reference.as_files,
         optional=reference.optional,
     )

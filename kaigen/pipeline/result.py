@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 with lazy_imports():
     from kaigen.emit import chart
+
+
+STREAM = "stream"
+"""The form of files that are parts of one YAML stream."""
 
 
 class Compiled(Struct, frozen=True):
@@ -49,8 +54,15 @@ class Compiled(Struct, frozen=True):
         """Return the version of its chart; without its digest in a form that has no charts."""
         return self.app.version if form == "manifests" else chart.chart_version(self.app, self.values)
 
-    def files(self, form: Format) -> dict[str, bytes]:
-        """Return the app's files by path in the output tree. Unchanged objects are in manifests only."""
+    def files(self, form: Format | str) -> dict[str, bytes]:
+        """Return the app's files by path in the output tree. Unchanged objects are in manifests only.
+
+        Those of the form `STREAM` are the objects of one wave each, at `WAVE/NAMESPACE/NAME`.
+        """
+        if form == STREAM:
+            waves = groupby(sorted(self.objects, key=_wave), _wave)
+            place = f"{self.app.namespace}/{self.app.name}"
+            return {f"{wave}/{place}": manifest_stream(list(items)).encode() for wave, items in waves}
         files: dict[str, bytes] = {}
         fixed = [item for item in self.objects if item.object.verbatim]
         if form != "chart" or fixed:
@@ -83,6 +95,10 @@ class Compiled(Struct, frozen=True):
         start = self.spec.document_path(origin) if origin else ()
         field = find_text(text, document.data, start, sibling) or find_text(text, document.data, (), sibling)
         return document.mark(field or start or ("metadata", "name")), field or start
+
+
+def _wave(item: Rendered) -> int:
+    return item.object.wave
 
 
 class Compilation(Struct, frozen=True):

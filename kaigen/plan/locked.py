@@ -6,7 +6,8 @@ from kaigen.catalog.presets import find_preset
 from kaigen.config.lock_file import lock_of
 from kaigen.config.settings import Config
 from kaigen.sizing.config_json import facts_of_config
-from kaigen.sizing.facts import GIB, ModelFacts
+from kaigen.sizing.facts import ModelFacts
+from kaigen.sizing.room import GIB
 
 
 def locked_facts(name: str, config: Config) -> ModelFacts | None:
@@ -20,7 +21,7 @@ def locked_facts(name: str, config: Config) -> ModelFacts | None:
         InputError: the lock is invalid.
         PlanError: its config.json does not suffice for a plan.
     """
-    if find_preset(name) is not None:
+    if find_preset(name, config.catalog) is not None:
         return None
     for key, model in sorted(lock_of(config.root, config.lock).entries.items()):
         repo = key.rpartition("@")[0]

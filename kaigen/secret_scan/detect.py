@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+
+from msgspec import Struct
 
 SHORTEST = 12
 """Length of the shortest credential that is recognised."""
 
 
-class _Form(NamedTuple):
+class _Form(Struct, frozen=True):
     """One form of credential.
 
     Attributes:

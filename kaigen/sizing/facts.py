@@ -9,13 +9,12 @@ from msgspec.structs import replace
 
 from kaigen.sizing.constants import constant, quantized_bits
 from kaigen.sizing.problem import Field, PlanError
+from kaigen.sizing.room import GIB
 
 if TYPE_CHECKING:
     from kaigen.catalog.gpus import Gpu
     from kaigen.catalog.instances import Instance
     from kaigen.catalog.presets import Preset
-
-GIB = 2**30
 
 
 class ModelFacts(Struct, frozen=True):
@@ -182,10 +181,10 @@ def facts_of(preset: Preset, quantization: str | None = None) -> ModelFacts:
         kv_dtype=preset.engine.kv_cache_dtype,
         min_compute_capability=preset.min_compute_capability,
     )
-    return facts if wanted == facts.quantization else quantized(facts, wanted)
+    return facts if wanted == facts.quantization else quantize(facts, wanted)
 
 
-def quantized(facts: ModelFacts, method: str) -> ModelFacts:
+def quantize(facts: ModelFacts, method: str) -> ModelFacts:
     """Return the facts of a model with quantized weights: linear layers shrink, embeddings do not.
 
     Raises:

@@ -9,8 +9,7 @@ from kaigen.diagnostics.errors import InputError
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.config_files import parse_config, read_file
 from kaigen.sizing.config_json import facts_of_config
-
-GIB = 2**30
+from kaigen.sizing.room import GIB
 
 
 def preset_row(

@@ -8,10 +8,11 @@ fixed.
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+
+from msgspec import Struct
 
 
-class Limit(NamedTuple):
+class Limit(Struct, frozen=True):
     """A limit.
 
     Attributes:

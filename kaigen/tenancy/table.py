@@ -5,11 +5,6 @@ The check of specs and the admission policies are both made from this table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-
-from kaigen.catalog import controllers
-from kaigen.kubernetes.manifest import Object, mapping, type_of
-from kaigen.kubernetes.value_paths import values_at
 from kaigen.tenancy.reach import Reach
 from kaigen.tenancy.rows.classes import CLASS_REACHES
 from kaigen.tenancy.rows.metadata import METADATA_REACHES
@@ -39,23 +34,3 @@ REACHES: tuple[Reach, ...] = (
     *SYNCER_REACHES,
 )
 """Every rule."""
-
-_HOSTS = tuple(reach for reach in REACHES if reach.name in ("ingress-host", "route-host"))
-
-
-def hosts_of(obj: Object) -> Iterator[str]:
-    """Yield the hosts of an Ingress or a route, and those that annotations of any object name."""
-    yield from annotated_hosts(mapping(mapping(obj.get("metadata")).get("annotations")))
-    kind = type_of(obj)
-    for reach in _HOSTS:
-        if kind in reach.types:
-            for steps in reach.paths:
-                yield from (str(value) for _, value in values_at(obj, steps))
-
-
-def annotated_hosts(annotations: Mapping[str, object]) -> Iterator[str]:
-    """Yield the hosts of annotations by which controllers serve or register hosts."""
-    for key in controllers.host_keys():
-        value = annotations.get(key)
-        if isinstance(value, str):
-            yield from value.replace(",", " ").split()

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
+from msgspec import Struct
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from kaigen.core.json_types import Json
@@ -29,7 +29,7 @@ _MERGE = "<<"
 _ALIAS = r"(?:[^*#]|(?<=\s)#[^\n]*+|(?<!\s)#)*+(\*[^\s,\[\]{}]*)"
 
 
-class NodeProblem(NamedTuple):
+class NodeProblem(Struct, frozen=True):
     """One error of a node.
 
     Attributes:

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from hashlib import sha256
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -41,7 +41,7 @@ TREE_INDEX = ".kaigen-index"
 _CONTENT = re.compile(r"^(?!(?:---|\.\.\.)?[ \t\r]*(?:#.*)?$|%)", re.MULTILINE)
 
 
-class Limits(NamedTuple):
+class Limits(Struct, frozen=True):
     """Limits of what is read.
 
     Attributes:

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from kaigen.compile.builders.access import TOKEN_FOLDER
 from kaigen.compile.network_access import FILE, VOLUME
-from kaigen.config.block_settings import DownloadEgress, ImageMirror, ImageRule, NetworkSettings
+from kaigen.config.network import AddressBlock, CaBundle, EgressBlock, Network, Peer
+from kaigen.config.registry import RegistryBlock, Rule
 from kaigen.kubernetes.pods import containers, pod_templates
 from kaigen.pipeline.result import Compiled
 from kaigen.pipeline.run import compile_specs
@@ -20,22 +21,21 @@ from tests.cases import cases, write_chart
 from tests.chart.test_equal import ordered, without_tests, written
 from tests.differences import assert_same
 
-NETWORK = NetworkSettings(
+NETWORK = Network(
     hub_endpoint="https://hub.corp.example",
     http_proxy="http://proxy.corp.example:3128",
     https_proxy="http://proxy.corp.example:3128",
-    no_proxy=(".corp.example", "10.0.0.0/8"),
-    ca_config_map="corporate-ca",
-    ca_key="ca.crt",
+    no_proxy=[".corp.example", "10.0.0.0/8"],
+    ca_bundle=CaBundle(config_map="corporate-ca"),
     package_index="https://packages.corp.example/simple",
-    download_egress=DownloadEgress(({"ipBlock": {"cidr": "10.96.0.1/32"}},), jobs=True),
+    download_egress=EgressBlock(api_server=[Peer(ip_block=AddressBlock(cidr="10.96.0.1/32"))], jobs=True),
 )
-MIRROR = ImageMirror(
-    "registry.corp.example/{host}",
-    (
-        ImageRule("quay.io", "registry.corp.example/q"),
-        ImageRule("registry.example.com:5000", "registry.corp.example/tools"),
-    ),
+MIRROR = RegistryBlock(
+    mirror="registry.corp.example/{host}",
+    rules=[
+        Rule(from_="quay.io", to="registry.corp.example/q"),
+        Rule(from_="registry.example.com:5000", to="registry.corp.example/tools"),
+    ],
 )
 NAMES = {"HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_INDEX_URL"}
 

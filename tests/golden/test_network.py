@@ -18,13 +18,13 @@ from typing import Any
 
 import pytest
 import trustme
-import yaml
 
 from kaigen.compile.network_access import FOLDER
 from kaigen.config.load import load_config
 from kaigen.pipeline.run import render
 from runtimes.downloader.tests.hub import Hub
 from runtimes.downloader.tests.s3 import KEYS, S3, moto
+from tests import plain_yaml
 
 PACKAGE = Path(__file__).parents[2] / "runtimes" / "downloader"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -110,7 +110,7 @@ def container(folder: Path, config: str, spec: str) -> dict[str, Any]:
     (folder / "kaigen.yaml").write_text(config, encoding="utf-8")
     (folder / "specs" / "qwen.yaml").write_text(spec, encoding="utf-8")
     files = render((), load_config(folder))
-    objects = [yaml.safe_load(bytes(data)) for path, data in files.items() if path.endswith(".yaml")]
+    objects = [plain_yaml.load(bytes(data)) for path, data in files.items() if path.endswith(".yaml")]
     (job,) = [each for each in objects if each["kind"] == "Job"]
     (found,) = job["spec"]["template"]["spec"]["containers"]
     (source,) = found["envFrom"]

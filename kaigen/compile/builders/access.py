@@ -152,10 +152,10 @@ def download_access(
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
         *more,
     ]
-    return [*objects, *granted(frame, suffix, _DOWNLOAD, rules, download_account(spec))]
+    return [*objects, *role_and_binding(frame, suffix, _DOWNLOAD, rules, download_account(spec))]
 
 
-def granted(
+def role_and_binding(
     frame: Frame, suffix: str, component: str, rules: list[Tree], account: Tree, *, role_suffix: str = ""
 ) -> list[Object]:
     """Return a Role, and its binding to a ServiceAccount.

@@ -41,7 +41,7 @@ _FETCH_RESOURCES: Tree = {"requests": {"cpu": "100m", "memory": "256Mi"}, "limit
 
 def builder_image(build: Build, context: Context) -> Image:
     """Return the image of BuildKit."""
-    return build.builder if build.builder is not None else context.images["buildkit"]
+    return build.builder if build.builder is not None else context.config.images["buildkit"]
 
 
 def builder_pod(build: Build, reference: str, context: Context) -> dict[str, Tree]:

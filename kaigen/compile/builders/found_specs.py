@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from kaigen.compile.context import Context
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
-from kaigen.kinds.job import Job
-from kaigen.kinds.model import Dataset, Model
 
-_Spec = TypeVar("_Spec", Model, Dataset, Job)
+if TYPE_CHECKING:
+    from kaigen.kinds.job import Job
+    from kaigen.kinds.model import Dataset, Model
+
+_Spec = TypeVar("_Spec", "Model", "Dataset", "Job")
 
 
 def find_spec(

@@ -11,7 +11,7 @@ from kaigen.compile.builders.access import (
     account_fields,
     account_name,
     account_of,
-    granted,
+    role_and_binding,
     service_account,
     token_mount,
 )
@@ -102,4 +102,4 @@ def gate_access(spec: PodFields, frame: Frame, runs: Sequence[AwaitedRun]) -> li
         return []
     rules = [run_rule(run) for run in dict.fromkeys(runs)]
     own = [] if account_of(spec) else [service_account(frame, _SUFFIX, _COMPONENT, {}, given=False)]
-    return [*own, *granted(frame, _SUFFIX, _COMPONENT, rules, gate_account(spec))]
+    return [*own, *role_and_binding(frame, _SUFFIX, _COMPONENT, rules, gate_account(spec))]

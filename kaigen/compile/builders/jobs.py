@@ -286,7 +286,9 @@ def _test_pod(account: Tree, context: Context, command: list[Tree]) -> dict[str,
             {
                 "name": "test",
                 **NO_NETWORK,
-                "image": settings.image("test.image", context.images["kubectl"], "Image of the `helm test` pod."),
+                "image": settings.image(
+                    "test.image", context.config.images["kubectl"], "Image of the `helm test` pod."
+                ),
                 "args": command,
                 "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "64Mi"}},
                 "securityContext": container_security(read_only=True),

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kaigen.compile.app import Object
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.expressions import Tree
-from kaigen.kinds.operation import Monitoring
+
+if TYPE_CHECKING:
+    from kaigen.kinds.operation import Monitoring
 
 
 def pod_monitor(

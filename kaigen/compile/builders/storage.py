@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import KEEP, Frame
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Release, Setting, Tree
-from kaigen.compile.known_model import KnownModel
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import Volume
 from kaigen.kubernetes.quantities import units
-from kaigen.sizing.facts import GIB
-from kaigen.sizing.room import room_for
+from kaigen.sizing.room import GIB, room_for
+
+if TYPE_CHECKING:
+    from kaigen.compile.known_model import KnownModel
 
 SHARED = frozenset({"ReadWriteMany", "ReadOnlyMany"})
 """Access modes of volumes that pods on several nodes can mount."""
@@ -120,9 +123,6 @@ def claim_spec(context: Context, volume: Volume, what: str, origin: FieldPath) -
         what: prefix of the settings' paths.
         origin: the spec's field of the volume.
     """
-    storage_class = volume.storage_class_name
-    if storage_class is None:
-        storage_class = context.profile.storage_class
     return {
         "accessModes": Setting(
             f"{what}.accessModes",
@@ -131,12 +131,8 @@ def claim_spec(context: Context, volume: Volume, what: str, origin: FieldPath) -
             _MODES,
             origin=(*origin, "accessModes"),
         ),
-        "storageClassName": settings.text(
-            f"{what}.storageClassName",
-            storage_class,
-            "StorageClass of the volume; empty for the cluster's default. Cannot be changed in place.",
-            optional=True,
-            origin=(*origin, "storageClassName"),
+        "storageClassName": settings.storage_class(
+            f"{what}.storageClassName", volume.storage_class_name, context, "the volume", origin=origin
         ),
         "resources": {
             "requests": {

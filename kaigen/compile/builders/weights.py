@@ -74,7 +74,7 @@ def downloader_image(
     context: Context, transfer: Transfer, origin: FieldPath, prefix: str = "download"
 ) -> dict[str, Tree]:
     """Return the image fields of kaigen's downloader, or of the image that the spec names."""
-    image = transfer.image if transfer.image is not None else context.images["downloader"]
+    image = transfer.image if transfer.image is not None else context.config.images["downloader"]
     return image_fields(image, f"{prefix}.", (*origin, "image") if origin else ())
 
 

@@ -19,8 +19,8 @@ from kaigen.core.json_types import Json
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.topology import TopologySpec
-from kaigen.sizing.facts import GIB
 from kaigen.sizing.result import Plan
+from kaigen.sizing.room import GIB
 
 
 class Engine(ABC):

@@ -26,7 +26,7 @@ from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.problems import Problems
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.topology import TopologySpec
-from kaigen.sizing.facts import GIB
+from kaigen.sizing.room import GIB
 
 
 class Transformers(Engine):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -24,21 +25,28 @@ from kaigen.compile.model.mounted import (
     mounted_bucket,
     mounted_identity,
 )
-from kaigen.compile.model.scratch import scratch_of, scratch_volumes
 from kaigen.compile.model.store import FOLDER, Store
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
+from kaigen.diagnostics.category import Category
+from kaigen.diagnostics.problem import Problem
 from kaigen.kinds.base import AUTO
 from kaigen.kinds.bucket import Bucket
-from kaigen.kinds.convert import DistributedLlama
 from kaigen.kinds.model import DownloadSpec, ModelSpec
 from kaigen.kinds.store import ModelVolume
 from kaigen.kubernetes.quantities import units
-from kaigen.sizing.conversion import converted_bytes
-from kaigen.sizing.distributed_llama import UNLOADABLE, Shape, check_blocks, converter_memory, shape_of_config
-from kaigen.sizing.facts import GIB
-from kaigen.sizing.problem import PlanError
-from kaigen.sizing.room import room_for
+from kaigen.sizing.room import GIB, room_for
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    from kaigen.compile.model import scratch as scratches
+    from kaigen.sizing import conversion as sizes
+    from kaigen.sizing import distributed_llama as llama
+    from kaigen.sizing import problem
+
+if TYPE_CHECKING:
+    from kaigen.kinds.convert import DistributedLlama
+    from kaigen.sizing.distributed_llama import Shape
 
 CONVERT = "convert"
 """Name of the converter's container."""
@@ -55,12 +63,12 @@ class ConvertedModel(Struct, frozen=True):
 
     Attributes:
         shape: None when it is unknown, or when the format cannot have the model.
-        is_rejected: whether distributed-llama cannot run the model, or load the type of its weights: an error of its
-            own, so that a size that is missing for this reason is none.
+        problems: why distributed-llama cannot run the model, or load the type of its weights: errors of their own, so
+            that a size that is missing for this reason is none.
     """
 
     shape: Shape | None
-    is_rejected: bool
+    problems: tuple[Problem, ...] = ()
 
 
 class Conversion(Struct, frozen=True):
@@ -107,7 +115,9 @@ def resolve_conversion(
     convert = conversion(spec)
     if convert is None:
         return None
-    model = converted_model(spec, convert, problems)
+    model = _converted_model(spec, convert)
+    for problem in model.problems:
+        problems.add(problem)
     volume = convert.store.volume if convert.store is not None else None
     bucket = mounted_bucket(spec)
     if bucket is not None:
@@ -141,8 +151,8 @@ def _into_bucket(
 ) -> Conversion:
     """Return a conversion on the disk of the node, whose result is uploaded to a bucket."""
     mounts: list[Tree] = [{"name": "converted", "mountPath": _OWN_FOLDER}]
-    scratch = scratch_of(spec, context)
-    volumes = scratch_volumes(spec, scratch, AT)
+    scratch = scratches.scratch_of(spec, context)
+    volumes = scratches.scratch_volumes(spec, scratch, AT)
     if spec.store.bucket is not None:
         mounts.insert(0, {"name": "weights", "mountPath": FOLDER})
     if bucket is spec.store.bucket:
@@ -174,17 +184,12 @@ def _into_bucket(
     )
 
 
-def converted_model(spec: DownloadSpec, convert: DistributedLlama, problems: Problems) -> ConvertedModel:
-    """Return what kaigen knows about a model that is converted, and report why distributed-llama cannot run it.
-
-    Args:
-        spec: the spec.
-        convert: its conversion.
-        problems: collects the errors.
-    """
-    reason = UNLOADABLE.get(convert.weights)
+def _converted_model(spec: DownloadSpec, convert: DistributedLlama) -> ConvertedModel:
+    """Return what kaigen knows about a model that is converted, and why distributed-llama cannot run it."""
+    found = Problems()
+    reason = llama.UNLOADABLE.get(convert.weights)
     if reason is not None:
-        problems.error(
+        found.error(
             "KG0391",
             f"distributed-llama cannot load weights of type `{convert.weights}`: {reason}",
             (*AT, "weights"),
@@ -192,15 +197,15 @@ def converted_model(spec: DownloadSpec, convert: DistributedLlama, problems: Pro
         )
     config = spec.facts.config if isinstance(spec, ModelSpec) and spec.facts is not None else None
     if not isinstance(config, Mapping):
-        return ConvertedModel(None, reason is not None)
+        return ConvertedModel(None, tuple(found.items))
     try:
-        shape = shape_of_config(config)
-        check_blocks(shape, convert.weights)
-    except PlanError as error:
-        path = ("spec", "facts", "config") if error.problem.code == "KG1103" else AT
-        problems.error(error.problem.code, str(error), path, error.hint)
-        return ConvertedModel(None, is_rejected=True)
-    return ConvertedModel(shape, reason is not None)
+        shape = llama.shape_of_config(config)
+        llama.check_blocks(shape, convert.weights)
+    except problem.PlanError as error:
+        path = ("spec", "facts", "config") if error.problem.category is Category.VALUE else AT
+        found.error(error.problem.code, str(error), path, error.hint)
+        shape = None
+    return ConvertedModel(shape, tuple(found.items))
 
 
 def check_conversion(
@@ -212,7 +217,7 @@ def check_conversion(
     if own is not None:
         place = (*AT, "store", "bucket")
         check_bucket(own, place, problems)
-        check_grant(own, namespace, context.allow, place, problems, mount=(*place, "mount"))
+        check_grant(own, namespace, context.config.allow, place, problems, mount=(*place, "mount"))
         if spec.source.s3 is not None:
             check_store_outside(spec.source.s3, own, place, problems)
         if spec.store.bucket is not None and location(own) == location(spec.store.bucket):
@@ -231,7 +236,7 @@ def _check_memory(convert: Conversion, problems: Problems) -> None:
     given, shape = convert.format.converter.memory, convert.model.shape
     if given is None or shape is None:
         return
-    needed = converter_memory(shape)
+    needed = llama.converter_memory(shape)
     if (units(given) or 0) < (units(needed) or 0):
         problems.warning(
             "KG0322",
@@ -248,8 +253,8 @@ def _check_own_volume(
     """Report a volume for converted weights that is too small, or has no size."""
     origin: FieldPath = (*AT, "store", "volume")
     check_access_modes(volume, context, origin, problems)
-    needed, copies = converted_bytes(spec), spec.store.keep_revisions + 1
-    if volume.size == AUTO and model.is_rejected:
+    needed, copies = sizes.converted_bytes(spec, context.catalog), spec.store.keep_revisions + 1
+    if volume.size == AUTO and model.problems:
         return
     if volume.size == AUTO:
         message = "the size of the converted weights is not known, so `auto` has no value"
@@ -278,8 +283,8 @@ def converted_folder(spec: DownloadSpec, convert: Conversion) -> str:
 def convert_container(spec: DownloadSpec, convert: Conversion, context: Context) -> dict[str, Tree]:
     """Return the container that converts the downloaded files."""
     given, origin = convert.format.converter, (*AT, "converter")
-    image = given.image if given.image is not None else context.images["convert"]
-    memory = given.memory or converter_memory(convert.model.shape)
+    image = given.image if given.image is not None else context.config.images["convert"]
+    memory = given.memory or llama.converter_memory(convert.model.shape)
     return {
         "name": CONVERT,
         **NO_NETWORK,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.buckets import destination, transfer_arguments
 from kaigen.compile.builders.job_gate import job_gate
-from kaigen.compile.builders.job_output import BrokenJobError, Output, job_output
 from kaigen.compile.builders.sources import JOB_OUTPUT, globs, job_files, job_folder
 from kaigen.compile.builders.volumes import read_only_mount
 from kaigen.compile.context import Context
@@ -16,13 +15,21 @@ from kaigen.compile.expressions import Expr, Joined, Tree
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
-from kaigen.kinds.block import derived
+from kaigen.kinds.block import derive_fields
 from kaigen.kinds.blocks import FileSource
-from kaigen.kinds.job import Inputs, Job, JobSpec, ModelUse
 from kaigen.kinds.model import Dataset, Downloaded, DownloadSpec, FilesOfLoader, FilesOfRun, Model
+from kaigen.system.lazy_import import lazy_imports
+
+if TYPE_CHECKING:
+    from kaigen.compile.builders.job_output import Output
+    from kaigen.kinds.job import Job, JobSpec
+
+with lazy_imports():
+    from kaigen.compile.builders import job_output as job_outputs
+    from kaigen.kinds import job as jobs
 
 M = TypeVar("M", bound=Downloaded)
-_Node = tuple[type[Model] | type[Dataset] | type[Job], str]
+_Node: TypeAlias = "tuple[type[Model] | type[Dataset] | type[Job], str]"
 
 _JOB: FieldPath = ("spec", "source", "job", "name")
 _LOADER: FieldPath = ("spec", "source", "loader")
@@ -44,7 +51,7 @@ def job_output_of(model: Downloaded, namespace: str, context: Context) -> Output
         return None
     origin = _LOADER if isinstance(files, FilesOfLoader) else _JOB
     _check_chain(model, namespace, context, origin)
-    return job_output(context, namespace, files.name, origin, "source.", is_mounted=False)
+    return job_outputs.job_output(context, namespace, files.name, origin, "source.", is_mounted=False)
 
 
 def reported_output(model: Downloaded, namespace: str, context: Context, problems: Problems) -> Output | None:
@@ -54,7 +61,7 @@ def reported_output(model: Downloaded, namespace: str, context: Context, problem
     """
     try:
         return job_output_of(model, namespace, context)
-    except BrokenJobError as error:
+    except job_outputs.BrokenJobError as error:
         if isinstance(job_files(model.spec.source), FilesOfLoader):
             problems.stop()
         else:
@@ -72,8 +79,8 @@ def with_run(model: M, output: Output | None) -> M:
     known = FilesOfRun(
         name=files.name, path=files.path, include=files.include, exclude=files.exclude, run=output.run_name
     )
-    source = derived(model.spec.source, job=known)
-    return derived(model, spec=derived(model.spec, source=source))
+    source = derive_fields(model.spec.source, job=known)
+    return derive_fields(model, spec=derive_fields(model.spec, source=source))
 
 
 def as_used(model: M, namespace: str, context: Context) -> M:
@@ -163,20 +170,20 @@ def _check_chain(model: Downloaded, namespace: str, context: Context, origin: Fi
         path = pending.pop()
         for node in _waits_for(path[-1], namespace, context):
             chain = (*path, node)
-            jobs = sum(1 for kind, _ in chain if kind is Job)
+            count = sum(1 for kind, _ in chain if kind is jobs.Job)
             if node == start:
                 raise ProblemError(
                     "KG0388", f"{_text(chain)} wait for each other", origin, "remove one of the references"
                 )
-            if jobs > MOST_JOBS and node not in path:
+            if count > MOST_JOBS and node not in path:
                 raise ProblemError(
                     "KG0388",
                     f"the files come from a chain of more than {MOST_JOBS} Jobs",
                     origin,
                     "refer to stored files, such as `source.s3`, in a Model of the chain",
                 )
-            if node not in path and longest.get(node, 0) < jobs + 1:
-                longest[node] = jobs + 1
+            if node not in path and longest.get(node, 0) < count + 1:
+                longest[node] = count + 1
                 pending.append(chain)
 
 
@@ -187,8 +194,8 @@ def _text(chain: tuple[_Node, ...]) -> str:
 def _waits_for(node: _Node, namespace: str, context: Context) -> Iterator[_Node]:
     """Yield the Models, Datasets and Jobs that a spec names and waits for."""
     kind, name = node
-    if kind is Job:
-        job = context.specs.find(Job, namespace, name)
+    if kind is jobs.Job:
+        job = context.specs.find(jobs.Job, namespace, name)
         yield from _read_by(job.spec) if job is not None else ()
         return
     model: Downloaded | None = context.specs.find(Model, namespace, name)
@@ -196,14 +203,14 @@ def _waits_for(node: _Node, namespace: str, context: Context) -> Iterator[_Node]
         model = context.specs.find(Dataset, namespace, name)
     files = job_files(model.spec.source) if model is not None else None
     if files is not None:
-        yield Job, files.name
+        yield jobs.Job, files.name
 
 
 def _read_by(spec: JobSpec) -> Iterator[_Node]:
-    model = spec.model.name if isinstance(spec.model, ModelUse) else spec.model
+    model = spec.model.name if isinstance(spec.model, jobs.ModelUse) else spec.model
     if model:
         yield Model, model
-    inputs = spec.inputs.files if isinstance(spec.inputs, Inputs) else spec.inputs or []
+    inputs = spec.inputs.files if isinstance(spec.inputs, jobs.Inputs) else spec.inputs or []
     for file in inputs:
         if file.dataset:
             yield Dataset, file.dataset

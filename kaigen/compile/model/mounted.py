@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kaigen.compile.builders.sources import identity
 from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.kinds.bucket import Bucket
-from kaigen.kinds.convert import DistributedLlama
 from kaigen.kinds.model import DownloadSpec, ModelSpec
 from kaigen.kinds.store import ModelVolume
+
+if TYPE_CHECKING:
+    from kaigen.kinds.convert import DistributedLlama
 
 CONVERTER = "1"
 """Version of the converter's output: a converter that writes other bytes has another one (`kaigen_convert.VERSION`)."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from kaigen.compile.builders.frame import Frame
-from kaigen.compile.builders.job_output import Output
 from kaigen.compile.builders.pods import placement_fields, pod_security
 from kaigen.compile.builders.sources import job_files
 from kaigen.compile.context import Context
@@ -25,6 +25,9 @@ from kaigen.kinds.block import set_fields
 from kaigen.kinds.blocks import FileSource, HubRepository
 from kaigen.kinds.model import Downloaded, DownloadSpec
 from kaigen.kubernetes.image_names import parse_image
+
+if TYPE_CHECKING:
+    from kaigen.compile.builders.job_output import Output
 
 
 class ModelResolution(Struct, frozen=True):
@@ -68,7 +71,7 @@ def resolve_model(model: Downloaded, context: Context, problems: Problems, namin
         problems: collects what cannot be decided.
         naming: None; no dialect has names for a Model.
     """
-    namespace = model.metadata.namespace or context.namespace
+    namespace = model.metadata.namespace or context.config.namespace
     output = reported_output(model, namespace, context, problems)
     model = with_run(model, output)
     spec, frame = model.spec, frame_of(model.metadata, context, model.spec)

@@ -167,7 +167,7 @@ def _launch(resolution: TopologyResolution, member: Member) -> Launch:
         version=resolution.engine.version(resolution.spec, resolution.image),
         startup=Joined((Text(_startup_attempts(resolution)), "0")),
         startup_attempts=_startup_attempts(resolution),
-        images=resolution.context.images,
+        images=resolution.context.config.images,
         cpus=max(1, int(units(resolution.resources.requirements["requests"]["cpu"]) or 0))
         if resolution.engine.is_ring
         else 1,

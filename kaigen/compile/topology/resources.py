@@ -11,12 +11,12 @@ from kaigen.compile.engines.launch import Parallelism
 from kaigen.compile.known_model import KnownModel
 from kaigen.compile.topology.sizing import Sizing
 from kaigen.diagnostics.problem import ProblemError
-from kaigen.kinds.block import replaced
+from kaigen.kinds.block import replace_fields
 from kaigen.kinds.blocks import GpuShare, Resources
 from kaigen.kinds.serving import ServedModel
 from kaigen.kinds.topology import TopologySpec
-from kaigen.sizing.facts import GIB
 from kaigen.sizing.ring import memory_request
+from kaigen.sizing.room import GIB
 
 
 def pod_gpus(spec: TopologySpec, engine: Engine, sizing: Sizing) -> int:
@@ -85,7 +85,7 @@ def pod_resources(
     if ring is not None and ring.shape is not None:
         memory = memory_request(ring.worker if worker else ring.root)
     return resolve_resources(
-        replaced(resources, **update),
+        replace_fields(resources, **update),
         context,
         cpu=str(cpus),
         memory=memory,

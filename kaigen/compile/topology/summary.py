@@ -6,9 +6,9 @@ from kaigen.compile.app import Note
 from kaigen.compile.topology.resolution import TopologyResolution
 from kaigen.compile.topology.sizing import model_path, why_unknown
 from kaigen.compile.topology.surprises import ETHERNET, stops_the_only_replica, uses_ethernet
-from kaigen.sizing.facts import GIB
 from kaigen.sizing.format import context_limit
 from kaigen.sizing.ring import ring_text
+from kaigen.sizing.room import GIB
 
 
 def summary(resolution: TopologyResolution) -> str:

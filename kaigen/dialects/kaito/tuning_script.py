@@ -90,7 +90,7 @@ def _check_model(
     if model.preset is not None and not kaito_preset(model.preset).tunable:
         known = ", ".join(
             preset.name
-            for preset, kaito in ((preset, kaito_preset(preset)) for preset in every())
+            for preset, kaito in ((preset, kaito_preset(preset)) for preset in every(lowering.context.catalog))
             if kaito.tunable and not kaito.removed_in
         )
         lowering.error(

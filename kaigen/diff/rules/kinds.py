@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from kaigen.catalog.kind_effects import effects, harmless_kinds
 from kaigen.diff.formatting import clip, listing, value
 from kaigen.diff.objects import Obj, get, get_list, get_map, get_text
-from kaigen.diff.reach_table import reached
+from kaigen.diff.reach_table import reach_of
 from kaigen.diff.rules import volumes
 from kaigen.diff.rules.case import Case, Finding
 from kaigen.diff.rules.own import is_usual
@@ -154,8 +154,8 @@ def reach(case: Case) -> Iterator[Finding]:
     if not is_harmless(new.type):
         return
     config = case.trees.config(new.path)
-    found = list(dict.fromkeys(reached(new, case.place, config)))
-    was = set(reached(case.old, case.place, config)) if case.old else set()
+    found = list(dict.fromkeys(reach_of(new, case.place, config)))
+    was = set(reach_of(case.old, case.place, config)) if case.old else set()
     more = [each for each in found if each not in was]
     if any(each.startswith(_BEFORE_IN_NAMESPACE) for each in more):
         had = _had(case)
@@ -173,7 +173,7 @@ def _had(case: Case) -> set[str]:
         lambda: {
             each
             for obj in case.trees.in_namespace("old", case.obj.kind, case.top, place)
-            for each in reached(obj, place, config)
+            for each in reach_of(obj, place, config)
         },
     )
 

@@ -9,7 +9,7 @@ from kaigen.diff.formatting import listing, value
 from kaigen.diff.model import Absent
 from kaigen.diff.objects import Obj, get, get_list, get_map, get_text
 from kaigen.diff.rules.case import Case, Finding
-from kaigen.tenancy.table import annotated_hosts
+from kaigen.tenancy.hosts import annotated_hosts
 
 ROUTES = frozenset(
     {

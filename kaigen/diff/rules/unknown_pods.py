@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.field_path import dotted_path
 from kaigen.diff.formatting import listing
 from kaigen.diff.objects import Obj
 from kaigen.diff.rules.case import Case, Finding
@@ -25,4 +25,4 @@ def _places(obj: Obj | None) -> dict[str, Object]:
     if obj is None:
         return {}
     found = pod_templates(cast("Object", obj.data))
-    return {dotted(template.spec_path): template.spec for template in found if template.by_form}
+    return {dotted_path(template.spec_path): template.spec for template in found if template.by_form}

@@ -14,7 +14,7 @@ from kaigen.kubernetes.bucket_drivers import BUCKET_DRIVERS, INLINE_OPTIONS, MAR
 from kaigen.kubernetes.bucket_uris import ANY_URI, BUCKET_URI, WEB_BUCKET, bucket_uris, is_bucket_uri, schemes_pattern
 from kaigen.kubernetes.manifest import mapping
 from kaigen.tenancy.cel import at, matches, text
-from kaigen.tenancy.condition import Refusal, quoted
+from kaigen.tenancy.condition import Refusal, refuse_value
 
 BUILD_OPTION = r"--(output|import-cache|export-cache)="
 """The beginning of an argument by which BuildKit reads or writes images, as a pattern of RE2 and Python."""
@@ -104,7 +104,7 @@ class BuildArgument(Struct, frozen=True):
     def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
         """Refuse the first image that no glob matches."""
         granted = tenant.granted(self.grant)
-        return next((quoted(image) for image in _build_images(value) if not is_granted(image, granted)), [])
+        return next((refuse_value(image) for image in _build_images(value) if not is_granted(image, granted)), [])
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Match each field with an image."""

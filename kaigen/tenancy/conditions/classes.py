@@ -8,7 +8,7 @@ from kaigen.config.globs import glob_pattern, is_granted
 from kaigen.config.tenant_settings import Tenant
 from kaigen.kubernetes.manifest import mapping, text
 from kaigen.tenancy import cel
-from kaigen.tenancy.condition import Refusal, quoted
+from kaigen.tenancy.condition import Refusal, refuse_value
 
 _CLUSTER = "Cluster"
 """What kinds of the whole cluster begin with, where a namespaced kind does the same."""
@@ -31,7 +31,7 @@ class GrantedClass(Struct, frozen=True):
         """Refuse what no glob matches."""
         granted = (*tenant.classes(self.kind), *self.always)
         is_allowed = isinstance(value, str) and is_granted(value, granted)
-        return [] if is_allowed else quoted(f"{self.kind}/{value}")
+        return [] if is_allowed else refuse_value(f"{self.kind}/{value}")
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Match the globs."""
@@ -48,7 +48,7 @@ class NamespacedKind(Struct, frozen=True):
         kind = text(mapping(value).get("kind"))
         shown = f"{kind}/{text(mapping(value).get('name'))}"
         is_allowed = not kind.startswith(_CLUSTER) or is_granted(shown, tenant.granted(self.grant))
-        return [] if is_allowed else quoted(shown)
+        return [] if is_allowed else refuse_value(shown)
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Match the globs with the kind and the name."""

@@ -11,7 +11,7 @@ from kaigen.config.globs import glob_pattern, is_granted
 from kaigen.config.tenant_settings import Tenant
 from kaigen.kubernetes.manifest import mapping, text
 from kaigen.tenancy import cel
-from kaigen.tenancy.condition import Refusal, quoted
+from kaigen.tenancy.condition import Refusal, refuse_value
 
 EXCLUDES = ("NotIn", "DoesNotExist")
 """Operators by which a node affinity avoids nodes."""
@@ -63,7 +63,7 @@ class NodeKey(Struct, frozen=True):
         is_refused = _is_refused(key, self.pattern, tenant.granted(self.grant))
         if mapping(value).get("operator") in EXCLUDES or not is_refused:
             return []
-        return quoted(key) if key else [Refusal("of all taints")]
+        return refuse_value(key) if key else [Refusal("of all taints")]
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Match the key."""

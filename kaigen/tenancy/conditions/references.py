@@ -8,7 +8,7 @@ from kaigen.config.globs import glob_pattern, is_granted
 from kaigen.config.tenant_settings import Tenant
 from kaigen.kubernetes.manifest import join_type, mapping
 from kaigen.tenancy.cel import among, at, matches, text, texts
-from kaigen.tenancy.condition import Refusal, quoted
+from kaigen.tenancy.condition import Refusal, refuse_value
 
 WORKLOAD_IDENTITIES = ("none", "aws-eks")
 """Providers of KEDA's pod identities that are never the identity of KEDA itself (source: KEDA's documentation)."""
@@ -21,7 +21,7 @@ class OwnNamespace(Struct, frozen=True):
 
     def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
         """Refuse another namespace."""
-        return [] if value in tenant.namespaces else quoted(value)
+        return [] if value in tenant.namespaces else refuse_value(value)
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Compare with the namespaces."""
@@ -43,7 +43,7 @@ class Reference(Struct, frozen=True):
         place = target.get("namespace")
         shown = f"{place}/{target.get('name')}"
         own = place is None or place in tenant.namespaces
-        return [] if own or is_granted(shown, tenant.granted(self.grant)) else quoted(shown)
+        return [] if own or is_granted(shown, tenant.granted(self.grant)) else refuse_value(shown)
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Compare the namespace, or match the globs."""
@@ -70,7 +70,7 @@ class ReferenceKind(Struct, frozen=True):
         kind, group = (
             str(default if (found := target.get(field)) is None else found) for field, default in self._defaults()
         )
-        return [] if f"{kind}.{group}" in self._known() else quoted(join_type(group, kind))
+        return [] if f"{kind}.{group}" in self._known() else refuse_value(join_type(group, kind))
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Compare the kind and the group."""
@@ -94,7 +94,7 @@ class VolumeName(Struct, frozen=True):
         """Refuse what no glob matches."""
         own, name = tenant.volumes(), str(value)
         is_own = is_granted(name, tenant.granted(self.grant)) or tenant.may_begin(name)
-        return [] if is_own and is_granted(name, own) else quoted(value)
+        return [] if is_own and is_granted(name, own) else refuse_value(value)
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Match the globs."""
@@ -113,7 +113,7 @@ class OwnName(Struct, frozen=True):
     def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
         """Refuse a name that another tenant may have."""
         is_own = is_granted(str(value), tenant.own_names()) and tenant.may_begin(str(value))
-        return [] if is_own else quoted(value)
+        return [] if is_own else refuse_value(value)
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Match the beginning."""
@@ -136,7 +136,7 @@ class OwnIdentity(Struct, frozen=True):
         provider = mapping(value).get("provider")
         owner = mapping(value).get("identityOwner")
         is_own = provider in WORKLOAD_IDENTITIES or (provider, owner) == ("aws", "workload")
-        return [] if is_own else quoted(provider)
+        return [] if is_own else refuse_value(provider)
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Compare the provider and the owner."""

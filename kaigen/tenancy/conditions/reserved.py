@@ -9,7 +9,7 @@ from kaigen.config.tenant_settings import Tenant
 from kaigen.core.json_types import FieldPath
 from kaigen.kubernetes.manifest import identity_of, mapping
 from kaigen.tenancy.cel import TYPE, at, matches, texts
-from kaigen.tenancy.condition import Refusal, quoted
+from kaigen.tenancy.condition import Refusal, refuse_value
 
 
 class FreeObject(Struct, frozen=True):
@@ -51,7 +51,7 @@ class FreeAccount(Struct, frozen=True):
 
     def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
         """Refuse a reserved name."""
-        return quoted(value) if value in tenant.reserved.accounts else []
+        return refuse_value(value) if value in tenant.reserved.accounts else []
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Compare with the names."""
@@ -65,7 +65,7 @@ class FreeSecret(Struct, frozen=True):
 
     def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
         """Refuse a reserved name."""
-        return quoted(value) if isinstance(value, str) and value in tenant.reserved.secrets else []
+        return refuse_value(value) if isinstance(value, str) and value in tenant.reserved.secrets else []
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Compare with the names."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 from kaigen.config.globs import glob_pattern, is_granted
 from kaigen.config.tenant_settings import Tenant
 from kaigen.tenancy.cel import matches
-from kaigen.tenancy.condition import Refusal, quoted
+from kaigen.tenancy.condition import Refusal, refuse_value
 
 
 class Granted(Struct, frozen=True):
@@ -26,7 +26,7 @@ class Granted(Struct, frozen=True):
     def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
         """Refuse what no glob matches."""
         granted = (*tenant.granted(self.grant), *self.always)
-        return [] if isinstance(value, str) and is_granted(value, granted) else quoted(value)
+        return [] if isinstance(value, str) and is_granted(value, granted) else refuse_value(value)
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Match the globs."""
@@ -48,7 +48,7 @@ class GrantedItems(Struct, frozen=True):
         """Refuse the first item that no glob matches."""
         granted = (*tenant.granted(self.grant), *self.always)
         items = value.split(",") if isinstance(value, str) else [str(value)]
-        return next((quoted(item) for item in items if not is_granted(item, granted)), [])
+        return next((refuse_value(item) for item in items if not is_granted(item, granted)), [])
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Match the globs with each item."""
@@ -68,7 +68,7 @@ class Matching(Struct, frozen=True):
 
     def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
         """Refuse what the pattern does not match."""
-        return [] if re.fullmatch(self.pattern, str(value)) else quoted(value)
+        return [] if re.fullmatch(self.pattern, str(value)) else refuse_value(value)
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Match the pattern."""
@@ -82,7 +82,7 @@ class Missing(Struct, frozen=True):
 
     def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
         """Refuse every value."""
-        return quoted(value) if isinstance(value, str) else [Refusal("")]
+        return refuse_value(value) if isinstance(value, str) else [Refusal("")]
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Refuse every value."""

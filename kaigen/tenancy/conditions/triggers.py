@@ -24,7 +24,7 @@ from kaigen.kubernetes.scaler_triggers import (
     WORDS,
 )
 from kaigen.tenancy import cel
-from kaigen.tenancy.condition import Refusal, quoted
+from kaigen.tenancy.condition import Refusal, refuse_value
 from kaigen.tenancy.conditions.servers import Server
 
 _SERVERS = ((SERVER_KEYS, Server(plain=True)), (HOST_KEYS, Server(plain=True, is_url=False)))
@@ -104,7 +104,7 @@ class Parameter(Struct, frozen=True):
             is_refused = re.fullmatch(SERVER_PARAMETERS, str(value)) is not None
         else:
             is_refused = re.fullmatch(PARAMETERS, str(value)) is None
-        return quoted(value) if is_refused else []
+        return refuse_value(value) if is_refused else []
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Match the name."""

@@ -7,12 +7,12 @@ from kaigen.tenancy.conditions.addresses import ChosenAddress
 from kaigen.tenancy.conditions.references import OwnNamespace, Reference, ReferenceKind
 from kaigen.tenancy.conditions.servers import Server
 from kaigen.tenancy.conditions.texts import Granted, Matching, Missing, NotTrue
+from kaigen.tenancy.hosts import GATEWAY_GROUP as _GROUP
+from kaigen.tenancy.hosts import HOST_ROUTES, INGRESS, INGRESS_HOSTS, ROUTE_HOSTS
 from kaigen.tenancy.reach import Reach
 
-_GROUP = "gateway.networking.k8s.io"
-_HOST_ROUTES = (f"HTTPRoute.{_GROUP}", f"GRPCRoute.{_GROUP}", f"TLSRoute.{_GROUP}")
-_ROUTES = (*_HOST_ROUTES, f"TCPRoute.{_GROUP}", f"UDPRoute.{_GROUP}")
-_INGRESS = ("Ingress.networking.k8s.io",)
+_ROUTES = (*HOST_ROUTES, f"TCPRoute.{_GROUP}", f"UDPRoute.{_GROUP}")
+_INGRESS = (INGRESS,)
 _GATEWAY = (f"Gateway.{_GROUP}",)
 _POOL = "InferencePool.inference.networking.k8s.io"
 _MONITORS = ("PodMonitor.monitoring.coreos.com", "ServiceMonitor.monitoring.coreos.com")
@@ -47,7 +47,7 @@ ingress-nginx, kubernetes/kubernetes issue 136678)."""
 _ADDRESS = Granted("addresses")
 
 NETWORK_REACHES: tuple[Reach, ...] = (
-    Reach("ingress-host", "the host", _INGRESS, ((*_RULES, "host"),), Granted("hosts"), default="*"),
+    Reach("ingress-host", "the host", _INGRESS, (INGRESS_HOSTS,), Granted("hosts"), default="*"),
     Reach("ingress-tls", "the host", _INGRESS, (("spec", "tls", ALL, "hosts", ALL),), Granted("hosts")),
     Reach("ingress-path", "the path", _INGRESS, ((*_RULES, "http", "paths", ALL, "path"),), Matching(_PATH)),
     Reach("ingress-backend", "all hosts by a default backend", _INGRESS, (("spec", "defaultBackend"),), Missing()),
@@ -58,7 +58,7 @@ NETWORK_REACHES: tuple[Reach, ...] = (
         ((*_RULES, "http", "paths", ALL, "backend", "resource"),),
         Missing(),
     ),
-    Reach("route-host", "the host", _HOST_ROUTES, (("spec", "hostnames", ALL),), Granted("hosts"), default="*"),
+    Reach("route-host", "the host", HOST_ROUTES, (ROUTE_HOSTS,), Granted("hosts"), default="*"),
     Reach(
         "gateway-host", "the host", _GATEWAY, (("spec", "listeners", ALL, "hostname"),), Granted("hosts"), default="*"
     ),

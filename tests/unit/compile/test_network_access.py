@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from kaigen.compile.image_mirror import mirrored
+from kaigen.compile.image_mirror import mirror_image
 from kaigen.compile.network_access import egress_rules
-from kaigen.config.block_settings import ImageMirror, ImageRule, NetworkSettings
 from kaigen.config.load import load_config
+from kaigen.config.network import Network
+from kaigen.config.registry import RegistryBlock, Rule
 from kaigen.diagnostics.errors import InputError
 from kaigen.pipeline.run import render
+from tests import plain_yaml
 from tests.unit.compile.peers import ANYWHERE
 
 SHARED = ("HF_ENDPOINT", "PIP_INDEX_URL", "UV_DEFAULT_INDEX")
@@ -35,7 +36,7 @@ def pod(root: Path, environment: str, config: str, spec: str = JOB) -> dict[str,
     (root / "specs" / "job.yaml").write_text(spec, encoding="utf-8")
     (root / "kaigen.yaml").write_text(config, encoding="utf-8")
     files = render((), load_config(root, environment))
-    objects = [yaml.safe_load(bytes(data)) for path, data in files.items() if path.endswith(".yaml")]
+    objects = [plain_yaml.load(bytes(data)) for path, data in files.items() if path.endswith(".yaml")]
     (job,) = [each for each in objects if each["kind"] == "Job"]
     found: dict[str, Any] = job["spec"]["template"]["spec"]
     data = {each["metadata"]["name"]: each["data"] for each in objects if each["kind"] == "ConfigMap"}
@@ -126,13 +127,13 @@ def test_a_proxy_is_a_url_without_a_password(tmp_path: Path, url: str) -> None:
     assert caught.value.diagnostics[0].mark.line == 1
 
 
-MIRROR = ImageMirror(
-    "registry.corp.example:5000/all",
-    (
-        ImageRule("quay.io", "registry.corp.example:5000/quay"),
-        ImageRule("quay.io/acme/", "registry.corp.example:5000/ours/"),
-        ImageRule("docker.io/library/busybox", "registry.corp.example:5000/tools/busybox"),
-    ),
+MIRROR = RegistryBlock(
+    mirror="registry.corp.example:5000/all",
+    rules=[
+        Rule(from_="quay.io", to="registry.corp.example:5000/quay"),
+        Rule(from_="quay.io/acme/", to="registry.corp.example:5000/ours/"),
+        Rule(from_="docker.io/library/busybox", to="registry.corp.example:5000/tools/busybox"),
+    ],
 )
 
 
@@ -152,15 +153,15 @@ MIRROR = ImageMirror(
     ],
 )
 def test_images_are_pulled_from_the_mirror(image: str, expected: str) -> None:
-    assert mirrored(image, MIRROR) == expected
-    assert mirrored(expected, MIRROR) == expected
+    assert mirror_image(image, MIRROR) == expected
+    assert mirror_image(expected, MIRROR) == expected
 
 
 def test_the_mirror_may_have_the_registry_in_its_names() -> None:
-    assert mirrored("busybox", ImageMirror("m.example/{host}")) == "m.example/docker.io/library/busybox"
-    rules = (ImageRule("a.example:5000", "m.example/a"),)  # A name of an image has a port only in its registry.
-    assert mirrored("a.example:5000/b", ImageMirror("m.example/{host}", rules)) == "m.example/a/b"
-    assert mirrored("busybox", ImageMirror("", (ImageRule("quay.io", "m.example"),))) == "busybox"
+    assert mirror_image("busybox", RegistryBlock(mirror="m.example/{host}")) == "m.example/docker.io/library/busybox"
+    rules = [Rule(from_="a.example:5000", to="m.example/a")]  # A name of an image has a port only in its registry.
+    assert mirror_image("a.example:5000/b", RegistryBlock(mirror="m.example/{host}", rules=rules)) == "m.example/a/b"
+    assert mirror_image("busybox", RegistryBlock(rules=[Rule(from_="quay.io", to="m.example")])) == "busybox"
 
 
 def test_every_image_of_a_job_is_that_of_the_mirror(tmp_path: Path) -> None:
@@ -171,7 +172,7 @@ def test_every_image_of_a_job_is_that_of_the_mirror(tmp_path: Path) -> None:
 
 
 def test_policies_admit_proxies_and_mirrors() -> None:
-    network = NetworkSettings(
+    network = Network(
         hub_endpoint="https://hub.example",
         http_proxy="http://10.1.2.3:3128",
         https_proxy="http://10.1.2.3:3128",
@@ -196,6 +197,6 @@ gitops:
     pod(tmp_path, "", config)
     files = render((), load_config(tmp_path))
     text = "".join(bytes(data).decode() for path, data in files.items() if path.endswith(".yaml"))
-    policies = [each for each in yaml.safe_load_all(text.replace("apiVersion: ", "---\napiVersion: ")) if each]
+    policies = [each for each in plain_yaml.load_all(text.replace("apiVersion: ", "---\napiVersion: ")) if each]
     (found,) = [each for each in policies if each.get("metadata", {}).get("name") == "allow-network"]
     assert found["spec"]["egress"][0]["to"] == [{"ipBlock": {"cidr": "10.1.2.3/32"}}]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kaigen.kubernetes.image_names import is_image, parse_image
+from kaigen.kubernetes.image_names import ImageName, is_image, parse_image
 
 DIGEST = "sha256:" + "0" * 64
 
@@ -23,7 +23,7 @@ DIGEST = "sha256:" + "0" * 64
 )
 def test_a_reference_has_parts(text: str, expected: tuple[str, str, str, str]) -> None:
     assert is_image(text)
-    assert parse_image(text) == expected
+    assert parse_image(text) == ImageName(*expected)
 
 
 @pytest.mark.parametrize(

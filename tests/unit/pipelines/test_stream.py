@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from kaigen import compile_specs, load_config
+from kaigen.pipeline.run import Run
 from tests.unit.pipelines.checkout import write_repository
 
 
@@ -48,3 +49,7 @@ def test_kubectl_reads_every_object_of_the_stream(kubectl: Path, tmp_path: Path,
     )
     wanted = [obj["kind"].lower() for obj in yaml.safe_load_all(stream)]
     assert [line.split("/")[0].split(".")[0] for line in done.stdout.splitlines()] == wanted
+
+
+def test_the_stream_of_a_run_is_that_of_its_objects(tmp_path: Path, stream: str) -> None:
+    assert Run.load((), load_config(tmp_path), use_cache=False).stream() == stream
