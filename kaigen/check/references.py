@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator, Sequence
 from msgspec import Struct, field
 
 from kaigen.check import codes
-from kaigen.config.block_settings import ExternalObject
+from kaigen.config.external import ExternalEntry
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
@@ -22,7 +22,7 @@ from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.manifest import Identity, Object, entries, identity_of, mapping
 from kaigen.kubernetes.object_kind import ObjectKind
 from kaigen.kubernetes.references import Reference, references_of
-from kaigen.kubernetes.selectors import Pods, pods_of, selected, selector_of
+from kaigen.kubernetes.selectors import Pods, pods_of, select_pods, selector_of
 
 External = Container[tuple[str, str, str]]
 """Kind, namespace (empty where the deployment chooses it) and name of objects that exist without the app."""
@@ -148,7 +148,7 @@ def _selector_findings(app: _App, obj: Object) -> Iterator[Problem]:
     if selector is None:
         return
     identity = identity_of(obj)
-    pods = selected(app.pods, identity.namespace, selector)
+    pods = select_pods(app.pods, identity.namespace, selector)
     if not pods:
         if not app.is_external(identity):
             message = f"the {identity.kind} selects no pod of the app"
@@ -195,7 +195,7 @@ _TYPES = {
 }
 
 
-def check_classes(objs: Sequence[Object], external: Sequence[ExternalObject]) -> Iterator[tuple[int, MissingObject]]:
+def check_classes(objs: Sequence[Object], external: Sequence[ExternalEntry]) -> Iterator[tuple[int, MissingObject]]:
     """Yield a warning for each class that is neither listed nor made, with the index of its object.
 
     Args:

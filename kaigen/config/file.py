@@ -13,7 +13,7 @@ from msgspec.structs import asdict, fields
 from kaigen.config.allow import Allow
 from kaigen.config.builds import Builds
 from kaigen.config.dialects import Dialects, names_of_packages, with_settings
-from kaigen.config.document import read_document, validated
+from kaigen.config.document import read_document, validate_block
 from kaigen.config.external import ExternalEntry
 from kaigen.config.gitops import Cluster, GitOps
 from kaigen.config.images import Images
@@ -235,7 +235,7 @@ def read_file(root: Path) -> tuple[ConfigFile, Document | None]:
             found = packages.package_dialects()
             entry = config_entry(found.settings)
             problems.extend(() if named <= found.settings.keys() else found.diagnostics)
-        model = validated(document, entry, problems)
+        model = validate_block(document, entry, problems)
     problems.raise_errors()
     return (model if isinstance(model, ConfigFile) else ConfigFile()), document
 

@@ -108,7 +108,7 @@ def wanted_volume(spec: Object, namespace: str, *, inline: bool = False) -> Want
     )
 
 
-def ungranted(wanted: WantedVolume, allow: Allowed) -> tuple[Ungranted, ...]:
+def find_ungranted(wanted: WantedVolume, allow: Allowed) -> tuple[Ungranted, ...]:
     """Return what no entry of kaigen.yaml allows, by the entry that allows most; empty if one allows everything."""
     return min((tuple(_missing(wanted, grant)) for grant in allow.volumes), key=len)
 

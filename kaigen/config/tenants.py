@@ -294,7 +294,7 @@ def delivered_tenants(config: Config) -> tuple[Tenant, ...]:
                 if any(place.startswith(f"{own}-") for own in tenant.namespaces)
             ),
             reserved=reserved_names(config.gitops, config.environment, tenant.namespaces, config.syncer_secrets),
-            denied=tenancy.default_deny if tenancy is not None else (),
+            denied=tuple(tenancy.default_deny) if tenancy is not None else (),
             network=config.network,
         )
         for tenant in config.tenants

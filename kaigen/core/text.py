@@ -31,7 +31,7 @@ def some_of(items: Sequence[str], most: int) -> str:
     return ", ".join(items[:most]) + (", …" if len(items) > most else "")
 
 
-def clipped(text: str, most: int = _LONGEST) -> str:
+def clip_text(text: str, most: int = _LONGEST) -> str:
     """Return a text, or the beginning of one that has more than `most` characters."""
     return text if len(text) <= most else f"{text[: most - 3]}…"
 
@@ -67,7 +67,7 @@ def describe(value: object, *, typed: bool = False) -> str:
         case int() | float():
             return f"the number {value}"
         case str():
-            return f"{'the text ' if typed else ''}`{clipped(value)}`"
+            return f"{'the text ' if typed else ''}`{clip_text(value)}`"
         case dict():
             return "a mapping"
         case list() | tuple():

@@ -15,7 +15,7 @@ class At(str):
     __slots__ = ()
 
 
-def dotted(path: Iterable[str | int]) -> str:
+def dotted_path(path: Iterable[str | int]) -> str:
     """The path as text; empty for the document itself."""
     text = ""
     for step in path:

@@ -15,7 +15,7 @@ from kaigen.core.json_types import FieldPath
 from kaigen.core.text import some_of
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.diagnostics.errors import KaigenError
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.field_path import dotted_path
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.system.lazy_import import lazy_imports
 
@@ -53,7 +53,7 @@ class Problem(Struct, frozen=True):
     @property
     def where(self) -> str:
         """The path as text: `spec.template.spec.containers[0].image`."""
-        return dotted(self.path)
+        return dotted_path(self.path)
 
     def located(self, mark: Mark | None) -> Diagnostic:
         """Return the problem as a diagnostic at a place in a file."""

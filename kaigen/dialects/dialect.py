@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kaigen.kinds.entry import imported
+from kaigen.kinds.entry import import_reference
 from kaigen.kinds.kind import ForeignKind
 
 if TYPE_CHECKING:
@@ -54,5 +54,5 @@ class Dialect(Struct, frozen=True):
         """Return what the foreign system derives for a model, by version; nothing without an estimator."""
         if not self.estimator:
             return ()
-        found: Sequence[Estimate] = imported(self.estimator)(preset, facts, hardware, context)
+        found: Sequence[Estimate] = import_reference(self.estimator)(preset, facts, hardware, context)
         return found

@@ -12,7 +12,7 @@ from typing import Final
 
 from kaigen.dialects.dialect import Dialect
 from kaigen.kinds.builtin import BUILTIN_KINDS
-from kaigen.kinds.entry import OWN_SYSTEM, find_entry, imported
+from kaigen.kinds.entry import OWN_SYSTEM, find_entry, import_reference
 from kaigen.kinds.kind import Kind
 
 GROUP: Final = "kaigen.dialects"
@@ -34,7 +34,7 @@ RESERVED: Final = frozenset({OWN_SYSTEM, *OWN})
 @cache
 def own_dialects() -> tuple[Dialect, ...]:
     """Return kaigen's own dialects."""
-    return tuple(imported(reference) for reference in OWN.values())
+    return tuple(import_reference(reference) for reference in OWN.values())
 
 
 def kinds_of(dialects: Iterable[Dialect]) -> tuple[Kind, ...]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from kaigen.catalog.catalog import BUILT_IN
 from kaigen.catalog.gpus import is_gpu_resource
 from kaigen.cluster.errors import Forbidden
 from kaigen.diagnostics.errors import SystemFailure
@@ -34,7 +35,7 @@ _PLUGINS = ("device-plugin", "deviceplugin", "gpu-plugin")
 def gpus_of(node: Object) -> dict[str, int]:
     """Return how many GPUs a node offers, by resource; nothing for a node without GPUs."""
     offered = mapping(mapping(node.get("status")).get("allocatable"))
-    amounts = {name: int(units(value) or 0) for name, value in offered.items() if is_gpu_resource(name)}
+    amounts = {name: int(units(value) or 0) for name, value in offered.items() if is_gpu_resource(name, BUILT_IN)}
     return {name: amount for name, amount in amounts.items() if amount}
 
 

@@ -15,7 +15,7 @@ from kaigen.compile.expressions import Expr, Scope, resolve
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.errors import InputError, KaigenError
 from kaigen.diagnostics.suggest import did_you_mean
-from kaigen.extend.pointer import is_omitted, opened
+from kaigen.extend.pointer import is_omitted, open_expression
 
 _MERGE_KEYS: Mapping[str, tuple[str, ...]] = {
     "containers": ("name",),
@@ -85,7 +85,7 @@ class Merge:
             MergeFailed: an entry of a list does not name its key, or changes a container that does not exist.
         """
         if isinstance(node, Expr):
-            node = opened(node)
+            node = open_expression(node)
         if isinstance(patch, list) and isinstance(node, list) and self._is_merged(patch, path):
             return self._entries(node, patch, path, origin)
         if not isinstance(patch, Mapping) or patch.get(DIRECTIVE) == "replace":

@@ -20,7 +20,7 @@ from kaigen.yaml.document import Document
 from kaigen.yaml.dump import dump, entry_lines
 
 if TYPE_CHECKING:
-    from kaigen.config.block_settings import ExternalObject
+    from kaigen.config.external import ExternalEntry
     from kaigen.diagnostics.diagnostic import Mark
     from kaigen.kinds.spec import Spec
     from kaigen.pipeline.result import Compilation, Compiled
@@ -151,7 +151,7 @@ def _reaches(data: object, path: FieldPath) -> bool:
     return True
 
 
-def build_graph(compilation: Compilation, declared: Sequence[ExternalObject] = ()) -> Graph:
+def build_graph(compilation: Compilation, declared: Sequence[ExternalEntry] = ()) -> Graph:
     """Return the graph of compiled apps.
 
     Args:

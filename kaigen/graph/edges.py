@@ -13,10 +13,10 @@ from kaigen.kubernetes.manifest import Identity, Object, entries, mapping
 from kaigen.kubernetes.pods import containers, pod_templates
 from kaigen.kubernetes.references import references_of
 from kaigen.kubernetes.secrets import made_secret
-from kaigen.kubernetes.selectors import pods_of, selected, selector_of
+from kaigen.kubernetes.selectors import pods_of, select_pods, selector_of
 
 if TYPE_CHECKING:
-    from kaigen.config.block_settings import ExternalObject
+    from kaigen.config.external import ExternalEntry
 
 
 class Marker(NamedTuple):
@@ -117,7 +117,7 @@ Key = tuple[str, str, str]
 
 
 def find_edges(
-    apps: Sequence[AppNode], bodies: Mapping[str, Object], declared: Sequence[ExternalObject] = ()
+    apps: Sequence[AppNode], bodies: Mapping[str, Object], declared: Sequence[ExternalEntry] = ()
 ) -> tuple[tuple[Edge, ...], tuple[ExternalNode, ...]]:
     """Return the edges between the objects of all apps, and the objects that no app makes.
 
@@ -136,7 +136,7 @@ class _Edges:
     """The makers of all objects and markers, by which references are resolved."""
 
     def __init__(
-        self, apps: Sequence[AppNode], bodies: Mapping[str, Object], declared: Sequence[ExternalObject]
+        self, apps: Sequence[AppNode], bodies: Mapping[str, Object], declared: Sequence[ExternalEntry]
     ) -> None:
         self._apps = apps
         self._declared = declared
@@ -213,7 +213,7 @@ class _Edges:
             return
         for other in app.objects:
             pods = pods_of([self._bodies[other.id]])
-            if pods and selected(pods, node.namespace, selector):
+            if pods and select_pods(pods, node.namespace, selector):
                 yield Edge(node.id, other.id, Relation.SELECTS)
 
     def _external(self, target: Identity) -> ExternalNode:

@@ -45,7 +45,7 @@ def tracked_by(obj: Object) -> str:
     return "Flux" if _KUSTOMIZATION in labels or _KUSTOMIZATION in annotations else ""
 
 
-def ended(job: Object) -> tuple[datetime, bool] | None:
+def end_of_job(job: Object) -> tuple[datetime, bool] | None:
     """Return when a Job ended and whether it failed; None while it has not ended."""
     condition = end_of(job)
     moment = time_of(condition.get("lastTransitionTime")) if condition is not None else None
@@ -73,7 +73,7 @@ def expiry(claim: Object, job: Object | None) -> datetime | str:
         moment = time_of(annotations[EXPIRES_AT])
         return moment or f"{EXPIRES_AT} is not a time"
     name = text(annotations.get(RUN))
-    end = ended(job) if job is not None else None
+    end = end_of_job(job) if job is not None else None
     if end is None:
         return f"Job {name} has not ended" if job is not None else f"there is no Job {name}"
     ttl = text(annotations.get(TTL))

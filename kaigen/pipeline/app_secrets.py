@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kaigen.core.json_types import FieldPath
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.field_path import dotted_path
 from kaigen.kubernetes.manifest import Object, mapping, text
 from kaigen.kubernetes.pods import CONTAINER_FIELDS
 from kaigen.kubernetes.references import Reference, references_of
@@ -88,7 +88,7 @@ def _use(item: Compiled, index: int, reference: Reference, app: str) -> Use:
         keys=keys,
         purpose=purpose_of(body, reference),
         mark=mark,
-        field=dotted(path),
+        field=dotted_path(path),
         as_file=reference.as_files,
         optional=reference.optional,
     )

@@ -166,7 +166,7 @@ def _folder(config: Config) -> Folder:
     if gitops is None:
         return Folder(config.environment, config.output)
     texts = (gitops.repository, gitops.branch, gitops.path)
-    source = tuple(text.replace("{env}", config.environment) for text in texts)
+    source = tuple((text or "").replace("{env}", config.environment) for text in texts)
     tools = ((ARGOCD_FOLDER, gitops.argocd), (FLUX_FOLDER, gitops.flux))
     syncers = tuple(folder for folder, settings in tools if settings is not None)
     return Folder(config.environment, config.output, source=source, syncers=syncers)

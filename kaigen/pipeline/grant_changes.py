@@ -58,7 +58,9 @@ def replaced_images(before: Mapping[str, Config], configs: Sequence[Config]) -> 
         registries = _registries(was)
         for name, image in config.plain_images.items():
             old = (was.plain_images.get(name), defaults.get(name))
-            is_promoted = name in config.pinned_images and ((name, image) in approved or image in _named(configs, name))
+            is_promoted = name in config.pinned_images and (
+                (name, image) in approved or image in _image_names(configs, name)
+            )
             if image not in old and not is_promoted:
                 found[f"image {image} as kaigen's own image `{name}`"] = None
         for registry in _registries(config):
@@ -67,7 +69,7 @@ def replaced_images(before: Mapping[str, Config], configs: Sequence[Config]) -> 
     return list(found)
 
 
-def _named(configs: Sequence[Config], name: str) -> set[str | None]:
+def _image_names(configs: Sequence[Config], name: str) -> set[str | None]:
     """Return what environments without a pin of an image have for it."""
     return {config.plain_images.get(name) for config in configs if name not in config.pinned_images}
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kaigen.scaffold.place import Place
-from kaigen.scaffold.templates import NO_REPOSITORY, Choices, filled
+from kaigen.scaffold.templates import NO_REPOSITORY, Choices, fill_template
 
 CHART = Path(__file__).parent / "charts" / "kaigen-reaper"
 _FOLDER = "charts/kaigen-reaper"
@@ -29,7 +29,7 @@ def reaper_files(choices: Choices, place: Place) -> dict[str, str]:
             "repository": place.repository or NO_REPOSITORY,
             "chart": f"{below}{_FOLDER}",
         }
-        files[file] = filled(f"reaper-{syncer}.yaml", words)
+        files[file] = fill_template(f"reaper-{syncer}.yaml", words)
     return files
 
 

@@ -107,7 +107,7 @@ def _whole(secret: ExpectedSecret, create: str) -> list[str]:
     ]
 
 
-def described(secret: ExpectedSecret) -> dict[str, Any]:
+def secret_data(secret: ExpectedSecret) -> dict[str, Any]:
     """Return a Secret as plain data."""
     maker = secret.maker
     return {
@@ -140,12 +140,12 @@ def _use(use: Use) -> dict[str, Any]:
 
 def render_json(secrets: Iterable[ExpectedSecret]) -> str:
     """Return the Secrets as a JSON list."""
-    return json.dumps([described(secret) for secret in secrets], indent=2, ensure_ascii=False) + "\n"
+    return json.dumps([secret_data(secret) for secret in secrets], indent=2, ensure_ascii=False) + "\n"
 
 
 def render_yaml(secrets: Iterable[ExpectedSecret]) -> str:
     """Return the Secrets as a YAML list."""
-    return dump([described(secret) for secret in secrets])
+    return dump([secret_data(secret) for secret in secrets])
 
 
 def render_external(secrets: Iterable[ExpectedSecret], external: External) -> str:

@@ -49,7 +49,7 @@ class Condition(Protocol):
         """Return the expression that the tenant may have the value of an expression."""
 
 
-def quoted(value: object) -> list[Refusal]:
+def refuse_value(value: object) -> list[Refusal]:
     """Return the refusal of a whole value."""
     return [Refusal(f"`{value}`")]
 

@@ -11,7 +11,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode
 from kaigen.core.json_types import Step
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Mark
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.field_path import dotted_path
 from kaigen.yaml.document import Document, parse
 from kaigen.yaml.sources import Source
 
@@ -30,7 +30,7 @@ def parse_embedded(document: Document, path: Sequence[Step], diagnostics: Diagno
     text = document.raw(path)
     if text is None:
         return []
-    source = EmbeddedSource(dotted(path), text, document, tuple(path), _line_offsets(document, path))
+    source = EmbeddedSource(dotted_path(path), text, document, tuple(path), _line_offsets(document, path))
     problems = Diagnostics()
     documents = parse(source, problems)
     for item in problems:

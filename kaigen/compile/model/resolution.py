@@ -71,7 +71,7 @@ def resolve_model(model: Downloaded, context: Context, problems: Problems, namin
         problems: collects what cannot be decided.
         naming: None; no dialect has names for a Model.
     """
-    namespace = model.metadata.namespace or context.namespace
+    namespace = model.metadata.namespace or context.config.namespace
     output = reported_output(model, namespace, context, problems)
     model = with_run(model, output)
     spec, frame = model.spec, frame_of(model.metadata, context, model.spec)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from kaigen.core.json_types import FieldPath, Json
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.field_path import dotted_path
 from kaigen.kinds.lowering import Lowering
 from kaigen.kinds.source_field import SourceField
 from kaigen.yaml.embedded import parse_embedded
@@ -42,11 +42,11 @@ class ConfigFile(Struct, frozen=True):
 
     def source(self, path: FieldPath) -> SourceField:
         """Return the place of a value of the file."""
-        return SourceField(self._document.mark(path), dotted((*self._field, *path)))
+        return SourceField(self._document.mark(path), dotted_path((*self._field, *path)))
 
     def _report(self, severity: Severity, code: str, message: str, path: FieldPath, hint: str) -> None:
         mark = self._document.mark(path, key=True)
-        self.lowering.report([Diagnostic(code, message, mark, hint, severity, dotted((*self._field, *path)))])
+        self.lowering.report([Diagnostic(code, message, mark, hint, severity, dotted_path((*self._field, *path)))])
 
 
 def read_config_file(document: Document, key: str, name: str, at: FieldPath, lowering: Lowering) -> ConfigFile | None:
@@ -73,6 +73,6 @@ def read_config_file(document: Document, key: str, name: str, at: FieldPath, low
     content = embedded[0].data if len(embedded) == 1 else None
     if not isinstance(content, dict):
         mark = document.mark(field, key=True)
-        lowering.report([Diagnostic("KG0418", f"`{key}` must be one YAML mapping", mark, path=dotted(field))])
+        lowering.report([Diagnostic("KG0418", f"`{key}` must be one YAML mapping", mark, path=dotted_path(field))])
         return None
     return ConfigFile(content, lowering, embedded[0], field)

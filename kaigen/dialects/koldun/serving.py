@@ -5,9 +5,8 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from kaigen.dialects.koldun.blocks import CacheSpec, Foreign, ImageText, Int32, Text
-from kaigen.kinds.base import Duration, LabelName, Labels, ObjectName
+from kaigen.kinds.base import Duration, LabelName, Labels, ObjectName, Port
 from kaigen.kinds.block import Block
-from kaigen.kinds.exposure import Port
 
 _API_VERSION = Annotated[Literal["koldun.gorizond.io/v1"], Meta(description="Version of Koldun's API.")]
 

@@ -19,7 +19,7 @@ from kaigen.dialects.substratus.files import Dataset, Files, Model, ModelSpec, T
 from kaigen.dialects.substratus.image import put_image, refuse_local
 from kaigen.dialects.substratus.references import one_of
 from kaigen.dialects.substratus.resource import GROUP, SPEC, SubstratusLowering
-from kaigen.dialects.substratus.storage import DEFAULT_SIZE, put_store, shared
+from kaigen.dialects.substratus.storage import DEFAULT_SIZE, put_store, shared_volume
 from kaigen.kinds import model as kinds_model
 from kaigen.kinds.block import Block
 from kaigen.kinds.compat import Naming
@@ -81,7 +81,7 @@ def _lower(files: Files, kind: str, document: Positioned, context: LoweringConte
     folders = CONTENT if not lowering.is_design else _OF_MODEL if kind == "Model" else _OF_DATASET
     _put_inputs(job, spec, folders, lowering)
     volume = {"size": lowering.size or DEFAULT_SIZE, "mountPath": folders.output, "retain": False}
-    job.put(("spec", "output", "volume"), volume | shared(lowering), lowering.size_at())
+    job.put(("spec", "output", "volume"), volume | shared_volume(lowering), lowering.size_at())
     reads = job.get(("spec", "model")) is not None or job.get(("spec", "inputs")) is not None
     job.put(("spec", "retries"), retries if lowering.compat or reads else 2)
     stored = lowering.draft(lowering.app_name())

@@ -26,14 +26,14 @@ def put_store(draft: Draft, lowering: SubstratusLowering) -> None:
     at = lowering.size_at()
     if artifacts is None:
         volume: dict[str, Any] = {"size": lowering.size or DEFAULT_SIZE, "retain": True}
-        draft.put((*_STORE, "volume"), volume | shared(lowering), at)
+        draft.put((*_STORE, "volume"), volume | shared_volume(lowering), at)
         return
     draft.hints["KG0317"] = "in kaigen.yaml, make `dialects.substratus.artifacts` a block with `uri` and `credentials`"
     bucket: dict[str, Any] = {"uri": artifacts} if isinstance(artifacts, str) else dict(artifacts)
     draft.put((*_STORE, "bucket"), bucket | {"uri": _uri(str(bucket["uri"]), lowering)}, at)
 
 
-def shared(lowering: SubstratusLowering) -> dict[str, Any]:
+def shared_volume(lowering: SubstratusLowering) -> dict[str, Any]:
     """Return the fields of a volume that pods of several nodes mount; none without such a class."""
     storage_class = lowering.settings.get("storageClassName")
     if not storage_class:

@@ -20,7 +20,7 @@ from kaigen.catalog.vllm_flags import (
     nearest_version,
     version_text,
 )
-from kaigen.compile.engines.vllm_flags import PLUGINS, Given, given_in, problem_of, unregistered
+from kaigen.compile.engines.vllm_flags import PLUGINS, Given, given_in, problem_of, unregistered_problem
 from kaigen.core.json_types import Json, JsonObject
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
@@ -268,7 +268,7 @@ def _problems(step: _Step) -> tuple[list[str], list[str]]:
 
 def _problem(given: Given, version: Minor, plugins: bool) -> Problem | None:
     found = problem_of(given, version)
-    return unregistered(given, version) if found is None and not plugins else found
+    return unregistered_problem(given, version) if found is None and not plugins else found
 
 
 def _renamed(given: Given, old: Minor, new: Minor) -> str:

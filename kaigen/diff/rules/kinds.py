@@ -224,7 +224,7 @@ def _planned(case: Case) -> Iterator[Obj]:
     if gitops is None:
         return
     flux = gitops.flux.oci if gitops.flux else None
-    known = [gitops.repository, gitops.charts or "", flux or ""]
+    known = [gitops.repository or "", gitops.charts or "", flux or ""]
     places = [place.replace("{env}", case.trees.config(case.obj.path).environment) for place in known if place]
     named = [get_text(case.obj.data, *keys) for keys in (("spec", "source", "repoURL"), ("spec", "url"))]
     if all(any(name in place or name.startswith(place) for place in places) for name in named if name):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kaigen.catalog.catalog import BUILT_IN
 from kaigen.catalog.presets import find_preset
 from kaigen.core.text import plural
 from kaigen.diff.formatting import clip, size_text, value
@@ -220,5 +221,5 @@ def _room(options: Mapping[str, str]) -> str:
     locked = _LOCKED.fullmatch(options.get("locked", ""))
     if locked is not None:
         return size_text(int(locked[1]))
-    preset = find_preset(options["repo"]) if "repo" in options and "include" not in options else None
+    preset = find_preset(options["repo"], BUILT_IN) if "repo" in options and "include" not in options else None
     return "room for the files once" if preset is None else f"up to {preset.weights_gib:.1f} GiB"

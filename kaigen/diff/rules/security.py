@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from kaigen.core.json_types import Json, JsonObject
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.field_path import dotted_path
 from kaigen.diff.formatting import listing, value
 from kaigen.diff.model import ABSENT
 from kaigen.diff.objects import Obj, get, get_list, get_text
@@ -180,4 +180,4 @@ def _places(obj: Obj | None) -> dict[str, Object]:
     if obj is None:
         return {}
     found = kubernetes_pods.pod_templates(cast("Object", obj.data))
-    return {dotted(template.spec_path): template.spec for template in found if template.by_form}
+    return {dotted_path(template.spec_path): template.spec for template in found if template.by_form}

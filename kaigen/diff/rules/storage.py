@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from kaigen.config.grants import ungranted, wanted_volume
+from kaigen.config.grants import find_ungranted, wanted_volume
 from kaigen.config.settings import Config
 from kaigen.core.json_types import Json
 from kaigen.diff.formatting import clip, listing, value
@@ -231,7 +231,7 @@ def _text(volume: Json, *, inline: bool) -> str:
 
 def _problems(volume: Object, place: str, config: Config, *, inline: bool) -> list[str]:
     wanted = wanted_volume(volume, place, inline=inline)
-    found = [f"kaigen.yaml does not allow {each}" for each in ungranted(wanted, config.allow)]
+    found = [f"kaigen.yaml does not allow {each}" for each in find_ungranted(wanted, config.allow)]
     if wanted.uri and not is_bucket_uri(wanted.uri.partition(" at ")[0]):
         found.append("the folder may leave the bucket or its prefix")
     return found

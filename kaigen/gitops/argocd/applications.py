@@ -143,7 +143,7 @@ def application_set(delivery: Delivery, destinations: Mapping[str, Manifest]) ->
 
 def _cluster_generators(delivery: Delivery, destinations: Mapping[str, Manifest]) -> list[Manifest]:
     """Return generators of `server`, `name` and `values.cluster` for every cluster."""
-    clusters = delivery.settings.clusters
+    clusters = delivery.clusters
     listed = [
         {"server": "", "name": "", **where, "values": {"cluster": f"{name}." if name else ""}}
         for name, where in destinations.items()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from kaigen.config.gitops_settings import ClusterSettings
+from typing import TYPE_CHECKING
+
 from kaigen.gitops.delivery import Delivery
 from kaigen.kubernetes.manifest import Manifest
+
+if TYPE_CHECKING:
+    from kaigen.config.gitops import Cluster
 
 FOLDER = "_argocd"
 """Folder of the tree; no namespace can have this name."""
@@ -17,13 +21,13 @@ _WAVE = "argocd.argoproj.io/sync-wave"
 
 def destinations_of(delivery: Delivery) -> dict[str, Manifest]:
     """Return the server or name of each cluster by its suffix in object names; empty for a single cluster."""
-    clusters = delivery.settings.clusters
+    clusters = delivery.clusters
     if not clusters:
         return {"": {"server": IN_CLUSTER}}
     return {name if len(clusters) > 1 else "": _destination(name, each) for name, each in clusters.items()}
 
 
-def _destination(name: str, cluster: ClusterSettings) -> Manifest:
+def _destination(name: str, cluster: Cluster) -> Manifest:
     if cluster.selector is not None:
         # Clusters that are not known yet: what may go where is narrowed by namespaces and kinds only.
         return {"server": "*"}

@@ -9,7 +9,7 @@ from kaigen.config.tenant_settings import Tenant
 from kaigen.kubernetes.manifest import join_type, mapping, text
 from kaigen.tenancy import cel
 from kaigen.tenancy.cel import among, at, matches, texts
-from kaigen.tenancy.reach import Refusal, quoted
+from kaigen.tenancy.reach import Refusal, refuse_value
 
 WORKLOAD_IDENTITIES = ("none", "aws-eks")
 """Providers of KEDA's pod identities that are never the identity of KEDA itself (source: KEDA's documentation)."""
@@ -22,7 +22,7 @@ class OwnNamespace(Struct, frozen=True):
 
     def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
         """Refuse another namespace."""
-        return [] if value in tenant.namespaces else quoted(value)
+        return [] if value in tenant.namespaces else refuse_value(value)
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Compare with the namespaces."""
@@ -44,7 +44,7 @@ class Reference(Struct, frozen=True):
         place = target.get("namespace")
         shown = f"{place}/{target.get('name')}"
         own = place is None or place in tenant.namespaces
-        return [] if own or is_granted(shown, tenant.granted(self.grant)) else quoted(shown)
+        return [] if own or is_granted(shown, tenant.granted(self.grant)) else refuse_value(shown)
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Compare the namespace, or match the globs."""
@@ -71,7 +71,7 @@ class ReferenceKind(Struct, frozen=True):
         kind, group = (
             str(default if (found := target.get(field)) is None else found) for field, default in self._defaults()
         )
-        return [] if f"{kind}.{group}" in self._known() else quoted(join_type(group, kind))
+        return [] if f"{kind}.{group}" in self._known() else refuse_value(join_type(group, kind))
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Compare the kind and the group."""
@@ -95,7 +95,7 @@ class VolumeName(Struct, frozen=True):
         """Refuse what no glob matches."""
         own, name = tenant.volumes(), str(value)
         is_own = is_granted(name, tenant.granted(self.grant)) or tenant.may_begin(name)
-        return [] if is_own and is_granted(name, own) else quoted(value)
+        return [] if is_own and is_granted(name, own) else refuse_value(value)
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Match the globs."""
@@ -114,7 +114,7 @@ class OwnName(Struct, frozen=True):
     def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
         """Refuse a name that another tenant may have."""
         is_own = is_granted(str(value), tenant.own_names()) and tenant.may_begin(str(value))
-        return [] if is_own else quoted(value)
+        return [] if is_own else refuse_value(value)
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Match the beginning."""
@@ -137,7 +137,7 @@ class OwnIdentity(Struct, frozen=True):
         provider = mapping(value).get("provider")
         owner = mapping(value).get("identityOwner")
         is_own = provider in WORKLOAD_IDENTITIES or (provider, owner) == ("aws", "workload")
-        return [] if is_own else quoted(provider)
+        return [] if is_own else refuse_value(provider)
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Compare the provider and the owner."""
@@ -167,7 +167,7 @@ class GrantedClass(Struct, frozen=True):
         """Refuse what no glob matches."""
         granted = (*tenant.classes(self.kind), *self.always)
         is_allowed = isinstance(value, str) and is_granted(value, granted)
-        return [] if is_allowed else quoted(f"{self.kind}/{value}")
+        return [] if is_allowed else refuse_value(f"{self.kind}/{value}")
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Match the globs."""
@@ -184,7 +184,7 @@ class NamespacedKind(Struct, frozen=True):
         kind = text(mapping(value).get("kind"))
         shown = f"{kind}/{text(mapping(value).get('name'))}"
         is_allowed = not kind.startswith(_CLUSTER) or is_granted(shown, tenant.granted(self.grant))
-        return [] if is_allowed else quoted(shown)
+        return [] if is_allowed else refuse_value(shown)
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Match the globs with the kind and the name."""

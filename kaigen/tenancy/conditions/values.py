@@ -12,7 +12,7 @@ from kaigen.config.tenant_settings import Tenant
 from kaigen.kubernetes.manifest import mapping, text
 from kaigen.tenancy import cel
 from kaigen.tenancy.cel import matches
-from kaigen.tenancy.reach import Refusal, quoted
+from kaigen.tenancy.reach import Refusal, refuse_value
 
 
 class Granted(Struct, frozen=True):
@@ -29,7 +29,7 @@ class Granted(Struct, frozen=True):
     def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
         """Refuse what no glob matches."""
         granted = (*tenant.granted(self.grant), *self.always)
-        return [] if isinstance(value, str) and is_granted(value, granted) else quoted(value)
+        return [] if isinstance(value, str) and is_granted(value, granted) else refuse_value(value)
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Match the globs."""
@@ -51,7 +51,7 @@ class GrantedItems(Struct, frozen=True):
         """Refuse the first item that no glob matches."""
         granted = (*tenant.granted(self.grant), *self.always)
         items = value.split(",") if isinstance(value, str) else [str(value)]
-        return next((quoted(item) for item in items if not is_granted(item, granted)), [])
+        return next((refuse_value(item) for item in items if not is_granted(item, granted)), [])
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Match the globs with each item."""
@@ -71,7 +71,7 @@ class Matching(Struct, frozen=True):
 
     def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
         """Refuse what the pattern does not match."""
-        return [] if re.fullmatch(self.pattern, str(value)) else quoted(value)
+        return [] if re.fullmatch(self.pattern, str(value)) else refuse_value(value)
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Match the pattern."""
@@ -85,7 +85,7 @@ class Missing(Struct, frozen=True):
 
     def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
         """Refuse every value."""
-        return quoted(value) if isinstance(value, str) else [Refusal("")]
+        return refuse_value(value) if isinstance(value, str) else [Refusal("")]
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Refuse every value."""
@@ -175,7 +175,7 @@ class NodeKey(Struct, frozen=True):
         is_refused = _is_refused(key, self.pattern, tenant.granted(self.grant))
         if mapping(value).get("operator") in EXCLUDES or not is_refused:
             return []
-        return quoted(key) if key else [Refusal("of all taints")]
+        return refuse_value(key) if key else [Refusal("of all taints")]
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Match the key."""

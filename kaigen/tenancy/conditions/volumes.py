@@ -24,7 +24,7 @@ from kaigen.kubernetes.buckets import (
 )
 from kaigen.kubernetes.manifest import mapping
 from kaigen.tenancy.cel import at, matches, text
-from kaigen.tenancy.reach import Refusal, quoted
+from kaigen.tenancy.reach import Refusal, refuse_value
 
 _ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 """The annotation that overrides the storage class of a claim (source: Kubernetes, well-known annotations)."""
@@ -143,7 +143,7 @@ class BuildArgument(Struct, frozen=True):
     def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
         """Refuse the first image that no glob matches."""
         granted = tenant.granted(self.grant)
-        return next((quoted(image) for image in _build_images(value) if not is_granted(image, granted)), [])
+        return next((refuse_value(image) for image in _build_images(value) if not is_granted(image, granted)), [])
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Match each field with an image."""

@@ -109,7 +109,7 @@ def _opened(direction: str, tenant: Tenant) -> _Opened:
     peers = [peer for rule in network_access.egress_rules(network) for peer in rule.get("to", ())]
     block = network.download_egress
     if block is not None:
-        peers += [*block.api_server, *block.dns, *(block.to or ())]
+        peers += [peer.rule() for peer in (*block.api_server, *block.dns, *(block.to or ()))]
         known += [({"ipBlock": {"cidr": each}}, 80) for each in egress.IDENTITY]
     any_host = block is not None and block.to is None
     return _Opened(namespaces, ranges, tuple(peers), everything, any_host, known=tuple(known))

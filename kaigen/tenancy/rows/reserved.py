@@ -11,7 +11,7 @@ from kaigen.kubernetes.manifest import ALL, identity_of, mapping
 from kaigen.kubernetes.secret_fields import pod_secret_paths, secret_paths
 from kaigen.kubernetes.secrets import EXTERNAL_SECRET
 from kaigen.tenancy.cel import TYPE, at, matches, texts
-from kaigen.tenancy.reach import PODS, TEMPLATES, Reach, Refusal, quoted
+from kaigen.tenancy.reach import PODS, TEMPLATES, Reach, Refusal, refuse_value
 from kaigen.tenancy.rows.rbac import ROLE_BINDING, ROLES, SecretRights
 
 
@@ -54,7 +54,7 @@ class FreeAccount(Struct, frozen=True):
 
     def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
         """Refuse a reserved name."""
-        return quoted(value) if value in tenant.reserved.accounts else []
+        return refuse_value(value) if value in tenant.reserved.accounts else []
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Compare with the names."""
@@ -68,7 +68,7 @@ class FreeSecret(Struct, frozen=True):
 
     def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
         """Refuse a reserved name."""
-        return quoted(value) if isinstance(value, str) and value in tenant.reserved.secrets else []
+        return refuse_value(value) if isinstance(value, str) and value in tenant.reserved.secrets else []
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Compare with the names."""

@@ -27,7 +27,7 @@ from kaigen.tenancy import cel
 from kaigen.tenancy.conditions.references import OwnIdentity
 from kaigen.tenancy.conditions.servers import Server
 from kaigen.tenancy.conditions.values import Granted, Matching, Missing
-from kaigen.tenancy.reach import Reach, Refusal, quoted
+from kaigen.tenancy.reach import Reach, Refusal, refuse_value
 
 _SERVERS = ((SERVER_KEYS, Server(plain=True)), (HOST_KEYS, Server(plain=True, is_url=False)))
 """Fields with servers, and what they must be."""
@@ -106,7 +106,7 @@ class Parameter(Struct, frozen=True):
             is_refused = re.fullmatch(SERVER_PARAMETERS, str(value)) is not None
         else:
             is_refused = re.fullmatch(PARAMETERS, str(value)) is None
-        return quoted(value) if is_refused else []
+        return refuse_value(value) if is_refused else []
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Match the name."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kaigen.catalog.catalog import BUILT_IN
 from kaigen.check.references import check_references
 from kaigen.kubernetes.claims import created_volume
 from kaigen.kubernetes.cluster_needs import cluster_needs
@@ -35,7 +36,7 @@ def test_volume_of_a_claim_job_is_read() -> None:
 def test_storage_class_and_size_of_the_volume_count() -> None:
     job = claim_job()
     assert "quick" in {need.name for need in cluster_needs(job) if need.kind == "StorageClass"}
-    assert requests_of(job)["storage"] == 3 * 1024**3 * NANO
+    assert requests_of(job, BUILT_IN)["storage"] == 3 * 1024**3 * NANO
 
 
 def test_job_may_mount_the_volume() -> None:

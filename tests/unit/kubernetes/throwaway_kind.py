@@ -56,7 +56,6 @@ def main() -> None:
     KINDS[ROW.type] = ROW
     schemas.index()["kinds"]["Gadget"] = {"example.com/v1": SCHEMA}  # type: ignore[dict-item]
 
-    from kaigen.catalog.images import default_images
     from kaigen.catalog.profiles import get_profile
     from kaigen.check.policy import check_policy
     from kaigen.check.references import check_references
@@ -79,7 +78,7 @@ def main() -> None:
     node = ObjectNode("a/g", "a", body["apiVersion"], "Gadget", "ml", "shiny-gadget", 3, "", "", Location(""), ())
     app_node = AppNode("a", "ml", "a", "", "", Location(""), "", (node,))
     edges, _ = find_edges([app_node], {node.id: body})
-    context = Context(get_profile("generic"), images=default_images())
+    context = Context(get_profile("generic"))
     part = Part("gadget", gadget() | {"metadata": {"name": "g"}})
     app = build_app("Toy", Metadata(name="toy"), context, Problems(), [part])
     scaler: dict[str, Any] = {
