@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kaigen.config.file import ConfigFile
-from kaigen.config.gitops import GitOps
 from kaigen.config.layers import Layers
 from kaigen.config.settings import CHARTS_HINT, CHARTS_IN_ARTIFACT, FILE_NAME, Format
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.yaml.document import Document
+
+if TYPE_CHECKING:
+    from kaigen.config.gitops import GitOps
 
 
 def check_promotion(file: ConfigFile, document: Document | None, problems: Diagnostics) -> None:

@@ -8,21 +8,15 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from kaigen.catalog.profiles import profile_names
-from kaigen.config.allow import allow_settings
 from kaigen.config.catalog_rows import read_catalog
 from kaigen.config.checks import check_clusters, check_gitops, check_promotion
 from kaigen.config.file import ConfigFile, read_file
-from kaigen.config.gitops import resolve_gitops
 from kaigen.config.images import given_images, own_images
 from kaigen.config.layers import Layers
-from kaigen.config.overrides import override_settings
-from kaigen.config.patches import patch_settings
 from kaigen.config.pins import Pins, read_pins
 from kaigen.config.registry import RegistryBlock
 from kaigen.config.reserved import syncer_secrets
-from kaigen.config.secrets import external_secrets_settings
-from kaigen.config.settings import FILE_NAME, Config, pins_path
-from kaigen.config.tenants import check_tenants, delivered_tenants, tenant_settings
+from kaigen.config.settings import FILE_NAME, Config, Override, pins_path
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.errors import InputError
@@ -32,6 +26,15 @@ from kaigen.kinds.base import matches
 from kaigen.kinds.block import read_block
 from kaigen.kubernetes.metadata_keys import RESERVED_LABELS
 from kaigen.kubernetes.schemas import SUPPORTED_VERSIONS
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    from kaigen.config import allow as config_allow
+    from kaigen.config import gitops as config_gitops
+    from kaigen.config import overrides as config_overrides
+    from kaigen.config import patches as config_patches
+    from kaigen.config import secrets as config_secrets
+    from kaigen.config import tenants as config_tenants
 
 
 def read_config(root: Path, environment: str) -> Config:
@@ -72,10 +75,15 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
     own = file.environments.get(environment)
     _check_names(layers, problems)
     _check_labels(layers, problems)
-    overrides = override_settings(file.overrides, layers.entries("overrides"), document, problems)
+    overrides: tuple[Override, ...] = ()
+    if file.overrides:
+        overrides = config_overrides.override_settings(file.overrides, layers.entries("overrides"), document, problems)
     check_promotion(file, document, problems)
-    check_tenants(file.tenants, document, problems)
-    secrets = external_secrets_settings(file.secrets, bool(file.tenants), layers, problems)
+    if file.tenants:
+        config_tenants.check_tenants(file.tenants, document, problems)
+    secrets = None
+    if file.secrets is not None:
+        secrets = config_secrets.external_secrets_settings(file.secrets, bool(file.tenants), layers, problems)
     form = file.format or base.format
     if environment or not file.environments:
         # Without a name, a file with environments is read only for their names.
@@ -87,7 +95,7 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
     pinned = given_images(pins.images) if pins else {}
     images, plain = own_images(given_images(file.images), registry, pinned)
     output = f"{file.output}/{environment}" if environment else file.output
-    gitops = resolve_gitops(file.gitops, output)
+    gitops = config_gitops.resolve_gitops(file.gitops, output) if file.gitops is not None else None
     profile = file.profile or base.profile
     config = Config(
         root=root,
@@ -113,7 +121,7 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
         kinds=tuple(file.kinds),
         catalog_folder=file.catalog,
         catalog=catalog,
-        patches=patch_settings(file.patches, layers.entries("patches")),
+        patches=config_patches.patch_settings(file.patches, layers.entries("patches")) if file.patches else (),
         labels=file.labels,
         annotations=file.annotations,
         external=tuple(file.external),
@@ -126,11 +134,13 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
         publish=file.publish,
         licenses=file.licenses,
         build_registry=(file.builds and file.builds.registry) or "",
-        allow=allow_settings(file.allow),
-        tenants=tenant_settings(file.tenants, images, profile, file.labels, file.annotations),
+        allow=config_allow.allow_settings(file.allow) if file.allow is not None else base.allow,
         syncer_secrets=syncer_secrets(gitops, file.allow.secrets if file.allow else ()),
     )
-    return replace(config, tenants=delivered_tenants(config))
+    if not file.tenants:
+        return config
+    tenants = config_tenants.tenant_settings(file.tenants, images, profile, file.labels, file.annotations)
+    return replace(config, tenants=config_tenants.delivered_tenants(replace(config, tenants=tenants)))
 
 
 def _check_names(layers: Layers, problems: Diagnostics) -> None:

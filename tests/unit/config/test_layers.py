@@ -23,7 +23,7 @@ from kaigen.config.load import load_config
 from kaigen.config.network import AddressBlock, CaBundle, EgressBlock, Network, Peer
 from kaigen.config.registry import RegistryBlock, Rule
 from kaigen.config.settings import Config, Override
-from kaigen.kinds.block import document_names
+from kaigen.kinds.block import Later, document_names
 
 REPLACED = {"network.caBundle", "network.downloadEgress"}
 """Blocks that are one value: an environment replaces all their fields at once."""
@@ -323,6 +323,8 @@ def keys(found: inspect.Type, path: str) -> Iterator[str]:
     if isinstance(found, inspect.UnionType):
         given = [each for each in found.types if not isinstance(each, inspect.NoneType)]
         found = given[0] if len(given) == 1 else found
+    if isinstance(found, inspect.CustomType) and isinstance(found.cls, Later):
+        found = inspect.type_info(found.cls.block())
     if not isinstance(found, inspect.StructType) or path in REPLACED:
         yield path
         return
