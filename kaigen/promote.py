@@ -15,14 +15,14 @@ from kaigen.config.pins import pins_text
 from kaigen.config.settings import Config, pins_path
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.errors import InputError
-from kaigen.diagnostics.problem import dotted
+from kaigen.diagnostics.problem import dotted_path
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.environments.match import pin_name
 from kaigen.environments.patch import PatchedDocument
 from kaigen.kinds.block import read_block
 from kaigen.kinds.build import COMMIT
 from kaigen.kinds.promotable import promotable_values
-from kaigen.kubernetes.pod_images import images_of
+from kaigen.kubernetes.images import images_of
 from kaigen.pipeline.run import Run
 
 if TYPE_CHECKING:
@@ -279,7 +279,7 @@ def _is_own(app: _App, found: Found, target: str, warnings: list[Diagnostic]) ->
                 warnings.append(
                     Diagnostic(
                         "KG0717",
-                        f"`{app.name}` keeps the `{dotted(path)}` that `{target}` has as its own",
+                        f"`{app.name}` keeps the `{dotted_path(path)}` that `{target}` has as its own",
                         layer.place.mark(path),
                         "delete the override to have the field promoted",
                         Severity.WARNING,
@@ -310,7 +310,7 @@ def _moving(spec: Spec, found: Found) -> list[Diagnostic]:
     else:
         return []
     mark = spec.document.mark(found.path)
-    return [Diagnostic("KG0715", message, mark, hint, Severity.WARNING, dotted(found.path))]
+    return [Diagnostic("KG0715", message, mark, hint, Severity.WARNING, dotted_path(found.path))]
 
 
 def _is_moving_image(ref: str) -> bool:

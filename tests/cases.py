@@ -12,8 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from kaigen.config.block_settings import Allowed, VolumeGrant
 from kaigen.config.load import load_config
 from kaigen.config.settings import Config
@@ -23,6 +21,7 @@ from kaigen.emit.chart import chart_files
 from kaigen.emit.values import effective_values
 from kaigen.pipeline.result import Compilation, Compiled
 from kaigen.pipeline.run import compile_specs, render
+from tests import plain_yaml
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
@@ -100,7 +99,7 @@ def _compiled(name: str) -> tuple[Compiled, ...]:
 def _repositories() -> Iterator[Case]:
     for file in sorted(EXAMPLES.rglob("kaigen.yaml")):
         name = file.parent.relative_to(EXAMPLES).as_posix()
-        environments = yaml.safe_load(file.read_text()).get("environments", {})
+        environments = plain_yaml.load(file.read_text()).get("environments", {})
         yield Case(name, (), load_config(file.parent))
         for environment in environments:
             yield Case(f"{name}@{environment}", (), load_config(file.parent, environment))

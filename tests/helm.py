@@ -9,8 +9,11 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+from unittest import mock
 
 import yaml
 
@@ -140,13 +143,19 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _render(chart: Path, release: str, namespace: str, values: Mapping[str, Any] | None) -> list[str]:
-    import helm_python
+@cache
+def _library() -> ModuleType:
+    """Return Helm as a library. Go's runtime reads its settings when this loads it."""
+    with mock.patch.dict(os.environ, _GO):
+        return import_module("helm_python")
 
+
+def _render(chart: Path, release: str, namespace: str, values: Mapping[str, Any] | None) -> list[str]:
+    library = _library()
     try:
-        helm_python.validate_release_name(release)
-        with helm_python.Chart.load(chart) as loaded:
+        library.validate_release_name(release)
+        with library.Chart.load(chart) as loaded:
             rendered = loaded.render(dict(values or {}), name=release, namespace=namespace)
-    except helm_python.HelmError as error:
+    except library.HelmError as error:
         raise HelmError(str(error)) from error
     return [text for path, text in rendered.items() if not path.endswith("NOTES.txt")]

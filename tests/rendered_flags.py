@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from kaigen.catalog.catalog import BUILT_IN
 from kaigen.catalog.presets import Preset, presets
 from kaigen.config.settings import Config
 from kaigen.pipeline.run import compile_specs
@@ -40,7 +41,7 @@ def _presets() -> Iterator[list[Any]]:
     """Yield the objects of a Topology and of a Workspace for each preset."""
     with TemporaryDirectory() as folder:
         file, config = Path(folder, "presets.yaml"), Config(root=Path(folder))
-        documents = [made for preset in presets() for made in (_topology(preset), _workspace(preset))]
+        documents = [made for preset in presets(BUILT_IN) for made in (_topology(preset), _workspace(preset))]
         file.write_text("\n---\n".join(map(json.dumps, documents)))
         apps = compile_specs([str(file)], config).apps
         yield from ([item.body for item in app.objects] for app in apps)

@@ -239,7 +239,7 @@ class Player:
             return _Outcome()
         before = _snapshot(self.folder)
         if program == "kaigen":
-            outcome = _in_process(arguments, self.folder / self.here, variables, stdin)
+            outcome = _Outcome(*call_in_process(arguments, self.folder / self.here, variables, stdin))
         else:
             outcome = _in_its_own(words, self.folder / self.here, variables, stdin)
             if program != "python":
@@ -254,7 +254,20 @@ class Player:
         return outcome
 
 
-def _in_process(arguments: Sequence[str], folder: Path, variables: Mapping[str, str], stdin: bytes) -> _Outcome:
+def call_in_process(
+    arguments: Sequence[str], folder: Path, variables: Mapping[str, str], stdin: bytes = b""
+) -> tuple[int, bytes, bytes]:
+    """Call kaigen in this process.
+
+    Args:
+        arguments: of the command `kaigen`.
+        folder: its working directory.
+        variables: all its environment variables.
+        stdin: its standard input.
+
+    Returns:
+        The exit code, the standard output and the standard error.
+    """
     from kaigen.cli.main import run
 
     streams = [io.TextIOWrapper(io.BytesIO(data), "utf-8", write_through=True) for data in (stdin, b"", b"")]
@@ -265,7 +278,7 @@ def _in_process(arguments: Sequence[str], folder: Path, variables: Mapping[str, 
     ):
         code = run(arguments)
     out, err = (stream.buffer.getvalue() for stream in streams[1:])
-    return _Outcome(code, out, err)
+    return code, out, err
 
 
 def _in_its_own(words: Sequence[str], folder: Path, variables: Mapping[str, str], stdin: bytes) -> _Outcome:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kaigen.kubernetes.usual_kinds import USUAL_KINDS
+from kaigen.kubernetes.rights import USUAL_KINDS
 from tests.places import PATHS, URIS
 
 Body = dict[str, Any]

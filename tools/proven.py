@@ -129,8 +129,13 @@ _REQUESTS = ("doctor", "kubectl", "ops")
 """Packages whose objects are sent to an API server and not rendered."""
 
 
-def _written_in_code() -> Iterator[str]:
-    """Yield the kinds of objects that kaigen's code writes as a dictionary with `apiVersion` and `kind`."""
+@cache
+def _written_in_code() -> frozenset[str]:
+    """Return the kinds of objects that kaigen's code writes as a dictionary with `apiVersion` and `kind`."""
+    return frozenset(_kinds_in_code())
+
+
+def _kinds_in_code() -> Iterator[str]:
     for file in sorted((ROOT / "kaigen").rglob("*.py")):
         if file.relative_to(ROOT / "kaigen").parts[0] in _REQUESTS:
             continue

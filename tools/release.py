@@ -25,7 +25,7 @@ from uuid import NAMESPACE_URL, uuid5
 import yaml
 
 from kaigen.publish.artifacts import CHART_FIRST, tgz
-from kaigen.signing.bundle import STATEMENT_TYPE, canonical_json, signed
+from kaigen.signing.bundle import STATEMENT_TYPE, canonical_json, sign_statement
 from kaigen.signing.keys import read_private_key
 
 ROOT = Path(__file__).parent.parent
@@ -72,7 +72,7 @@ def build(commit: str, output: Path, key: Path | None = None, gpg_key: str = "")
         (output / "provenance.intoto.json").write_bytes(canonical_json({"_type": STATEMENT_TYPE, **statement}))
     else:
         subjects, predicate = statement["subject"], statement["predicate"]
-        bundle = signed(read_private_key(key), PREDICATE, subjects, predicate)
+        bundle = sign_statement(read_private_key(key), PREDICATE, subjects, predicate)
         (output / "provenance.sigstore.json").write_bytes(bundle)
     return sorted(output.iterdir())
 

@@ -8,9 +8,8 @@ from functools import cache, lru_cache
 
 from msgspec import Struct
 
-from kaigen.catalog import own_rows
+from kaigen.catalog.catalog import Catalog, Row
 from kaigen.catalog.json_tables import load_table
-from kaigen.catalog.own_rows import Row
 from kaigen.core.text import series
 from kaigen.diagnostics.suggest import nearest
 
@@ -44,19 +43,19 @@ class Gpu(Struct, frozen=True):
 
 
 @lru_cache(maxsize=16)
-def _index(_: str) -> Mapping[str, Row]:
-    return own_rows.index("gpus", {row["name"]: row.get("aliases", ()) for row in own_rows.rows("gpus")})
+def _index(catalog: Catalog) -> Mapping[str, Row]:
+    return catalog.index("gpus", {row["name"]: row.get("aliases", ()) for row in catalog.rows("gpus")})
 
 
-def gpu_names() -> tuple[str, ...]:
+def gpu_names(catalog: Catalog) -> tuple[str, ...]:
     """Return every catalogue name."""
-    return tuple(row["name"] for row in own_rows.rows("gpus"))
+    return tuple(row["name"] for row in catalog.rows("gpus"))
 
 
-def is_gpu_resource(name: str) -> bool:
+def is_gpu_resource(name: str, catalog: Catalog) -> bool:
     """Return whether an extended resource is a GPU or another accelerator, a share or a slice of one."""
     known = _resources().fullmatch(name) is not None
-    return known or name in {row["resource"] for row in own_rows.rows("gpus")}
+    return known or name in {row["resource"] for row in catalog.rows("gpus")}
 
 
 def gpu_of_share(name: str) -> str | None:
@@ -74,21 +73,21 @@ def _resources() -> re.Pattern[str]:
     return re.compile("|".join(load_table("gpus")["resources"]))
 
 
-def similar_gpus(name: str) -> list[str]:
+def similar_gpus(name: str, catalog: Catalog) -> list[str]:
     """Return the GPUs that a name may mean: those of its class, else those that differ in letters at its end.
 
     `A100` may mean `A100-40GB`, and never `A10`: another GPU of a similar name is of another size and price.
     """
     if not any(char.isdigit() for char in name):
-        return nearest(name, gpu_names())
-    same = [known for known in gpu_names() if _class(known) == _class(name)]
-    same = same or [known for known in gpu_names() if _model(known) == _model(name)]
+        return nearest(name, gpu_names(catalog))
+    same = [known for known in gpu_names(catalog) if _class(known) == _class(name)]
+    same = same or [known for known in gpu_names(catalog) if _model(known) == _model(name)]
     return list(dict.fromkeys([*nearest(name, same, limit=3), *same]))
 
 
-def gpu_hint(name: str) -> str:
+def gpu_hint(name: str, catalog: Catalog) -> str:
     """Return what to write for an unknown GPU."""
-    similar = [f"`{known}`" for known in similar_gpus(name)[:3]]
+    similar = [f"`{known}`" for known in similar_gpus(name, catalog)[:3]]
     return f"did you mean {series(similar, 'or')}?" if similar else "list the GPUs with `kaigen gpus list`"
 
 
@@ -103,9 +102,9 @@ def _model(name: str) -> str:
     return found[0].replace("-", "") if found else name.lower()
 
 
-def get_gpu(name: str) -> Gpu | None:
+def get_gpu(name: str, catalog: Catalog) -> Gpu | None:
     """Return the GPU of a name or alias, ignoring case; None when there is none."""
-    entry = _index(own_rows.used_digest()).get(name.lower())
+    entry = _index(catalog).get(name.lower())
     if entry is None:
         return None
     return Gpu(

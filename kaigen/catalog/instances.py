@@ -8,9 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from kaigen.catalog import own_rows
+from kaigen.catalog.catalog import Catalog, Row
 from kaigen.catalog.gpus import Gpu, get_gpu
-from kaigen.catalog.own_rows import Row
 from kaigen.diagnostics.suggest import nearest
 from kaigen.system.lazy_import import lazy_imports
 
@@ -86,16 +85,15 @@ _COUNT_LABELS = {
 
 
 @lru_cache(maxsize=16)
-def _index(_: str) -> Mapping[str, Row]:
-    names = {row["name"]: row.get("aliases", ()) for row in own_rows.rows("instances")}
-    return own_rows.index("instances", names)
+def _index(catalog: Catalog) -> Mapping[str, Row]:
+    names = {row["name"]: row.get("aliases", ()) for row in catalog.rows("instances")}
+    return catalog.index("instances", names)
 
 
 @lru_cache(maxsize=4096)
-def _instance(name: str, digest: str) -> Instance:
-    entry = _index(digest)[name]
-    gpu = get_gpu(entry["gpu"])
-    prices, currency = own_rows.prices()
+def _instance(name: str, catalog: Catalog) -> Instance:
+    entry = _index(catalog)[name]
+    gpu = get_gpu(entry["gpu"], catalog)
     assert gpu is not None, f"{entry['name']} has an unknown GPU"
     return Instance(
         name=entry["name"],
@@ -112,32 +110,31 @@ def _instance(name: str, digest: str) -> Instance:
         aliases=tuple(entry.get("aliases", ())),
         notes=tuple(entry.get("notes", ())),
         row=entry,
-        price=prices.get(entry["name"]),
-        currency=currency,
+        price=catalog.prices.get(entry["name"]),
+        currency=catalog.currency,
     )
 
 
-def instance_names() -> tuple[str, ...]:
+def instance_names(catalog: Catalog) -> tuple[str, ...]:
     """Return every name: by cloud, then by GPU memory, then in the order of the cloud."""
-    return tuple(row["name"] for row in own_rows.rows("instances"))
+    return tuple(row["name"] for row in catalog.rows("instances"))
 
 
-def instances(cloud: str | None = None) -> tuple[Instance, ...]:
+def instances(catalog: Catalog, cloud: str | None = None) -> tuple[Instance, ...]:
     """Return every instance type, or those of a cloud, in the order of `instance_names`."""
-    digest = own_rows.used_digest()
     return tuple(
-        _instance(entry["name"].lower(), digest)
-        for entry in own_rows.rows("instances")
+        _instance(entry["name"].lower(), catalog)
+        for entry in catalog.rows("instances")
         if cloud is None or entry["cloud"] == cloud
     )
 
 
-def find_instance(name: str) -> Instance | None:
+def find_instance(name: str, catalog: Catalog) -> Instance | None:
     """Return the instance type of a name or alias, ignoring case; None when there is none."""
-    key, digest = name.lower(), own_rows.used_digest()
-    return _instance(key, digest) if key in _index(digest) else None
+    key = name.lower()
+    return _instance(key, catalog) if key in _index(catalog) else None
 
 
-def nearest_instances(name: str, *, limit: int = 3) -> list[str]:
+def nearest_instances(name: str, catalog: Catalog, *, limit: int = 3) -> list[str]:
     """Return names of similar instance types, nearest first."""
-    return nearest(name, instance_names(), limit=limit)
+    return nearest(name, instance_names(catalog), limit=limit)

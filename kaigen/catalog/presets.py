@@ -9,8 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from kaigen.catalog import own_rows
-from kaigen.catalog.own_rows import Row
+from kaigen.catalog.catalog import Catalog, Row
 from kaigen.diagnostics.suggest import nearest
 
 
@@ -165,8 +164,8 @@ class Preset(Struct, frozen=True):
 
 
 @lru_cache(maxsize=16)
-def _index(_: str) -> Mapping[str, Row]:
-    return own_rows.index("presets", {row["name"]: _names(row) for row in own_rows.rows("presets")})
+def _index(catalog: Catalog) -> Mapping[str, Row]:
+    return catalog.index("presets", {row["name"]: _names(row) for row in catalog.rows("presets")})
 
 
 def _names(row: Row) -> tuple[str, ...]:
@@ -176,8 +175,8 @@ def _names(row: Row) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4096)
-def _preset(key: str, digest: str) -> Preset:
-    entry = _index(digest)[key]
+def _preset(key: str, catalog: Catalog) -> Preset:
+    entry = _index(catalog)[key]
     mla, window = entry.get("mla"), entry.get("slidingWindow")
     return Preset(
         name=entry["name"],
@@ -233,21 +232,20 @@ def _engine(entry: Mapping[str, Any]) -> EngineFlags:
     )
 
 
-def preset_names() -> tuple[str, ...]:
+def preset_names(catalog: Catalog) -> tuple[str, ...]:
     """Return every catalogue name, in order."""
-    return tuple(row["name"] for row in own_rows.rows("presets"))
+    return tuple(row["name"] for row in catalog.rows("presets"))
 
 
-def presets() -> tuple[Preset, ...]:
+def presets(catalog: Catalog) -> tuple[Preset, ...]:
     """Return every preset, in the order of names."""
-    return tuple(_preset(name.lower(), own_rows.used_digest()) for name in preset_names())
+    return tuple(_preset(name.lower(), catalog) for name in preset_names(catalog))
 
 
-def find_preset(name: str) -> Preset | None:
+def find_preset(name: str, catalog: Catalog) -> Preset | None:
     """Return the preset of a name, alias or repository, ignoring case; None when there is none."""
-    digest = own_rows.used_digest()
-    row = _index(digest).get(name.lower())
-    return _preset(row["name"].lower(), digest) if row is not None else None
+    row = _index(catalog).get(name.lower())
+    return _preset(row["name"].lower(), catalog) if row is not None else None
 
 
 def _sizes(name: str) -> set[str]:
@@ -255,14 +253,14 @@ def _sizes(name: str) -> set[str]:
     return set(re.findall(r"(?<![a-z0-9.])[ae]?[0-9]+(?:\.[0-9]+)?b(?![a-z0-9])", name.lower()))
 
 
-def nearest_presets(name: str, *, limit: int = 3) -> list[str]:
+def nearest_presets(name: str, catalog: Catalog, *, limit: int = 3) -> list[str]:
     """Return similar names and aliases, nearest first; a prefix is enough.
 
     A name with a size, such as `7B`, has only similar names with that size: a model of another size needs other GPUs.
     """
     wanted = name.rsplit("/", 1)[-1]
     begins: dict[str, str] = {}
-    for known in sorted((each for each in _index(own_rows.used_digest()) if "/" not in each), key=len):
+    for known in sorted((each for each in _index(catalog) if "/" not in each), key=len):
         if not _sizes(wanted) <= _sizes(known):
             continue
         parts = known.split("-")

@@ -1,4 +1,4 @@
-"""Checks of amounts: whole numbers, known resources, and units that were probably forgotten."""
+"""Checks of amounts of resources: present, consistent and plausible, and in units that were probably not forgotten."""
 
 from __future__ import annotations
 
@@ -7,15 +7,80 @@ from functools import lru_cache
 
 from kaigen.check import codes
 from kaigen.core.json_types import FieldPath
+from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
-from kaigen.kubernetes.claim_lists import listed_claims
+from kaigen.kubernetes.claims import listed_claims
 from kaigen.kubernetes.manifest import Object, entries, mapping, type_of
 from kaigen.kubernetes.names import is_qualified
-from kaigen.kubernetes.pods import PodTemplate
+from kaigen.kubernetes.pods import Container, PodTemplate
 from kaigen.kubernetes.quantities import NANO, nano
 
-STANDARD = frozenset({"cpu", "ephemeral-storage", "memory"})
-BYTES = ("memory", "ephemeral-storage", "storage")
+
+def resource_findings(template: PodTemplate, container: Container) -> Iterator[Problem]:
+    """Check the resources of one container.
+
+    A limit without a request counts as a request, and so does one of the whole pod. Ephemeral containers have none.
+    """
+    if container.field == "ephemeralContainers":
+        return
+    resources = mapping(container.body.get("resources"))
+    requests, limits = _amounts(resources.get("requests")), _amounts(resources.get("limits"))
+    shared = mapping(template.spec.get("resources"))
+    if "cpu" not in requests or "memory" not in requests:
+        missing = [
+            name
+            for name in ("cpu", "memory")
+            if name not in requests
+            and name not in limits
+            and name not in mapping(shared.get("requests"))
+            and name not in mapping(shared.get("limits"))
+        ]
+        if missing:
+            yield Problem(
+                codes.REQUEST_MISSING,
+                f"the container `{container.name}` requests no {' and no '.join(missing)}",
+                (*container.path, "resources") if "resources" in container.body else container.path,
+                "set them in resources.requests; without them the scheduler assumes that the container needs nothing",
+                Severity.WARNING,
+            )
+    path = (*container.path, "resources")
+    for field, amounts in (("requests", requests), ("limits", limits)):
+        for name, value in amounts.items():
+            if isinstance(value, (str, int, float)):
+                for code, message, hint in _amount_problems(name, value):
+                    yield Problem(code, message, (*path, field, name), hint)
+    yield from _agreement(requests, limits, path)
+
+
+def _amounts(value: object) -> Object:
+    """Return the amounts of a mapping; the schema check reports keys that are not strings."""
+    return {k: v for k, v in mapping(value).items() if isinstance(k, str)}
+
+
+def _agreement(requests: Object, limits: Object, path: FieldPath) -> Iterator[Problem]:
+    """Check that requests do not exceed limits, and that both are equal for devices."""
+    for name, value in requests.items():
+        if name not in _STANDARD and name not in limits:
+            message = f"{name} has a request but no limit"
+            hint = f"set limits: {{{name}: {value}}}; request and limit must be equal"
+            yield Problem(codes.REQUEST_AND_LIMIT_DISAGREE, message, (*path, "requests", name), hint)
+            continue
+        limit = limits.get(name)
+        if limit is None or limit == value:
+            continue
+        request, maximum = nano(value), nano(limit)
+        if request is None or maximum is None or request == maximum:
+            continue
+        if name not in _STANDARD:
+            message = f"{name} has the request {value} and the limit {limit}; both must be equal"
+            yield Problem(codes.REQUEST_AND_LIMIT_DISAGREE, message, (*path, "requests", name))
+        elif request > maximum:
+            message = f"the {name} request of {value} exceeds the limit of {limit}"
+            yield Problem(codes.REQUEST_AND_LIMIT_DISAGREE, message, (*path, "requests", name))
+
+
+_STANDARD = frozenset({"cpu", "ephemeral-storage", "memory"})
+_BYTES = ("memory", "ephemeral-storage", "storage")
 _FEW_BYTES = 2**20 * NANO
 """No container starts with less memory, and no driver makes a smaller volume."""
 _MANY_CPUS = 1000 * NANO
@@ -49,13 +114,13 @@ def _requested(claim: Object, path: FieldPath) -> Iterator[Problem]:
 
 
 def _problems(name: str, value: str | float, path: FieldPath) -> Iterator[Problem]:
-    for code, message, hint in amount_problems(name, value):
+    for code, message, hint in _amount_problems(name, value):
         if code == codes.AMOUNT_DOUBTFUL:
             yield Problem(code, message, path, hint)
 
 
 @lru_cache(maxsize=10_000, typed=True)
-def amount_problems(name: str, value: str | float) -> tuple[tuple[str, str, str], ...]:
+def _amount_problems(name: str, value: str | float) -> tuple[tuple[str, str, str], ...]:
     """Return code, message and hint of each problem of one amount."""
     amount = nano(value)
     if amount is None:
@@ -63,15 +128,15 @@ def amount_problems(name: str, value: str | float) -> tuple[tuple[str, str, str]
     problems = []
     if amount < 0:
         problems.append((codes.AMOUNT_DOUBTFUL, f"{name} must not be negative: {value}", ""))
-    elif name in BYTES and amount % NANO:
+    elif name in _BYTES and amount % NANO:
         hint = f"did you mean {str(value).removesuffix('m')}Mi?" if str(value).endswith("m") else ""
         problems.append((codes.AMOUNT_DOUBTFUL, f"{name} {value} is not a whole number of bytes", hint))
-    elif name in BYTES and 0 < amount < _FEW_BYTES and _is_bare(value):
+    elif name in _BYTES and 0 < amount < _FEW_BYTES and _is_bare(value):
         message = f"{name} {value} is {value} bytes"
         problems.append((codes.AMOUNT_DOUBTFUL, message, f"did you mean `{value}{_likely_unit(name, amount)}`?"))
     elif name == "cpu" and amount >= _MANY_CPUS and _is_bare(value):
         problems.append((codes.AMOUNT_DOUBTFUL, f"cpu {value} is {value} CPUs", f"did you mean `{value}m`?"))
-    if name in STANDARD or name.startswith("hugepages-"):
+    if name in _STANDARD or name.startswith("hugepages-"):
         return tuple(problems)
     if "/" not in name or not is_qualified(name):
         hint = "use the full name of the device, such as nvidia.com/gpu" if "/" not in name else ""

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from kaigen.check import codes
 from kaigen.config.block_settings import Allowed, matches_glob
-from kaigen.config.grants import WantedVolume, ungranted, wanted_volume
+from kaigen.config.grants import WantedVolume, find_ungranted, wanted_volume
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes.manifest import Object, entries, mapping, text, type_of
+from kaigen.kubernetes.names import is_system_namespace
 from kaigen.kubernetes.pods import pod_templates
-from kaigen.kubernetes.system_namespaces import is_system_namespace
 
 _DRIVER_HINT = "add it to `allow.volumes` in kaigen.yaml"
 
@@ -55,6 +55,6 @@ def _volume_findings(spec: Object, namespace: str, allow: Allowed) -> Iterator[P
 
 
 def _source_findings(wanted: WantedVolume, path: FieldPath, allow: Allowed) -> Iterator[Problem]:
-    if missing := ungranted(wanted, allow):
+    if missing := find_ungranted(wanted, allow):
         message = f"kaigen.yaml does not allow {', '.join(map(str, missing))}"
         yield Problem(codes.VOLUME_NOT_ALLOWED, message, path, _DRIVER_HINT)

@@ -5,20 +5,23 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
 from kaigen.check import codes
-from kaigen.check.amounts import claim_findings, scratch_findings
+from kaigen.check.amounts import claim_findings, resource_findings, scratch_findings
 from kaigen.check.folder_build import folder_build_findings
-from kaigen.check.image_names import image_findings
 from kaigen.check.kind_policies import kind_findings
 from kaigen.check.names import metadata_findings, object_name_findings, pod_name_findings
-from kaigen.check.pod_security_findings import security_findings
-from kaigen.check.resources import resource_findings
-from kaigen.check.secret_values import literal_findings, secret_findings
+from kaigen.core.credentials import SHORTEST, looks_like_secret, may_contain_secret
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
-from kaigen.kubernetes.manifest import Object, mapping
-from kaigen.kubernetes.pod_security import LEVELS
-from kaigen.kubernetes.pods import containers, pod_templates
+from kaigen.kubernetes.images import is_image
+from kaigen.kubernetes.manifest import Object, entries, group_of, mapping
+from kaigen.kubernetes.pod_security import LEVELS, Control, violations
+from kaigen.kubernetes.pods import Container, PodTemplate, containers, pod_templates
 from kaigen.kubernetes.schemas import is_cluster_scoped
 
 _NAMESPACE = ("metadata", "namespace")
@@ -54,7 +57,7 @@ def check_policy(obj: Object, *, pod_security: str = "restricted") -> list[Probl
     if pod_security not in LEVELS:
         raise ValueError(f"no Pod Security level {pod_security!r}; there are {', '.join(LEVELS)}")
     metadata = mapping(obj.get("metadata"))
-    findings = [*check_names(obj), *claim_findings(obj), *secret_findings(obj)]
+    findings = [*check_names(obj), *claim_findings(obj), *_secret_findings(obj)]
     if "namespace" in metadata and is_cluster_scoped(str(obj.get("apiVersion")), str(obj.get("kind"))):
         message = f"a {obj.get('kind')} belongs to no namespace"
         findings.append(
@@ -69,9 +72,130 @@ def check_policy(obj: Object, *, pod_security: str = "restricted") -> list[Probl
         found = containers(template)
         findings += pod_name_findings(template, found)
         findings += scratch_findings(template)
-        findings += security_findings(template, pod_security)
+        findings += _security_findings(template, pod_security)
         for container in found:
             if not template.single:  # its controller sets requests
                 findings += resource_findings(template, container)
-            findings += literal_findings(container)
+            findings += _literal_findings(container)
     return findings
+
+
+def _security_findings(template: PodTemplate, level: str) -> list[Problem]:
+    """Return a finding for every violation of a Pod Security level in one pod."""
+    found = []
+    for violation in violations(template, level):
+        subject = f"the container `{violation.container}`" if violation.container else "the pod"
+        message = f"{subject} {violation.problem}"
+        found.append(Problem(_CODES[violation.control], message, violation.path, violation.hint))
+    return found
+
+
+_CODES: dict[Control, str] = {control: getattr(codes, control.name) for control in Control}
+
+
+def image_findings(obj: Object) -> Iterator[Problem]:
+    """Check the names of the images of containers and volumes, in the pods of an object."""
+    for path, image in _images(obj):
+        if isinstance(image, str) and image and not is_image(image):
+            yield Problem(
+                codes.IMAGE_INVALID,
+                f"`{image}` is not the name of an image",
+                path,
+                "write REGISTRY/REPOSITORY:TAG: a repository has small letters and digits, and between them `.`, `_`, "
+                "`__`, `-` or `/`",
+            )
+
+
+def _images(obj: Object) -> Iterator[tuple[FieldPath, object]]:
+    for template in pod_templates(obj):
+        for container in containers(template):
+            yield (*container.path, "image"), container.body.get("image")
+        for number, volume in entries(template.spec.get("volumes")):
+            reference = mapping(volume.get("image")).get("reference")
+            yield (*template.spec_path, "volumes", number, "image", "reference"), reference
+
+
+ALTERNATIVES = "refer to a Secret in the cluster, or use an ExternalSecret, a SealedSecret or a SOPS-encrypted Secret"
+SECRET_NAME = r"(?:\w*_)?(?:PASSWORD|PASSWD|PASSPHRASE|TOKEN|SECRET|API_?KEY|SECRET_KEY|ACCESS_KEY|PRIVATE_KEY)"
+
+
+def _secret_findings(obj: Object) -> list[Problem]:
+    """Report the values of a Secret, and every value of another object that looks like a credential."""
+    if obj.get("kind") == "Secret" and group_of(obj) == "":
+        return list(_secret_values(obj))
+    texts: list[str] = []
+    _collect(obj, texts)
+    return list(_long_strings(obj, ())) if may_contain_secret("\n".join(texts)) else []
+
+
+def _literal_findings(container: Container) -> Iterator[Problem]:
+    """Report variables with the name of a secret and a literal value that does not look like a credential."""
+    for number, variable in entries(container.body.get("env")):
+        name, value = variable.get("name"), variable.get("value")
+        if not isinstance(name, str) or not isinstance(value, str) or not value or not _is_secret_name(name):
+            continue
+        if not value.startswith(("$(", "/")) and not looks_like_secret(f"{name}={value}"):
+            yield Problem(
+                codes.SECRET_LITERAL,
+                f"the variable {name} has a literal value",
+                (*container.path, "env", number, "value"),
+                f"if the value is secret, {ALTERNATIVES}",
+                Severity.WARNING,
+            )
+
+
+@lru_cache(maxsize=10_000)
+def _is_secret_name(name: str) -> bool:
+    return re.fullmatch(SECRET_NAME, name, re.IGNORECASE) is not None
+
+
+def _secret_values(obj: Object) -> Iterator[Problem]:
+    """Report the values of a Secret, except those that SOPS encrypted."""
+    for field in ("data", "stringData"):
+        for key, value in mapping(obj.get(field)).items():
+            if not ("sops" in obj and isinstance(value, str) and value.startswith("ENC[")):
+                message = f"the Secret contains a value for `{key}`"
+                yield Problem(codes.SECRET_OBJECT, message, (field, str(key)), ALTERNATIVES)
+
+
+def _collect(value: dict[str, object] | list[object], texts: list[str]) -> None:
+    """Collect all strings long enough for a credential, the longest with their keys."""
+    if isinstance(value, dict):
+        for key, child in value.items():
+            if child.__class__ is str:
+                if len(child) >= SHORTEST:
+                    texts.append(child if len(child) < 40 else f"{key}={child}")
+            elif child.__class__ is dict or child.__class__ is list:
+                _collect(child, texts)
+    else:
+        for child in value:
+            if child.__class__ is str:
+                if len(child) >= SHORTEST:
+                    texts.append(child)
+            elif child.__class__ is dict or child.__class__ is list:
+                _collect(child, texts)
+
+
+def _long_strings(value: object, path: FieldPath) -> Iterator[Problem]:
+    if isinstance(value, dict):
+        name = value.get("name")
+        for key, child in value.items():
+            if isinstance(child, str):
+                label = name if key == "value" and isinstance(name, str) else key
+                yield from _credential(str(label), child, (*path, str(key)))
+            elif isinstance(child, (dict, list)):
+                yield from _long_strings(child, (*path, str(key)))
+    elif isinstance(value, list):
+        for number, child in enumerate(value):
+            if isinstance(child, str):
+                yield from _credential("", child, (*path, number))
+            elif isinstance(child, (dict, list)):
+                yield from _long_strings(child, (*path, number))
+
+
+def _credential(name: str, value: str, path: FieldPath) -> Iterator[Problem]:
+    if len(value) < SHORTEST:
+        return
+    found = looks_like_secret(value) or looks_like_secret(f"{name}={value}")
+    if found:
+        yield Problem(codes.SECRET_VALUE, f"looks like {found}", path, ALTERNATIVES)

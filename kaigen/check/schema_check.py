@@ -15,8 +15,14 @@ from kaigen.core.text import describe
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import MOST, Problem
 from kaigen.diagnostics.suggest import did_you_mean
-from kaigen.kubernetes.schemas import definition, index, kinds_of_group, may_be_custom
-from kaigen.kubernetes.versions import DEFAULT_VERSION, SUPPORTED_VERSIONS
+from kaigen.kubernetes.schemas import (
+    DEFAULT_VERSION,
+    SUPPORTED_VERSIONS,
+    definition,
+    index,
+    kinds_of_group,
+    may_be_custom,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

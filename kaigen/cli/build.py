@@ -12,7 +12,7 @@ import click
 from kaigen.cli.console import Console
 from kaigen.cli.main import output_options
 from kaigen.cli.options import read_config
-from kaigen.contexts.artifact import LARGEST, Packed, Pushed, pack, planned, push, target
+from kaigen.contexts.artifact import LARGEST, Packed, Pushed, pack, plan_push, push, target
 from kaigen.contexts.folder import find_secret_files, read_folder
 from kaigen.contexts.spec_build import SpecBuild, read_build
 from kaigen.core.text import plural
@@ -97,7 +97,7 @@ def push_folder(
         console.report(warnings)
     with tempfile.TemporaryFile() as archive:
         packed = pack(entries, archive, largest)
-        result = planned(packed, where)
+        result = plan_push(packed, where)
         # Before the push: a spec that cannot be changed is found early.
         change = spec.with_artifact(result.reference) if spec is not None else None
         if not dry_run:

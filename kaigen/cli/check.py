@@ -12,7 +12,7 @@ from kaigen.cli.options import checkout_folder, paths_argument, read_configs
 from kaigen.diagnostics.codes import codes, codes_url
 from kaigen.diagnostics.report import render_report
 from kaigen.diagnostics.suggest import did_you_mean
-from kaigen.kubernetes.versions import SUPPORTED_VERSIONS
+from kaigen.kubernetes.schemas import SUPPORTED_VERSIONS
 from kaigen.pipeline.check_manifests import check_manifests, together
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from kaigen.catalog import own_rows
+from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.gpus import get_gpu, gpu_hint, gpu_names, similar_gpus
 from kaigen.catalog.instances import find_instance, instance_names, instances
 from kaigen.cli.console import Console, table
@@ -46,27 +46,16 @@ def command(
         raise click.UsageError("--context-length and --concurrency require `fit`")
     if action == "show" and cloud:
         raise click.UsageError("--cloud requires `list` or `fit`")
-    with own_rows.using(read_config().rows):
-        _run(console, action, name, cloud, context_length, concurrency, output)
-
-
-def _run(
-    console: Console,
-    action: str,
-    name: str | None,
-    cloud: str | None,
-    context_length: int | None,
-    concurrency: int | None,
-    output: str,
-) -> None:
+    catalog = read_config().catalog
     if action == "list":
-        _list(console, name, cloud, output)
+        _list(console, name, cloud, catalog, output)
     elif name is None:
         raise click.UsageError(f"{action} takes {'a model' if action == 'fit' else 'a GPU or an instance type'}")
     elif action == "show":
-        _show(console, name, output)
+        _show(console, name, catalog, output)
     else:
-        _fit(console, name, cloud or "", context_length, concurrency, output)
+        request = Request(context_length=context_length, concurrency=concurrency)
+        _fit(console, name, cloud or "", request, catalog, output)
 
 
 def _print(console: Console, output: str, data: object, rows: Sequence[Sequence[str]]) -> None:
@@ -77,14 +66,14 @@ def _print(console: Console, output: str, data: object, rows: Sequence[Sequence[
         console.out(line)
 
 
-def _list(console: Console, name: str | None, cloud: str | None, output: str) -> None:
+def _list(console: Console, name: str | None, cloud: str | None, catalog: Catalog, output: str) -> None:
     if name is None and cloud is None:
-        gpus = [gpu for gpu in map(get_gpu, gpu_names()) if gpu is not None]
+        gpus = [gpu for known in gpu_names(catalog) if (gpu := get_gpu(known, catalog)) is not None]
         _print(console, output, list(map(hardware_tables.gpu_data, gpus)), hardware_tables.gpu_rows(gpus))
         return
     with refusals():
-        wanted = gpu_of(name).name if name is not None else ""
-    found = [item for item in instances(cloud) if not wanted or item.gpu.name == wanted]
+        wanted = gpu_of(name, catalog).name if name is not None else ""
+    found = [item for item in instances(catalog, cloud) if not wanted or item.gpu.name == wanted]
     if not found and output == "table":
         console.say(f"no instance type of {cloud} has {wanted}" if cloud else f"no instance type has {wanted}")
         return
@@ -92,27 +81,24 @@ def _list(console: Console, name: str | None, cloud: str | None, output: str) ->
     _print(console, output, data, hardware_tables.instance_rows(found))
 
 
-def _show(console: Console, name: str, output: str) -> None:
-    instance = find_instance(name)
+def _show(console: Console, name: str, catalog: Catalog, output: str) -> None:
+    instance = find_instance(name, catalog)
     if instance is not None:
         data = hardware_tables.instance_data(instance) | {"nodeLabels": {**hardware_tables.node_labels(instance)}}
         _print(console, output, data, hardware_tables.instance_details(instance))
         return
-    gpu = get_gpu(name)
+    gpu = get_gpu(name, catalog)
     if gpu is None:
-        hint = gpu_hint(name) if similar_gpus(name) else did_you_mean(name, instance_names())
+        hint = gpu_hint(name, catalog) if similar_gpus(name, catalog) else did_you_mean(name, instance_names(catalog))
         raise click.UsageError(f"no GPU or instance type {name}" + (f"; {hint}" if hint else ""))
-    data = hardware_tables.gpu_data(gpu) | {"instanceTypes": [*hardware_tables.instances_with(gpu)]}
-    _print(console, output, data, hardware_tables.gpu_details(gpu))
+    data = hardware_tables.gpu_data(gpu) | {"instanceTypes": [*hardware_tables.instances_with(gpu, catalog)]}
+    _print(console, output, data, hardware_tables.gpu_details(gpu, catalog))
 
 
-def _fit(
-    console: Console, model: str, cloud: str, context_length: int | None, concurrency: int | None, output: str
-) -> None:
-    request = Request(context_length=context_length, concurrency=concurrency)
+def _fit(console: Console, model: str, cloud: str, request: Request, catalog: Catalog, output: str) -> None:
     with refusals():
-        preset = preset_of(model)
-        ranking = rank(facts_of(preset), request, choices(cloud))
+        preset = preset_of(model, catalog)
+        ranking = rank(facts_of(preset), request, choices(catalog, cloud))
         if not ranking.plans:
             raise no_instance(preset.name, cloud, ranking)
     if output == "json":

@@ -12,7 +12,7 @@ import click
 from kaigen.cli.console import Console
 from kaigen.cli.options import environment_option, read_one_config
 from kaigen.core.text import plural
-from kaigen.graph import build_graph, png, render_graph
+from kaigen.graph import build_graph, render_graph, svg
 from kaigen.pipeline.app_names import unknown_app
 from kaigen.pipeline.run import Run
 
@@ -80,7 +80,7 @@ def _drawn(graph: Graph, form: Form | Literal["png"]) -> bytes:
     if form != "png":
         return render_graph(graph, form).encode()
     try:
-        return png.render_png(graph)
+        return svg.render_png(graph)
     except ImportError:
         raise click.UsageError("PNG output requires resvg_py: install kaigen[png]") from None
 

@@ -129,7 +129,7 @@ def unknown_command(name: str, known: Sequence[str]) -> str:
     return f"no such command: {name}; {hint}"
 
 
-def explained(error: click.UsageError) -> click.UsageError:
+def explain_habit(error: click.UsageError) -> click.UsageError:
     """Return a usage error with what to type instead, if the mistake is a habit from another tool."""
     command = error.ctx.command.name if error.ctx is not None and error.ctx.command.name else ""
     if isinstance(error, click.NoSuchOption):

@@ -35,7 +35,7 @@ class LimitReached(BaseException):
 
 
 @contextmanager
-def limited() -> Iterator[None]:
+def apply_limits() -> Iterator[None]:
     """Limit the time and the memory of the block.
 
     Only the main thread can receive an alarm, and Windows has none of this: there the block runs without limits.

@@ -68,7 +68,7 @@ def command(
 
 def _endpoint(configs: Sequence[Config]) -> str:
     """Return the Hub of the first environment that sets one."""
-    return next((config.network.hub_endpoint for config in configs if config.network is not None), "")
+    return next((config.network.hub_endpoint or "" for config in configs if config.network is not None), "")
 
 
 def _check(console: Console, configs: Sequence[Config], output: str) -> None:

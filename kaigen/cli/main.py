@@ -80,7 +80,7 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         if cmd_name not in _WAITING:
-            ctx.with_resource(limits.limited())
+            ctx.with_resource(limits.apply_limits())
         command = cast("click.Command", import_module(f"kaigen.cli.{cmd_name}").command)
         known = {parameter.name for parameter in command.params}
         command.params += [option for option in output_options() if option.name not in known]
@@ -220,7 +220,7 @@ def run(arguments: Sequence[str] | None = None, command: click.Command | None = 
         return end.exit_code
     except click.ClickException as error:
         if isinstance(error, click.UsageError):
-            error = habits.explained(error)
+            error = habits.explain_habit(error)
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):

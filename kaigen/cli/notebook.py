@@ -20,7 +20,7 @@ from kaigen.system.lazy_import import lazy_imports
 with lazy_imports():
     import time
 
-    from kaigen.kubernetes import lifetimes
+    from kaigen.kubernetes import runs
     from kaigen.ops import folder_sync, helper
     from kaigen.ops import notebooks as ops_notebooks
     from kaigen.ops import open_notebook as ops_open
@@ -161,14 +161,14 @@ def open_notebook(
         ops_notebooks.apply_notebook(session.cluster, rendered.objects, namespace, name)
         console.say(f"notebook/{name} applied in namespace {namespace}")
     notebook = ops_notebooks.find_notebook(session.cluster, namespace, name)
-    tracked = lifetimes.tracked_by(notebook)
+    tracked = runs.tracked_by(notebook)
     with helper.interruptible():
         try:
             _work(console, session, notebook, folder, _seconds(timeout), port, no_browser)
         except KeyboardInterrupt:
             console.say(f"Notebook {name} keeps running: {tracked} manages it" if tracked else "closed")
         finally:
-            with helper.uninterrupted():
+            with helper.ignore_interrupts():
                 if not (tracked or keep_running):
                     notebook = ops_notebooks.find_notebook(session.cluster, namespace, name)
                     ops_notebooks.scale(session.cluster, notebook, suspend=True)
@@ -186,12 +186,12 @@ def _work(
 ) -> None:
     """Forward a port, and synchronize a folder, until Ctrl-C."""
     ops_notebooks.scale(session.cluster, notebook, suspend=False)
-    with ops_open.opened(session.cluster, notebook, seconds, console.say, port) as found:
+    with ops_open.forward_notebook(session.cluster, notebook, seconds, console.say, port) as found:
         sync = ops_open.FolderSync(session.cluster, notebook, found, folder, console.say) if folder else None
         if sync is not None:
             _warn(console, sync.run())
         console.out(found.url)
-        with nullcontext() if no_browser else ops_open.shown(found.url):
+        with nullcontext() if no_browser else ops_open.show_address(found.url):
             console.say("press Ctrl-C to end")
             _keep(console, sync)
 
@@ -205,7 +205,7 @@ def _keep(console: Console, sync: FolderSync | None) -> None:
             failure = _again(console, sync, failure)
     finally:
         if sync is not None:
-            with helper.uninterrupted():
+            with helper.ignore_interrupts():
                 _warn(console, sync.run())
 
 
@@ -251,7 +251,7 @@ def sync(console: Console, /, name: str, folder: Path, direction: str, timeout: 
     notebook = ops_notebooks.find_notebook(session.cluster, session.namespace, name)
     if ops_notebooks.row_of(notebook).phase in ("Suspended", "Suspending"):
         raise CheckFailed(f"Notebook {name} is suspended", hint=f"start it: kaigen notebook resume {name}")
-    with ops_open.opened(session.cluster, notebook, _seconds(timeout), console.say) as found:
+    with ops_open.forward_notebook(session.cluster, notebook, _seconds(timeout), console.say) as found:
         run = ops_open.FolderSync(
             session.cluster, notebook, found, folder, console.out, folder_sync.Direction(direction)
         )

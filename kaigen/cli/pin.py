@@ -53,7 +53,7 @@ def command(
 
 
 def _hub(config: Config) -> str:
-    return config.network.hub_endpoint if config.network else ""
+    return (config.network and config.network.hub_endpoint) or ""
 
 
 def _check(console: Console, names: Sequence[Name], output: str) -> None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kaigen.catalog import own_rows
 from kaigen.cli.console import Console, table
 from kaigen.cli.options import environment_option, read_config, read_one_config
 from kaigen.cli.sizing import Command, cloud_option, load_options, output_option, refusals
@@ -115,16 +114,15 @@ def command(
         _plan_specs(console, words, environment, requested, dialects, picture=picture, output=output)
         return
     config = read_config()
-    with own_rows.using(config.rows), refusals():
+    with refusals():
         facts = (
             config_json.read_config_json(config_file, weights)
             if config_file is not None and weights is not None
             else locked.locked_facts(model or "", config)
         )
         name = facts.name if facts is not None else model or ""
-        found = sizing_answer.answer(
-            sizing_answer.with_options(sizing_answer.Question(name, sizing_facts.Request(), facts=facts), requested)
-        )
+        question = sizing_answer.Question(name, sizing_facts.Request(), config.catalog, facts=facts)
+        found = sizing_answer.answer(sizing_answer.with_options(question, requested))
     if output == "json":
         _print_json(console, tables.answer_data(found, dialects))
     else:

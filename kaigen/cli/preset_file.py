@@ -61,7 +61,7 @@ def add_preset(
     if revision and not re.fullmatch("[0-9a-f]{40}", revision):
         raise click.UsageError(f"--revision {revision}: a commit has 40 hexadecimal digits")
     settings = read_config()
-    path = settings.root / settings.catalog / f"{name}.yaml"
+    path = settings.root / settings.catalog_folder / f"{name}.yaml"
     if path.exists() and not force:
         raise click.UsageError(f"{path} exists; replace it with --force")
     if path.exists() and not path.is_file():
@@ -74,7 +74,7 @@ def add_preset(
     text = dump.dump({"apiVersion": entry.api_version, "kind": entry.kind, "presets": [row]})
     path.write_text(text, encoding="utf-8", newline="\n")
     problems = Diagnostics()
-    catalog_rows.read_rows(settings.root, settings.catalog, problems)
+    catalog_rows.read_catalog(settings.root, settings.catalog_folder, problems)
     if problems.has_errors:
         if before is None:
             path.unlink()

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kaigen.catalog import own_rows
 from kaigen.catalog.presets import find_preset, presets
 from kaigen.cli.console import Console, table
 from kaigen.cli.options import read_config
@@ -16,6 +15,7 @@ from kaigen.cli.sizing import output_option, refusals
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
+    from kaigen.catalog.catalog import Catalog
     from kaigen.catalog.presets import Preset
     from kaigen.core.json_types import Json
 
@@ -58,17 +58,13 @@ def command(
         return
     if config_file is not None or weights is not None:
         raise click.UsageError("--config and --weights require `add`")
-    with own_rows.using(read_config().rows):
-        _find(console, action, name, output)
-
-
-def _find(console: Console, action: str, name: str, output: str) -> None:
-    action = action or ("show" if find_preset(name) else "list")
+    catalog = read_config().catalog
+    action = action or ("show" if find_preset(name, catalog) else "list")
     if action == "list":
-        _list(console, name, output)
+        _list(console, name, catalog, output)
         return
     with refusals():
-        preset = answer.preset_of(name)
+        preset = answer.preset_of(name, catalog)
     if output == "json":
         console.out(json.dumps(preset_data(preset), indent=2, ensure_ascii=False))
     else:
@@ -92,11 +88,11 @@ def _action(words: tuple[str, ...]) -> tuple[str, str]:
     return first, name
 
 
-def _list(console: Console, part: str, output: str) -> None:
+def _list(console: Console, part: str, catalog: Catalog, output: str) -> None:
     wanted = part.lower()
     found = [
         preset
-        for preset in presets()
+        for preset in presets(catalog)
         if any(wanted in name.lower() for name in (preset.name, preset.repo, *preset.aliases))
     ]
     if output == "json":

@@ -11,8 +11,8 @@ from msgspec import to_builtins
 
 from kaigen.cli.console import Console
 from kaigen.cli.options import read_config, require_repository
-from kaigen.config.block_settings import PublishSettings
-from kaigen.files.shown import shown_name
+from kaigen.config.publish import Publish
+from kaigen.core.text import shown_name
 from kaigen.publish.branch import PublishOptions
 from kaigen.publish.plan import Requested, destination, make_plan
 from kaigen.publish.results import BranchResult
@@ -112,7 +112,7 @@ def command(
             raise click.UsageError(f"{name} is empty")
     base = read_config()
     require_repository(base)
-    settings = base.publish or PublishSettings()
+    settings = base.publish or Publish()
     requested = Requested(remote, branch, path, charts, manifests, version_suffix, plain_http)
     where = destination(settings, requested)
     key = keys.read_private_key(sign_key) if sign_key else None

@@ -114,7 +114,7 @@ def command(
 
         results = environments_combined.for_each(configs, work)
     diagnostics = {config.environment: item.diagnostics for config, item in zip(configs, results, strict=True)}
-    _report(console, environments_combined.combined(diagnostics))
+    _report(console, environments_combined.combine_diagnostics(diagnostics))
     trees = [item for item in results if isinstance(item, pipeline_output.OutputTree)]
     if configs[0].environments and not (environment or paths or to_stdout):
         inside = configs[0].root if output is None else None

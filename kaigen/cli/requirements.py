@@ -15,7 +15,14 @@ from kaigen.pipeline.app_names import check_names
 from kaigen.pipeline.run import Run
 from kaigen.requirements.cluster import findings_of
 from kaigen.requirements.collect import collect
-from kaigen.requirements.listing import Findings, described, render_json, render_yaml, requirement_rows, total_rows
+from kaigen.requirements.listing import (
+    Findings,
+    render_json,
+    render_yaml,
+    requirement_rows,
+    requirements_data,
+    total_rows,
+)
 from kaigen.requirements.model import Requirements
 
 
@@ -52,7 +59,7 @@ def command(
         for item, result in zip(found, findings, strict=True):
             _print(console, item, result, several=len(found) > 1)
     else:
-        data = [described(item, result) for item, result in zip(found, findings, strict=True)]
+        data = [requirements_data(item, result) for item, result in zip(found, findings, strict=True)]
         console.write(render_json(data) if output == "json" else render_yaml(data))
     missing = sum(each.status == "missing" for result in findings if result for each in result.values())
     if missing:

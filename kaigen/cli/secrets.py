@@ -13,16 +13,15 @@ from kaigen.config.block_settings import ExternalSecretsSettings
 from kaigen.pipeline.app_names import check_names
 from kaigen.pipeline.app_secrets import expected_secrets
 from kaigen.pipeline.run import Run
-from kaigen.secrets.commands import script
-from kaigen.secrets.listing import render_external, render_json, render_yaml
-from kaigen.secrets.provider import external_of
+from kaigen.secrets.external import external_of
+from kaigen.secrets.listing import render_external, render_json, render_yaml, script
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kaigen.config.settings import Config
     from kaigen.secrets.expected import ExpectedSecret
-    from kaigen.secrets.provider import External
+    from kaigen.secrets.external import External
 
 
 @click.command("secrets")

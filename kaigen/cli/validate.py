@@ -48,7 +48,7 @@ def command(console: Console, paths: tuple[str, ...], environment: str, output: 
         diagnostics_by_environment[config.environment], files = pipeline_validate.validate(
             paths, config, stdin=BytesIO(stdin) if stdin is not None else None, folder=Path()
         )
-    found = environments_combined.combined(diagnostics_by_environment)
+    found = environments_combined.combine_diagnostics(diagnostics_by_environment)
     if output != "text":
         text = report.render_report(found, output, files=list(files), folder=checkout_folder()).rstrip("\n")
         if text:

@@ -10,7 +10,7 @@ from kaigen.cli.console import Console
 from kaigen.cli.options import read_configs, require_repository
 from kaigen.cli.sign import artifact_of, output_folders
 from kaigen.core.text import plural
-from kaigen.files.reading import read_file
+from kaigen.files import read_file
 from kaigen.oci.signature import Claim, verify_artifact
 from kaigen.signing.bundle import SignatureInvalid
 from kaigen.signing.tree import FILE_NAME, check_tree, digests_of

@@ -19,8 +19,7 @@ from kaigen.cluster.errors import ApiError, StreamBroken, unreachable
 from kaigen.cluster.kubeconfig import log_in
 from kaigen.cluster.resources import Resources
 from kaigen.diagnostics.errors import SystemFailure
-from kaigen.kubernetes.api_paths import api_path
-from kaigen.kubernetes.manifest import Manifest
+from kaigen.kubernetes.manifest import Manifest, api_path
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -19,7 +19,7 @@ from websocket import (
 from kaigen.cluster.client import Cluster
 from kaigen.cluster.errors import ApiError, unreachable
 from kaigen.diagnostics.errors import SystemFailure
-from kaigen.kubernetes.api_paths import api_path
+from kaigen.kubernetes.manifest import api_path
 
 if TYPE_CHECKING:
     from kaigen.cluster.client import Query

@@ -12,7 +12,7 @@ from websocket import ABNF, WebSocket, WebSocketConnectionClosedException, WebSo
 from kaigen.cluster.client import Cluster
 from kaigen.cluster.execution import has_input, open_websocket
 from kaigen.diagnostics.errors import SystemFailure
-from kaigen.kubernetes.api_paths import api_path
+from kaigen.kubernetes.manifest import api_path
 
 _PROTOCOL = "v4.channel.k8s.io"
 _CHUNK = 64 * 1024

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from kaigen.kubernetes.lifetimes import end_of
 from kaigen.kubernetes.manifest import Object, entries, mapping, text
+from kaigen.kubernetes.runs import end_of
 
 ENDED = ("Succeeded", "Failed")
 """Phases of a pod whose containers do not run any more."""

@@ -12,7 +12,7 @@ from kaigen.compile.field_expressions import ContentName, HashedName
 from kaigen.compile.name_expressions import full_name
 from kaigen.core.json_types import FieldPath, Json
 from kaigen.diagnostics.diagnostic import Mark
-from kaigen.kubernetes.derived_names import longest_name
+from kaigen.kubernetes.kind_table import longest_name
 from kaigen.kubernetes.pod_security import LEVELS
 
 Place = Callable[[FieldPath], Mark | None]

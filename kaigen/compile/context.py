@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import Struct, field
 
-from kaigen.catalog.own_rows import OwnRows
+from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.profiles import Profile
-from kaigen.config.block_settings import Allowed
-from kaigen.config.reserved import SyncerSecrets
+from kaigen.config.settings import Config
 from kaigen.kinds.input_documents import Key
 
 if TYPE_CHECKING:
     from kaigen.compile.app import App
-    from kaigen.config.block_settings import ExternalObject, ImageMirror, LicensePolicy, NetworkSettings
     from kaigen.config.lock_file import Lock
-    from kaigen.config.tenant_settings import Tenant
     from kaigen.diagnostics.collector import Diagnostics
 
 B = TypeVar("B")
@@ -79,45 +76,24 @@ class Context(Struct, frozen=True):
     """The settings and other specs that a spec is compiled with.
 
     Attributes:
-        profile: the kind of cluster.
-        namespace: namespace of apps whose spec names none.
-        target: Kubernetes version, as in `1.36`.
-        images: kaigen's own runtime images by name.
+        profile: the kind of cluster that the settings name.
+        config: the settings.
         specs: the specs of the run, for references between them.
         patches: the user's patches, applied to the compiled objects; None for none.
-        external: objects that no app makes but clusters have.
-        labels: labels of every object.
-        annotations: annotations of every object.
-        digest_in_version: append a digest of its content to the version of each chart.
-        network: how pods reach servers outside the cluster; None for no setting.
-        mirror: where all images are pulled from; None for where their names say.
-        rows: the repository's own rows of the catalogue.
         objects_of: returns the objects of another spec's app; None where only specs are known.
         lock: what the moving names of specs stand for; None for nothing.
-        licenses: the licences of models that may be used; None for all.
         digests: digests of images without one in their names.
-        allow: what specs may reach outside their own namespaces.
-        tenants: teams with folders of specs and namespaces of their own.
-        syncer_secrets: the Secrets that Flux reads.
     """
 
     profile: Profile
-    namespace: str = "default"
-    target: str = "1.36"
-    images: Mapping[str, str] = field(default_factory=dict)
+    config: Config = field(default_factory=Config)
     specs: SpecIndex = field(default_factory=SpecIndex)
     patches: AppPatches | None = None
-    external: tuple[ExternalObject, ...] = ()
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    digest_in_version: bool = False
-    network: NetworkSettings | None = None
-    mirror: ImageMirror | None = None
-    rows: OwnRows = OwnRows()
     objects_of: ObjectsOf | None = None
     lock: Lock | None = None
-    licenses: LicensePolicy | None = None
     digests: Mapping[str, str] = field(default_factory=dict)
-    allow: Allowed = Allowed()
-    tenants: tuple[Tenant, ...] = ()
-    syncer_secrets: SyncerSecrets = SyncerSecrets()
+
+    @property
+    def catalog(self) -> Catalog:
+        """kaigen's tables with the rows of the repository."""
+        return self.config.catalog

@@ -144,6 +144,7 @@ class Setting(Expr, frozen=True):
         optional: the object's field is left out while its value is empty (`""`, 0, false, `[]`, `{}`).
         origin: the spec's field that it came from, for diagnostics; empty when kaigen chose it.
         helper: the chart's helper that applies values of a parent chart to it; empty for none.
+        by_profile: whether the profile of the cluster decided the default, or a part of it.
     """
 
     path: str
@@ -153,6 +154,7 @@ class Setting(Expr, frozen=True):
     optional: bool = False
     origin: FieldPath = ()
     helper: str = ""
+    by_profile: bool = False
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -265,7 +267,7 @@ class Joined(Expr, frozen=True):
                 yield from part.settings()
 
 
-def shortened(text: str, most: int) -> str:
+def shorten_name(text: str, most: int) -> str:
     """Return a name of at most `most` characters: a longer one becomes its beginning and a hash of the whole."""
     if len(text) <= most:
         return text
@@ -273,7 +275,7 @@ def shortened(text: str, most: int) -> str:
 
 
 class Shortened(Expr, frozen=True):
-    """A name that may be too long; see `shortened`.
+    """A name that may be too long; see `shorten_name`.
 
     Attributes:
         of: the name.
@@ -284,7 +286,7 @@ class Shortened(Expr, frozen=True):
     most: int
 
     def value(self, scope: Scope) -> str:
-        return shortened(str(self.of.value(scope)), self.most)
+        return shorten_name(str(self.of.value(scope)), self.most)
 
     def pipeline(self) -> str:
         inner = f"({self.of.pipeline()})"

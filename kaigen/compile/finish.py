@@ -12,7 +12,9 @@ from kaigen.compile.builders.frame import Frame
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Setting, Tree
 from kaigen.compile.helm_values import report_unsupported_values
+from kaigen.compile.network_access import with_network
 from kaigen.compile.problems import Problems
+from kaigen.compile.programs import with_programs
 from kaigen.compile.roles import RESERVED
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.base import Metadata, matches
@@ -44,9 +46,9 @@ def frame_of(
         pod_labels: further labels of the pods and their selectors.
         headless_suffix: end of the headless Service's name.
     """
-    labels = {**context.labels, **metadata.labels}
+    labels = {**context.config.labels, **metadata.labels}
     kept = {key: value for key, value in metadata.annotations.items() if not key.startswith("kaigen.dev/")}
-    kept = {**context.annotations, **kept}
+    kept = {**context.config.annotations, **kept}
     of_pods = {key: value for key, value in kept.items() if key.startswith(POD_ANNOTATIONS)}
     of_objects = {key: value for key, value in kept.items() if key not in of_pods}
     labels_of_pods = without_object_keys(labels) if labels else {}
@@ -110,9 +112,9 @@ def finish(
     report_unsupported_values(settings, problems)
     files = [(RESERVED, "yaml", False), *((each.role, each.ending, each.test) for each in objects)]
     assert len(set(files)) == len(files), f"two objects have the same file: {sorted(files)}"
-    return App(
+    app = App(
         name=metadata.name,
-        namespace=metadata.namespace or context.namespace,
+        namespace=metadata.namespace or context.config.namespace,
         kind=kind,
         source="",
         objects=tuple(objects),
@@ -122,3 +124,4 @@ def finish(
         selector_labels=frame.selector_labels,
         **more,
     )
+    return with_network(with_programs(app, frame), context.config.network, frame)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from kaigen.config.block_settings import ImageMirror
-from kaigen.kubernetes.image_names import parse_image
+from typing import TYPE_CHECKING
+
+from kaigen.kubernetes.images import parse_image
+
+if TYPE_CHECKING:
+    from kaigen.config.registry import RegistryBlock
 
 
-def mirrored(reference: str, mirror: ImageMirror) -> str:
+def mirror_image(reference: str, mirror: RegistryBlock) -> str:
     """Return where an image is pulled from: by the rule with the longest prefix, else from the mirror.
 
     Tag and digest stay. An image that is at the target of a rule or of the mirror already stays as it is.
@@ -17,10 +21,10 @@ def mirrored(reference: str, mirror: ImageMirror) -> str:
     targets += [mirror.mirror.partition("{")[0]] if mirror.mirror else []
     if any(_has_prefix(name, target) for target in targets if target):
         return reference
-    fitting = [rule for rule in mirror.rules if _has_prefix(name, rule.prefix)]
+    fitting = [rule for rule in mirror.rules if _has_prefix(name, rule.from_)]
     if fitting:
-        rule = max(fitting, key=lambda rule: len(rule.prefix))
-        rest = name[len(rule.prefix) :].lstrip("/")
+        rule = max(fitting, key=lambda rule: len(rule.from_))
+        rest = name[len(rule.from_) :].lstrip("/")
         return f"{rule.to.rstrip('/')}/{rest}{image.version}" if rest else f"{rule.to}{image.version}"
     if not mirror.mirror:
         return reference

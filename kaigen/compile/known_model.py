@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.presets import Preset, find_preset
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
@@ -48,9 +49,9 @@ def model_of_preset(preset: Preset) -> KnownModel:
     return KnownModel(facts_of(preset), preset)
 
 
-def model_of_repository(repo: str) -> KnownModel | None:
+def model_of_repository(repo: str, catalog: Catalog) -> KnownModel | None:
     """Return the model of a repository on the Hub; None when the catalogue does not have it."""
-    preset = find_preset(repo)
+    preset = find_preset(repo, catalog)
     return model_of_preset(preset) if preset is not None else None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kaigen.compile.expressions import CHART, NAME_MAX, Expr, Scope, shortened
+from kaigen.compile.expressions import CHART, NAME_MAX, Expr, Scope, shorten_name
 
 
 def full_name(release: str, app: str, most: int = NAME_MAX) -> str:
@@ -13,7 +13,7 @@ def full_name(release: str, app: str, most: int = NAME_MAX) -> str:
         app: name of the app.
         most: greatest number of characters.
     """
-    return shortened(release if app in release else f"{release}-{app}", most)
+    return shorten_name(release if app in release else f"{release}-{app}", most)
 
 
 class ReleaseName(Expr, frozen=True):

@@ -8,22 +8,25 @@ from typing import Any
 from msgspec.structs import replace
 
 from kaigen.compile.app import App, Object
-from kaigen.compile.expressions import Expr, Setting, find_settings
+from kaigen.compile.expressions import Expr, Setting, Tree, find_settings
 from kaigen.compile.field_expressions import Entries, HashedName, Items, Labels
 from kaigen.compile.json_expressions import ObjectText
+from kaigen.compile.roles import Roles
 
 Edit = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Returns a changed copy of the spec of a pod, or of an item of one of its lists."""
 
 
-def edit_pods(app: App, edit: Edit) -> App:
+def edit_pods(app: App, edit: Edit, edit_default: Edit | None = None) -> App:
     """Return an app with every pod changed. Names with a hash of a spec follow it, and so do the settings.
 
     Args:
         app: the app.
         edit: changes the spec of a pod.
+        edit_default: changes that of a pod in the default of a setting, which has no expressions; `edit` if None.
     """
-    edited = [item if item.verbatim else replace(item, body=_edited(item.body, edit)) for item in app.objects]
+    edits = edit, edit_default or edit
+    edited = [item if item.verbatim else replace(item, body=_edited(item.body, *edits)) for item in app.objects]
     objects = follow_runs(app.objects, edited)
     used = {setting.path: setting for item in objects for setting in find_settings(item.body)}
     return replace(
@@ -31,30 +34,36 @@ def edit_pods(app: App, edit: Edit) -> App:
     )
 
 
-def _edited(tree: Any, edit: Edit) -> Any:
+def _edited(tree: Any, edit: Edit, edit_default: Edit) -> Any:
     if isinstance(tree, list | tuple):
-        items = [_edited(node, edit) for node in tree]
+        items = [_edited(node, edit, edit_default) for node in tree]
         return tree if all(new is old for new, old in zip(items, tree, strict=True)) else items
     if isinstance(tree, Setting) and isinstance(tree.default, dict | list):
-        default = _edited(tree.default, edit)
+        default = _edited(tree.default, edit_default, edit_default)
         return tree if default is tree.default else replace(tree, default=default)
     if not isinstance(tree, dict):
         return tree
     if isinstance(tree.get("containers"), list | tuple | Items):
         return edit(tree)
-    changed = {key: _edited(node, edit) for key, node in tree.items()}
+    changed = {key: _edited(node, edit, edit_default) for key, node in tree.items()}
     return tree if all(changed[key] is node for key, node in tree.items()) else changed
 
 
-def edit_items(tree: Any, edit: Edit) -> Any:
-    """Return a list of a pod with every item changed: a plain list, one with settings, or a setting's default."""
+def edit_items(tree: Any, edit: Edit, edit_default: Edit | None = None) -> Any:
+    """Return a list of a pod with every item changed: a plain list, one with settings, or a setting's default.
+
+    Args:
+        tree: the list.
+        edit: changes an item.
+        edit_default: changes one in the default of a setting; `edit` if None.
+    """
     if isinstance(tree, list | tuple):
         return [edit(item) if isinstance(item, dict) else item for item in tree]
     if isinstance(tree, Items):
-        parts = {name: edit_items(getattr(tree, name), edit) for name in ("before", "after")}
+        parts = {name: edit_items(getattr(tree, name), edit, edit_default) for name in ("before", "after")}
         return replace(tree, fixed=tuple(edit_items(tree.fixed, edit)), **parts)
     if isinstance(tree, Setting) and isinstance(tree.default, list | tuple):
-        return replace(tree, default=edit_items(tree.default, edit))
+        return replace(tree, default=edit_items(tree.default, edit_default or edit))
     return tree
 
 
@@ -76,6 +85,31 @@ def with_items_before(items: list[Any], tree: Any) -> Any:
     if isinstance(tree, Setting):
         return Items(None, tuple(items), tree)
     return [*items, *(tree or ())]
+
+
+def with_items_after(items: list[Any], tree: Any) -> Any:
+    """Return such a list with further items after the fixed ones."""
+    if isinstance(tree, Items):
+        return replace(tree, fixed=(*tree.fixed, *items))
+    if isinstance(tree, Setting):
+        return Items(tree, tuple(items), None)
+    return [*(tree or ()), *items]
+
+
+def with_config_map(app: App, role: str, metadata: Mapping[str, Any], data: Mapping[str, Any]) -> App:
+    """Return an app with a ConfigMap, which its pods read.
+
+    Args:
+        app: the app.
+        role: file name of the ConfigMap, without its extension; a number follows where the app has such a file.
+        metadata: its metadata.
+        data: its content.
+    """
+    body: dict[str, Tree] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+    roles = Roles()
+    for item in app.objects:
+        roles.take(item.role)
+    return replace(app, objects=(Object(role=roles.take(role), body=body), *app.objects))
 
 
 def follow_runs(before: Sequence[Object], after: Sequence[Object]) -> list[Object]:

@@ -10,21 +10,21 @@ from msgspec.structs import replace
 from kaigen.compile.app import App
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Setting
-from kaigen.compile.image_mirror import mirrored
+from kaigen.compile.image_mirror import mirror_image
 from kaigen.compile.pod_edits import edit_items, edit_pods
 
 
 def with_images(app: App, context: Context) -> App:
     """Return an app whose pods run and mount the images that were locked, from the mirror."""
-    if context.mirror is None and not context.digests:
+    if context.config.mirror is None and not context.digests:
         return app
 
     def named(reference: str) -> str:
         digest = context.digests.get(reference)
         exact = f"{reference}@{digest}" if digest else reference
-        if context.mirror is None or reference in app.built:
+        if context.config.mirror is None or reference in app.built:
             return exact
-        return mirrored(exact, context.mirror)
+        return mirror_image(exact, context.config.mirror)
 
     def moved(tree: Any) -> Any:
         if isinstance(tree, Setting) and isinstance(tree.default, str) and tree.default:

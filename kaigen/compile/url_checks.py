@@ -7,22 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from msgspec import Meta, Struct
 from msgspec.structs import fields
 
 from kaigen.compile.context import Context
 from kaigen.compile.problems import Problems
-from kaigen.config.block_settings import NetworkSettings
 from kaigen.config.globs import is_granted
 from kaigen.config.tenant_settings import Tenant, tenant_of_file, tenant_of_namespace
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import Problem
 from kaigen.kinds.sources import Oci
-from kaigen.kubernetes.image_names import parse_image
+from kaigen.kubernetes.images import parse_image
+from kaigen.kubernetes.names import is_system_namespace
 from kaigen.kubernetes.server_hosts import host_of, is_private, is_reserved, namespace_of
-from kaigen.kubernetes.system_namespaces import is_system_namespace
+
+if TYPE_CHECKING:
+    from kaigen.config.network import Network
 
 
 def check_urls(block: Any, source: str, namespace: str, context: Context, problems: Problems) -> None:
@@ -50,11 +52,11 @@ def url_problems(
         namespace: of its app.
         context: has the tenants, and what kaigen.yaml allows.
     """
-    tenant = tenant_of_file(source, context.tenants) or tenant_of_namespace(namespace, context.tenants)
-    own = _own_hosts(context.network)
+    tenant = tenant_of_file(source, context.config.tenants) or tenant_of_namespace(namespace, context.config.tenants)
+    own = _own_hosts(context.config.network)
     for url, path in urls:
         host = host_of(url if "://" in url else f"https://{parse_image(url).registry}")
-        if host in own or is_granted(host, context.allow.servers):
+        if host in own or is_granted(host, context.config.allow.servers):
             continue
         if is_reserved(host):
             yield Problem(
@@ -75,7 +77,7 @@ def url_problems(
             )
 
 
-def _own_hosts(network: NetworkSettings | None) -> frozenset[str]:
+def _own_hosts(network: Network | None) -> frozenset[str]:
     """Return the hosts of kaigen.yaml itself."""
     if network is None:
         return frozenset()
@@ -94,7 +96,9 @@ def _may_reach(host: str, tenant: Tenant, context: Context) -> bool:
 def _short_namespace(host: str, context: Context) -> str:
     """Return the namespace at the end of a short name, `NAME.NAMESPACE`, if it is one that kaigen knows."""
     _, dot, last = host.rpartition(".")
-    known = dot and (tenant_of_namespace(last, context.tenants) or is_system_namespace(last) or last == "default")
+    known = dot and (
+        tenant_of_namespace(last, context.config.tenants) or is_system_namespace(last) or last == "default"
+    )
     return last if known else ""
 
 

@@ -85,7 +85,7 @@ class Allow(Block):
     ] = field(default_factory=list)
 
 
-def allowed(block: Allow | None) -> Allowed:
+def allow_settings(block: Allow | None) -> Allowed:
     """Return the settings of the block; the defaults without it."""
     if block is None:
         return Allowed()

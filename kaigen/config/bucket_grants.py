@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 
 from kaigen.config.globs import NOTHING, is_granted, pattern_of
-from kaigen.kubernetes.bucket_uris import SCHEMES, is_bucket_uri, schemes_pattern
+from kaigen.kubernetes.buckets import SCHEMES, is_bucket_uri, schemes_pattern
 
 _OF_PATH = r"[^\t\n\r ,?#]"
 _QUERY = r"([?#][\s\S]*)?"

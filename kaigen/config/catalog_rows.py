@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kaigen.catalog.own_rows import OwnRows, using
+from kaigen.catalog.catalog import BUILT_IN, Catalog
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
@@ -42,8 +42,8 @@ def catalog_digest(sources: Sequence[Source]) -> str:
     return sha256("".join(f"{source.path}\0{source.digest}\0" for source in sources).encode()).hexdigest()
 
 
-def read_rows(root: Path, folder: str, problems: Diagnostics) -> OwnRows:
-    """Return the rows of a repository's catalogue.
+def read_catalog(root: Path, folder: str, problems: Diagnostics) -> Catalog:
+    """Return kaigen's tables with the rows of a repository's catalogue.
 
     Args:
         root: the repository's folder.
@@ -59,14 +59,13 @@ def read_rows(root: Path, folder: str, problems: Diagnostics) -> OwnRows:
         prices |= _data(each).get("prices", {})
         currency = _data(each).get("currency", currency)
     tables = {table: tuple(row for _, _, row in _rows(documents, table)) for table in TABLES}
-    rows = OwnRows(catalog_digest(sources), tables, prices, currency)
+    own = Catalog(catalog_digest(sources), tables, prices, currency)
     if not problems.has_errors:
         for table in TABLES:
             _check_names(table, documents, problems)
-        with using(rows):
-            _check_references(documents, problems)
-            _check_prices(documents, currency, problems)
-    return rows
+        _check_references(documents, own, problems)
+        _check_prices(documents, own, problems)
+    return own
 
 
 def _valid(source: Source, problems: Diagnostics) -> Iterator[Document]:
@@ -101,7 +100,7 @@ def _rows(documents: Sequence[Document], table: str) -> list[tuple[int, Document
 def _check_names(table: str, documents: Sequence[Document], problems: Diagnostics) -> None:
     """Report names of two rows, and other names of a row that are the name of a row of kaigen's."""
     module = {"presets": presets.preset_names, "gpus": gpus.gpu_names, "instances": instances.instance_names}
-    shipped = {name.lower() for name in module[table]()}
+    shipped = {name.lower() for name in module[table](BUILT_IN)}
     seen: dict[str, Mark] = {}
     for index, each, row in _rows(documents, table):
         named: list[tuple[str, FieldPath]] = [(row["name"], ("name",))]
@@ -118,29 +117,29 @@ def _check_names(table: str, documents: Sequence[Document], problems: Diagnostic
             seen.setdefault(key, mark)
 
 
-def _check_references(documents: Sequence[Document], problems: Diagnostics) -> None:
+def _check_references(documents: Sequence[Document], own: Catalog, problems: Diagnostics) -> None:
     """Report instance types with a GPU that neither catalogue has."""
     for index, each, row in _rows(documents, "instances"):
-        if gpus.get_gpu(row["gpu"]) is None:
+        if gpus.get_gpu(row["gpu"], own) is None:
             mark = each.mark(("instances", index, "gpu"))
-            problems.add(Diagnostic("KG0306", f"unknown GPU type `{row['gpu']}`", mark, gpus.gpu_hint(row["gpu"])))
+            problems.add(Diagnostic("KG0306", f"unknown GPU type `{row['gpu']}`", mark, gpus.gpu_hint(row["gpu"], own)))
 
 
-def _check_prices(documents: Sequence[Document], currency: str, problems: Diagnostics) -> None:
+def _check_prices(documents: Sequence[Document], own: Catalog, problems: Diagnostics) -> None:
     """Report prices without a currency, in two currencies, of unknown instance types, or given twice."""
     seen: dict[str, Mark] = {}
     for each in documents:
-        if _data(each).get("currency", currency) != currency:
-            message = f"prices have one currency; another file has {currency}"
+        if _data(each).get("currency", own.currency) != own.currency:
+            message = f"prices have one currency; another file has {own.currency}"
             problems.add(_problem(each, ("currency",), message, "convert the prices"))
         for name in _data(each).get("prices", {}):
             mark = each.mark(("prices", name), key=True)
-            if not currency:
+            if not own.currency:
                 problems.add(Diagnostic("KG0740", "`prices` require `currency`", mark, "add `currency: USD`"))
                 return
-            found = instances.find_instance(name)
+            found = instances.find_instance(name, own)
             if found is None:
-                near = instances.nearest_instances(name, limit=1)
+                near = instances.nearest_instances(name, own, limit=1)
                 hint = f"did you mean `{near[0]}`?" if near else "add it to `instances`"
                 problems.add(Diagnostic("KG1102", f"unknown instance type `{name}`", mark, hint))
             elif found.name != name:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from typing import TYPE_CHECKING
 
 from kaigen.config.file import ConfigFile
-from kaigen.config.gitops import GitOps
+from kaigen.config.layers import Layers
 from kaigen.config.settings import CHARTS_HINT, CHARTS_IN_ARTIFACT, FILE_NAME, Format
 from kaigen.diagnostics.collector import Diagnostics
-from kaigen.diagnostics.diagnostic import Diagnostic, Mark
+from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.yaml.document import Document
+
+if TYPE_CHECKING:
+    from kaigen.config.gitops import GitOps
 
 
 def check_promotion(file: ConfigFile, document: Document | None, problems: Diagnostics) -> None:
@@ -27,20 +30,17 @@ def check_promotion(file: ConfigFile, document: Document | None, problems: Diagn
             problems.add(Diagnostic("KG0714", message, mark, "delete one of them"))
 
 
-def check_clusters(
-    file: ConfigFile, environment: str, gitops: GitOps | None, document: Document | None, problems: Diagnostics
-) -> None:
+def check_clusters(file: ConfigFile, layers: Layers, problems: Diagnostics) -> None:
     """Report clusters of the environment that are not defined, or that Argo CD could not select."""
-    own = file.environments[environment] if environment else None
-    for index, name in enumerate(own.clusters if own else ()):
-        assert document is not None
-        mark = document.mark(("environments", environment, "clusters", index))
+    own = file.environments[layers.environment].clusters if layers.environment else []
+    for index, name in enumerate(own):
+        mark = layers.mark_of(("environments", layers.environment, "clusters", index))
         if name not in file.clusters:
             known = sorted(file.clusters)
             listed = "known: " + ", ".join(known) if known else "`clusters` defines none"
             hint = did_you_mean(name, known) or listed
             problems.add(Diagnostic("KG0720", f"no cluster `{name}`", mark, hint))
-        elif file.clusters[name].selector and gitops and not _selects_clusters(gitops):
+        elif file.clusters[name].selector and file.gitops and not _selects_clusters(file.gitops):
             message = f"cluster `{name}` is selected by labels, which only an ApplicationSet can do"
             hint = "set `gitops.argocd.applications: set`, or set the cluster's `server`"
             problems.add(Diagnostic("KG0720", message, mark, hint))
@@ -51,76 +51,48 @@ def _selects_clusters(gitops: GitOps) -> bool:
     return gitops.argocd is None or gitops.argocd.applications == "set"
 
 
-class GitOpsPlace(Struct, frozen=True):
-    """The block `gitops` of an environment, and where its fields are.
-
-    Attributes:
-        block: the block, merged from the file and the environment.
-        document: kaigen.yaml.
-        environment: its name; empty for the file.
-    """
-
-    block: GitOps
-    document: Document
-    environment: str
-
-    def mark(self, *path: str, key: bool = False) -> Mark:
-        """Return the place of a field: in the environment if it sets the field, in the file if not."""
-        own = ("environments", self.environment, "gitops")
-        if self.environment and _has(self.document.data, (*own, *path)):
-            return self.document.mark((*own, *path), key=key)
-        return self.document.mark(("gitops", *path), key=key)
-
-
-def _has(data: object, path: tuple[str, ...]) -> bool:
-    for step in path:
-        if not isinstance(data, dict) or step not in data:
-            return False
-        data = data[step]
-    return True
-
-
-def check_gitops(place: GitOpsPlace, file: ConfigFile, form: Format, problems: Diagnostics) -> None:
+def check_gitops(file: ConfigFile, layers: Layers, form: Format, problems: Diagnostics) -> None:
     """Report a block that lacks the repository, or contains fields that contradict each other.
 
     Args:
-        place: the block.
-        file: kaigen.yaml.
+        file: kaigen.yaml with the fields of the environment.
+        layers: where the fields are.
         form: the form of the output.
         problems: receives the errors.
     """
-    gitops = place.block
+    gitops = file.gitops
+    if gitops is None:
+        return
     if gitops.repository is None:
         hint = "set `gitops.repository` to the URL of the Git repository with the rendered tree"
-        problems.add(Diagnostic("KG0724", "`gitops` has no `repository`", place.mark(key=True), hint))
+        problems.add(Diagnostic("KG0724", "`gitops` has no `repository`", layers.mark("gitops", key=True), hint))
     tenancy = gitops.tenancy
     if tenancy and tenancy.service_account and gitops.argocd and not tenancy.admin_service_account:
         problems.add(
             Diagnostic(
                 "KG0721",
                 "`serviceAccount` requires `adminServiceAccount` with Argo CD",
-                place.mark("tenancy", "serviceAccount"),
+                layers.mark("gitops", "tenancy", "serviceAccount"),
                 "set `adminServiceAccount` to the account that creates namespaces and Applications",
             )
         )
     if form == "chart" and gitops.flux and gitops.flux.oci is not None and gitops.charts is None:
-        problems.add(Diagnostic("KG0723", CHARTS_IN_ARTIFACT, place.mark("flux", "oci"), CHARTS_HINT))
+        problems.add(Diagnostic("KG0723", CHARTS_IN_ARTIFACT, layers.mark("gitops", "flux", "oci"), CHARTS_HINT))
     if gitops.flux and gitops.flux.verify_secret and not (gitops.flux.oci or gitops.charts):
         problems.add(
             Diagnostic(
                 "KG0725",
                 "`verifySecret` verifies artifacts of a registry, and Flux reads none",
-                place.mark("flux", "verifySecret"),
+                layers.mark("gitops", "flux", "verifySecret"),
                 "set `flux.oci` or `gitops.charts`, or delete `verifySecret`",
             )
         )
     if not file.environments:
-        _check_placeholders(place, problems)
+        _check_placeholders(gitops, layers, problems)
 
 
-def _check_placeholders(place: GitOpsPlace, problems: Diagnostics) -> None:
+def _check_placeholders(gitops: GitOps, layers: Layers, problems: Diagnostics) -> None:
     """Report `{env}` in `gitops` of a file without environments."""
-    gitops = place.block
     for path, text in (
         (("branch",), gitops.branch),
         (("path",), gitops.path),
@@ -130,4 +102,4 @@ def _check_placeholders(place: GitOpsPlace, problems: Diagnostics) -> None:
         if "{env}" in (text or ""):
             message = "`{env}` is the name of an environment, and kaigen.yaml defines none"
             hint = "delete `{env}`, or define `environments`"
-            problems.add(Diagnostic("KG0722", message, place.mark(*path), hint))
+            problems.add(Diagnostic("KG0722", message, layers.mark("gitops", *path), hint))

@@ -6,11 +6,9 @@ from typing import Annotated, Any
 
 from msgspec import Meta, field
 
-from kaigen.core.json_types import FieldPath, Json
-from kaigen.kinds.base import DNS_LABEL, LOCATION, ObjectName, check_text, listable_text, text
+from kaigen.kinds.base import DNS_LABEL, ObjectName, check_text, listable_text, text
 from kaigen.kinds.block import Block, document_names
-from kaigen.kinds.bucket import Bucket
-from kaigen.yaml.document import Document
+from kaigen.kinds.bucket import LOCATION, Bucket
 
 _REGISTRY = r"^[A-Za-z0-9.-]+(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$"
 
@@ -83,20 +81,3 @@ def with_settings(settings: Mapping[str, type[Block]]) -> type[Dialects]:
         members["__annotations__"][attribute] = Annotated[block | None, described]
         members[attribute] = field(default=None, name=name)
     return new_class(Dialects.__name__, (Dialects,), exec_body=lambda body: body.update(members))
-
-
-def dialect_settings(places: Iterable[FieldPath], document: Document | None) -> dict[str, dict[str, Json]]:
-    """Return the settings by dialect as plain data; a field of a later layer replaces that of an earlier one.
-
-    Args:
-        places: paths of the layers in kaigen.yaml.
-        document: the file, which is valid; None without it.
-    """
-    merged: dict[str, dict[str, Json]] = {}
-    for place in places:
-        here: Any = document.data if document else {}
-        for key in (*place, "dialects"):
-            here = here.get(key) or {}
-        for name, settings in here.items():
-            merged[name] = merged.get(name, {}) | settings
-    return merged

@@ -45,7 +45,7 @@ def read_document(path: Path, code: str, problems: Diagnostics, most: int = FILE
     return documents[0]
 
 
-def validated(document: Document, entry: KindEntry, problems: Diagnostics) -> Block | None:
+def validate_block(document: Document, entry: KindEntry, problems: Diagnostics) -> Block | None:
     """Return the document as its kind's model; None when something is wrong with it."""
     model, diagnostics = validate_document(document, entry)
     problems.extend(diagnostics)

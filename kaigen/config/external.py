@@ -1,11 +1,10 @@
 """The block `external` of kaigen.yaml."""
 
-from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from typing import Annotated
 
 from msgspec import Meta
 
-from kaigen.config.block_settings import ExternalObject
 from kaigen.kinds.base import NO_BLANKS, LabelName, text
 from kaigen.kinds.block import Block
 
@@ -28,7 +27,10 @@ class ExternalEntry(Block):
     ]
     namespace: Annotated[LabelName | None, Meta(description="Its namespace. Default: any.")] = None
 
-
-def external_objects(layers: Iterable[Iterable[ExternalEntry]]) -> tuple[ExternalObject, ...]:
-    """Return the objects that all layers declare."""
-    return tuple(ExternalObject(entry.kind, entry.name, entry.namespace or "") for layer in layers for entry in layer)
+    def is_named(self, kind: str, namespace: str, name: str) -> bool:
+        """Return whether it is the object of a name; an object without a namespace may be in any."""
+        return (
+            kind == self.kind
+            and (not self.namespace or not namespace or namespace == self.namespace)
+            and fnmatchcase(name, self.name)
+        )

@@ -5,37 +5,54 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import GenericAlias, new_class
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from msgspec import Meta, field
 from msgspec.structs import asdict, fields
 
-from kaigen.config.allow import Allow
-from kaigen.config.builds import Builds
-from kaigen.config.dialects import Dialects, names_of_packages, with_settings
-from kaigen.config.document import read_document, validated
-from kaigen.config.external import ExternalEntry
-from kaigen.config.gitops import Cluster, GitOps
+from kaigen.config.document import read_document, validate_block
 from kaigen.config.images import Images
-from kaigen.config.licenses import Licenses
-from kaigen.config.network import Network
-from kaigen.config.overrides import OverrideEntry
-from kaigen.config.patches import PatchEntry
-from kaigen.config.publish import Publish
 from kaigen.config.registry import RegistryBlock, RegistryText, check_registry
-from kaigen.config.secrets import Secrets
 from kaigen.config.settings import FILE_NAME, Format
-from kaigen.config.tenants import TenantBlock
 from kaigen.core.json_types import Json
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.kinds.base import RELATIVE_PATH, Annotations, AppName, LabelName, Labels, text
-from kaigen.kinds.block import Block
+from kaigen.kinds.block import Block, later
 from kaigen.kinds.entry import API_VERSION, PATCHABLE, KindEntry, NullPath
 from kaigen.system.lazy_import import lazy_imports
 from kaigen.yaml.document import Document
 
 with lazy_imports():
+    from kaigen.config import dialects as config_dialects
     from kaigen.dialects import packages
+
+if TYPE_CHECKING:
+    from kaigen.config.allow import Allow
+    from kaigen.config.builds import Builds
+    from kaigen.config.dialects import Dialects
+    from kaigen.config.external import ExternalEntry
+    from kaigen.config.gitops import Cluster, GitOps
+    from kaigen.config.licenses import Licenses
+    from kaigen.config.network import Network
+    from kaigen.config.overrides import OverrideEntry
+    from kaigen.config.patches import PatchEntry
+    from kaigen.config.publish import Publish
+    from kaigen.config.secrets import Secrets
+    from kaigen.config.tenants import TenantBlock
+else:
+    Allow = later("kaigen.config.allow:Allow")
+    Builds = later("kaigen.config.builds:Builds")
+    Dialects = later("kaigen.config.dialects:Dialects")
+    ExternalEntry = later("kaigen.config.external:ExternalEntry")
+    Cluster = later("kaigen.config.gitops:Cluster")
+    GitOps = later("kaigen.config.gitops:GitOps")
+    Licenses = later("kaigen.config.licenses:Licenses")
+    Network = later("kaigen.config.network:Network")
+    OverrideEntry = later("kaigen.config.overrides:OverrideEntry")
+    PatchEntry = later("kaigen.config.patches:PatchEntry")
+    Publish = later("kaigen.config.publish:Publish")
+    Secrets = later("kaigen.config.secrets:Secrets")
+    TenantBlock = later("kaigen.config.tenants:TenantBlock")
 
 Version = Annotated[str, text(r"^1\.[0-9]+$")]
 RelativePath = Annotated[str, text(RELATIVE_PATH, min_length=1)]
@@ -192,7 +209,7 @@ def config_entry(settings: Mapping[str, type[Block]]) -> KindEntry:
 @cache
 def _model_with(settings: tuple[tuple[str, type[Block]], ...]) -> type[Block]:
     """Return the model of the file where it and its environments have these settings."""
-    block: Any = with_settings(dict(settings)) | None
+    block: Any = config_dialects.with_settings(dict(settings)) | None
     environment = _with_field(Environment, "dialects", block)
     return _with_field(
         _with_field(ConfigFile, "dialects", block), "environments", GenericAlias(dict, (AppName, environment))
@@ -235,7 +252,7 @@ def read_file(root: Path) -> tuple[ConfigFile, Document | None]:
             found = packages.package_dialects()
             entry = config_entry(found.settings)
             problems.extend(() if named <= found.settings.keys() else found.diagnostics)
-        model = validated(document, entry, problems)
+        model = validate_block(document, entry, problems)
     problems.raise_errors()
     return (model if isinstance(model, ConfigFile) else ConfigFile()), document
 
@@ -246,4 +263,5 @@ def _dialects_of_packages(document: Document) -> set[str]:
     environments = data.get("environments")
     blocks = [data, *(environments.values() if isinstance(environments, dict) else ())]
     found = [block.get("dialects") for block in blocks if isinstance(block, dict)]
-    return names_of_packages(name for block in found if isinstance(block, dict) for name in block)
+    names = {name for block in found if isinstance(block, dict) for name in block}
+    return config_dialects.names_of_packages(names) if names else names

@@ -1,22 +1,15 @@
 """The block `gitops` of kaigen.yaml, for both Argo CD and Flux."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from msgspec import Meta, convert, field
-from msgspec.structs import replace
+from msgspec import Meta, field
 
-from kaigen.config.gitops_settings import ArgoCDSettings, ClusterSettings, FluxSettings, GitOpsSettings, TenancySettings
 from kaigen.kinds.base import RELATIVE_PATH, Duration, LabelName, Labels, ObjectName, Quantity, text
-from kaigen.kinds.block import Block, read_block
+from kaigen.kinds.block import Block, derive_fields
 
 Place = Annotated[str, text(r"^[^\s\x00-\x1f]+$", min_length=1, max_length=1024)]
 Template = Annotated[str, text(r"^[^-\s\x00-\x1f][^\s\x00-\x1f]*$", min_length=1, max_length=250)]
 Registry = Annotated[str, text(r"^oci://[A-Za-z0-9.-]+(:[0-9]+)?(/[A-Za-z0-9._{}-]+)*$")]
-
-
-SYNCERS = ("argocd", "flux")
-"""The fields of `gitops` that select what syncs."""
 
 
 class Cluster(Block):
@@ -186,62 +179,13 @@ class GitOps(Block):
     tenancy: Annotated[Tenancy | None, Meta(description="Objects for each namespace in addition to the apps.")] = None
 
 
-def environment_gitops(data: Mapping[str, Any], environment: str) -> GitOps | None:
-    """Return the block `gitops` of an environment: its own fields merged over those of the file; None without both.
-
-    Mappings are merged and other values are replaced. An environment with `argocd` or `flux` uses only what it names
-    of the two, with the file's settings of it.
-
-    Args:
-        data: kaigen.yaml, which is valid.
-        environment: its name; empty for the file alone.
-    """
-    shared = data.get("gitops")
-    own = data["environments"][environment].get("gitops") if environment else None
-    if shared is None and own is None:
-        return None
-    shared, own = shared or {}, own or {}
-    named = [name for name in SYNCERS if name in own]
-    kept = {name: value for name, value in shared.items() if not (named and name in SYNCERS and name not in named)}
-    return read_block(GitOps, _merged(kept, own))
-
-
-def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    both = {
-        name: _merged(below[name], value)
-        for name, value in above.items()
-        if isinstance(value, Mapping) and isinstance(below.get(name), Mapping)
-    }
-    return {**below, **above, **both}
-
-
-def gitops_settings(block: GitOps | None, output: str, clusters: Mapping[str, Cluster]) -> GitOpsSettings | None:
-    """Return the settings of one environment; None without the block, or without a repository.
+def resolve_gitops(block: GitOps | None, output: str) -> GitOps | None:
+    """Return the block with the folder of the tree; None without the block, or without a repository.
 
     Args:
         block: the block of the environment.
         output: folder that the environment is rendered into.
-        clusters: the environment's clusters by name; empty for the cluster that Argo CD runs in.
     """
     if block is None or block.repository is None:
         return None
-    return GitOpsSettings(
-        repository=block.repository,
-        branch=block.branch,
-        path=block.path or output,
-        project=block.project,
-        charts=block.charts,
-        labels=block.labels,
-        argocd=convert(block.argocd, ArgoCDSettings, from_attributes=True) if block.argocd else None,
-        flux=_flux(block.flux) if block.flux else None,
-        tenancy=convert(block.tenancy, TenancySettings, from_attributes=True) if block.tenancy else None,
-        clusters={name: convert(each, ClusterSettings, from_attributes=True) for name, each in clusters.items()},
-    )
-
-
-def _flux(block: Flux) -> FluxSettings:
-    return replace(
-        convert(block, FluxSettings, from_attributes=True),
-        decrypt=block.decryption is not None,
-        decryption_secret=block.decryption.secret if block.decryption else None,
-    )
+    return derive_fields(block, path=block.path or output)

@@ -9,8 +9,15 @@ from msgspec import Struct
 
 from kaigen.config.block_settings import Allowed, VolumeGrant, matches_glob
 from kaigen.config.globs import is_granted
-from kaigen.kubernetes.bucket_drivers import ATTRIBUTES, BUCKET_DRIVERS, OPTIONS, S3_OPTIONS, location, mount_options
-from kaigen.kubernetes.bucket_uris import is_bucket_uri
+from kaigen.kubernetes.buckets import (
+    ATTRIBUTES,
+    BUCKET_DRIVERS,
+    OPTIONS,
+    S3_OPTIONS,
+    is_bucket_uri,
+    location,
+    mount_options,
+)
 from kaigen.kubernetes.manifest import Object, mapping
 
 _DRIVERS = frozenset(row.driver for row in BUCKET_DRIVERS if row.own)
@@ -101,7 +108,7 @@ def wanted_volume(spec: Object, namespace: str, *, inline: bool = False) -> Want
     )
 
 
-def ungranted(wanted: WantedVolume, allow: Allowed) -> tuple[Ungranted, ...]:
+def find_ungranted(wanted: WantedVolume, allow: Allowed) -> tuple[Ungranted, ...]:
     """Return what no entry of kaigen.yaml allows, by the entry that allows most; empty if one allows everything."""
     return min((tuple(_missing(wanted, grant)) for grant in allow.volumes), key=len)
 

@@ -1,16 +1,25 @@
 """The block `licenses` of `kaigen.yaml`: the licences of models that may be used."""
 
-from typing import Annotated
+import re
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from kaigen.config.block_settings import LicensePolicy
+from kaigen.config.globs import is_granted
 from kaigen.kinds.base import NO_BLANKS, text
 from kaigen.kinds.block import Block
 
 LicenceName = Annotated[str, text(NO_BLANKS, min_length=1, max_length=100)]
 
 SourceGlob = Annotated[str, Meta(min_length=1, max_length=4000)]
+
+Verdict: TypeAlias = Literal["allow", "deny", "ask"]
+STRICTNESS: Sequence[Verdict] = ("allow", "ask", "deny")
+"""Verdicts about a licence, the mildest first."""
+_SPDX_OPERATORS = re.compile(r"\b(?:AND|OR)\b|[()]")
+"""What separates licences in an SPDX expression; `WITH` names an exception of one licence."""
 
 
 class Licenses(Block):
@@ -40,9 +49,21 @@ class Licenses(Block):
         ),
     ] = field(default_factory=dict)
 
+    def verdict(self, licence: str) -> Verdict:
+        """Return what the policy says about a licence; of several in an SPDX expression, the strictest."""
+        names = [name.strip() for name in _SPDX_OPERATORS.split(licence)]
+        return max((self._verdict(name) for name in names if name), key=STRICTNESS.index, default="deny")
 
-def license_policy(block: Licenses | None) -> LicensePolicy | None:
-    """Return the settings of the block; None without it."""
-    if block is None:
-        return None
-    return LicensePolicy(tuple(block.allow), tuple(block.deny), tuple(block.ask), tuple(sorted(block.known.items())))
+    def _verdict(self, licence: str) -> Verdict:
+        def is_in(globs: Sequence[str]) -> bool:
+            return any(fnmatchcase(licence.lower(), glob.lower()) for glob in globs)
+
+        if is_in(self.deny):
+            return "deny"
+        if is_in(self.ask):
+            return "ask"
+        return "allow" if not self.allow or is_in(self.allow) else "deny"
+
+    def licence_of(self, source: str) -> str:
+        """Return the licence of a source that names none; empty if it is not known."""
+        return next((licence for glob, licence in sorted(self.known.items()) if is_granted(source, [glob])), "")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from kaigen.catalog.images import default_images
 from kaigen.config.lock_content import read_lock
 from kaigen.config.settings import FILE_NAME, Config, LockRef, pins_path
 from kaigen.diagnostics.collector import Diagnostics
@@ -59,17 +59,17 @@ def _load(root: Path, environment: str) -> Config:
     if not os.path.lexists(path):
         if environment:
             raise InputError([missing.missing_config(root)])
-        base = Config(root=root, images=default_images())
-        if not (root / base.catalog).is_dir():
+        base = Config(root=root)
+        if not (root / base.catalog_folder).is_dir():
             return base
         problems = Diagnostics()
-        rows = catalog_rows.read_rows(root, base.catalog, problems)
+        catalog = catalog_rows.read_catalog(root, base.catalog_folder, problems)
         problems.raise_errors()
-        return replace(base, rows=rows)
+        return replace(base, catalog=catalog)
     cache = _SettingsCache(path, environment)
     config = cache.read(root)
     if config is None or not _is_catalog_unchanged(config):
-        # Only a changed file is validated: an unchanged render does not import the models of its blocks.
+        # Only a changed file is validated: an unchanged render does not import the model of the file.
         config = merge.read_config(root, environment)
         if not dialects.names_of_packages(config.dialects):
             # A package checks its settings, and can be upgraded at any time.
@@ -79,10 +79,10 @@ def _load(root: Path, environment: str) -> Config:
 
 def _is_catalog_unchanged(config: Config) -> bool:
     """Return whether the rows of settings are those of the files."""
-    if not (config.root / config.catalog).is_dir():
-        return not config.rows.digest
-    sources, unread = catalog_rows.catalog_sources(config.root, config.catalog)
-    return not unread.has_errors and catalog_rows.catalog_digest(sources) == config.rows.digest
+    if not (config.root / config.catalog_folder).is_dir():
+        return not config.catalog.digest
+    sources, unread = catalog_rows.catalog_sources(config.root, config.catalog_folder)
+    return not unread.has_errors and catalog_rows.catalog_digest(sources) == config.catalog.digest
 
 
 def _size(path: Path) -> int:
@@ -93,7 +93,20 @@ def _size(path: Path) -> int:
 class _Stored(msgspec.Struct, frozen=True):
     """The content of a file of the cache."""
 
-    settings: Config
+    settings: msgspec.Raw
+
+
+def _restored(content: bytes) -> Config:
+    """Return stored settings. Only the types of those that are stored are read, because a type imports its block."""
+    settings = msgspec.json.decode(content, type=_Stored).settings
+    names = msgspec.json.decode(settings, type=dict[str, msgspec.Raw])
+    types = [(name, Config.__annotations__[name]) for name in names]
+    model = msgspec.defstruct("Settings", types, module=Config.__module__)
+    return Config(**asdict(msgspec.json.decode(settings, type=model, dec_hook=_restored_value)))
+
+
+def _restored_value(kind: Any, value: Any) -> object:
+    return Path(value) if kind is Path else kind.from_document(value)
 
 
 class _SettingsCache:
@@ -116,13 +129,12 @@ class _SettingsCache:
         """Return the stored settings; None when there are none, or they are damaged."""
         try:
             content = self._path.read_bytes() if self._path else b""
-            stored = msgspec.json.decode(content, type=_Stored, dec_hook=lambda _, path: Path(path))
-        except (OSError, msgspec.DecodeError):
+            return replace(_restored(content), root=root)
+        except (OSError, msgspec.DecodeError, KeyError):
             return None
-        return replace(stored.settings, root=root)
 
     def write(self, config: Config) -> None:
         """Store settings."""
         if self._path is None:
             return
-        replace_file(self._path, msgspec.json.encode(_Stored(config), enc_hook=str))
+        replace_file(self._path, msgspec.json.encode({"settings": config}, enc_hook=str))

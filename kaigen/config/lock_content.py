@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kaigen.config.settings import LOCK_NAME
-from kaigen.files.reading import read_file
+from kaigen.files import read_file
 from kaigen.system.limits import GENERATED_FILE_BYTES
 
 RESTORE = "restore it from Git, or delete it and run `kaigen lock`"

@@ -211,17 +211,17 @@ def lock_of(root: Path, ref: LockRef) -> Lock:
         InputError: the file is invalid.
     """
     if ref.content is not None:
-        return _decoded(ref.content, str(root / LOCK_NAME))
+        return _decode(ref.content, str(root / LOCK_NAME))
     return _read(os.fspath(root / LOCK_NAME), ref.digest) if ref.digest else _EMPTY
 
 
 @lru_cache(maxsize=8)
 def _read(path: str, digest: str) -> Lock:
     """Return the lock of a file; the digest makes a changed file a new key."""
-    return _decoded(read_lock(Path(path).parent) or b"", path)
+    return _decode(read_lock(Path(path).parent) or b"", path)
 
 
-def _decoded(content: bytes, path: str) -> Lock:
+def _decode(content: bytes, path: str) -> Lock:
     try:
         lock = msgspec.json.decode(content, type=Lock)
         # msgspec takes the last of two equal keys.
@@ -270,7 +270,7 @@ def _problems(path: Path) -> Diagnostics:
     found = Diagnostics()
     document = config_document.read_document(path, _CODE, found, GENERATED_FILE_BYTES)
     if document is not None:
-        lock = config_document.validated(document, LOCK_ENTRY, found)
+        lock = config_document.validate_block(document, LOCK_ENTRY, found)
         for place, named in _mismatches(lock) if isinstance(lock, Lock) else ():
             message = f"the name of this entry has `{named}`, and the entry has another one"
             found.add(Diagnostic(_CODE, message, document.mark(place), RESTORE))

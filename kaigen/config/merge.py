@@ -8,37 +8,33 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from kaigen.catalog.profiles import profile_names
-from kaigen.config.allow import allowed
-from kaigen.config.catalog_rows import read_rows
-from kaigen.config.checks import GitOpsPlace, check_clusters, check_gitops, check_promotion
-from kaigen.config.dialects import dialect_settings
-from kaigen.config.external import external_objects
-from kaigen.config.file import ConfigFile, SharedFields, read_file
-from kaigen.config.gitops import GitOps, environment_gitops, gitops_settings
+from kaigen.config.catalog_rows import read_catalog
+from kaigen.config.checks import check_clusters, check_gitops, check_promotion
+from kaigen.config.file import ConfigFile, read_file
 from kaigen.config.images import given_images, own_images
-from kaigen.config.licenses import license_policy
-from kaigen.config.network import network_settings
-from kaigen.config.overrides import merged_overrides
-from kaigen.config.patches import patch_settings
+from kaigen.config.layers import Layers
 from kaigen.config.pins import Pins, read_pins
-from kaigen.config.publish import publish_settings
-from kaigen.config.registry import image_mirror, own_registry
+from kaigen.config.registry import RegistryBlock
 from kaigen.config.reserved import syncer_secrets
-from kaigen.config.secrets import external_secrets_settings
-from kaigen.config.settings import FILE_NAME, Config, pins_path
-from kaigen.config.tenants import check_tenants, delivered_tenants, tenant_settings
+from kaigen.config.settings import FILE_NAME, Config, Override, pins_path
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.errors import InputError
-from kaigen.diagnostics.problem import dotted
+from kaigen.diagnostics.problem import dotted_path
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kinds.base import matches
+from kaigen.kinds.block import read_block
 from kaigen.kubernetes.metadata_keys import RESERVED_LABELS
-from kaigen.kubernetes.versions import SUPPORTED_VERSIONS
-from kaigen.yaml.document import Document
+from kaigen.kubernetes.schemas import SUPPORTED_VERSIONS
+from kaigen.system.lazy_import import lazy_imports
 
-Layers = list[tuple[SharedFields, tuple[str, ...]]]
-"""The file and its environment, each with its path in kaigen.yaml; later layers override earlier ones."""
+with lazy_imports():
+    from kaigen.config import allow as config_allow
+    from kaigen.config import gitops as config_gitops
+    from kaigen.config import overrides as config_overrides
+    from kaigen.config import patches as config_patches
+    from kaigen.config import secrets as config_secrets
+    from kaigen.config import tenants as config_tenants
 
 
 def read_config(root: Path, environment: str) -> Config:
@@ -48,14 +44,12 @@ def read_config(root: Path, environment: str) -> Config:
         InputError: kaigen.yaml or the pins are invalid, or there is no such environment.
     """
     file, document = read_file(root)
-    layers: Layers = [(file, ())]
     pins = None
     if environment:
         if environment not in file.environments:
             raise _unknown_environment(environment, sorted(file.environments))
-        layers.append((file.environments[environment], ("environments", environment)))
         pins = read_pins(root, environment)
-    return _merge(root, environment, file, layers, document, pins)
+    return _merge(root, file, Layers(document, environment), pins)
 
 
 def _unknown_environment(name: str, known: list[str]) -> InputError:
@@ -64,125 +58,112 @@ def _unknown_environment(name: str, known: list[str]) -> InputError:
     return InputError.of("KG0702", f"no environment `{name}` in {FILE_NAME}", hint=hint)
 
 
-def _merge(
-    root: Path, environment: str, file: ConfigFile, layers: Layers, document: Document | None, pins: Pins | None
-) -> Config:
+def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -> Config:
+    """Return the settings.
+
+    Args:
+        root: the repository's folder.
+        written: the file without its environment.
+        layers: the file and its environment.
+        pins: of the environment; None without a file.
+    """
     problems = Diagnostics()
-    base = Config()
-    own = file.environments[environment] if environment else None
-    _check_names(layers, document, problems)
-    _check_labels(layers, document, problems)
-    overrides = merged_overrides([(layer.overrides, place) for layer, place in layers], document, problems)
+    base, environment, document = Config(), layers.environment, layers.document
+    data = layers.combined()
+    values, dialects = data.pop("values", ()), data.get("dialects", {})
+    file = read_block(type(written), data)
+    own = file.environments.get(environment)
+    _check_names(layers, problems)
+    _check_labels(layers, problems)
+    overrides: tuple[Override, ...] = ()
+    if file.overrides:
+        overrides = config_overrides.override_settings(file.overrides, layers.entries("overrides"), document, problems)
     check_promotion(file, document, problems)
-    check_tenants(file.tenants, document, problems)
-    secrets = external_secrets_settings(
-        [(layer.secrets, place) for layer, place in layers], bool(file.tenants), document, problems
-    )
-    form = file.environments[environment].format if environment else None
-    form = form or file.format or base.format
-    gitops = _gitops(document, environment)
-    if document and gitops and (environment or not file.environments):
+    if file.tenants:
+        config_tenants.check_tenants(file.tenants, document, problems)
+    secrets = None
+    if file.secrets is not None:
+        secrets = config_secrets.external_secrets_settings(file.secrets, bool(file.tenants), layers, problems)
+    form = file.format or base.format
+    if environment or not file.environments:
         # Without a name, a file with environments is read only for their names.
-        check_gitops(GitOpsPlace(gitops, document, environment), file, form, problems)
-    check_clusters(file, environment, gitops, document, problems)
-    rows = read_rows(root, file.catalog, problems)
+        check_gitops(file, layers, form, problems)
+    check_clusters(file, layers, problems)
+    catalog = read_catalog(root, file.catalog, problems)
     problems.raise_errors()
-    registries = [layer.registry for layer, _ in layers]
-    named: dict[str, str] = {}
-    for layer, _ in layers:
-        named |= given_images(layer.images)
+    registry = file.registry if isinstance(file.registry, str) else ""
     pinned = given_images(pins.images) if pins else {}
-    images, plain = own_images(named, own_registry(registries), pinned)
+    images, plain = own_images(given_images(file.images), registry, pinned)
     output = f"{file.output}/{environment}" if environment else file.output
-    clusters = {name: file.clusters[name] for name in own.clusters} if own else {}
-    labels = {key: value for layer, _ in layers for key, value in layer.labels.items()}
-    annotations = {key: value for layer, _ in layers for key, value in layer.annotations.items()}
-    profile = _last(layers, "profile") or base.profile
-    has_places = bool(overrides or pins or any(layer.patches for layer, _ in layers))
+    gitops = config_gitops.resolve_gitops(file.gitops, output) if file.gitops is not None else None
+    profile = file.profile or base.profile
     config = Config(
         root=root,
         environment=environment,
-        kubernetes=_last(layers, "kubernetes") or base.kubernetes,
+        kubernetes=file.kubernetes or base.kubernetes,
         profile=profile,
-        namespace=_last(layers, "namespace") or base.namespace,
-        implied_namespace=document is not None and not _last(layers, "namespace"),
+        namespace=file.namespace or base.namespace,
+        implied_namespace=document is not None and file.namespace is None,
         images=images,
         plain_images=plain,
         named_images=tuple(given_images(own.images)) if own else (),
         pinned_images=pinned,
-        values=tuple(layer.values for layer, _ in layers if layer.values),
+        values=tuple(values),
         overrides=overrides,
         pins=dict(pins.apps) if pins else {},
         promotion=tuple(file.promotion),
-        origin=_digest(root, environment) if has_places else "",
+        origin=_digest(root, environment) if overrides or pins or file.patches else "",
         specs=tuple(file.specs),
         output=output,
         format=form,
         passthrough=file.passthrough,
         external_secrets=secrets,
         kinds=tuple(file.kinds),
-        catalog=file.catalog,
-        rows=rows,
-        patches=patch_settings([(layer.patches, place) for layer, place in layers]),
-        labels=labels,
-        annotations=annotations,
-        external=external_objects(layer.external for layer, _ in layers),
-        dialects=dialect_settings([place for _, place in layers], document),
-        mirror=image_mirror(registries),
-        network=network_settings(layer.network for layer, _ in layers),
+        catalog_folder=file.catalog,
+        catalog=catalog,
+        patches=config_patches.patch_settings(file.patches, layers.entries("patches")) if file.patches else (),
+        labels=file.labels,
+        annotations=file.annotations,
+        external=tuple(file.external),
+        dialects=dialects,
+        mirror=file.registry if isinstance(file.registry, RegistryBlock) else None,
+        network=file.network,
         environments=tuple(file.environments),
-        gitops=(delivery := gitops_settings(gitops, output, clusters)),
-        publish=publish_settings(file.publish),
-        licenses=license_policy(file.licenses),
-        build_registry=_build_registry(layers),
-        allow=allowed(file.allow),
-        tenants=tenant_settings(file.tenants, images, profile, labels, annotations),
-        syncer_secrets=syncer_secrets(delivery, file.allow.secrets if file.allow else ()),
+        gitops=gitops,
+        clusters={name: file.clusters[name] for name in own.clusters} if own else {},
+        publish=file.publish,
+        licenses=file.licenses,
+        build_registry=(file.builds and file.builds.registry) or "",
+        allow=config_allow.allow_settings(file.allow) if file.allow is not None else base.allow,
+        syncer_secrets=syncer_secrets(gitops, file.allow.secrets if file.allow else ()),
     )
-    return replace(config, tenants=delivered_tenants(config))
+    if not file.tenants:
+        return config
+    tenants = config_tenants.tenant_settings(file.tenants, images, profile, file.labels, file.annotations)
+    return replace(config, tenants=config_tenants.delivered_tenants(replace(config, tenants=tenants)))
 
 
-def _gitops(document: Document | None, environment: str) -> GitOps | None:
-    data = document.data if document else None
-    return environment_gitops(data, environment) if isinstance(data, dict) else None
-
-
-def _last(layers: Layers, field: str) -> str:
-    """The value of the last layer that gives one; empty when none does."""
-    values: list[str | None] = [getattr(layer, field) for layer, _ in layers]
-    return next((value for value in reversed(values) if value), "")
-
-
-def _build_registry(layers: Layers) -> str:
-    named = [layer.builds.registry for layer, _ in layers if layer.builds is not None]
-    return next((registry for registry in reversed(named) if registry), "")
-
-
-def _check_names(layers: Layers, document: Document | None, problems: Diagnostics) -> None:
+def _check_names(layers: Layers, problems: Diagnostics) -> None:
     """Report Kubernetes versions and profiles that kaigen does not know."""
-    for layer, place in layers:
-        for name, value, known in (
-            ("kubernetes", layer.kubernetes, SUPPORTED_VERSIONS),
-            ("profile", layer.profile, profile_names()),
-        ):
+    for place, layer in layers.layers:
+        for name, known in (("kubernetes", SUPPORTED_VERSIONS), ("profile", profile_names())):
+            value = layer.get(name)
             if value is not None and value not in known:
-                assert document is not None
-                mark = document.mark((*place, name))
+                path = (*place, name)
                 hint = did_you_mean(value, known) or "known: " + ", ".join(known)
-                path = ".".join((*place, name))
-                problems.add(Diagnostic("KG0703", f"unknown `{name}` `{value}`", mark, hint, path=path))
+                mark = layers.mark_of(path)
+                problems.add(Diagnostic("KG0703", f"unknown `{name}` `{value}`", mark, hint, path=dotted_path(path)))
 
 
-def _check_labels(layers: Layers, document: Document | None, problems: Diagnostics) -> None:
+def _check_labels(layers: Layers, problems: Diagnostics) -> None:
     """Report labels that kaigen or a controller sets itself: selectors depend on them."""
-    for layer, place in layers:
-        for key in layer.labels:
+    for place, layer in layers.layers:
+        for key in layer.get("labels", ()):
             if matches(RESERVED_LABELS, key):
-                assert document is not None
                 path = (*place, "labels", key)
                 message = f"the label `{key}` is set by kaigen or Kubernetes"
-                mark = document.mark(path, key=True)
-                problems.add(Diagnostic("KG0324", message, mark, "choose another key", path=dotted(path)))
+                mark = layers.mark_of(path, key=True)
+                problems.add(Diagnostic("KG0324", message, mark, "choose another key", path=dotted_path(path)))
 
 
 def _digest(root: Path, environment: str) -> str:

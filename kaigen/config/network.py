@@ -1,16 +1,13 @@
 """The block `network` of kaigen.yaml: how pods reach servers outside the cluster."""
 
-from collections.abc import Iterable, Sequence
 from ipaddress import ip_network
 from typing import Annotated
 
-from msgspec import Meta, field
+from msgspec import Meta, field, to_builtins
 
-from kaigen.config.block_settings import DownloadEgress, NetworkSettings
 from kaigen.core.json_types import Json, JsonObject
-from kaigen.kinds.base import ADDRESS, ObjectName, text
+from kaigen.kinds.base import ADDRESS, ObjectName, Port, text
 from kaigen.kinds.block import Block
-from kaigen.kinds.exposure import Port
 
 Url = Annotated[str, text(ADDRESS, max_length=1024)]
 _EXCEPTION = r"^[^\s,$]+$"
@@ -32,7 +29,7 @@ class CaBundle(Block):
     ] = "ca.crt"
 
 
-class AddressBlock(Block):
+class AddressBlock(Block, omit_defaults=True):
     """Addresses outside the cluster."""
 
     cidr: Annotated[str, text(_RANGE, max_length=49, description="Range of addresses.", examples=["10.20.0.0/16"])]
@@ -54,7 +51,7 @@ class AddressBlock(Block):
                 raise ValueError(f"`{each}` is not in `{self.cidr}`")
 
 
-class Peer(Block):
+class Peer(Block, omit_defaults=True):
     """A peer of a NetworkPolicy: addresses, or pods by the labels of their namespace and their own."""
 
     ip_block: Annotated[AddressBlock | None, Meta(description="Addresses outside the cluster.")] = None
@@ -78,6 +75,11 @@ class Peer(Block):
         selects = self.namespace_selector is not None or self.pod_selector is not None
         if selects == (self.ip_block is not None):
             raise ValueError("needs either `ipBlock`, or `namespaceSelector` and `podSelector`")
+
+    def rule(self) -> dict[str, Json]:
+        """Return the peer as in a NetworkPolicy."""
+        found: dict[str, Json] = to_builtins(self)
+        return found
 
 
 class EgressBlock(Block):
@@ -154,57 +156,3 @@ class Network(Block):
         EgressBlock | None,
         Meta(description="NetworkPolicies that let pods which download connect to nothing but what they need."),
     ] = None
-
-
-def network_settings(layers: Iterable[Network | None]) -> NetworkSettings | None:
-    """Return the settings of the last layer that has each field; None without a block."""
-    given = [layer for layer in layers if layer is not None]
-    if not given:
-        return None
-
-    def last(name: str) -> str:
-        return next((value for layer in reversed(given) if (value := getattr(layer, name))), "")
-
-    bundle = next((layer.ca_bundle for layer in reversed(given) if layer.ca_bundle), None)
-    exceptions = next((layer.no_proxy for layer in reversed(given) if layer.no_proxy is not None), [])
-    return NetworkSettings(
-        hub_endpoint=last("hub_endpoint"),
-        http_proxy=last("http_proxy"),
-        https_proxy=last("https_proxy"),
-        no_proxy=tuple(exceptions),
-        ca_config_map=bundle.config_map if bundle else "",
-        ca_key=bundle.key if bundle else "",
-        package_index=last("package_index"),
-        download_egress=_egress(given),
-    )
-
-
-def _egress(layers: Sequence[Network]) -> DownloadEgress | None:
-    """Return the block of the last layer that has one."""
-    block = next((layer.download_egress for layer in reversed(layers) if layer.download_egress), None)
-    if block is None:
-        return None
-    return DownloadEgress(
-        api_server=_peers(block.api_server),
-        to=_peers(block.to) if block.to is not None else None,
-        ports=tuple(block.ports),
-        dns=_peers(block.dns),
-        jobs=block.jobs,
-    )
-
-
-def _peers(blocks: Iterable[Peer]) -> tuple[dict[str, Json], ...]:
-    return tuple(_peer(block) for block in blocks)
-
-
-def _peer(block: Peer) -> dict[str, Json]:
-    """Return a peer as in a NetworkPolicy."""
-    found: dict[str, Json] = {}
-    if block.ip_block is not None:
-        inner: dict[str, Json] = {"cidr": block.ip_block.cidr}
-        found["ipBlock"] = {**inner, "except": [*block.ip_block.except_]} if block.ip_block.except_ else inner
-    if block.namespace_selector is not None:
-        found["namespaceSelector"] = block.namespace_selector
-    if block.pod_selector is not None:
-        found["podSelector"] = block.pod_selector
-    return found

@@ -1,6 +1,6 @@
 """The block `overrides` of kaigen.yaml."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Annotated
 
 from msgspec import Meta, field
@@ -82,33 +82,30 @@ class OverrideEntry(Block):
     )
 
 
-def merged_overrides(
-    layers: Sequence[tuple[Sequence[OverrideEntry], tuple[str, ...]]], document: Document | None, found: Diagnostics
+def override_settings(
+    entries: Iterable[OverrideEntry], paths: Iterable[FieldPath], document: Document | None, found: Diagnostics
 ) -> tuple[Override, ...]:
-    """Return the overrides of all layers in order.
+    """Return the overrides in order.
 
     Args:
-        layers: the entries of each with the path of the block that contains them.
+        entries: of all layers.
+        paths: of the entries in kaigen.yaml.
         document: kaigen.yaml; None when there is none.
         found: receives the errors.
     """
     every = []
-    for entries, place in layers:
-        for index, entry in enumerate(entries):
-            at: FieldPath = (*place, "overrides", index)
-            metadata = {
-                name: values
-                for name, values in (("labels", entry.metadata.labels), ("annotations", entry.metadata.annotations))
-                if values
-            }
-            parts = {"metadata": metadata, **{name: getattr(entry, name) for name in PATCHABLE}}
-            patch = {name: value for name, value in parts.items() if value}
-            if not patch and document is not None:
-                hint = "set `spec` or `metadata`"
-                found.add(Diagnostic("KG0710", "this override changes nothing", document.mark(at), hint))
-            every.append(
-                Override(_listed(entry.match.app), _listed(entry.match.kind), dict(entry.match.labels), patch, at)
-            )
+    for entry, at in zip(entries, paths, strict=True):
+        metadata = {
+            name: values
+            for name, values in (("labels", entry.metadata.labels), ("annotations", entry.metadata.annotations))
+            if values
+        }
+        parts = {"metadata": metadata, **{name: getattr(entry, name) for name in PATCHABLE}}
+        patch = {name: value for name, value in parts.items() if value}
+        if not patch and document is not None:
+            hint = "set `spec` or `metadata`"
+            found.add(Diagnostic("KG0710", "this override changes nothing", document.mark(at), hint))
+        every.append(Override(_listed(entry.match.app), _listed(entry.match.kind), dict(entry.match.labels), patch, at))
     return tuple(every)
 
 

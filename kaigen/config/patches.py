@@ -1,12 +1,12 @@
 """The block `patches` of kaigen.yaml."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Annotated
 
 from msgspec import Meta
 
 from kaigen.config.block_settings import ObjectPatch
-from kaigen.core.json_types import Json
+from kaigen.core.json_types import FieldPath, Json
 from kaigen.kinds.base import NO_BLANKS, RELATIVE_PATH, check_text, listable_text, text
 from kaigen.kinds.block import Block
 
@@ -56,20 +56,14 @@ class PatchEntry(Block):
         check_text(RELATIVE_PATH, self.patch)
 
 
-def patch_settings(layers: Sequence[tuple[Sequence[PatchEntry], tuple[str, ...]]]) -> tuple[ObjectPatch, ...]:
-    """Return the patches of all layers in order.
+def patch_settings(entries: Iterable[PatchEntry], paths: Iterable[FieldPath]) -> tuple[ObjectPatch, ...]:
+    """Return the patches in order.
 
     Args:
-        layers: the entries of each with the path of the block that contains them.
+        entries: of all layers.
+        paths: of the entries in kaigen.yaml.
     """
     return tuple(
-        ObjectPatch(
-            app=entry.target.app,
-            kind=entry.target.kind,
-            name=entry.target.name,
-            patch=entry.patch,
-            at=(*place, "patches", index),
-        )
-        for entries, place in layers
-        for index, entry in enumerate(entries)
+        ObjectPatch(app=entry.target.app, kind=entry.target.kind, name=entry.target.name, patch=entry.patch, at=at)
+        for entry, at in zip(entries, paths, strict=True)
     )

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field
 
-from kaigen.config.document import read_document, validated
+from kaigen.config.document import read_document, validate_block
 from kaigen.config.images import Images
 from kaigen.config.settings import pins_path
 from kaigen.diagnostics.collector import Diagnostics
@@ -76,7 +76,7 @@ def read_pins(root: Path, environment: str) -> Pins | None:
     if document is None:
         found.raise_errors()
         return None
-    model = validated(document, PINS_ENTRY, found)
+    model = validate_block(document, PINS_ENTRY, found)
     found.raise_errors()
     assert isinstance(model, Pins)
     return model

@@ -3,9 +3,7 @@
 from typing import Annotated
 
 from msgspec import Meta
-from msgspec.structs import asdict
 
-from kaigen.config.block_settings import PublishSettings
 from kaigen.kinds.base import NO_BLANKS, text
 from kaigen.kinds.block import Block
 
@@ -48,8 +46,3 @@ class Publish(Block):
             examples=["oci://ghcr.io/acme/manifests/{env}"],
         ),
     ] = None
-
-
-def publish_settings(block: Publish | None) -> PublishSettings | None:
-    """Return the settings of the block; None without it."""
-    return PublishSettings(**asdict(block)) if block else None

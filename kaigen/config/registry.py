@@ -1,11 +1,9 @@
 """The field `registry` of kaigen.yaml: where images are pulled from."""
 
-from collections.abc import Sequence
 from typing import Annotated
 
 from msgspec import Meta, field
 
-from kaigen.config.block_settings import ImageMirror, ImageRule
 from kaigen.kinds.base import check_text, listable_text, text
 from kaigen.kinds.block import Block
 
@@ -60,17 +58,3 @@ def check_registry(value: object) -> None:
         ValueError: it is not a registry.
     """
     check_text(REGISTRY, value)
-
-
-def own_registry(layers: Sequence[str | RegistryBlock | None]) -> str:
-    """Return the mirror of kaigen's own images, of the last layer that has a registry; empty for none."""
-    last = next((layer for layer in reversed(layers) if layer is not None), None)
-    return last if isinstance(last, str) else ""
-
-
-def image_mirror(layers: Sequence[str | RegistryBlock | None]) -> ImageMirror | None:
-    """Return the mirror of all images, of the last layer that has a registry; None for none."""
-    last = next((layer for layer in reversed(layers) if layer is not None), None)
-    if not isinstance(last, RegistryBlock):
-        return None
-    return ImageMirror(last.mirror or "", tuple(ImageRule(rule.from_, rule.to) for rule in last.rules))

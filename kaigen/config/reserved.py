@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from kaigen.config.gitops_settings import FluxSettings, GitOpsSettings
+if TYPE_CHECKING:
+    from kaigen.config.gitops import Flux, GitOps
 
 QUOTA = "kaigen"
 """The ResourceQuota of a namespace."""
@@ -63,7 +65,7 @@ class Reserved(Struct, frozen=True):
         return (*self.objects, *(f"Secret/{name}" for name in self.secrets))
 
 
-def syncer_secrets(gitops: GitOpsSettings | None, free: Collection[str] = ()) -> SyncerSecrets:
+def syncer_secrets(gitops: GitOps | None, free: Collection[str] = ()) -> SyncerSecrets:
     """Return the Secrets that Flux reads.
 
     Args:
@@ -78,19 +80,19 @@ def syncer_secrets(gitops: GitOpsSettings | None, free: Collection[str] = ()) ->
     return SyncerSecrets(fields, "" if everywhere else gitops.flux.namespace)
 
 
-def _flux_secrets(flux: FluxSettings) -> Iterator[tuple[str, str]]:
+def _flux_secrets(flux: Flux) -> Iterator[tuple[str, str]]:
     for name, place in (
         (flux.verify_secret, "verifySecret"),
         (flux.charts_secret, "chartsSecret"),
         (flux.secret, "secret"),
-        (flux.decryption_secret, "decryption.secret"),
+        (flux.decryption and flux.decryption.secret, "decryption.secret"),
     ):
         if name:
             yield name, f"gitops.flux.{place}"
 
 
 def reserved_names(
-    gitops: GitOpsSettings | None, environment: str, namespaces: Collection[str], secrets: SyncerSecrets
+    gitops: GitOps | None, environment: str, namespaces: Collection[str], secrets: SyncerSecrets
 ) -> Reserved:
     """Return the names that a tenant's specs may not use.
 
@@ -123,7 +125,7 @@ def reserved_names(
     )
 
 
-def _tenancy_objects(gitops: GitOpsSettings, account: str, namespaces: Collection[str]) -> Iterator[str]:
+def _tenancy_objects(gitops: GitOps, account: str, namespaces: Collection[str]) -> Iterator[str]:
     """Yield the objects of `_tenant`, those that kaigen.yaml does not ask for yet included."""
     yield f"ResourceQuota/{QUOTA}"
     for name in (DEFAULT_DENY, ALLOW_DNS, ALLOW_NETWORK):
@@ -135,7 +137,7 @@ def _tenancy_objects(gitops: GitOpsSettings, account: str, namespaces: Collectio
             yield f"{kind}/{account}"
 
 
-def _flux_objects(gitops: GitOpsSettings, environment: str, namespaces: Collection[str]) -> Iterator[str]:
+def _flux_objects(gitops: GitOps, environment: str, namespaces: Collection[str]) -> Iterator[str]:
     """Yield the objects by which Flux syncs the apps of a namespace as its account."""
     project = "-".join(part for part in (gitops.project, environment) if part)
     for kind in _FLUX_KINDS:

@@ -1,17 +1,17 @@
 """The block `secrets` of kaigen.yaml."""
 
 import re
-from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from kaigen.config.block_settings import ExternalSecretsSettings
+from kaigen.config.layers import Layers
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
+from kaigen.diagnostics.problem import dotted_path
 from kaigen.kinds.base import ObjectName, text
 from kaigen.kinds.block import Block
-from kaigen.yaml.document import Document
 
 NAMESPACE_IN_KEY = re.compile(
     r"(?:[^{}]|\{env\}[^{}a-zA-Z0-9-])*\{namespace\}(?:$|[^{}a-zA-Z0-9-].*)"  # only fixed texts before it
@@ -72,70 +72,59 @@ class Secrets(Block):
 
 
 def external_secrets_settings(
-    layers: Sequence[tuple[Secrets | None, tuple[str, ...]]],
-    has_tenants: bool,
-    document: Document | None,
-    problems: Diagnostics,
+    block: Secrets | None, has_tenants: bool, layers: Layers, problems: Diagnostics
 ) -> ExternalSecretsSettings | None:
-    """Return the settings of one run, later layers merged over earlier ones; None to write no ExternalSecrets.
+    """Return the settings of one run; None to write no ExternalSecrets.
 
     Args:
-        layers: the block of the file and that of its environment, each with the path of what contains it.
+        block: the block with the fields of all layers; None without it.
         has_tenants: whether several teams share the store.
-        document: kaigen.yaml; None without the file.
+        layers: where the fields are.
         problems: receives an error when the store has no name, or when a tenant could read the entries of another one.
     """
-    given = [(layer, place) for layer, place in layers if layer is not None]
-    blocks = [layer.external_secrets for layer, _ in given if layer.external_secrets is not None]
-    default = "externalSecrets" if blocks else "references"
-    provider = next((layer.provider for layer, _ in reversed(given) if layer.provider), default)
-    if document is None or provider != "externalSecrets":
+    if block is None:
         return None
-    settings = ExternalSecretsSettings(store="")
-    for block in blocks:
-        store = block.store or Store()
-        settings = ExternalSecretsSettings(
-            store=store.name or settings.store,
-            store_kind=store.kind or settings.store_kind,
-            refresh_interval=block.refresh_interval or settings.refresh_interval,
-            key_template=block.key_template or settings.key_template,
-        )
+    written = block.external_secrets or ExternalSecretsBlock()
+    default = "externalSecrets" if block.external_secrets else "references"
+    if (block.provider or default) != "externalSecrets":
+        return None
+    store, base = written.store or Store(), ExternalSecretsSettings(store="")
+    settings = ExternalSecretsSettings(
+        store=store.name or "",
+        store_kind=store.kind or base.store_kind,
+        refresh_interval=written.refresh_interval or base.refresh_interval,
+        key_template=written.key_template or base.key_template,
+    )
     if has_tenants:
-        _check_template(settings.key_template, given, document, problems)
+        _check_template(settings.key_template, layers, problems)
     if not settings.store:
-        place = (*given[-1][1], "secrets", "externalSecrets", "store")
+        place = (*layers.path("secrets"), "externalSecrets", "store")
         problems.add(
             Diagnostic(
                 "KG0730",
                 "ExternalSecrets need the name of a store",
-                document.mark(place),
+                layers.mark_of(place),
                 "write, for example, `externalSecrets: {store: {name: vault}}`",
-                path=".".join((*place, "name")),
+                path=dotted_path((*place, "name")),
             )
         )
     return settings
 
 
-def _check_template(
-    template: str, given: Sequence[tuple[Secrets, tuple[str, ...]]], document: Document, problems: Diagnostics
-) -> None:
+def _check_template(template: str, layers: Layers, problems: Diagnostics) -> None:
     """Report a template that gives Secrets of two namespaces the same entry of the store."""
     if NAMESPACE_IN_KEY.fullmatch(template):
         return
-    place = next(
-        (*place, "secrets", "externalSecrets", "keyTemplate")
-        for layer, place in reversed(given)
-        if layer.external_secrets is not None and layer.external_secrets.key_template
-    )
+    place = layers.path("secrets", "externalSecrets", "keyTemplate")
     safe = "/".join(part for part in ("{env}", "{namespace}", "{name}", "{key}") if part in template or "name" in part)
     problems.add(
         Diagnostic(
             "KG0732",
             f"with `{template}`, Secrets of two namespaces can have the same entry of the store, so one tenant reads "
             "the values of another one",
-            document.mark(place),
+            layers.mark_of(place),
             "put a character that no namespace has, such as `/` or `_`, before `{namespace}` (unless it is at the "
             f"start) and after it: `{safe}`",
-            path=".".join(place),
+            path=dotted_path(place),
         )
     )

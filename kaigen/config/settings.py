@@ -8,21 +8,22 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from kaigen.catalog.own_rows import OwnRows
-from kaigen.config.block_settings import (
-    Allowed,
-    ExternalObject,
-    ExternalSecretsSettings,
-    ImageMirror,
-    LicensePolicy,
-    NetworkSettings,
-    ObjectPatch,
-    PublishSettings,
-)
-from kaigen.config.gitops_settings import GitOpsSettings
+from kaigen.catalog.catalog import Catalog
+from kaigen.catalog.images import default_images
+from kaigen.config.block_settings import Allowed, ExternalSecretsSettings, ObjectPatch
 from kaigen.config.reserved import SyncerSecrets
 from kaigen.config.tenant_settings import Tenant
 from kaigen.core.json_types import FieldPath, Json
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    # An unchanged render imports only the blocks that kaigen.yaml has.
+    from kaigen.config import external as config_external
+    from kaigen.config import gitops as config_gitops
+    from kaigen.config import licenses as config_licenses
+    from kaigen.config import network as config_network
+    from kaigen.config import publish as config_publish
+    from kaigen.config import registry as config_registry
 
 FILE_NAME = "kaigen.yaml"
 PINS_FOLDER = "pins"
@@ -69,7 +70,7 @@ class LockRef(Struct, frozen=True):
     content: bytes | None = None
 
 
-class Config(Struct, frozen=True):
+class Config(Struct, frozen=True, omit_defaults=True):
     """The settings of one run.
 
     Attributes:
@@ -94,8 +95,8 @@ class Config(Struct, frozen=True):
         passthrough: copy plain Kubernetes objects unchanged.
         external_secrets: how ExternalSecrets are written; None to write none.
         kinds: folders that define kinds of the user's own.
-        catalog: folder of the repository's own catalogue.
-        rows: the rows of that catalogue.
+        catalog_folder: folder of the repository's own rows of the catalogue.
+        catalog: kaigen's tables with those rows.
         patches: changes of objects; the environment's follow the file's.
         labels: labels of every object and pod.
         annotations: annotations of every object and pod.
@@ -105,6 +106,7 @@ class Config(Struct, frozen=True):
         mirror: where all images are pulled from; None for where their names say.
         environments: names of all environments in kaigen.yaml.
         gitops: how Argo CD and Flux sync; None to write nothing for them.
+        clusters: the environment's clusters by name; empty for the cluster that Argo CD runs in.
         publish: defaults of `kaigen publish`; None without the block.
         allow: what specs may reach outside their own namespaces.
         tenants: teams with folders of specs and namespaces of their own.
@@ -120,7 +122,7 @@ class Config(Struct, frozen=True):
     profile: str = "generic"
     namespace: str = "default"
     implied_namespace: bool = False
-    images: Mapping[str, str] = field(default_factory=dict)
+    images: Mapping[str, str] = field(default_factory=default_images)
     plain_images: Mapping[str, str] = field(default_factory=dict)
     named_images: tuple[str, ...] = ()
     pinned_images: Mapping[str, str] = field(default_factory=dict)
@@ -135,23 +137,24 @@ class Config(Struct, frozen=True):
     passthrough: bool = False
     external_secrets: ExternalSecretsSettings | None = None
     kinds: tuple[str, ...] = ()
-    catalog: str = "catalog"
-    rows: OwnRows = OwnRows()
+    catalog_folder: str = "catalog"
+    catalog: Catalog = Catalog()
     patches: tuple[ObjectPatch, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
-    external: tuple[ExternalObject, ...] = ()
+    external: tuple[config_external.ExternalEntry, ...] = ()
     dialects: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
-    network: NetworkSettings | None = None
-    mirror: ImageMirror | None = None
-    gitops: GitOpsSettings | None = None
+    network: config_network.Network | None = None
+    mirror: config_registry.RegistryBlock | None = None
+    gitops: config_gitops.GitOps | None = None
+    clusters: Mapping[str, config_gitops.Cluster] = field(default_factory=dict)
     environments: tuple[str, ...] = ()
-    publish: PublishSettings | None = None
+    publish: config_publish.Publish | None = None
     allow: Allowed = Allowed()
     tenants: tuple[Tenant, ...] = ()
     syncer_secrets: SyncerSecrets = SyncerSecrets()
     lock: LockRef = LockRef()
-    licenses: LicensePolicy | None = None
+    licenses: config_licenses.Licenses | None = None
     build_registry: str = ""
 
     @property
@@ -183,7 +186,9 @@ class Config(Struct, frozen=True):
 def paths_without_specs(config: Config) -> list[Path]:
     """Return the files and folders that are never read as specs: the output, the catalogue, kinds and patches."""
     # The trees of all environments are siblings.
-    return [config.root / path for path in (config.output_base, config.catalog, *config.kinds, *config.patch_files)]
+    return [
+        config.root / path for path in (config.output_base, config.catalog_folder, *config.kinds, *config.patch_files)
+    ]
 
 
 def pins_path(root: Path, environment: str) -> Path:

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from kaigen.config.block_settings import NetworkSettings
 from kaigen.config.reserved import Reserved
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    from kaigen.config import network as config_network
 
 
 class Tenant(Struct, frozen=True):
@@ -35,7 +38,7 @@ class Tenant(Struct, frozen=True):
     others: tuple[str, ...] = ()
     reserved: Reserved = Reserved()
     denied: tuple[str, ...] = ()
-    network: NetworkSettings | None = None
+    network: config_network.Network | None = None
 
     def granted(self, field: str) -> tuple[str, ...]:
         """Return the globs of a field."""

@@ -17,9 +17,9 @@ from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.kinds.base import RELATIVE_PATH, LabelName, text
 from kaigen.kinds.block import Block
-from kaigen.kubernetes.bucket_uris import SCHEMES
-from kaigen.kubernetes.system_namespaces import is_system_namespace
-from kaigen.kubernetes.usual_kinds import USUAL_KINDS
+from kaigen.kubernetes.buckets import SCHEMES
+from kaigen.kubernetes.names import is_system_namespace
+from kaigen.kubernetes.rights import USUAL_KINDS
 from kaigen.yaml.document import Document
 
 CLASS_KINDS = (
@@ -294,7 +294,7 @@ def delivered_tenants(config: Config) -> tuple[Tenant, ...]:
                 if any(place.startswith(f"{own}-") for own in tenant.namespaces)
             ),
             reserved=reserved_names(config.gitops, config.environment, tenant.namespaces, config.syncer_secrets),
-            denied=tenancy.default_deny if tenancy is not None else (),
+            denied=tuple(tenancy.default_deny) if tenancy is not None else (),
             network=config.network,
         )
         for tenant in config.tenants

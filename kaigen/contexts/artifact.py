@@ -165,7 +165,7 @@ def manifest_of(packed: Packed) -> bytes:
     )
 
 
-def planned(packed: Packed, where: Reference) -> Pushed:
+def plan_push(packed: Packed, where: Reference) -> Pushed:
     """Return what `push` returns, without asking the registry.
 
     Args:
@@ -190,7 +190,7 @@ def push(packed: Packed, archive: IO[bytes], where: Reference, *, plain_http: bo
     Raises:
         SystemFailure: the registry is unreachable or rejects the push.
     """
-    result, manifest = planned(packed, where), manifest_of(packed)
+    result, manifest = plan_push(packed, where), manifest_of(packed)
     registry = Registry(where, plain_http=plain_http)
     if registry.manifest(result.tag) == manifest:
         return Pushed(result.reference, result.digest, result.tag, "unchanged")

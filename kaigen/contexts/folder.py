@@ -11,11 +11,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from kaigen.contexts.patterns import IgnoreRules, MalformedPattern, Pattern, read_lines
+from kaigen.core.credentials import looks_like_secret, may_contain_secret
 from kaigen.core.text import printable
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.diagnostics.errors import InputError
-from kaigen.secret_scan.detect import looks_like_secret, may_contain_secret
 
 CODE = "KG0911"
 IGNORE_FILE = ".dockerignore"

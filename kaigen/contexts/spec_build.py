@@ -12,7 +12,7 @@ from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.errors import InputError
 from kaigen.scaffold.changes import FileChange, mark_of, read_text
 from kaigen.yaml.document import Document, parse
-from kaigen.yaml.edit import Edit, edited
+from kaigen.yaml.edit import Edit, edit_text
 from kaigen.yaml.sources import Source
 
 CODE = "KG0913"
@@ -66,7 +66,7 @@ class SpecBuild(Struct, frozen=True):
         new = None
         if after:
             edit = Edit(document, (*_BUILD, _FIELD), reference, _FIELD if _FIELD in fields else after)
-            new = edited(document.source, [edit])
+            new = edit_text(document.source, [edit])
         if new is None:
             mark = document.mark(_BUILD, key=True)
             raise InputError.of(CODE, f"`{_FIELD}` cannot be written into the spec", mark=mark, hint=hint)

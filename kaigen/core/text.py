@@ -7,6 +7,8 @@ from collections.abc import Sequence
 _LONGEST = 60
 """Most characters of a value that a message repeats whole."""
 
+_PLAIN = frozenset("._-/+=,")
+
 
 def plural(count: int, noun: str, nouns: str = "") -> str:
     """Return a number with its noun: `1 file`, `2 files`.
@@ -29,7 +31,7 @@ def some_of(items: Sequence[str], most: int) -> str:
     return ", ".join(items[:most]) + (", …" if len(items) > most else "")
 
 
-def clipped(text: str, most: int = _LONGEST) -> str:
+def clip_text(text: str, most: int = _LONGEST) -> str:
     """Return a text, or the beginning of one that has more than `most` characters."""
     return text if len(text) <= most else f"{text[: most - 3]}…"
 
@@ -39,6 +41,15 @@ def printable(text: str, replacement: str = "?", keep: str = "") -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char in keep else replacement for char in text)
+
+
+def shown_name(text: str) -> str:
+    """Return a name for a commit message, a pull request or the log of a pipeline.
+
+    Letters, digits and `. _ - / + = ,` stay, and any other character becomes `?`. So the name cannot end its line or
+    its block, mention a person or an issue, be a command of a runner or a word such as `[skip ci]`, or hide characters.
+    """
+    return "".join(char if char.isalnum() or char in _PLAIN else "?" for char in text)
 
 
 def describe(value: object, *, typed: bool = False) -> str:
@@ -56,7 +67,7 @@ def describe(value: object, *, typed: bool = False) -> str:
         case int() | float():
             return f"the number {value}"
         case str():
-            return f"{'the text ' if typed else ''}`{clipped(value)}`"
+            return f"{'the text ' if typed else ''}`{clip_text(value)}`"
         case dict():
             return "a mapping"
         case list() | tuple():

@@ -36,7 +36,7 @@ class At(str):
     __slots__ = ()
 
 
-def dotted(path: Iterable[str | int]) -> str:
+def dotted_path(path: Iterable[str | int]) -> str:
     """Return a path as messages show it; empty for the document itself.
 
     Such as `spec.command[2]`, `spec.containers[run].image`, `metadata.labels["kaigen.dev/app"]`.
@@ -80,7 +80,7 @@ class Problem(Struct, frozen=True):
     @property
     def where(self) -> str:
         """The path as text: `spec.template.spec.containers[0].image`."""
-        return dotted(self.path)
+        return dotted_path(self.path)
 
     def located(self, mark: Mark | None) -> Diagnostic:
         """Return the problem as a diagnostic at a place in a file."""

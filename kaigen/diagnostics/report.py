@@ -12,7 +12,7 @@ from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():
-    from kaigen.secret_scan import redact
+    from kaigen.core import credentials
 
 OUTPUTS = ("text", "json", "sarif", "github", "gitlab", "junit")
 """Output formats of the command line."""
@@ -57,10 +57,10 @@ def _below(folder: str, path: str) -> str:
 
 def _redact_diagnostic(item: Diagnostic) -> Diagnostic:
     """Return a diagnostic whose message, hint, path and excerpt show no credential."""
-    message, hint, path = redact.redact(item.message), redact.redact(item.hint), redact.redact(item.path)
+    message, hint, path = credentials.redact(item.message), credentials.redact(item.hint), credentials.redact(item.path)
     mark = item.mark
     if mark:
-        text = redact.redact(mark.text)
+        text = credentials.redact(mark.text)
         mark = mark if text is mark.text else replace(mark, text=text)
     if mark is item.mark and (message, hint, path) == (item.message, item.hint, item.path):
         return item

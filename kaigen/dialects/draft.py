@@ -9,7 +9,7 @@ from msgspec import ValidationError
 
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Diagnostic
-from kaigen.diagnostics.problem import dotted
+from kaigen.diagnostics.problem import dotted_path
 from kaigen.kinds.block import Block, read_block
 from kaigen.kinds.lowering import Lowered
 from kaigen.kinds.positioned import Unplaced
@@ -98,7 +98,7 @@ class Draft:
             document = Unplaced(self.data)
             for item in errors.find_problems(document, block_schema.block_schema(kind), violations):
                 path = item.problem.path
-                field = dotted(path) or kind.__name__
+                field = dotted_path(path) or kind.__name__
                 message = f"kaigen's `{field}` cannot represent this: {item.problem.message}"
                 source = find_source(path, self.sources, self.origins)
                 if source is not None:

@@ -18,7 +18,7 @@ from kaigen.dialects.registry import GROUP, OWN, RESERVED, Dialect, find_kind
 from kaigen.kinds.block import Block
 from kaigen.kinds.block_schema import block_schema
 from kaigen.kinds.builtin import BUILTIN_KINDS
-from kaigen.kinds.entry import GROUP_VERSION, PATCHABLE, find_entry, imported
+from kaigen.kinds.entry import GROUP_VERSION, PATCHABLE, find_entry, import_reference
 from kaigen.kinds.kind import Continued, ForeignKind, Kind
 from kaigen.kinds.lowering import Lowered, Lowering, LoweringContext, LoweringResult
 from kaigen.kinds.packages import Offer, failure, model_problem, offers
@@ -154,7 +154,7 @@ def _package_dialects(path: tuple[str, ...]) -> PackageDialects:
         dialect = offer.value
         owners[dialect.name] = offer.package
         if dialect.settings:
-            settings[dialect.name] = imported(dialect.settings)
+            settings[dialect.name] = import_reference(dialect.settings)
         kinds += [_of_package(kind, offer.package) for kind in dialect.kinds]
     return PackageDialects(tuple(kinds), settings, tuple(found))
 
@@ -227,7 +227,7 @@ def _wrong_texts(value: Struct, names: Iterable[str]) -> str:
 def _named(reference: str) -> tuple[Any, str]:
     """Return what `module:name` refers to, and why it cannot be imported; empty if it can."""
     try:
-        return imported(reference), ""
+        return import_reference(reference), ""
     except Exception as error:
         # The module is the package's, which raises anything.
         return None, f"cannot be imported from `{reference}`: {type(error).__name__}: {error}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from kaigen.kinds.builtin import BUILTIN_KINDS
-from kaigen.kinds.entry import OWN_SYSTEM, find_entry, imported
+from kaigen.kinds.entry import OWN_SYSTEM, find_entry, import_reference
 from kaigen.kinds.kind import ForeignKind, Kind
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Dialect(Struct, frozen=True):
         """Return what the foreign system derives for a model, by version; nothing without an estimator."""
         if not self.estimator:
             return ()
-        found: Sequence[Estimate] = imported(self.estimator)(preset, facts, hardware, context)
+        found: Sequence[Estimate] = import_reference(self.estimator)(preset, facts, hardware, context)
         return found
 
 
@@ -79,7 +79,7 @@ RESERVED: Final = frozenset({OWN_SYSTEM, *OWN})
 @cache
 def own_dialects() -> tuple[Dialect, ...]:
     """Return kaigen's own dialects."""
-    return tuple(imported(reference) for reference in OWN.values())
+    return tuple(import_reference(reference) for reference in OWN.values())
 
 
 def kinds_of(dialects: Iterable[Dialect]) -> tuple[Kind, ...]:

@@ -7,15 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from kaigen.config.settings import Config
-from kaigen.diff.fields import diff_fields
 from kaigen.diff.model import ABSENT, AppChange, AppStatus, Change, Effect, FieldChange, ObjectChange, ObjectStatus
 from kaigen.diff.objects import Obj, Unreadable, read_objects, strip_header
-from kaigen.diff.pairing import Pair, full_identity, pair_objects
-from kaigen.diff.rights import ROLES, rights_fields
+from kaigen.diff.pairing import Pair, diff_fields, full_identity, pair_objects
 from kaigen.diff.rules import Case, Siblings, effects_of
+from kaigen.diff.rules.rbac import ROLES, rights_fields
 from kaigen.diff.rules.security import POD_SECURITY, requested_exception
-from kaigen.diff.tree import AppKey, FileRole, locate
-from kaigen.diff.trees import Trees
+from kaigen.diff.trees import AppKey, FileRole, Trees, locate
 
 HIDDEN = "(hidden)"
 """Printed instead of a value of a Secret."""

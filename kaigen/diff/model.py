@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from kaigen.core.json_types import Json
-from kaigen.diagnostics.problem import dotted
+from kaigen.diagnostics.problem import dotted_path
 
 Level: TypeAlias = Literal["info", "notice", "danger"]
 ObjectStatus: TypeAlias = Literal["added", "removed", "changed", "replaced"]
@@ -67,7 +67,7 @@ class FieldChange(Struct, frozen=True):
     @property
     def path(self) -> str:
         """Its path as text, as in `spec.template.spec.containers[run].env[EPOCHS].value`."""
-        return dotted(self.keys)
+        return dotted_path(self.keys)
 
 
 class ObjectChange(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""The pod templates of an object by their roles."""
+"""The pod templates of an object by their roles, and their violations of Pod Security level restricted."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from kaigen.core.json_types import JsonObject
 from kaigen.diff.objects import Obj, get, get_map, get_text
 from kaigen.kubernetes import pods
 from kaigen.kubernetes.manifest import Object
+from kaigen.kubernetes.pod_security import violations
 
 
 class PodTemplate(NamedTuple):
@@ -51,3 +52,12 @@ def pod_templates(obj: Obj | None) -> dict[str, PodTemplate]:
         )
         for template in pods.pod_templates(cast("Object", obj.data))
     }
+
+
+def weaknesses(template: PodTemplate) -> list[str]:
+    """Return a description of each violation of level restricted, as in `container main is privileged`."""
+    pod = pods.PodTemplate((), cast("Object", get_map(template.data, "metadata")), cast("Object", template.spec))
+    return [
+        f"{f'container {found.container}' if found.container else 'pod'} {found.problem}"
+        for found in violations(pod, "restricted")
+    ]

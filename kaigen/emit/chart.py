@@ -180,11 +180,11 @@ def template(app: App, item: Object) -> str:
 def values_yaml(app: App, values: Mapping[str, Json]) -> str:
     """Return `values.yaml`: every setting with its value, under a comment that describes it."""
     lines: list[str] = []
-    _value_lines(_nested(app.settings), values, "", lines)
+    _value_lines(_nest_settings(app.settings), values, "", lines)
     return "\n".join(lines) + "\n" + VALUES.replace(CHART, app.name)
 
 
-def _nested(settings: Sequence[Setting]) -> dict[str, Any]:
+def _nest_settings(settings: Sequence[Setting]) -> dict[str, Any]:
     """Return the settings nested as in `values.yaml`."""
     tree: dict[str, Any] = {}
     for setting in settings:
@@ -216,26 +216,26 @@ def values_schema(settings: Sequence[Setting]) -> str:
     Unknown keys are errors, except in `global`, which parent charts use.
     """
     head = '{\n  "$schema": "http://json-schema.org/draft-07/schema#",\n'
-    return head + _closed(_nested(settings), "  ", _chart_schemas()) + "\n}\n"
+    return head + _closed_schema(_nest_settings(settings), "  ", _chart_schemas()) + "\n}\n"
 
 
 @cache
 def _chart_schemas() -> tuple[str, ...]:
     """Return the members for the values that every chart has."""
-    return tuple(f'"{key}": {_indented(_encode(schema), "    ")}' for key, schema in SCHEMAS.items())
+    return tuple(f'"{key}": {_indent_json(_encode(schema), "    ")}' for key, schema in SCHEMAS.items())
 
 
-def _closed(tree: Mapping[str, Any], indent: str, more: Sequence[str] = ()) -> str:
+def _closed_schema(tree: Mapping[str, Any], indent: str, more: Sequence[str] = ()) -> str:
     """Return the members of a closed object's schema; all properties are required, except `more`."""
     inner = indent + "  "
     names = [_encode(key) for key in tree]
     properties = []
     for name, node in zip(names, tree.values(), strict=True):
         if isinstance(node, Setting):
-            leaf = _indented(_encode({"description": node.doc, **node.schema}), inner)
+            leaf = _indent_json(_encode({"description": node.doc, **node.schema}), inner)
             properties.append(f"{name}: {leaf}")
         else:
-            properties.append(f"{name}: {{\n{_closed(node, inner + '  ')}\n{inner}}}")
+            properties.append(f"{name}: {{\n{_closed_schema(node, inner + '  ')}\n{inner}}}")
     comma = f",\n{inner}"
     required = f"[\n{inner}{comma.join(names)}\n{indent}]" if names else "[]"
     return (
@@ -247,6 +247,6 @@ def _closed(tree: Mapping[str, Any], indent: str, more: Sequence[str] = ()) -> s
 
 
 @lru_cache(maxsize=10_000)
-def _indented(text: str, indent: str) -> str:
+def _indent_json(text: str, indent: str) -> str:
     """Return indented JSON. Cached: the indenting encoder is slow, and apps share most settings."""
     return json.dumps(json.loads(text), indent=2, ensure_ascii=False).replace("\n", "\n" + indent)

@@ -109,6 +109,8 @@ class _TemplateWriter(Writer):
 
     def _items(self, start: str, node: Items, indent: str) -> None:
         """Write a list with the items of settings; without fixed ones, it is left out while it is empty."""
+        if not node:
+            return
         if not node.fixed:
             begin, *rest = self._given(node.pipeline(), indent)
             self.lines.extend([begin, start, *rest])

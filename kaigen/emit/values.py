@@ -21,7 +21,7 @@ from kaigen.config.value_layers import Layer, Overrides
 from kaigen.core.json_types import FieldPath, Json
 from kaigen.core.text import describe
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
-from kaigen.diagnostics.problem import dotted
+from kaigen.diagnostics.problem import dotted_path
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.emit.chart import values_schema
 from kaigen.emit.chart_helpers import SCHEMAS
@@ -37,7 +37,7 @@ _CHART_ONLY = {
 """What to do in place of overriding a value that plain manifests do not have."""
 
 
-def _applied(default: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+def _apply_overrides(default: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """The defaults with overrides applied."""
     values = dict(default)
     for key, value in over.items():
@@ -45,7 +45,7 @@ def _applied(default: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, A
             del values[key]
         elif isinstance(value, Mapping):
             inner = default.get(key)
-            values[key] = _applied(inner if isinstance(inner, Mapping) else {}, value)
+            values[key] = _apply_overrides(inner if isinstance(inner, Mapping) else {}, value)
         else:
             values[key] = value
     return values
@@ -58,7 +58,7 @@ def effective_values(app: App, layers: Sequence[Overrides]) -> dict[str, Json]:
         for key in (app.name, f"{app.namespace}/{app.name}"):
             if key in layer:
                 merged = merge_overrides(merged, layer[key])
-    return _applied(app.default_values(), merged)
+    return _apply_overrides(app.default_values(), merged)
 
 
 def check_values(app: App, values: Mapping[str, Json], layers: Sequence[Overrides] = ()) -> list[Diagnostic]:
@@ -73,7 +73,7 @@ def check_values(app: App, values: Mapping[str, Json], layers: Sequence[Override
 
     def say(code: str, path: FieldPath, message: str, hint: str = "", *, key: bool = False) -> None:
         mark = _mark(app, layers, path, key=key)
-        found.append(Diagnostic(code, f"`{dotted((app.name, *path))}`{message}", mark, hint))
+        found.append(Diagnostic(code, f"`{dotted_path((app.name, *path))}`{message}", mark, hint))
 
     for name in SCHEMAS:
         if name in values:

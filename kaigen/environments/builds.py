@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from kaigen.kinds.block import Block, derived
+from kaigen.kinds.block import Block, derive_fields
 from kaigen.kinds.build import Build
 from kaigen.kinds.repositories import with_blocks
 
@@ -28,7 +28,7 @@ def with_repositories(block: T, name: str, config: Config) -> T:
 
     def change(each: Block) -> Block:
         needs_one = isinstance(each, Build) and each.repository is None
-        return derived(each, repository=repository) if needs_one else each
+        return derive_fields(each, repository=repository) if needs_one else each
 
     return with_blocks(block, change)
 

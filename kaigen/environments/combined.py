@@ -31,11 +31,13 @@ def for_each(configs: Sequence[Config], work: Callable[[Config], Result]) -> lis
         except InputError as error:
             errors[config.environment] = error.diagnostics
     if errors:
-        raise InputError(combined({config.environment: errors.get(config.environment, ()) for config in configs}))
+        raise InputError(
+            combine_diagnostics({config.environment: errors.get(config.environment, ()) for config in configs})
+        )
     return results
 
 
-def combined(diagnostics: Mapping[str, Sequence[Diagnostic]]) -> list[Diagnostic]:
+def combine_diagnostics(diagnostics: Mapping[str, Sequence[Diagnostic]]) -> list[Diagnostic]:
     """Return the diagnostics of several environments, each once; those of some environments name them.
 
     Args:

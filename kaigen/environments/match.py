@@ -14,7 +14,7 @@ from kaigen.config.settings import FILE_NAME, Config, Override, pins_path
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
-from kaigen.diagnostics.problem import dotted
+from kaigen.diagnostics.problem import dotted_path
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.environments.patch import Entries, FileEntry, Layer, PatchedDocument, reach
 from kaigen.kinds.builtin import BUILTIN_KINDS
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[([0-9]+)\]")
 
 
-def patched(
+def patch_document(
     document: Document, entry: KindEntry, config: Config
 ) -> tuple[Document | PatchedDocument, list[Diagnostic]]:
     """Return a document with the overrides and pins of the environment, and diagnostics about them.
@@ -54,7 +54,7 @@ def patched(
         place = FileEntry(pins_path(config.root, config.environment), ("apps", name), flat=True)
         here = PatchedDocument(document, tuple(layers), ()).data
         patch = _pins_patch(here, config.pins[name], entry, place, found)
-        found += _hidden(config.pins[name], layers)
+        found += _warn_of_hidden(config.pins[name], layers)
         layers.append(Layer(patch, place, config.environment, pins=True))
     if not layers:
         return document, found
@@ -141,7 +141,7 @@ def _put(patch: dict[Any, Any], path: FieldPath, value: str) -> None:
     patch[path[-1]] = value
 
 
-def _hidden(pins: Iterable[str], layers: Iterable[Layer]) -> list[Diagnostic]:
+def _warn_of_hidden(pins: Iterable[str], layers: Iterable[Layer]) -> list[Diagnostic]:
     """Warnings about the environment's own overrides that pins take precedence over."""
     found = []
     for name in pins:
@@ -161,11 +161,13 @@ def _hidden(pins: Iterable[str], layers: Iterable[Layer]) -> list[Diagnostic]:
     return found
 
 
-def explained(document: Document | PatchedDocument, diagnostics: Sequence[Diagnostic]) -> Sequence[Diagnostic]:
+def explain_removed_fields(
+    document: Document | PatchedDocument, diagnostics: Sequence[Diagnostic]
+) -> Sequence[Diagnostic]:
     """Return the diagnostics of a patched document; a missing field that an override removed is reported there."""
     if not diagnostics or not isinstance(document, PatchedDocument):
         return diagnostics
-    removed = {dotted(path): path for path in document.removed()}
+    removed = {dotted_path(path): path for path in document.removed()}
     return [_at_removal(item, document, removed) for item in diagnostics]
 
 

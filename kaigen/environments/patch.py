@@ -13,7 +13,7 @@ from msgspec import Struct
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Mark
-from kaigen.diagnostics.problem import dotted
+from kaigen.diagnostics.problem import dotted_path
 from kaigen.yaml.document import Document, parse
 from kaigen.yaml.sources import Source
 
@@ -50,8 +50,8 @@ class FileEntry(Struct, frozen=True):
         for step in self.at:
             entry = entry.get(step, {}) if isinstance(entry, dict) else {}
         for length in range(len(path), 0, -1):
-            if dotted(path[:length]) in entry:
-                return (*self.at, dotted(path[:length]))
+            if dotted_path(path[:length]) in entry:
+                return (*self.at, dotted_path(path[:length]))
         return self.at
 
 

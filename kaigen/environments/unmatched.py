@@ -11,7 +11,9 @@ from kaigen.dialects.registry import own_kinds
 from kaigen.environments.patch import FileEntry
 
 
-def unmatched(config: Config, matched: Collection[int | str], apps: Iterable[tuple[str, str]]) -> list[Diagnostic]:
+def warn_of_unmatched(
+    config: Config, matched: Collection[int | str], apps: Iterable[tuple[str, str]]
+) -> list[Diagnostic]:
     """Return warnings about overrides and pins that match no spec.
 
     Args:

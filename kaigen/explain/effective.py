@@ -14,11 +14,10 @@ from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Mark, Severity
 from kaigen.diagnostics.errors import InputError
-from kaigen.diagnostics.problem import dotted
+from kaigen.diagnostics.problem import dotted_path
 from kaigen.environments.patch import PatchedDocument, document_of, reach
 from kaigen.kinds.block import Block, document_name, set_fields
 from kaigen.pipeline.app_names import unknown_app
-from kaigen.pipeline.compile_spec import compile_spec
 from kaigen.pipeline.run import Run
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ class Effective(Struct, frozen=True):
             "kind": self.kind,
             "source": self.source,
             "effective": dict(self.document),
-            "origins": {dotted(path): origin for path, origin in self.origins.items()},
+            "origins": {dotted_path(path): origin for path, origin in self.origins.items()},
             "profile": {"name": self.profile, "origin": self.profile_origin, "settings": dict(self.filled_in)},
             "settings": {name: {"value": value, "origin": origin} for name, (value, origin) in self.settings.items()},
         }
@@ -94,19 +93,6 @@ def effective_spec(app: str, config: Config, overrides: Sequence[Overrides] = ()
     # Values that the lock decides have no line in a spec.
     plain = _without_lock(app, config, overrides) if config.lock.digest else spec
     written = dict(leaves(_document(plain, config)))
-    context = unit.compiler.context
-    blank = replace(
-        context.profile,
-        storage_class="",
-        gpu_label="",
-        gpu_instance_types=False,
-        gpu_tolerations=(),
-        gpu_runtime_class="",
-        spot=replace(context.profile.spot, node_selector={}, tolerations=(), node_labels=())
-        if context.profile.spot
-        else None,
-    )
-    without = compile_spec(spec, replace(context, profile=blank)).compiled
     metadata = spec.block.metadata
     return Effective(
         app=metadata.name,
@@ -121,7 +107,7 @@ def effective_spec(app: str, config: Config, overrides: Sequence[Overrides] = ()
         },
         profile=config.profile,
         profile_origin=_config_origin(config, "profile"),
-        filled_in=_filled_in(compiled, without),
+        filled_in={each.path: each.default for each in compiled.app.settings if each.by_profile},
         settings=_settings(compiled, unit.compiler.overrides, config),
     )
 
@@ -204,7 +190,7 @@ def _origin(spec: Spec, path: FieldPath, config: Config) -> str:
             break  # The dialect itself decides it.
         if foreign is not None:
             place = _place(spec, (*foreign, *path[length:]), config) or _place(spec, foreign, config)
-            return f"{place}, {dotted(foreign)}" if place else f"default of {spec.entry.key}"
+            return f"{place}, {dotted_path(foreign)}" if place else f"default of {spec.entry.key}"
     return decided
 
 
@@ -214,11 +200,11 @@ def _place(spec: Spec, path: FieldPath, config: Config) -> str:
     if reach(document.data, path)[1] < len(path):
         return ""
     layer = document.layer(path) if isinstance(document, PatchedDocument) else None
-    place = _shown(document.mark(path))
+    place = _show_mark(document.mark(path))
     return f"{place} (environment {layer.environment})" if layer and layer.environment and not layer.pins else place
 
 
-def _shown(mark: Mark) -> str:
+def _show_mark(mark: Mark) -> str:
     return f"{mark.file}:{mark.line}" if mark.line else mark.file
 
 
@@ -241,27 +227,9 @@ def _config_origin(config: Config, name: str) -> str:
     if document is not None:
         for path in (("environments", config.environment, name), (name,)):
             if reach(document.data, path)[1] == len(path):
-                place = _shown(document.mark(path))
+                place = _show_mark(document.mark(path))
                 return f"{place} (environment {config.environment})" if len(path) > 1 else place
     return "default of kaigen"
-
-
-def _filled_in(compiled: Compiled, without: Compiled | None) -> dict[str, Any]:
-    """Return the settings whose values the profile decides."""
-    if without is None:
-        return {}
-    found = {}
-    for setting in compiled.app.settings:
-        here, there = (_setting(item.app.default_values(), setting.keys) for item in (compiled, without))
-        if here != there:
-            found[setting.path] = here
-    return found
-
-
-def _setting(values: Any, keys: Sequence[str]) -> Any:
-    for key in keys:
-        values = values.get(key) if isinstance(values, dict) else None
-    return values
 
 
 def _settings(compiled: Compiled, layers: Sequence[Overrides], config: Config) -> dict[str, tuple[Any, str]]:
@@ -274,13 +242,13 @@ def _settings(compiled: Compiled, layers: Sequence[Overrides], config: Config) -
                 if not path:
                     continue
                 mark = layer.place((name, *path), key=False) if isinstance(layer, Layer) else None
-                place = _shown(mark) if mark else "--set"
+                place = _show_mark(mark) if mark else "--set"
                 if mark and _is_of_environment(layer, config):
                     place = f"{place} (environment {config.environment})"
                 known: Any = compiled.values
                 for step in path:
                     known = known.get(step) if isinstance(known, dict) else known
-                found[dotted(path)] = (known, place)
+                found[dotted_path(path)] = (known, place)
     return found
 
 

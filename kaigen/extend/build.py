@@ -145,7 +145,7 @@ def _settings(objects: Sequence[Object], problems: Problems) -> tuple[Setting, .
     return collect_settings(objects)
 
 
-def joined(parts: Sequence[str | Expr]) -> str | Expr:
+def join_parts(parts: Sequence[str | Expr]) -> str | Expr:
     """Return text and expressions as the simplest equivalent expression."""
     flat: list[str | Expr] = []
     for part in parts:

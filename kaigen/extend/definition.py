@@ -15,7 +15,7 @@ from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.extend.defined_kind import SUFFIX, Definition
 from kaigen.extend.schemas import check_schema
 from kaigen.extend.templates import check_templates
-from kaigen.files.folders import walk
+from kaigen.files import walk
 from kaigen.kinds.base import text
 from kaigen.kinds.block import Block
 from kaigen.kinds.entry import API_VERSION, GROUP_VERSION, KindEntry

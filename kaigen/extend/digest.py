@@ -7,7 +7,7 @@ from hashlib import sha256
 from stat import S_ISREG
 from typing import TYPE_CHECKING
 
-from kaigen.files.folders import walk
+from kaigen.files import walk
 
 LARGEST_FILE = 16 << 20
 """Bytes of a file that are read; links, devices and pipes are not read at all."""

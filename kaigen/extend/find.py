@@ -19,7 +19,7 @@ from kaigen.extend.defined_kind import Definition
 from kaigen.extend.definition import files_of, read_definitions
 from kaigen.extend.folder import compile_document
 from kaigen.extend.plugins import plugin_kinds, read_by_schema
-from kaigen.extend.schemas import embedded
+from kaigen.extend.schemas import embed_schema
 from kaigen.kinds.entry import API_VERSION, find_entry
 from kaigen.kinds.kind import CompiledKind, Kind
 from kaigen.kubernetes.schemas import is_cluster_scoped
@@ -50,7 +50,7 @@ class FolderKind(CompiledKind, frozen=True):
     def spec_schema(self) -> Mapping[str, Any] | None:
         """Return the folder's schema."""
         assert self.definition is not None
-        schema: dict[str, Any] = embedded(dict(self.definition.schema))
+        schema: dict[str, Any] = embed_schema(dict(self.definition.schema))
         return schema
 
     def compiler(self) -> Callable[..., Any]:

@@ -15,7 +15,7 @@ from kaigen.compile.roles import Roles
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
-from kaigen.diagnostics.problem import ProblemError, dotted
+from kaigen.diagnostics.problem import ProblemError, dotted_path
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.extend.build import RUN, Part, build_app, plain
 from kaigen.extend.defined_kind import SUFFIX, Definition
@@ -52,7 +52,7 @@ class _Compiler:
         self.block = block
         self.context = context
         self.problems = problems
-        self.namespace = block.metadata.namespace or context.namespace
+        self.namespace = block.metadata.namespace or context.config.namespace
         self.diagnostics = Diagnostics()
         self.settings: dict[str, tuple[Setting, tuple[str, int]]] = {}
         secret = sha256_hex(f"{definition.signature}{go_json(block.spec)}{block.metadata.name}")[:12]
@@ -112,7 +112,7 @@ class _Compiler:
                 "gpuTolerations": [dict(item) for item in profile.gpu_tolerations],
                 "gpuRuntimeClass": profile.gpu_runtime_class,
             },
-            "kubernetes": self.context.target,
+            "kubernetes": self.context.config.kubernetes,
         }
 
     def add_setting(self, call: SettingCall) -> Setting:
@@ -128,7 +128,7 @@ class _Compiler:
         origin = call.origin
         about = walk(self.schema, origin[1:]) if origin[:1] == ("spec",) and len(origin) > 1 else None
         about = deref(self.schema, about) if about else None
-        text = call.doc or str((about or {}).get("description", "")) or f"The field `{dotted(origin) or path}`."
+        text = call.doc or str((about or {}).get("description", "")) or f"The field `{dotted_path(origin) or path}`."
         schema = self._setting_schema(path, call.schema, about, default)
         setting = Setting(path, default, " ".join(text.split()), schema, False, origin)
         known = self.settings.setdefault(path, (setting, (call.template, call.line)))[0]

@@ -15,8 +15,31 @@ from kaigen.compile.expressions import Expr, Scope, resolve
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.errors import InputError, KaigenError
 from kaigen.diagnostics.suggest import did_you_mean
-from kaigen.extend.pointer import is_omitted, opened
-from kaigen.kubernetes.merge_keys import CONTAINERS, MERGE_KEYS
+from kaigen.extend.pointer import is_omitted, open_expression
+
+_MERGE_KEYS: Mapping[str, tuple[str, ...]] = {
+    "containers": ("name",),
+    "initContainers": ("name",),
+    "ephemeralContainers": ("name",),
+    "env": ("name",),
+    "ports": ("containerPort", "port"),
+    "volumeMounts": ("mountPath",),
+    "volumeDevices": ("devicePath",),
+    "volumes": ("name",),
+    "imagePullSecrets": ("name",),
+    "hostAliases": ("ip",),
+    "topologySpreadConstraints": ("topologyKey",),
+    "resourceClaims": ("name",),
+    "secrets": ("name",),
+}
+"""List and the fields of its entries, of which the first that an entry has identifies it.
+
+Source: `x-kubernetes-patch-merge-key` in the OpenAPI document of Kubernetes. kubectl does not apply them to custom
+resources; kaigen does."""
+
+_CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
+"""Lists of containers."""
+
 
 DIRECTIVE = "$patch"
 DIRECTIVES = ("delete", "merge", "replace")
@@ -62,7 +85,7 @@ class Merge:
             MergeFailed: an entry of a list does not name its key, or changes a container that does not exist.
         """
         if isinstance(node, Expr):
-            node = opened(node)
+            node = open_expression(node)
         if isinstance(patch, list) and isinstance(node, list) and self._is_merged(patch, path):
             return self._entries(node, patch, path, origin)
         if not isinstance(patch, Mapping) or patch.get(DIRECTIVE) == "replace":
@@ -88,7 +111,7 @@ class Merge:
             node[key] = self.apply(node.get(key), value, path, origin)
 
     def _is_merged(self, patch: Sequence[Any], path: FieldPath) -> bool:
-        return bool(path) and path[-1] in MERGE_KEYS and all(isinstance(entry, Mapping) for entry in patch)
+        return bool(path) and path[-1] in _MERGE_KEYS and all(isinstance(entry, Mapping) for entry in patch)
 
     def _entries(
         self, node: list[Any], patch: Sequence[Mapping[str, Any]], path: FieldPath, origin: FieldPath
@@ -120,16 +143,16 @@ class Merge:
     ) -> int | None:
         """Return the index of the entry that a patch changes; None for a new one."""
         field = str(path[-1])
-        key = next((key for key in MERGE_KEYS[field] if key in entry), None)
+        key = next((key for key in _MERGE_KEYS[field] if key in entry), None)
         if key is None:
-            wanted = MERGE_KEYS[field][0]
+            wanted = _MERGE_KEYS[field][0]
             known = ", ".join(f"`{wanted}: {value}`" for value in self._values(node, wanted))
             hint = f"known: {known}" if known else ""
             raise MergeFailed(f"an entry of `{field}` must have `{wanted}`", origin, hint)
         values = self._values(node, key)
         if entry[key] in values:
             return values.index(entry[key])
-        if field in CONTAINERS and "image" not in entry and entry.get(DIRECTIVE) != "delete":
+        if field in _CONTAINERS and "image" not in entry and entry.get(DIRECTIVE) != "delete":
             names = [str(value) for value in values]
             listed = "known: " + ", ".join(f"`{name}`" for name in names)
             hint = did_you_mean(str(entry[key]), names) or listed

@@ -10,8 +10,8 @@ import msgspec
 from kaigen.compile.expressions import Scope
 from kaigen.extend.child import Report
 from kaigen.extend.merge import Merge, MergeFailed
-from kaigen.extend.patch_wire import Patched, PatchFailure, PatchRequest, answered, read_held
-from kaigen.extend.pointer import OperationFailed, apply, closed
+from kaigen.extend.patch_wire import Patched, PatchFailure, PatchRequest, encode_answer, read_held
+from kaigen.extend.pointer import OperationFailed, apply, close_expressions
 from kaigen.extend.wire import encode
 
 _SCOPE = Scope("", "", {})
@@ -49,7 +49,7 @@ def _merged(body: Any, content: Mapping[str, Any]) -> Patched:
         body = merge.apply(body, content)
     except MergeFailed as error:
         return Patched(failure=PatchFailure(str(error), error.hint, error.path))
-    return Patched(answered(closed(body)), tuple(merge.written), tuple(merge.absent))
+    return Patched(encode_answer(close_expressions(body)), tuple(merge.written), tuple(merge.absent))
 
 
 def _operated(body: Any, content: Sequence[Mapping[str, Any]], report: Report) -> Patched:
@@ -62,4 +62,4 @@ def _operated(body: Any, content: Sequence[Mapping[str, Any]], report: Report) -
             return Patched(failure=PatchFailure(str(error), error.hint, (index, error.member)))
         if changed:
             written.append((changed, (index,)))
-    return Patched(answered(closed(body)), tuple(written))
+    return Patched(encode_answer(close_expressions(body)), tuple(written))

@@ -15,7 +15,7 @@ from msgspec.msgpack import Ext
 from kaigen.compile.expressions import Expr, Scope, Setting, Tree, resolve
 from kaigen.core.json_types import FieldPath
 from kaigen.extend.held import Changed, Held, HeldOptional
-from kaigen.extend.pointer import OpenList, OpenMap, opened
+from kaigen.extend.pointer import OpenList, OpenMap, open_expression
 from kaigen.extend.wire import encode, plain
 
 _HELD, _REFERENCE, _CHANGED = 11, 12, 13
@@ -86,7 +86,7 @@ class Sender:
         number = len(self._expressions)
         self._expressions.append(node)
         optional = node.optional if isinstance(node, Setting) else node.omit_empty
-        inside = opened(node)
+        inside = open_expression(node)
         return [
             optional,
             number,
@@ -115,7 +115,7 @@ class Sender:
         if code != _CHANGED:
             raise ValueError(f"unknown extension {code}")
         number, fixed = msgspec.msgpack.decode(data, type=tuple[int, Any], ext_hook=self._expression)
-        inside = opened(self._expressions[number])
+        inside = open_expression(self._expressions[number])
         if isinstance(inside, OpenMap) and isinstance(fixed, dict):
             return inside.closed(fixed)
         if isinstance(inside, OpenList) and isinstance(fixed, list):
@@ -131,15 +131,15 @@ def read_held(code: int, data: memoryview) -> Any:
     return (HeldOptional if optional else Held)(*fields)
 
 
-def answered(tree: Any) -> Any:
+def encode_answer(tree: Any) -> Any:
     """Return a patched tree as the process sends it."""
     if isinstance(tree, Held):
         return Ext(_REFERENCE, encode(tree.number))
     if isinstance(tree, Changed):
-        return Ext(_CHANGED, encode([tree.number, answered(tree.fixed)]))
+        return Ext(_CHANGED, encode([tree.number, encode_answer(tree.fixed)]))
     if isinstance(tree, dict):
-        return {key: answered(node) for key, node in tree.items()}
-    return [answered(node) for node in tree] if isinstance(tree, list) else tree
+        return {key: encode_answer(node) for key, node in tree.items()}
+    return [encode_answer(node) for node in tree] if isinstance(tree, list) else tree
 
 
 def _check(tree: Any) -> None:

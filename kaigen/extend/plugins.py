@@ -19,8 +19,8 @@ from msgspec import Struct
 from kaigen.compile.app import App
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.problem import ProblemError
-from kaigen.extend.schemas import check_schema, embedded, with_defaults
-from kaigen.kinds.block import Block, replaced
+from kaigen.extend.schemas import check_schema, embed_schema, with_defaults
+from kaigen.kinds.block import Block, replace_fields
 from kaigen.kinds.entry import GROUP_VERSION
 from kaigen.kinds.errors import explain
 from kaigen.kinds.kind import CompiledKind
@@ -194,7 +194,7 @@ class PluginKind(CompiledKind, frozen=True):
         """Return the JSON Schema of `spec` if the package provides one instead of a model."""
         assert self.offered is not None
         schema = self.offered.schema
-        return None if schema is None else embedded(dict(schema))
+        return None if schema is None else embed_schema(dict(schema))
 
     def validate(self, document: Positioned) -> tuple[Block | None, list[Diagnostic]]:
         """Return the document as the kind's model, or None and its errors."""
@@ -251,7 +251,7 @@ def read_by_schema(
     if block is None or found:
         return None, found
     filled = with_defaults(root, root, data)
-    return replaced(block, spec=filled), []
+    return replace_fields(block, spec=filled), []
 
 
 def plugin_kinds() -> tuple[list[PluginKind], list[Diagnostic]]:

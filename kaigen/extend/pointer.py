@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kaigen.compile.expressions import Expr, Scope, Setting, Tree, resolve
 from kaigen.compile.field_expressions import Entries, Items, Labels
 from kaigen.core.json_types import FieldPath
-from kaigen.core.text import clipped
+from kaigen.core.text import clip_text
 from kaigen.diagnostics.errors import InputError, KaigenError
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.extend.held import Changed, Held
@@ -153,18 +153,18 @@ class OpenMap(dict[str, Any]):
         return replace(self.expression, own=own)
 
 
-def closed(tree: Any) -> Any:
-    """Return a patched tree with the expressions that `opened` kept."""
+def close_expressions(tree: Any) -> Any:
+    """Return a patched tree with the expressions that `open_expression` kept."""
     if isinstance(tree, dict):
-        found = {key: closed(node) for key, node in tree.items()}
+        found = {key: close_expressions(node) for key, node in tree.items()}
         return tree.closed(found) if isinstance(tree, OpenMap) else found
     if isinstance(tree, list):
-        items = [closed(node) for node in tree]
+        items = [close_expressions(node) for node in tree]
         return tree.closed(items) if isinstance(tree, OpenList) else items
     return tree
 
 
-def opened(node: Expr) -> Any:
+def open_expression(node: Expr) -> Any:
     """Return the value inside an expression, so that it can be patched, or the expression itself.
 
     Settings of lists and maps stay where they are empty by default: the patch changes what is fixed.
@@ -198,7 +198,7 @@ def brief(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"a list of {len(value)}"
     text = "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-    return f"`{clipped(text)}`"
+    return f"`{clip_text(text)}`"
 
 
 def _shown(path: Sequence[str]) -> str:
@@ -228,7 +228,7 @@ def _enter(container: Any, key: Any) -> Any:
     """Return the value of a key; the value inside where it is an expression."""
     node = container[key]
     if isinstance(node, Expr):
-        node = container[key] = opened(node)
+        node = container[key] = open_expression(node)
     return node
 
 

@@ -10,7 +10,7 @@ from jsonschema.exceptions import best_match
 
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Diagnostic
-from kaigen.diagnostics.problem import dotted
+from kaigen.diagnostics.problem import dotted_path
 from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.schema import deref
 from kaigen.regex.parser import PatternError
@@ -81,7 +81,7 @@ def _meta_error(root: dict[str, Any], path: FieldPath) -> tuple[FieldPath, str] 
     if error is None:
         return None
     place = (*path, *error.absolute_path)
-    return place, f"not a valid JSON Schema: `{dotted(place) or 'the schema'}`: {error.message}"
+    return place, f"not a valid JSON Schema: `{dotted_path(place) or 'the schema'}`: {error.message}"
 
 
 def _is_object(schema: dict[str, Any]) -> bool:
@@ -169,7 +169,7 @@ def _at(root: dict[str, Any], path: FieldPath) -> Any:
     return here
 
 
-def embedded(schema: Any, place: str = "#/properties/spec", *, names: bool = False) -> Any:
+def embed_schema(schema: Any, place: str = "#/properties/spec", *, names: bool = False) -> Any:
     """Return the schema with its references rewritten for a larger schema that contains it at `place`."""
     if isinstance(schema, dict):
         result = {}
@@ -181,9 +181,9 @@ def embedded(schema: Any, place: str = "#/properties/spec", *, names: bool = Fal
             elif not names and key in _DATA:
                 result[key] = value
             else:
-                result[key] = embedded(value, place, names=not names and key in _NAMED)
+                result[key] = embed_schema(value, place, names=not names and key in _NAMED)
         return result
-    return [embedded(item, place) for item in schema] if isinstance(schema, list) else schema
+    return [embed_schema(item, place) for item in schema] if isinstance(schema, list) else schema
 
 
 def with_defaults(root: dict[str, Any], schema: Any, value: Any) -> Any:
@@ -213,7 +213,7 @@ def given_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """
     error = best_match(Draft7Validator(Draft7Validator.META_SCHEMA).iter_errors(dict(schema)))
     if error is not None:
-        raise ValueError(f"`{dotted(tuple(error.absolute_path)) or 'schema'}`: {error.message}")
+        raise ValueError(f"`{dotted_path(tuple(error.absolute_path)) or 'schema'}`: {error.message}")
     found = _for_values(schema)
     for _, pattern, _ in _patterns(found):
         compile_pattern(pattern)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from kaigen.compile.expressions import Expr, Joined, Setting, Text, Tree
 from kaigen.core.json_types import FieldPath
-from kaigen.diagnostics.problem import ProblemError, dotted
-from kaigen.extend.build import RUN, joined
+from kaigen.diagnostics.problem import ProblemError, dotted_path
+from kaigen.extend.build import RUN, join_parts
 from kaigen.extend.tokens import MAX_STEPS, Placeholder, Run
 
 if TYPE_CHECKING:
@@ -58,7 +58,10 @@ class TokenTree:
             return self._string(node, document, path)
         if node is None:
             raise ProblemError(
-                OUTPUT_ERROR, f"`{dotted(path)}` has no value", path, "set a value, or omit the line with `{% if %}`"
+                OUTPUT_ERROR,
+                f"`{dotted_path(path)}` has no value",
+                path,
+                "set a value, or omit the line with `{% if %}`",
             )
         return node  # type: ignore[return-value]
 
@@ -136,7 +139,7 @@ class TokenTree:
                 path,
                 "remove the filter",
             )
-        return joined(parts)
+        return join_parts(parts)
 
     def _piece(self, value: Tree, path: FieldPath) -> str | Expr:
         """Return a value as part of a string."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from kaigen.core.credentials import mask_urls
 from kaigen.diagnostics.errors import KaigenError, SystemFailure
 from kaigen.git.runner import Result
-from kaigen.secret_scan.urls import mask
 
 _CREDENTIALS_REFUSED = (
     "Authentication failed",
@@ -62,7 +62,7 @@ class BranchMoved(KaigenError):
 
 def main_error(result: Result) -> str:
     """Return the most useful line of a failed call's error output."""
-    lines = [line for line in mask(result.err).split("\n") if line and not line.startswith(("remote:", "hint:"))]
+    lines = [line for line in mask_urls(result.err).split("\n") if line and not line.startswith(("remote:", "hint:"))]
     for mark in ("fatal: ", "error: "):
         for line in lines:
             if line.startswith(mark):
@@ -72,7 +72,7 @@ def main_error(result: Result) -> str:
 
 def remote_lines(err: str) -> list[str]:
     """Return the lines that the hooks of the remote printed."""
-    lines = [mask(line) for line in re.split(r"[\r\n]", err)]
+    lines = [mask_urls(line) for line in re.split(r"[\r\n]", err)]
     messages = [line.removeprefix("remote:").strip() for line in lines if line.startswith("remote:")]
     return [text for text in messages if text and not text.startswith("Resolving deltas")][:_MOST_REMOTE_LINES]
 
@@ -119,7 +119,7 @@ def remote_failure(remote: str, result: Result) -> KaigenError:
 
 def _rejected(remote: str, output: str, hook_lines: str) -> SystemFailure:
     match = re.search(r"\[remote rejected\] \(?(.*?)\)?$", output, re.MULTILINE)
-    reason = mask(match[1]) if match else "no reason given"
+    reason = mask_urls(match[1]) if match else "no reason given"
     hint = f"remote output: {hook_lines}" if hook_lines else "ask the owner of the repository"
     if "protected branch" in output.lower() or "GH006" in output:
         return SystemFailure(

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from kaigen.core.credentials import has_control_characters, mask_urls, without_control_characters
 from kaigen.diagnostics.errors import InputError, SystemFailure
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.git.failures import main_error
 from kaigen.git.runner import Result, run_git
-from kaigen.secret_scan.urls import has_control_characters, mask, without_control_characters
 
 STALL_LIMIT_S = 120
 """Seconds without a byte after which git gives up on a remote, unless the user configured another limit. Git itself
@@ -51,8 +51,8 @@ class Git(Struct, frozen=True):
         """
         if not remote or remote.startswith("-") or has_control_characters(remote):
             hint = "give the name of a remote, as `git remote` lists it, or a URL"
-            raise InputError.of("KG0902", f"`{mask(remote)}` is not a valid remote", hint=hint)
-        named = cls(folder, remote, mask(remote), _stall_limits(folder))
+            raise InputError.of("KG0902", f"`{mask_urls(remote)}` is not a valid remote", hint=hint)
+        named = cls(folder, remote, mask_urls(remote), _stall_limits(folder))
         remotes = [name for name in named.text("remote").split("\n") if name]
         if remote in remotes:
             return named
@@ -69,7 +69,7 @@ class Git(Struct, frozen=True):
             f"GIT_CONFIG_KEY_{count}": f"remote.{_ADDED_REMOTE}.url",
             f"GIT_CONFIG_VALUE_{count}": remote,
         }
-        return cls(folder, _ADDED_REMOTE, mask(remote), env)
+        return cls(folder, _ADDED_REMOTE, mask_urls(remote), env)
 
     def call(self, args: Sequence[str], *, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> Result:
         """Run git and return its result, also when it fails.

@@ -21,7 +21,7 @@ from kaigen.kubernetes.schemas import is_cluster_scoped
 
 if TYPE_CHECKING:
     from kaigen.compile.app import App, Rendered
-    from kaigen.config.gitops_settings import ArgoCDSettings, FluxSettings, GitOpsSettings
+    from kaigen.config.gitops import ArgoCD, Cluster, Flux, GitOps
 
 NAME_MAX = 63
 """Longest name of an Application or Kustomization: Flux puts it into a label."""
@@ -158,23 +158,25 @@ class Delivery(Struct, frozen=True, dict=True):
         charts: whether the apps are synced as charts.
         settings: how Argo CD and Flux sync it.
         apps: every app.
+        clusters: its clusters by name; empty for the cluster that Argo CD runs in.
         egress: rules for connections to the proxies and mirrors of the environment.
     """
 
     environment: str
     charts: bool
-    settings: GitOpsSettings
+    settings: GitOps
     apps: tuple[AppFacts, ...]
+    clusters: Mapping[str, Cluster]
     egress: Sequence[Mapping[str, Any]] = ()
 
     @property
-    def argocd(self) -> ArgoCDSettings:
+    def argocd(self) -> ArgoCD:
         """The settings of Argo CD; requires `gitops.argocd`."""
         assert self.settings.argocd is not None
         return self.settings.argocd
 
     @property
-    def flux(self) -> FluxSettings:
+    def flux(self) -> Flux:
         """The settings of Flux; requires `gitops.flux`."""
         assert self.settings.flux is not None
         return self.settings.flux
@@ -191,7 +193,7 @@ class Delivery(Struct, frozen=True, dict=True):
     @cached_property
     def repository(self) -> str:
         """URL of the Git repository."""
-        return self.settings.repository
+        return self.settings.repository or ""
 
     @cached_property
     def branch(self) -> str:
@@ -201,7 +203,7 @@ class Delivery(Struct, frozen=True, dict=True):
     @cached_property
     def path(self) -> str:
         """Folder of the tree in the repository; empty for its root."""
-        parts = self._filled(self.settings.path).split("/")
+        parts = self._filled(self.settings.path or "").split("/")
         return "/".join(part for part in parts if part not in {"", "."})
 
     @cached_property

@@ -209,8 +209,8 @@ def _app(delivery: Delivery, app: AppFacts) -> Manifest:
     if app.replaces:
         spec["force"] = True
     flux = delivery.flux
-    if flux.decrypt and app.encrypted:
-        secret = {"secretRef": {"name": flux.decryption_secret}} if flux.decryption_secret else {}
+    if flux.decryption and app.encrypted:
+        secret = {"secretRef": {"name": flux.decryption.secret}} if flux.decryption.secret else {}
         spec["decryption"] = {"provider": "sops", **secret}
     spec |= _health_checks(app)
     return body

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from kaigen.config.gitops_settings import TenancySettings
 from kaigen.config.reserved import ALLOW_DNS, ALLOW_NETWORK, DEFAULT_DENY, QUOTA
 from kaigen.gitops.delivery import Delivery
 from kaigen.gitops.facts import AppFacts
-from kaigen.kubernetes.api_paths import resource_of
 from kaigen.kubernetes.kind_table import OWN_KINDS
+from kaigen.kubernetes.manifest import resource_of
+
+if TYPE_CHECKING:
+    from kaigen.config.gitops import Tenancy
 
 TENANT_FOLDER = "_tenant"
 """Folder next to the apps of a namespace; no app can have this name."""
@@ -66,9 +68,7 @@ def tenants_of(delivery: Delivery) -> list[Tenant]:
     return found
 
 
-def _objects(
-    delivery: Delivery, tenancy: TenancySettings, namespace: str, apps: list[AppFacts]
-) -> list[dict[str, Any]]:
+def _objects(delivery: Delivery, tenancy: Tenancy, namespace: str, apps: list[AppFacts]) -> list[dict[str, Any]]:
     def metadata(name: str) -> dict[str, Any]:
         return {"name": name, "namespace": namespace, "labels": dict(delivery.labels)}
 

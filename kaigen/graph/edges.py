@@ -1,27 +1,123 @@
-"""The edges of the graph: references, completion markers, awaited Jobs and selected pods."""
+"""The edges of the graph: references, selected pods, and what containers wait for: completion markers and Jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from kaigen.graph.markers import awaited_jobs, filled_buckets, markers, read_buckets
+from kaigen.compile.builders.buckets import destination_of
+from kaigen.compile.builders.frame import LOCATION, READS
 from kaigen.graph.model import AppNode, Edge, ExternalNode, ObjectNode, Relation
 from kaigen.kubernetes.kind_table import KINDS
-from kaigen.kubernetes.made_secrets import made_secret
-from kaigen.kubernetes.manifest import Identity, Object
+from kaigen.kubernetes.manifest import Identity, Object, entries, mapping
+from kaigen.kubernetes.pods import containers, pod_templates
 from kaigen.kubernetes.references import references_of
-from kaigen.kubernetes.selectors import pods_of, selected, selector_of
+from kaigen.kubernetes.secrets import made_secret
+from kaigen.kubernetes.selectors import pods_of, select_pods, selector_of
 
 if TYPE_CHECKING:
-    from kaigen.config.block_settings import ExternalObject
+    from kaigen.config.external import ExternalEntry
+
+
+class Marker(NamedTuple):
+    """A completion marker that a container waits for or writes.
+
+    Attributes:
+        location: the claim that stores it, or the folder of a bucket, `s3://…`.
+        identity: the content of the marker.
+    """
+
+    location: str
+    identity: str
+
+
+def _filled_buckets(objects: Iterable[Object]) -> Mapping[str, str]:
+    """Return the claims on bucket volumes that kaigen made, by the folder that the downloader writes to."""
+    return {folder: claim for claim, folder in _folders(objects, LOCATION)}
+
+
+def _read_buckets(objects: Iterable[Object]) -> Mapping[str, str]:
+    """Return the folders that apps of other namespaces fill, by the claim of the app that reads them."""
+    return dict(_folders(objects, READS))
+
+
+def _folders(objects: Iterable[Object], annotation: str) -> Iterator[tuple[str, str]]:
+    for obj in objects:
+        metadata = mapping(obj.get("metadata"))
+        location = mapping(metadata.get("annotations")).get(annotation)
+        claim = mapping(mapping(obj.get("spec")).get("claimRef")).get("name")
+        if isinstance(location, str) and isinstance(claim, str):
+            yield claim, destination_of(location)
+
+
+def _markers(obj: Object, command: str) -> Iterator[Marker]:
+    """Yield the completion markers of the containers of an object.
+
+    Args:
+        obj: the object.
+        command: the downloader's command, as `kaigen.compile.builders.weights` writes it: `fetch` and `put` write a
+            marker, and `wait` waits for it.
+    """
+    for template in pod_templates(obj):
+        claims = {
+            volume.get("name"): mapping(volume.get("persistentVolumeClaim")).get("claimName")
+            for _, volume in entries(template.spec.get("volumes"))
+        }
+        for container in containers(template):
+            arguments = container.body.get("args")
+            if not isinstance(arguments, list) or not arguments or arguments[0] != command:
+                continue
+            identity, folder = (_option(arguments, name) for name in ("--identity=", "--dest="))
+            claim = next(
+                (
+                    claims.get(mount.get("name"))
+                    for _, mount in entries(container.body.get("volumeMounts"))
+                    if _contains(mount.get("mountPath"), folder)
+                ),
+                None,
+            )
+            # The volume of a bucket shows the folder above the revisions.
+            location = folder.removesuffix(f"/{identity}") if folder.startswith("s3://") else claim
+            if identity and isinstance(location, str):
+                yield Marker(location, identity)
+
+
+class AwaitedJob(NamedTuple):
+    """A Job or JobSet that a container waits for, in its own namespace.
+
+    Attributes:
+        kind: its kind.
+        name: its name.
+    """
+
+    kind: str
+    name: str
+
+
+def _awaited_jobs(obj: Object) -> Iterator[AwaitedJob]:
+    """Yield the Jobs that the containers of an object wait for, as `kaigen.compile.builders.job_gate` writes them."""
+    for template in pod_templates(obj):
+        for container in containers(template):
+            arguments = container.body.get("args")
+            if isinstance(arguments, list) and arguments[:1] == ["wait-job"]:
+                yield AwaitedJob(_option(arguments, "--kind="), _option(arguments, "--name="))
+
+
+def _option(arguments: list[object], name: str) -> str:
+    found = (text for text in arguments if isinstance(text, str) and text.startswith(name))
+    return next(found, "").removeprefix(name)
+
+
+def _contains(mount: object, folder: str) -> bool:
+    return isinstance(mount, str) and f"{folder}/".startswith(f"{mount.rstrip('/')}/")
+
 
 Key = tuple[str, str, str]
 """Kind, namespace and name of an object."""
 
 
 def find_edges(
-    apps: Sequence[AppNode], bodies: Mapping[str, Object], declared: Sequence[ExternalObject] = ()
+    apps: Sequence[AppNode], bodies: Mapping[str, Object], declared: Sequence[ExternalEntry] = ()
 ) -> tuple[tuple[Edge, ...], tuple[ExternalNode, ...]]:
     """Return the edges between the objects of all apps, and the objects that no app makes.
 
@@ -40,7 +136,7 @@ class _Edges:
     """The makers of all objects and markers, by which references are resolved."""
 
     def __init__(
-        self, apps: Sequence[AppNode], bodies: Mapping[str, Object], declared: Sequence[ExternalObject]
+        self, apps: Sequence[AppNode], bodies: Mapping[str, Object], declared: Sequence[ExternalEntry]
     ) -> None:
         self._apps = apps
         self._declared = declared
@@ -49,13 +145,13 @@ class _Edges:
         self._writers: dict[tuple[str, str, str], str] = {}
         self._read: dict[tuple[str, str], str] = {}
         for app in apps:
-            buckets = filled_buckets(bodies[node.id] for node in app.objects)
-            read = read_buckets(bodies[node.id] for node in app.objects)
+            buckets = _filled_buckets(bodies[node.id] for node in app.objects)
+            read = _read_buckets(bodies[node.id] for node in app.objects)
             self._read |= {(app.namespace, claim): folder for claim, folder in read.items()}
             for node in app.objects:
                 body = bodies[node.id]
                 self._makers.setdefault((node.kind, node.namespace, node.name), node.id)
-                for marker in (*markers(body, "fetch"), *markers(body, "put")):
+                for marker in (*_markers(body, "fetch"), *_markers(body, "put")):
                     claim = buckets.get(marker.location, marker.location)
                     self._writers.setdefault((node.namespace, claim, marker.identity), node.id)
                     if marker.location in buckets:
@@ -102,12 +198,12 @@ class _Edges:
 
     def _awaited(self, node: ObjectNode) -> Iterator[tuple[Identity, str | None]]:
         """Yield what the pods of an object wait for, with the id of the node that makes it."""
-        for marker in markers(self._bodies[node.id], "wait"):
+        for marker in _markers(self._bodies[node.id], "wait"):
             target = Identity("Marker", node.namespace, " ".join(marker))
             folder = self._read.get((node.namespace, marker.location))
             place = (node.namespace, *marker) if folder is None else ("", folder, marker.identity)
             yield target, self._writers.get(place)
-        for job in awaited_jobs(self._bodies[node.id]):
+        for job in _awaited_jobs(self._bodies[node.id]):
             target = Identity(job.kind, node.namespace, job.name)
             yield target, self._maker_of(target)
 
@@ -117,7 +213,7 @@ class _Edges:
             return
         for other in app.objects:
             pods = pods_of([self._bodies[other.id]])
-            if pods and selected(pods, node.namespace, selector):
+            if pods and select_pods(pods, node.namespace, selector):
                 yield Edge(node.id, other.id, Relation.SELECTS)
 
     def _external(self, target: Identity) -> ExternalNode:

@@ -1,4 +1,4 @@
-"""The graph as SVG: apps as frames, objects as boxes in columns by wave, dependencies as lines."""
+"""The graph as SVG: apps as frames, objects as boxes in columns by wave, dependencies as lines; and as a PNG."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from kaigen.graph.geometry import BOX_HEIGHT, BOX_WIDTH, Box, FrameBox, Layout, 
 from kaigen.graph.layout import lay_out
 from kaigen.graph.model import ExternalNode, Graph, Relation
 from kaigen.graph.style import absence, family, one_line, shorten
+from kaigen.sizing.png import light_style, png_of
 
 _MARGIN = 16
 _NAME = 26
@@ -125,3 +126,12 @@ def _near(corner: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
     room = max(abs(corner[0] - other[0]), abs(corner[1] - other[1])) // 2
     step = min(_ROUND, room)
     return corner[0] + x * step, corner[1] + y * step
+
+
+def render_png(graph: Graph) -> bytes:
+    """Return the graph as a PNG.
+
+    Raises:
+        ImportError: the extra `kaigen[png]` is not installed.
+    """
+    return png_of(render_svg(graph, light_style(read_style())))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol
 from msgspec import Meta, field
 
 from kaigen.kinds.block import Block
-from kaigen.kubernetes import bucket_uris
 
 QUANTITY = r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?[0-9]+)?$"
 SIZE = f"^auto$|{QUANTITY}"
@@ -32,8 +31,6 @@ FILE_PATH = r"^[A-Za-z0-9_][A-Za-z0-9_.+@~-]*(/[A-Za-z0-9_][A-Za-z0-9_.+@~-]*)*$
 """A relative path without hidden parts and without characters that a shell would need to quote."""
 ADDRESS = r"^https?://[^\s$@]+(/[^\s$]*)?$"
 """A URL without a user name. Characters that a shell or Kubernetes expands must be percent-encoded."""
-LOCATION = f"^{bucket_uris.LOCATION}$"
-"""Bucket and prefix."""
 SHA256 = r"^[0-9a-f]{64}$"
 NO_BLANKS = r"^[^\s]+$"
 
@@ -132,6 +129,7 @@ else:
 Duration = Annotated[str, text(DURATION, max_length=20)]
 """A duration: `90s`, `1h30m`, `2d`."""
 
+Port = Annotated[int, Meta(ge=1, le=65535)]
 AppName = Annotated[str, text(DNS_LABEL, min_length=1, max_length=APP_NAME_MAX)]
 ObjectName = Annotated[str, text(DNS_SUBDOMAIN, min_length=1, max_length=253)]
 LabelName = Annotated[str, text(DNS_LABEL, min_length=1, max_length=63)]

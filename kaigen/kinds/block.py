@@ -106,14 +106,14 @@ def set_fields(block: Block) -> frozenset[str]:
     )
 
 
-def replaced(block: B, **changes: Any) -> B:
+def replace_fields(block: B, **changes: Any) -> B:
     """Return a block with other values of some fields, which count as set."""
     copy = replace(block, **changes)
     force_setattr(copy, _SET_FIELDS, set_fields(block) | changes.keys())
     return copy
 
 
-def derived(block: B, **changes: Any) -> B:
+def derive_fields(block: B, **changes: Any) -> B:
     """Return a block with other values of some fields, of which only those count as set that the document sets."""
     copy = replace(block, **changes)
     force_setattr(copy, _SET_FIELDS, set_fields(block))

@@ -5,8 +5,12 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta, field
 
-from kaigen.kinds.base import ADDRESS, LOCATION, Annotations, LabelName, ObjectName, text
+from kaigen.kinds.base import ADDRESS, Annotations, LabelName, ObjectName, text
 from kaigen.kinds.block import Block, Choice
+from kaigen.kubernetes import buckets
+
+LOCATION = f"^{buckets.LOCATION}$"
+"""Bucket and prefix."""
 
 Driver = Literal["mountpoint-s3", "csi-s3", "gcsfuse"]
 

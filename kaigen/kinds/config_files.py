@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kaigen.diagnostics.diagnostic import Mark
 from kaigen.diagnostics.errors import InputError
 from kaigen.diagnostics.problem import ProblemError
-from kaigen.files.reading import read_regular
+from kaigen.files import read_regular
 from kaigen.system.limits import FILE_BYTES
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ NullPath = tuple[str, ...]
 """Path of a field where null is allowed; `*` matches any key or index."""
 
 
-def imported(reference: str) -> Any:
+def import_reference(reference: str) -> Any:
     """Return what `module:name` refers to."""
     module, _, name = reference.partition(":")
     return getattr(import_module(module), name)
@@ -60,7 +60,7 @@ class KindEntry(Struct, frozen=True):
 
     def model(self) -> type[Block]:
         """Return the model of a whole document."""
-        model: type[Block] = imported(self.model_reference)
+        model: type[Block] = import_reference(self.model_reference)
         return model
 
     def spec_schema(self) -> Mapping[str, Any] | None:

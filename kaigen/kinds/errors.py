@@ -14,7 +14,7 @@ from jsonschema.exceptions import relevance
 from msgspec import Struct
 
 from kaigen.core.json_types import FieldPath
-from kaigen.core.text import clipped, describe, series
+from kaigen.core.text import clip_text, describe, series
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.problem import MOST, Problem, more_problems
 from kaigen.diagnostics.suggest import did_you_mean
@@ -305,7 +305,7 @@ class _Explainer:
 
     def _other(self, violation: _Violation) -> Iterator[Explained]:
         text = violation.text
-        yield violation.problem("KG0210", f"`{violation.name}`: {clipped(text, _LONGEST)}", rank=5)
+        yield violation.problem("KG0210", f"`{violation.name}`: {clip_text(text, _LONGEST)}", rank=5)
 
 
 def _exclusive_fields(violation: _Violation) -> tuple[str, ...]:

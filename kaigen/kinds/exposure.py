@@ -5,13 +5,11 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta, field
 
 from kaigen.core.json_types import JsonObject
-from kaigen.kinds.base import Annotations, Duration, LabelName, ObjectName, text
+from kaigen.kinds.base import Annotations, Duration, LabelName, ObjectName, Port, text
 from kaigen.kinds.block import Block, Choice
 
 HOST = r"^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 ROUTE_PATH = r"^/[A-Za-z0-9/_.~%-]*$"
-
-Port = Annotated[int, Meta(ge=1, le=65535)]
 
 
 class Service(Block):

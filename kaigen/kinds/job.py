@@ -5,10 +5,10 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta, field
 
 from kaigen.core.json_types import JsonObject
-from kaigen.kinds.base import ADDRESS, FILE_PATH, LOCATION, SHA256, AppName, Duration, KeyRef, Metadata, MountPath, text
+from kaigen.kinds.base import ADDRESS, FILE_PATH, SHA256, AppName, Duration, KeyRef, Metadata, MountPath, text
 from kaigen.kinds.block import Block, Choice
 from kaigen.kinds.blocks import Params, ParamsFile, Placement, Resources, Security, Source, Transfer, Volume
-from kaigen.kinds.bucket import FilledBucket
+from kaigen.kinds.bucket import LOCATION, FilledBucket
 from kaigen.kinds.classify import Classify
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.lifetimes import PodTtl, Ttl, VolumeTtl

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from kaigen.kinds.entry import Compiler, KindEntry, imported
+from kaigen.kinds.entry import Compiler, KindEntry, import_reference
 from kaigen.kinds.lowering import Lowered, Lowering, LoweringContext, LoweringResult
 from kaigen.system.lazy_import import lazy_imports
 
@@ -80,7 +80,7 @@ class CompiledKind(Kind, frozen=True):
 
     def compiler(self) -> Compiler:
         """Return the function that makes the app of a spec."""
-        compiler: Compiler = imported(self.compiler_reference)
+        compiler: Compiler = import_reference(self.compiler_reference)
         return compiler
 
     def lower(self, block: Any, document: Positioned, context: LoweringContext) -> LoweringResult:
@@ -92,7 +92,7 @@ class CompiledKind(Kind, frozen=True):
         if block is None:
             return lowering.result()
         if self.split_reference:
-            specs = imported(self.split_reference)(block, lowering)
+            specs = import_reference(self.split_reference)(block, lowering)
             return lowering.result(*([] if lowering.failed else specs))
         return lowering.result(Lowered(block))
 
@@ -113,7 +113,7 @@ class ForeignKind(Kind, frozen=True):
 
     def lower(self, block: Any, document: Positioned, context: LoweringContext) -> LoweringResult:
         """Return the specs of kaigen's kinds that the document is lowered to."""
-        result: LoweringResult = imported(self.lower_reference)(block, document, context)
+        result: LoweringResult = import_reference(self.lower_reference)(block, document, context)
         return result
 
     def continued(self, document: Mapping[str, Any], name: str, image: str, command: Sequence[str]) -> Continued:
@@ -125,5 +125,5 @@ class ForeignKind(Kind, frozen=True):
             image: its image; that of the notebook when empty.
             command: its entry point; that of the image when empty.
         """
-        result: Continued = imported(self.continued_reference)(document, name, image, command)
+        result: Continued = import_reference(self.continued_reference)(document, name, image, command)
         return result

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.base import APP_NAME_MAX, AUTO, Metadata
-from kaigen.kinds.block import derived, set_fields
+from kaigen.kinds.block import derive_fields, set_fields
 from kaigen.kinds.blocks import Security
 from kaigen.kinds.lowering import Lowered, Lowering
 from kaigen.kinds.model import Downloaded, DownloadSpec, FilesOfLoader
@@ -55,13 +55,13 @@ def specs_of(block: Downloaded, lowering: Lowering) -> list[Lowered]:
     if volume is None:
         return []
     job = jobs.Job(metadata=_metadata(block.metadata, name), spec=_job_spec(block.spec, loader, volume))
-    return [Lowered(_stored(block, name)), Lowered(job, _origins(loader, lowering.document.data))]
+    return [Lowered(_stored_model(block, name)), Lowered(job, _origins(loader, lowering.document.data))]
 
 
-def _stored(block: M, name: str) -> M:
+def _stored_model(block: M, name: str) -> M:
     """Return the Model that stores what the Job writes."""
-    source = derived(block.spec.source, loader=None, job=FilesOfLoader(name=name))
-    return derived(block, spec=derived(block.spec, source=source))
+    source = derive_fields(block.spec.source, loader=None, job=FilesOfLoader(name=name))
+    return derive_fields(block, spec=derive_fields(block.spec, source=source))
 
 
 def _metadata(metadata: Metadata, name: str) -> Metadata:

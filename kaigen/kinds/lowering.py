@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
+from kaigen.catalog.catalog import Catalog
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
-from kaigen.diagnostics.problem import dotted
+from kaigen.diagnostics.problem import dotted_path
 from kaigen.diagnostics.suggest import nearest
 from kaigen.kinds.compat import Naming, ServingNaming
 from kaigen.kinds.config_files import file_key, resolve_file
@@ -34,6 +35,7 @@ class LoweringContext(Struct, frozen=True):
         root: folder of the repository, which the files that documents name are in.
         namespace: namespace of documents that name none.
         settings: of the dialects in kaigen.yaml, by dialect.
+        catalog: kaigen's tables with the rows of the repository.
     """
 
     profile: str = "generic"
@@ -41,6 +43,7 @@ class LoweringContext(Struct, frozen=True):
     root: str = "."
     namespace: str = "default"
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    catalog: Catalog = Catalog()
 
 
 class Lowered(Struct, frozen=True):
@@ -193,7 +196,7 @@ class Lowering:
         self, severity: Severity, code: str, message: str, path: Sequence[str | int], hint: str, key: bool
     ) -> None:
         mark = self.document.mark(path, key=key)
-        self.diagnostics.append(Diagnostic(code, message, mark, hint, severity, dotted(path)))
+        self.diagnostics.append(Diagnostic(code, message, mark, hint, severity, dotted_path(path)))
 
     def report(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Report problems that have positions of their own, such as in another document."""

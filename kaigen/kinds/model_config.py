@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from kaigen.diagnostics.errors import InputError
 from kaigen.diagnostics.problem import ProblemError
-from kaigen.kinds.block import Block, replaced
+from kaigen.kinds.block import Block, replace_fields
 from kaigen.kinds.config_files import parse_config, read_file
 from kaigen.kinds.lowering import Lowering
 
@@ -44,8 +44,8 @@ def with_config(block: _B, path: Sequence[str], lowering: Lowering) -> _B | None
     except InputError as error:
         lowering.report(error.diagnostics)
         return None
-    changed: Any = replaced(chain[-1], config=config)
+    changed: Any = replace_fields(chain[-1], config=config)
     for name, outer in zip(reversed(path), reversed(chain[:-1]), strict=True):
-        changed = replaced(outer, **{name: changed})
+        changed = replace_fields(outer, **{name: changed})
     result: _B = changed
     return result

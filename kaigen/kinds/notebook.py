@@ -5,11 +5,10 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from kaigen.core.json_types import JsonObject
-from kaigen.kinds.base import AppName, Duration, Metadata, MountPath, Quantity, TokenSecret
+from kaigen.kinds.base import AppName, Duration, Metadata, MountPath, Port, Quantity, TokenSecret
 from kaigen.kinds.block import Block
 from kaigen.kinds.blocks import Image, Params, ParamsFile, Placement, Resources, Security, Volume
 from kaigen.kinds.entry import API_VERSION
-from kaigen.kinds.exposure import Port
 from kaigen.kinds.pod import PodFields
 from kaigen.kinds.program import Args, BuiltImage, Command, Variables
 

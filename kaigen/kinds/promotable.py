@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args, get_type_hints
 from msgspec import Struct
 
 from kaigen.core.json_types import FieldPath
-from kaigen.diagnostics.problem import dotted
+from kaigen.diagnostics.problem import dotted_path
 from kaigen.kinds.block import Block, Later, document_name
 
 Need = Literal["commit", "digest", ""]
@@ -53,7 +53,7 @@ class Found(Struct, frozen=True):
     @property
     def name(self) -> str:
         """Dotted name in pins files; the same for both forms of an image."""
-        return dotted(self.path[:-1] if self.path[-1] == SHORT else self.path)
+        return dotted_path(self.path[:-1] if self.path[-1] == SHORT else self.path)
 
 
 def promotable_values(block: Block) -> list[Found]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias, TypeVar
 
 from kaigen.core.json_types import FieldPath
-from kaigen.kinds.block import Block, derived, document_name
+from kaigen.kinds.block import Block, derive_fields, document_name
 from kaigen.kinds.blocks import HubRepository
 from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.sources import S3, Oci
@@ -44,7 +44,7 @@ def with_blocks(node: T, change: Callable[[Block], Block]) -> T:
     if isinstance(value, Block):
         inner = {name: with_blocks(getattr(value, name), change) for name in value.__struct_fields__}
         new = {name: item for name, item in inner.items() if item is not getattr(value, name)}
-        value = change(derived(value, **new) if new else value)
+        value = change(derive_fields(value, **new) if new else value)
     elif isinstance(value, dict):
         items = {key: with_blocks(item, change) for key, item in value.items()}
         value = items if any(items[key] is not item for key, item in value.items()) else value

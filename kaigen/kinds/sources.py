@@ -5,9 +5,9 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta, field
 
-from kaigen.kinds.base import ADDRESS, LOCATION, NO_BLANKS, RELATIVE_PATH, ObjectName, text
+from kaigen.kinds.base import ADDRESS, NO_BLANKS, RELATIVE_PATH, ObjectName, text
 from kaigen.kinds.block import Block
-from kaigen.kinds.bucket import BucketCredentials
+from kaigen.kinds.bucket import LOCATION, BucketCredentials
 from kaigen.kinds.promotable import IMAGE
 
 Globs = list[Annotated[str, Meta(min_length=1)]]

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
-from kaigen.diagnostics.problem import dotted
+from kaigen.diagnostics.problem import dotted_path
 from kaigen.kinds.compat import Naming, ServingNaming
 from kaigen.kinds.entry import OWN_SYSTEM
 from kaigen.kinds.source_field import SourceField, find_source
@@ -97,4 +97,4 @@ class Spec(Struct, frozen=True):
     ) -> Diagnostic:
         """Return a problem at a field of the document, or at its key, with the position where it was written."""
         mark: Mark = self.document.mark(origin, key=key)
-        return Diagnostic(code, message, mark, hint, severity, dotted(origin))
+        return Diagnostic(code, message, mark, hint, severity, dotted_path(origin))

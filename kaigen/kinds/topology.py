@@ -6,12 +6,12 @@ from msgspec import Meta, field
 
 from kaigen.catalog.engines import engine_choices, engine_names
 from kaigen.core.json_types import Json, JsonObject
-from kaigen.kinds.base import Duration, Metadata, TokenSecret, text
+from kaigen.kinds.base import Duration, Metadata, Port, TokenSecret, text
 from kaigen.kinds.block import Block
 from kaigen.kinds.blocks import Image, Params, ParamsFile, Placement, Resources, Security, Transfer
 from kaigen.kinds.build import Build
 from kaigen.kinds.entry import API_VERSION
-from kaigen.kinds.exposure import Auth, InferencePool, Port, Route, Service
+from kaigen.kinds.exposure import Auth, InferencePool, Route, Service
 from kaigen.kinds.operation import Autoscale, Disruption, Monitoring, Probes, Rollout
 from kaigen.kinds.pod import PodFields
 from kaigen.kinds.program import Variables

@@ -10,7 +10,7 @@ from msgspec import ValidationError
 
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Diagnostic
-from kaigen.diagnostics.problem import dotted
+from kaigen.diagnostics.problem import dotted_path
 from kaigen.kinds.block import Block, read_block
 from kaigen.kinds.entry import KindEntry, NullPath
 from kaigen.kinds.positioned import Positioned, name_of
@@ -46,7 +46,7 @@ def validate_document(document: Positioned, entry: KindEntry) -> tuple[Block | N
             f"`{name_of(path)}` has no value",
             document.mark(path, key=True),
             "give it a value, or delete the line",
-            path=dotted(path),
+            path=dotted_path(path),
         )
         for path in (_nulls(document.data, (), (*_NULLABLE, *entry.nullable)) if _holds_null(document.data) else ())
         if not any(_matches(path, allowed) for allowed in entry.empty)
@@ -69,7 +69,7 @@ def _explained(document: Positioned, entry: KindEntry, error: ValidationError) -
     text, _, place = str(error).partition(" - at `$")
     path = tuple(int(index) if index else name for name, index in re.findall(r"\.([^.\[\]`]+)|\[([0-9]+)\]", place))
     message = f"`{name_of(path)}`: {text}" if path else f"the document: {text}"
-    return [Diagnostic("KG0210", message, document.mark(path), path=dotted(path))]
+    return [Diagnostic("KG0210", message, document.mark(path), path=dotted_path(path))]
 
 
 def _holds_null(node: Any) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from kaigen.kinds import base
+from kaigen.kinds.bucket import LOCATION
 
 _MEANINGS: dict[str, str] = {
     base.QUANTITY: "a quantity such as `500m`, `2` or `8Gi`",
@@ -22,7 +23,7 @@ _MEANINGS: dict[str, str] = {
     base.ABSOLUTE_PATH: "an absolute path such as `/output`",
     base.NO_BLANKS: "characters other than whitespace",
     base.RELATIVE_PATH: "a relative path such as `apps/rendered`",
-    base.LOCATION: "the URI of a bucket such as `s3://acme-models/qwen2.5-0.5b`",
+    LOCATION: "the URI of a bucket such as `s3://acme-models/qwen2.5-0.5b`",
 }
 
 _QUANTITIES = (base.QUANTITY, base.SIZE)
@@ -106,7 +107,7 @@ def _location_reason(value: str) -> str:
     return ""
 
 
-_REASONS = {base.RELATIVE_PATH: _path_reason, base.LOCATION: _location_reason}
+_REASONS = {base.RELATIVE_PATH: _path_reason, LOCATION: _location_reason}
 """Functions that return which rule of a pattern a text breaks."""
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaigen.core.json_types import FieldPath
-from kaigen.kubernetes.claim_jobs import created_volume
+from kaigen.kubernetes.claims import created_volume
 from kaigen.kubernetes.manifest import Object, entries, group_of, mapping, text, type_of
 from kaigen.kubernetes.pods import containers, pod_templates
 from kaigen.kubernetes.queues import QUEUE_LABEL, queue_of

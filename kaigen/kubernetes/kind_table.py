@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from kaigen.kubernetes.manifest import Object, join_type
+from kaigen.kubernetes.manifest import Object, entries, join_type, mapping
 from kaigen.kubernetes.object_kind import ObjectKind
 from kaigen.kubernetes.other_kinds import OTHER_KINDS
 from kaigen.kubernetes.workload_kinds import WORKLOAD_KINDS
@@ -42,3 +42,25 @@ of that kind.
 
 DATA_KINDS = frozenset(row.kind for row in KINDS.values() if row.data)
 """Kinds whose objects contain data."""
+
+_POD = "-xxxxx"
+_LABEL_MAX = 63
+
+
+def longest_name(obj: Object) -> int:
+    """Return how many characters the name of an object may have, so that what its controller creates is valid."""
+    limit = kind_of(obj).name.max_length
+    spec = mapping(obj.get("spec"))
+    if spec.get("completionMode") == "Indexed":
+        return min(limit, _LABEL_MAX - len(f"-{_last(spec.get('completions'))}"))
+    for _, replicated in entries(spec.get("replicatedJobs")):
+        job = mapping(mapping(replicated.get("template")).get("spec"))
+        last = _last(job.get("completions", job.get("parallelism")))
+        suffix = f"-{replicated.get('name')}-{_last(replicated.get('replicas'))}-{last}{_POD}"
+        limit = min(limit, _LABEL_MAX - len(suffix))
+    return limit
+
+
+def _last(count: object) -> int:
+    """Return the greatest index of a number of pods or Jobs."""
+    return max(count - 1, 0) if isinstance(count, int) else 0

@@ -1,8 +1,11 @@
-"""Reading objects of plain values: identity, mappings and list entries, whatever their types are."""
+"""Reading objects of plain values, whatever their types are: identity, entries, paths to values, paths in the API."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
+
+from kaigen.core.json_types import FieldPath
 
 Object = dict[str, object]
 """A Kubernetes object, or a mapping inside one, that is read: it may contain anything."""
@@ -73,3 +76,73 @@ def names_of(value: object) -> set[str]:
     """Return the names of the mappings of a list."""
     found = (item.get("name") for item in value if isinstance(item, dict)) if isinstance(value, list) else ()
     return {name for name in found if isinstance(name, str)}
+
+
+ALL = "[]"
+"""A step of a path: every item of a list."""
+
+VALUES = "{}"
+"""A step of a path: every value of a mapping."""
+
+Step = tuple[str, ...]
+
+
+def steps_of(path: str) -> Step:
+    """Return the steps of a dotted path, in which `[]` is every item of a list; none of an empty one."""
+    return tuple(step for step in path.replace("[]", ".[]").split(".") if step)
+
+
+def values_at(
+    node: object, steps: Sequence[str], default: str | None = None, at: FieldPath = ()
+) -> Iterator[tuple[FieldPath, object]]:
+    """Yield the values at the end of a path with their places, or the default where there is none.
+
+    Args:
+        node: the value that the path starts at.
+        steps: the path.
+        default: what a missing value means; None for nothing.
+        at: the place of the value that the path starts at.
+    """
+    if not steps:
+        yield at, node
+        return
+    step, rest = steps[0], steps[1:]
+    if step == ALL:
+        items = node if isinstance(node, list) else []
+        if not items and not rest and default is not None:
+            yield at, default
+        for number, item in enumerate(items):
+            yield from values_at(item, rest, default, (*at, number))
+    elif step == VALUES:
+        for key, item in mapping(node).items():
+            yield from values_at(item, rest, default, (*at, str(key)))
+    elif isinstance(node, dict) and node.get(step) is not None:
+        yield from values_at(node[step], rest, default, (*at, step))
+    elif default is not None and ALL not in rest[:-1]:
+        yield at, default
+
+
+def resource_of(kind: str) -> str:
+    """Return the plural of a kind in the API, by the default rule of Kubernetes."""
+    name = kind.lower()
+    if name.endswith(("s", "x", "ch", "sh")):
+        return f"{name}es"
+    if name.endswith("y") and name[-2:-1] not in "aeiou":
+        return f"{name[:-1]}ies"
+    return f"{name}s"
+
+
+def api_path(kind: str, namespace: str = "", name: str = "", subresource: str = "") -> str:
+    """Return the path of an object of a namespaced kind, or of all its objects.
+
+    Args:
+        kind: API version and kind, as in `v1/Pod` and `batch/v1/Job`.
+        namespace: namespace of the objects; empty for all namespaces.
+        name: name of the object; empty for all objects.
+        subresource: `log`, `exec` and others; empty for the object itself.
+    """
+    version, _, name_of_kind = kind.rpartition("/")
+    parts = ["apis" if "/" in version else "api", version]
+    if namespace:
+        parts += ["namespaces", namespace]
+    return "/".join(["", *parts, *(part for part in (resource_of(name_of_kind), name, subresource) if part)])

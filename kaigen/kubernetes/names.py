@@ -1,4 +1,4 @@
-"""Patterns of names, labels and keys, and the rules that kinds have for the names of their objects.
+"""Patterns of names, labels, keys and system namespaces, and the rules that kinds have for the names of their objects.
 
 Sources: the validation code of k8s.io/apimachinery and k8s.io/kubernetes v1.36.3, and for custom resources
 that of their controllers.
@@ -11,7 +11,7 @@ import re
 from msgspec import Struct
 
 LABEL_1123 = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
-LABEL_1035 = r"[a-z](?:[-a-z0-9]*[a-z0-9])?"
+_LABEL_1035 = r"[a-z](?:[-a-z0-9]*[a-z0-9])?"
 SUBDOMAIN = rf"{LABEL_1123}(?:\.{LABEL_1123})*"
 QUALIFIED = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
 PORT_NAME = r"(?=[0-9-]*[a-z])[a-z0-9](?:-?[a-z0-9])*"
@@ -45,7 +45,7 @@ PATH_SEGMENT_NAME = NameRule(r"(?!\.\.?$)[^/%]+", 253, "any characters except '/
 
 def label_1035_name(max_length: int, reason: str = "") -> NameRule:
     """Return the rule of a DNS label that starts with a letter."""
-    return NameRule(LABEL_1035, max_length, _LABEL_1035_FORM, reason)
+    return NameRule(_LABEL_1035, max_length, _LABEL_1035_FORM, reason)
 
 
 def is_qualified(key: str) -> bool:
@@ -54,3 +54,19 @@ def is_qualified(key: str) -> bool:
     if len(name) > 63 or not re.fullmatch(QUALIFIED, name):
         return False
     return not slash or (len(prefix) <= 253 and re.fullmatch(SUBDOMAIN, prefix) is not None)
+
+
+# Names that the installation of each service documents.
+SYSTEM_NAMESPACES = (
+    r"kube-.*|openshift(-.*)?|argocd|flux-system|cert-manager|external-secrets|istio-system|calico-system"
+    r"|tigera-operator|gatekeeper-system|kyverno|gpu-operator|karpenter|keda|kueue-system|lws-system|jobset-system"
+)
+"""A pattern of RE2 and Python."""
+
+SYNCER_NAMESPACES = r"argocd|flux-system|openshift-gitops"
+"""Those of system namespaces whose accounts apply what tenants write; a pattern of RE2 and Python."""
+
+
+def is_system_namespace(name: str) -> bool:
+    """Return whether a namespace belongs to Kubernetes or to a cluster service."""
+    return re.fullmatch(SYSTEM_NAMESPACES, name) is not None

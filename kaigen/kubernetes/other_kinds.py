@@ -14,7 +14,7 @@ from kaigen.kubernetes.object_kind import (
     PodSelector,
     ReferenceField,
 )
-from kaigen.kubernetes.secret_types import DOCKER_CONFIG, DOCKER_CONFIG_KEY, TLS, TLS_KEYS
+from kaigen.kubernetes.secrets import DOCKER_CONFIG, DOCKER_CONFIG_KEY, TLS, TLS_KEYS
 
 _CLAIM = "PersistentVolumeClaim"
 _VOLUME_DRIVERS = ("cephfs", "cinder", "flexVolume", "iscsi", "rbd", "scaleIO", "storageos")
@@ -279,4 +279,4 @@ _CLUSTER_KINDS = (
     ObjectKind("Kustomization.kustomize.toolkit.fluxcd.io", name=LABEL_VALUE_NAME),
 )
 
-OTHER_KINDS = (*_STORAGE_KINDS, *_CONFIG_KINDS, *_ACCESS_KINDS, *_NETWORK_KINDS, *_CLUSTER_KINDS)
+OTHER_KINDS: tuple[ObjectKind, ...] = (*_STORAGE_KINDS, *_CONFIG_KINDS, *_ACCESS_KINDS, *_NETWORK_KINDS, *_CLUSTER_KINDS)

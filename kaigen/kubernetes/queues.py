@@ -1,8 +1,15 @@
-"""Kueue: the label that puts a workload into a queue."""
+"""Kueue: the label that puts an object into a queue, and what may change of an object that has it.
+
+Source of the changes: the webhooks of sigs.k8s.io/kueue v0.16.2 (`pkg/controller/jobs`,
+`pkg/controller/jobframework/validation.go`).
+"""
 
 from __future__ import annotations
 
-from kaigen.kubernetes.manifest import Object, mapping
+from collections.abc import Iterator, Mapping
+
+from kaigen.kubernetes.manifest import Object, entries, mapping, type_of
+from kaigen.kubernetes.pods import pod_templates
 from kaigen.kubernetes.runs import run_seconds
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
@@ -24,3 +31,61 @@ def queue_of(body: Object) -> str:
 def is_queued(body: Object) -> bool:
     """Return whether an object is a run that waits in a queue, suspended until it has quota."""
     return run_seconds(body) is not None and bool(queue_of(body))
+
+
+FIXED_QUEUE = frozenset({"LeaderWorkerSet.leaderworkerset.x-k8s.io"})
+"""Kinds whose queue never changes. That of others changes until their pods run."""
+
+_STATEFUL_SET = "StatefulSet.apps"
+_FIXED_PODS = FIXED_QUEUE | {_STATEFUL_SET}
+"""Kinds whose pods are admitted once: what decides about their quota and their nodes cannot change."""
+
+_POD_FIELDS = (
+    "nodeSelector",
+    "affinity",
+    "tolerations",
+    "runtimeClassName",
+    "topologySpreadConstraints",
+    "overhead",
+    "resourceClaims",
+)
+
+
+def rejected_changes(old: Object, new: Object) -> list[str]:
+    """Return the changes of a queued object that Kueue rejects, in words, without that of its queue."""
+    if not queue_of(new) or type_of(new) not in _FIXED_PODS:
+        return []
+    return [*_replicas(old, new), *dict.fromkeys(_pod_changes(old, new))]
+
+
+def _replicas(old: Object, new: Object) -> Iterator[str]:
+    was, now = (mapping(each.get("spec")).get("replicas", 1) for each in (old, new))
+    if type_of(new) == _STATEFUL_SET and was != now and was and now:
+        yield "replicas"
+
+
+def _pod_changes(old: Object, new: Object) -> Iterator[str]:
+    before = {template.path: template.spec for template in pod_templates(old)}
+    for template in pod_templates(new):
+        was, now = before.get(template.path, {}), template.spec
+        yield from (field for field in _POD_FIELDS if was.get(field) != now.get(field))
+        for field in ("initContainers", "containers"):
+            yield from _container_changes(field, was, now)
+
+
+def _container_changes(field: str, was: Object, now: Object) -> Iterator[str]:
+    before, after = ([body for _, body in entries(spec.get(field))] for spec in (was, now))
+    if len(before) != len(after):
+        yield field
+        return
+    for old, new in zip(before, after, strict=True):
+        if _requests(old) != _requests(new):
+            yield "resource requests"
+        if old.get("ports") != new.get("ports"):
+            yield "ports"
+
+
+def _requests(container: Object) -> Mapping[str, object]:
+    """Return the requests of a container; a limit without a request is one."""
+    resources = mapping(container.get("resources"))
+    return {**mapping(resources.get("limits")), **mapping(resources.get("requests"))}

@@ -14,9 +14,48 @@ from kaigen.core.json_types import FieldPath
 from kaigen.kubernetes.kind_table import KINDS, kind_of
 from kaigen.kubernetes.manifest import Identity, Object, group_of, mapping, text
 from kaigen.kubernetes.object_kind import SCALABLE, ObjectKind, ReferenceField, Use
-from kaigen.kubernetes.pod_references import POD_REFERENCES
+from kaigen.kubernetes.pods import CONTAINER_FIELDS
 from kaigen.kubernetes.schemas import is_cluster_type
-from kaigen.kubernetes.secret_types import DOCKER_CONFIG, DOCKER_CONFIG_KEY
+from kaigen.kubernetes.secrets import DOCKER_CONFIG, DOCKER_CONFIG_KEY
+
+_SECRET = ("Secret",)
+_CONFIG_MAP = ("ConfigMap",)
+
+
+def _of_containers() -> Iterator[ReferenceField]:
+    for field in CONTAINER_FIELDS:
+        yield ReferenceField(f"{field}[].env[].valueFrom.configMapKeyRef.name", _CONFIG_MAP, "reads")
+        yield ReferenceField(f"{field}[].env[].valueFrom.secretKeyRef.name", _SECRET, "reads")
+        yield ReferenceField(f"{field}[].envFrom[].configMapRef.name", _CONFIG_MAP, "reads")
+        yield ReferenceField(f"{field}[].envFrom[].secretRef.name", _SECRET, "reads")
+
+
+POD_REFERENCES = (
+    ReferenceField("serviceAccountName", ("ServiceAccount",), "runs as"),
+    ReferenceField(
+        "imagePullSecrets[].name",
+        _SECRET,
+        "pulls with",
+        keys=(DOCKER_CONFIG_KEY,),
+        secret_type=DOCKER_CONFIG,
+        as_files=True,
+    ),
+    *_of_containers(),
+    ReferenceField("volumes[].persistentVolumeClaim.claimName", ("PersistentVolumeClaim",), "mounts"),
+    ReferenceField("volumes[].configMap.name", _CONFIG_MAP, "reads", as_files=True),
+    ReferenceField("volumes[].secret.secretName", _SECRET, "reads", as_files=True),
+    ReferenceField("volumes[].projected.sources[].configMap.name", _CONFIG_MAP, "reads", as_files=True),
+    ReferenceField("volumes[].projected.sources[].secret.name", _SECRET, "reads", as_files=True),
+    ReferenceField(
+        "volumes[].azureFile.secretName", _SECRET, "reads", keys=("azurestorageaccountname", "azurestorageaccountkey")
+    ),
+    ReferenceField("volumes[].*.secretRef.name", _SECRET, "reads"),
+    ReferenceField("volumes[].*.nodePublishSecretRef.name", _SECRET, "reads"),
+    ReferenceField("resourceClaims[].resourceClaimName", ("ResourceClaim.resource.k8s.io",)),
+    ReferenceField("resourceClaims[].resourceClaimTemplateName", ("ResourceClaimTemplate.resource.k8s.io",)),
+)
+"""Paths are relative to the spec of the pod."""
+
 
 _MONITORING_FIELDS = frozenset({"bearerTokenSecret", "credentials", "keySecret", "password", "secret", "username"})
 """Fields of ServiceMonitor, PodMonitor and their like that contain the name of a Secret and a key."""

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.gpus import gpu_of_share, is_gpu_resource
-from kaigen.kubernetes.claim_jobs import created_volume
+from kaigen.kubernetes.claims import created_volume
 from kaigen.kubernetes.cluster_needs import claim_templates
 from kaigen.kubernetes.manifest import Object, entries, mapping, text, type_of
 from kaigen.kubernetes.pods import PodTemplate, containers, pod_templates
@@ -25,18 +26,19 @@ _PAUSED = "autoscaling.keda.sh/paused-replicas"
 _BINARY = ((1024**4, "Ti"), (1024**3, "Gi"), (1024**2, "Mi"), (1024, "Ki"))
 
 
-def requests_of(obj: Object, most: int | None = None, *, surge: bool = True) -> Counter[str]:
+def requests_of(obj: Object, catalog: Catalog, most: int | None = None, *, surge: bool = True) -> Counter[str]:
     """Return what an object requests in billionths of the unit: cores and bytes of its pods, devices, storage.
 
     Args:
         obj: the object.
+        catalog: has the GPUs.
         most: replicas that an autoscaler may set, if they are more than the object's own; None without one.
         surge: whether to count the replicas that a rollout starts before it stops old ones.
     """
     total: Counter[str] = Counter()
     for template in pod_templates(obj):
         count = _pods(obj, template, most, surge)
-        for name, amount in _pod(template).items():
+        for name, amount in _pod(template, catalog).items():
             total[name] += count * amount
         for path, claim in claim_templates(obj):
             if path[: len(template.path)] == template.path or path[:2] == ("spec", "volumeClaimTemplates"):
@@ -79,7 +81,7 @@ def most_replicas(objects: Iterable[tuple[str, Object]]) -> dict[tuple[str, str,
     return most
 
 
-def unlimited(obj: Object) -> str:
+def why_unlimited(obj: Object) -> str:
     """Return why an object may make any number of pods, as a sentence; empty for one with a limit."""
     spec = mapping(obj.get("spec"))
     match type_of(obj):
@@ -198,7 +200,7 @@ def _count(holder: Object, field: str, default: int = 1) -> int:
     return value if isinstance(value, int) and value >= 0 else default
 
 
-def _pod(template: PodTemplate) -> Counter[str]:
+def _pod(template: PodTemplate, catalog: Catalog) -> Counter[str]:
     """Return the requests of a pod: of its containers together, of an init container or of the pod itself if these
     request more.
 
@@ -207,19 +209,19 @@ def _pod(template: PodTemplate) -> Counter[str]:
     running: Counter[str] = Counter()
     highest: Counter[str] = Counter()
     for container in containers(template):
-        own = _container(container.body)
+        own = _container(container.body, catalog)
         if container.field == "initContainers" and container.body.get("restartPolicy") != _SIDECAR:
             highest |= running + own
         else:
             running += own
-    return running | highest | _container(template.spec)
+    return running | highest | _container(template.spec, catalog)
 
 
-def _container(body: Object) -> Counter[str]:
+def _container(body: Object, catalog: Catalog) -> Counter[str]:
     resources = mapping(body.get("resources"))
     given: Mapping[str, object] = {**mapping(resources.get("limits")), **mapping(resources.get("requests"))}
     found = Counter({name: nano(value) or 0 for name, value in given.items()})
-    if not any(is_gpu_resource(name) for name, amount in found.items() if amount):
+    if not any(is_gpu_resource(name, catalog) for name, amount in found.items() if amount):
         # A share of a GPU without a number of GPUs is one of one GPU (source: HAMi and Volcano, `defaultGPUNum`).
         found.update({gpu: NANO for name in given if (gpu := gpu_of_share(name)) and found[name]})
     return found

@@ -38,6 +38,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kaigen.kubernetes.schema_nodes import Index, Node, Shard
 
+
+SUPPORTED_VERSIONS = ("1.33", "1.34", "1.35", "1.36", "1.37")
+"""Oldest first; `tools/make_schemas.py` makes schemas of these."""
+
+DEFAULT_VERSION = "1.36"
+
+
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 _VERSION = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
 DATA = os.path.join(os.path.dirname(__file__), "data")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from functools import cache
 
 from kaigen.kubernetes.kind_table import KINDS
-from kaigen.kubernetes.made_secrets import EXTERNAL_SECRET, SEALED_SECRET, SECRET
-from kaigen.kubernetes.manifest import group_of, join_type
-from kaigen.kubernetes.pod_references import POD_REFERENCES
+from kaigen.kubernetes.manifest import ALL, Step, group_of, join_type
+from kaigen.kubernetes.references import POD_REFERENCES
 from kaigen.kubernetes.schemas import index
-from kaigen.kubernetes.value_paths import ALL, Step
+from kaigen.kubernetes.secrets import EXTERNAL_SECRET, SEALED_SECRET, SECRET
 
 _VOLUME_DRIVERS = {
     "secretRef": ("cephfs", "cinder", "flexVolume", "iscsi", "rbd", "scaleIO", "storageos"),

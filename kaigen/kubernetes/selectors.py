@@ -64,7 +64,7 @@ def _port_names(template: PodTemplate) -> Iterator[str]:
                 yield name
 
 
-def selected(pods: Sequence[Pods], namespace: str, selector: Selector) -> list[Pods]:
+def select_pods(pods: Sequence[Pods], namespace: str, selector: Selector) -> list[Pods]:
     """Return the pods that a selector in a namespace selects."""
     matched = selector.labels if selector.plain else mapping(selector.labels.get("matchLabels"))
     expressions: list[tuple[object, object, list[object]]] = [(key, "In", [value]) for key, value in matched.items()]

@@ -8,7 +8,6 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaigen.catalog import own_rows
 from kaigen.catalog.presets import find_preset
 from kaigen.config.lock_file import Lock, git_key, lock_ref, lock_with, namespace_of, source_key
 from kaigen.config.settings import Config, LockRef
@@ -24,8 +23,7 @@ from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.sources import S3, Oci
 from kaigen.kinds.spec import Spec
 from kaigen.kinds.topology import Topology
-from kaigen.kubernetes.image_names import is_image, parse_image
-from kaigen.kubernetes.pod_images import images_of
+from kaigen.kubernetes.images import images_of, is_image, parse_image
 from kaigen.lock.signed import Signed, signed_source
 from kaigen.pipeline.result import Compiled
 from kaigen.pipeline.run import Run
@@ -125,9 +123,7 @@ def source_names(configs: Sequence[Config]) -> dict[str, SourceName]:
 
 
 def _source_names(config: Config) -> list[SourceName]:
-    specs = _written_specs(config)
-    with own_rows.using(config.rows):
-        return [name for spec in specs for name in _names_in(spec, config)]
+    return [name for spec in _written_specs(config) for name in _names_in(spec, config)]
 
 
 def _written_specs(config: Config) -> tuple[Spec, ...]:
@@ -150,7 +146,7 @@ def _names_in(spec: Spec, config: Config) -> Iterator[SourceName]:
         own = tuple(each for each in signed if each.source is source)
         yield SourceName(source, isinstance(block, Dataset), place.mark, place.path, (app,), own)
     if isinstance(block, Topology) and block.spec.model is None and block.spec.preset:
-        preset = find_preset(block.spec.preset)
+        preset = find_preset(block.spec.preset, config.catalog)
         if preset is not None and not preset.revision:
             place = spec.diagnostic("KG0751", "", ("spec", "preset"))
             yield SourceName(PulledModel(repo=preset.repo), False, place.mark, place.path, (app,))

@@ -13,7 +13,7 @@ from kaigen.config.settings import Config
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.diagnostics.errors import NotFound, SystemFailure
-from kaigen.diagnostics.problem import dotted
+from kaigen.diagnostics.problem import dotted_path
 from kaigen.dialects.packages import find_any_kind
 from kaigen.hub.client import Hub
 from kaigen.kinds.block import Block
@@ -22,14 +22,14 @@ from kaigen.kinds.build import COMMIT
 from kaigen.kinds.promotable import Found, promotable_values
 from kaigen.kinds.repositories import sources
 from kaigen.kinds.validate import validate_document
-from kaigen.kubernetes.image_names import ImageName, is_image, parse_image
+from kaigen.kubernetes.images import ImageName, is_image, parse_image
 from kaigen.lock.registries import Registries
 from kaigen.lock.servers import git_commit
 from kaigen.pipeline.app_names import check_names
 from kaigen.pipeline.sources import read_named
 from kaigen.scaffold.changes import FileChange, mark_of
 from kaigen.yaml.document import Document, parse
-from kaigen.yaml.edit import Edit, edited
+from kaigen.yaml.edit import Edit, edit_text
 from kaigen.yaml.sources import Source
 
 _NOTE = re.compile(r"[ \t]+#[ \t]*(?P<name>[A-Za-z0-9][A-Za-z0-9._/-]*)(?=[ \t]*(?:;|\r?$))")
@@ -69,7 +69,7 @@ class Name(Struct, frozen=True):
     @property
     def field(self) -> str:
         """Dotted name of the field."""
-        return dotted(self.path)
+        return dotted_path(self.path)
 
     @property
     def mark(self) -> Mark:
@@ -219,7 +219,7 @@ def plan_pins(names: Mapping[Source, Iterable[Name]], hub: Hub, registries: Regi
         own = [pin for name in listed if (pin := _pin(name, answers, problems)) is not None]
         if not own:
             continue
-        new = edited(source, [_edit(pin) for pin in own])
+        new = edit_text(source, [_edit(pin) for pin in own])
         if new is None:
             problems.add(_unwritable(own[0]))
             continue

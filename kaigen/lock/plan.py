@@ -12,7 +12,7 @@ from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.diagnostics.errors import CheckFailed, InputError, SystemFailure
 from kaigen.diagnostics.suggest import did_you_mean
-from kaigen.kubernetes.image_names import parse_image
+from kaigen.kubernetes.images import parse_image
 from kaigen.lock.names import GitName, Image, SourceName, git_names, images, source_names
 from kaigen.lock.servers import Servers, git_commit
 

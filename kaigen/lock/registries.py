@@ -10,7 +10,7 @@ from typing import Any
 from kaigen.config.lock_file import LockedArtifact, LockedFile
 from kaigen.diagnostics.errors import NotFound, SystemFailure
 from kaigen.kinds.sources import Oci
-from kaigen.kubernetes.image_names import ImageName, is_image, parse_image
+from kaigen.kubernetes.images import ImageName, is_image, parse_image
 from kaigen.lock.answers import read_facts
 from kaigen.oci.attachments import EMPTY
 from kaigen.oci.registry import LATEST, Registry, registry_of

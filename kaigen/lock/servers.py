@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from kaigen.config.lock_file import LockedBucket, LockedFile, LockedModel, LockedObject, LockedWeights, namespace_of
 from kaigen.config.locked_files import bucket_revision
+from kaigen.core.credentials import mask_urls
 from kaigen.diagnostics.errors import NotFound, SystemFailure
 from kaigen.git.remote import remote_commit
 from kaigen.hub.client import Hub
@@ -20,7 +21,6 @@ from kaigen.lock.buckets import Buckets
 from kaigen.lock.names import SourceName
 from kaigen.lock.registries import Registries
 from kaigen.lock.signed import check_signed
-from kaigen.secret_scan.urls import mask
 
 
 class Servers(Struct, frozen=True):
@@ -114,5 +114,5 @@ def git_commit(url: str, name: str) -> str:
     commit = remote_commit(url, name)
     if commit is None or not COMMIT.fullmatch(commit):
         hint = "set all 40 digits if it is a commit"
-        raise SystemFailure(f"{mask(url)} has no branch or tag `{name}`", hint=hint)
+        raise SystemFailure(f"{mask_urls(url)} has no branch or tag `{name}`", hint=hint)
     return commit

@@ -8,7 +8,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kaigen.catalog import own_rows
 from kaigen.catalog.presets import find_preset
 from kaigen.config.lock_file import LockedFile, LockedModel, lock_of, namespace_of
 from kaigen.config.locked_files import bucket_revision, chosen_files, selected_files
@@ -19,8 +18,7 @@ from kaigen.kinds.repositories import Repository, blocks_in
 from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.sources import S3, Oci
 from kaigen.kinds.topology import Topology
-from kaigen.kubernetes.image_names import parse_image
-from kaigen.kubernetes.pod_images import image_fields
+from kaigen.kubernetes.images import image_fields, parse_image
 from kaigen.mirror.model import ChartItem, FileItem, ImageItem, ModelItem, TransferList
 from kaigen.oci.reference import registry_url
 from kaigen.pipeline.result import Compiled
@@ -46,8 +44,7 @@ def transfer_list(config: Config) -> TransferList:
     # The same apps with the images' own names.
     plain = replace(config, mirror=None, images=config.plain_images or config.images)
     sources = Run.load((), plain, use_cache=False).apps()
-    with own_rows.using(config.rows):
-        images, models, charts = _images(sources, apps), models_in(apps, config), _charts(apps, config)
+    images, models, charts = _images(sources, apps), models_in(apps, config), _charts(apps, config)
     moving = sum(not item.digest for item in images)
     moving += sum(not (item.sha256 or _FIXED.fullmatch(item.revision)) for item in models)
     return TransferList(config.environment, images, models, charts, moving)
@@ -97,7 +94,7 @@ def models_in(apps: Iterable[Compiled], config: Config) -> tuple[ModelItem, ...]
 def _models_of(block: Any, config: Config) -> Iterator[ModelItem]:
     """Yield the repositories and files that a spec names, and the repository of its preset."""
     if isinstance(block, Topology) and block.spec.model is None and block.spec.preset:
-        preset = find_preset(block.spec.preset)
+        preset = find_preset(block.spec.preset, config.catalog)
         if preset is not None:
             yield _repository(PulledModel(repo=preset.repo, revision=preset.revision or "main"), config)
     for _, each in blocks_in(block):
@@ -124,7 +121,7 @@ def _repository(repository: Repository, config: Config) -> ModelItem:
         files = tuple(FileItem(path, file.size, file.sha256) for path, file in chosen.items())
         size = sum(file.bytes for file in files)
         return ModelItem(repo, locked.commit, target, "", size, include, exclude, (), files)
-    preset = find_preset(repo)
+    preset = find_preset(repo, config.catalog)
     about = round(preset.weights_gib * GIB) if preset is not None else None
     return ModelItem(repo, revision, target, "", about, include, exclude, ())
 

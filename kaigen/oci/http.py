@@ -15,8 +15,8 @@ from typing import IO, Any, TypeAlias
 from msgspec import Struct
 
 from kaigen import __version__
+from kaigen.core.credentials import mask_urls
 from kaigen.diagnostics.errors import SystemFailure
-from kaigen.secret_scan.urls import mask
 
 ATTEMPTS = 5
 TIMEOUT_S = 60.0
@@ -103,7 +103,7 @@ class Opener:
             except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
                 if last:
                     reason = getattr(error, "reason", None) or error
-                    raise SystemFailure(f"cannot reach {self._server} {host}: {mask(str(reason))}") from None
+                    raise SystemFailure(f"cannot reach {self._server} {host}: {mask_urls(str(reason))}") from None
             self._pause(wait)
         raise AssertionError("the last attempt returns or raises")
 

@@ -7,7 +7,7 @@ import re
 from msgspec import Struct
 
 from kaigen.diagnostics.errors import InputError
-from kaigen.kubernetes.image_names import DEFAULT_REGISTRY
+from kaigen.kubernetes.images import DEFAULT_REGISTRY
 
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _REFERENCE = re.compile(

@@ -15,13 +15,13 @@ import urllib.parse
 from collections.abc import Callable, Mapping
 from typing import IO, Any
 
+from kaigen.core.credentials import mask_urls
 from kaigen.diagnostics.errors import SystemFailure
-from kaigen.kubernetes.image_names import ImageName
+from kaigen.kubernetes.images import ImageName
 from kaigen.oci.credentials import Credentials, find_credentials, listed_registries
 from kaigen.oci.http import ATTEMPTS, RETRY_STATUSES, Body, Opener, Response, user_agent
 from kaigen.oci.realms import is_own_realm
 from kaigen.oci.reference import Reference, registry_url
-from kaigen.secret_scan.urls import mask
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 INDEX = "application/vnd.oci.image.index.v1+json"
@@ -326,4 +326,4 @@ def _reason(response: Response) -> str:
         reason = f"{first.get('code', '')}: {first.get('message', '')}".strip(": ")
     except (ValueError, KeyError, IndexError, TypeError, AttributeError):
         reason = ""
-    return mask(reason)[:300] or f"HTTP {response.status}"
+    return mask_urls(reason)[:300] or f"HTTP {response.status}"

@@ -17,7 +17,7 @@ from kaigen.diagnostics.errors import SystemFailure
 from kaigen.oci.attachments import attach, descriptor
 from kaigen.oci.reference import Reference
 from kaigen.oci.registry import MANIFEST, Registry, digest_of
-from kaigen.signing.bundle import BUNDLE, SignatureInvalid, signed, statement_of
+from kaigen.signing.bundle import BUNDLE, SignatureInvalid, sign_statement, statement_of
 
 if TYPE_CHECKING:
     from kaigen.signing.keys import PrivateKey, PublicKey
@@ -69,7 +69,7 @@ def sign_manifest(registry: Registry, manifest: bytes, key: PrivateKey, tags: Se
     if tags:
         # Where cosign puts `cosign sign --annotations`.
         subject["annotations"] = {TAGS: " ".join(sorted(set(tags)))}
-    bundle = signed(key, PREDICATE, [subject], {})
+    bundle = sign_statement(key, PREDICATE, [subject], {})
     notes = {"dev.sigstore.bundle.content": "dsse-envelope", "dev.sigstore.bundle.predicateType": PREDICATE}
     attach(registry, descriptor(MANIFEST, manifest), [(BUNDLE, bundle)], notes)
     return True

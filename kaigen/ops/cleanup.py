@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from kaigen.cluster.client import Cluster
 from kaigen.cluster.runs import ENDED
-from kaigen.kubernetes.lifetimes import expiry, tracked_by
 from kaigen.kubernetes.manifest import Manifest
 from kaigen.kubernetes.metadata_keys import EXPIRES, RUN
+from kaigen.kubernetes.runs import expiry, tracked_by
 from kaigen.ops.helper import CLAIM, POD, claims_of
 from kaigen.ops.jobs import JOB
 

@@ -13,7 +13,7 @@ from kaigen.diagnostics.errors import CheckFailed
 from kaigen.kubernetes.manifest import Manifest
 from kaigen.ops.archive import Entry, entries_of
 from kaigen.ops.build import Objects, Run, run_objects
-from kaigen.ops.helper import CLAIM, ensure_claim, existing_claim, interruptible, mounted, uninterrupted
+from kaigen.ops.helper import CLAIM, ensure_claim, existing_claim, ignore_interrupts, interruptible, mount_volume
 from kaigen.ops.jobs import JOB
 from kaigen.ops.transfer import upload
 from kaigen.system.progress import Progress
@@ -72,7 +72,7 @@ def create_run(
                 report(f"{plural(files, 'file')} uploaded to {folder}")
             job = _make_job(cluster, run, objects, made)
         except BaseException:
-            with uninterrupted():
+            with ignore_interrupts():
                 for kind, name in reversed(made):
                     if cluster.delete(kind, name, run.namespace):
                         detail(f"{name} deleted again")
@@ -98,7 +98,7 @@ def _upload(
     detail: Say,
     progress: Progress | None,
 ) -> None:
-    with mounted(cluster, run.namespace, run.claim, config, purpose=f"upload-{run.name}", say=detail) as mount:
+    with mount_volume(cluster, run.namespace, run.claim, config, purpose=f"upload-{run.name}", say=detail) as mount:
         upload(mount, entries, folder, progress)
 
 

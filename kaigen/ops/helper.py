@@ -49,7 +49,7 @@ def interruptible() -> Iterator[None]:
 
 
 @contextmanager
-def uninterrupted() -> Iterator[None]:
+def ignore_interrupts() -> Iterator[None]:
     """Ignore Ctrl-C, so that the second one does not stop the cleaning up after the first."""
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
@@ -61,7 +61,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 @contextmanager
-def mounted(
+def mount_volume(
     cluster: Cluster,
     namespace: str,
     claim: Claim,
@@ -107,7 +107,7 @@ def mounted(
             raise
         finally:
             if not (keep and done):
-                with uninterrupted():
+                with ignore_interrupts():
                     remove(cluster, namespace, name)
 
 

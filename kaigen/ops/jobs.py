@@ -12,8 +12,8 @@ from kaigen.cluster.client import Cluster
 from kaigen.cluster.errors import ApiError
 from kaigen.cluster.runs import ENDED, RunState, run_state
 from kaigen.diagnostics.errors import CheckFailed
-from kaigen.kubernetes.lifetimes import ended, time_of
 from kaigen.kubernetes.manifest import Manifest
+from kaigen.kubernetes.runs import end_of_job, time_of
 from kaigen.ops.build import ARTIFACT, MODEL
 from kaigen.ops.helper import POD, claims_of
 
@@ -91,7 +91,7 @@ def row_of(job: Manifest, pods: Sequence[Manifest] = ()) -> JobRow:
     metadata, template = job["metadata"], job["spec"]["template"]
     container = (template["spec"].get("containers") or [{}])[0]
     annotations = metadata.get("annotations") or {}
-    end = ended(job)
+    end = end_of_job(job)
     return JobRow(
         name=(metadata.get("labels") or {}).get(_APP, metadata["name"]),
         namespace=metadata["namespace"],

@@ -13,9 +13,8 @@ from kaigen.cluster.client import Cluster
 from kaigen.cluster.errors import ApiError, StreamBroken
 from kaigen.cluster.runs import ENDED
 from kaigen.diagnostics.errors import CheckFailed, SystemFailure
-from kaigen.kubernetes.api_paths import api_path
-from kaigen.kubernetes.lifetimes import ended
-from kaigen.kubernetes.manifest import Manifest
+from kaigen.kubernetes.manifest import Manifest, api_path
+from kaigen.kubernetes.runs import end_of_job
 from kaigen.ops.helper import POD
 from kaigen.ops.jobs import JOB, pods_of
 
@@ -60,7 +59,7 @@ def _pod(cluster: Cluster, job: Manifest, *, wait: bool) -> Manifest:
     while True:
         if pods := pods_of(cluster, job):
             return pods[-1]
-        if not wait or ended(cluster.get(JOB, metadata["name"], metadata["namespace"])):
+        if not wait or end_of_job(cluster.get(JOB, metadata["name"], metadata["namespace"])):
             hint = "pods are deleted when their TTL is over; the results stay in the volume: kaigen job fetch"
             raise CheckFailed(f"Job {metadata['name']} has no pods", hint=hint)
         time.sleep(POLL_S)

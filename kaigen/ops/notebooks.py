@@ -15,8 +15,8 @@ from kaigen.cluster.errors import ApiError
 from kaigen.cluster.runs import waiting
 from kaigen.compile.notebook.pod import HOME, TOKEN_VOLUME
 from kaigen.diagnostics.errors import CheckFailed, SystemFailure
-from kaigen.kubernetes.lifetimes import time_of, tracked_by
 from kaigen.kubernetes.manifest import Manifest
+from kaigen.kubernetes.runs import time_of, tracked_by
 from kaigen.ops.helper import CLAIM, POD
 
 STATEFUL_SET = "apps/v1/StatefulSet"

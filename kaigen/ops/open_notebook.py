@@ -76,7 +76,7 @@ class Opened(Struct, frozen=True):
 
 
 @contextmanager
-def opened(cluster: Cluster, notebook: Manifest, seconds: float, say: Say, port: int = 0) -> Iterator[Opened]:
+def forward_notebook(cluster: Cluster, notebook: Manifest, seconds: float, say: Say, port: int = 0) -> Iterator[Opened]:
     """Wait for the server of a Notebook, and forward a local port to it until the end of the block.
 
     Args:
@@ -136,7 +136,7 @@ class FolderSync:
 
 
 @contextmanager
-def shown(url: str) -> Iterator[None]:
+def show_address(url: str) -> Iterator[None]:
     """Open an address in the user's browser. The list of processes shows a file that leads to it, not the token."""
     with tempfile.TemporaryDirectory(prefix="kaigen-notebook-") as folder:
         page = Path(folder) / "open.html"

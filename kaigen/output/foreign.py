@@ -10,7 +10,7 @@ from kaigen.config.block_settings import matches_glob
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.output.index import INDEX_NAME, STAGING_PREFIX, parse_index, read_index_file
 from kaigen.output.lock import is_being_written
-from kaigen.output.root import OWN_DIRECTORY, misplaced
+from kaigen.output.root import NOT_SEPARATE, OWN_DIRECTORY, why_misplaced
 from kaigen.system.limits import FOLDER_DEPTH
 
 MOST = 50
@@ -106,8 +106,8 @@ def foreign_diagnostics(
         own: as for `foreign_files`.
         inside: the repository that must contain the folder; None for a folder that the user named.
     """
-    if problem := misplaced(os.path.realpath(root), inside):
-        return [Diagnostic("KG0602", problem, Mark(str(root)), OWN_DIRECTORY)]
+    if problem := why_misplaced(os.path.realpath(root), inside):
+        return [Diagnostic(NOT_SEPARATE, problem, Mark(str(root)), OWN_DIRECTORY)]
     problems = [
         Diagnostic(
             "KG0607",

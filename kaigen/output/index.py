@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
-from kaigen.files.reading import read_file
+from kaigen.files import read_file
 from kaigen.system.lazy_import import lazy_imports
 from kaigen.system.limits import GENERATED_FILE_BYTES
 

@@ -10,7 +10,7 @@ from collections.abc import Set
 from contextlib import suppress
 
 from kaigen.diagnostics.errors import InputError
-from kaigen.files.folders import too_deep
+from kaigen.files import too_deep
 from kaigen.output.copying import OPEN_DIRECTORY, Signature, copy_metadata, link_or_copy, make_writable, signature
 from kaigen.output.index import directories
 from kaigen.system.limits import FOLDER_DEPTH

@@ -12,6 +12,8 @@ from msgspec import Struct
 from kaigen.diagnostics.diagnostic import Mark
 from kaigen.diagnostics.errors import InputError
 
+NOT_SEPARATE = "KG0602"
+"""The code of a folder that cannot be the output."""
 OWN_DIRECTORY = "choose a separate output directory, such as 'deploy'"
 
 
@@ -67,19 +69,19 @@ def resolve_root(root: Path, inside: Path | None = None) -> OutputRoot:
     leaves = os.path.commonpath([outer, target]) != outer or target == outer
     if last and leaves:
         message = f"the output directory is a symbolic link to {target}, outside its parent"
-        raise InputError.of("KG0602", message, mark=mark, hint="give the path of the target directory")
-    if problem := misplaced(target, inside):
-        raise InputError.of("KG0602", problem, mark=mark, hint=OWN_DIRECTORY)
+        raise InputError.of(NOT_SEPARATE, message, mark=mark, hint="give the path of the target directory")
+    if problem := why_misplaced(target, inside):
+        raise InputError.of(NOT_SEPARATE, problem, mark=mark, hint=OWN_DIRECTORY)
     try:
         found = os.lstat(target)
     except FileNotFoundError:
         found = None
     except NotADirectoryError:
         message = "a parent of the output directory is a file"
-        raise InputError.of("KG0602", message, mark=mark, hint=OWN_DIRECTORY) from None
+        raise InputError.of(NOT_SEPARATE, message, mark=mark, hint=OWN_DIRECTORY) from None
     if found is not None and not S_ISDIR(found.st_mode):
         message = "the output directory is a file"
-        raise InputError.of("KG0602", message, mark=mark, hint=OWN_DIRECTORY)
+        raise InputError.of(NOT_SEPARATE, message, mark=mark, hint=OWN_DIRECTORY)
     if obstacle := _obstacle(target):
         raise InputError.of(
             "KG0604", f"kaigen cannot replace the output directory: it {obstacle}", mark=mark, hint=OWN_DIRECTORY
@@ -88,7 +90,7 @@ def resolve_root(root: Path, inside: Path | None = None) -> OutputRoot:
     return OutputRoot(shown, parent, name)
 
 
-def misplaced(target: str, inside: Path | None) -> str:
+def why_misplaced(target: str, inside: Path | None) -> str:
     """Return why kaigen must not write to a directory, whatever it contains; empty when it may."""
     if any(part.casefold() == ".git" for part in target.split(os.sep)):
         return "the output directory is in the folder of Git"

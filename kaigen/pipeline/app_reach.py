@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.gpus import is_gpu_resource
 from kaigen.compile.builders.frame import LOCATION
 from kaigen.kubernetes.kind_table import kind_of
 from kaigen.kubernetes.manifest import Identity, Object, group_of, identity_of, mapping, text
 from kaigen.kubernetes.quantities import NANO
-from kaigen.kubernetes.requests import max_surge, most_replicas, requests_of, unlimited
+from kaigen.kubernetes.requests import max_surge, most_replicas, requests_of, why_unlimited
 from kaigen.kubernetes.schemas import is_cluster_scoped
 from kaigen.pipeline.gpu_facts import GpuFacts, GpuObject
 from kaigen.tenancy.hosts import hosts_of
@@ -36,17 +37,17 @@ def app_hosts(item: Compiled) -> tuple[str, ...]:
     return tuple(sorted({host for each in item.objects for host in hosts_of(each.body)}))
 
 
-def app_gpus(item: Compiled) -> GpuFacts:
+def app_gpus(item: Compiled, catalog: Catalog) -> GpuFacts:
     """Return what an app requests of GPUs. Its autoscalers may scale objects of other apps."""
     placed = [(_namespace(each.body, item), each.body) for each in item.objects]
     objects = []
     for namespace, body in placed:
-        own, each = _gpus(body), 0
+        own, each = _gpus(body, catalog), 0
         if kind_of(body).scalable:
-            each = _gpus({**body, "spec": {**mapping(body.get("spec")), "replicas": 1}}, surge=False)
+            each = _gpus({**body, "spec": {**mapping(body.get("spec")), "replicas": 1}}, catalog, surge=False)
         if own or each:
             key = (namespace, text(body.get("kind")), identity_of(body).name)
-            objects.append(GpuObject(key, own, each, unlimited(body), *max_surge(body)))
+            objects.append(GpuObject(key, own, each, why_unlimited(body), *max_surge(body)))
     return GpuFacts(tuple(objects), tuple(sorted(most_replicas(placed).items())))
 
 
@@ -54,6 +55,6 @@ def _namespace(body: Object, item: Compiled) -> str:
     return text(mapping(body.get("metadata")).get("namespace")) or item.app.namespace
 
 
-def _gpus(body: Object, *, surge: bool = True) -> int:
-    amounts = requests_of(body, surge=surge)
-    return sum(-(-amount // NANO) for name, amount in amounts.items() if is_gpu_resource(name))
+def _gpus(body: Object, catalog: Catalog, *, surge: bool = True) -> int:
+    amounts = requests_of(body, catalog, surge=surge)
+    return sum(-(-amount // NANO) for name, amount in amounts.items() if is_gpu_resource(name, catalog))

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from kaigen.config.lock_file import lock_of
 from kaigen.config.settings import LOCK_NAME, Config, LockRef
 from kaigen.diff.compare import compare
-from kaigen.diff.folders import Folder, with_folders
-from kaigen.diff.hidden import with_hidden
+from kaigen.diff.folders import Folder, with_folders, with_hidden
 from kaigen.diff.lock import lock_changes
 from kaigen.diff.model import Change
 from kaigen.git.repository import read_file_at, read_tree_at
@@ -167,7 +166,7 @@ def _folder(config: Config) -> Folder:
     if gitops is None:
         return Folder(config.environment, config.output)
     texts = (gitops.repository, gitops.branch, gitops.path)
-    source = tuple(text.replace("{env}", config.environment) for text in texts)
+    source = tuple((text or "").replace("{env}", config.environment) for text in texts)
     tools = ((ARGOCD_FOLDER, gitops.argocd), (FLUX_FOLDER, gitops.flux))
     syncers = tuple(folder for folder, settings in tools if settings is not None)
     return Folder(config.environment, config.output, source=source, syncers=syncers)

@@ -10,10 +10,9 @@ from typing import IO, TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaigen.check.app_references import check_references
-from kaigen.check.class_references import check_classes
 from kaigen.check.codes import UNKNOWN_KIND
 from kaigen.check.policy import check_policy
+from kaigen.check.references import check_classes, check_references
 from kaigen.check.schema_check import check_object
 from kaigen.config.settings import Config
 from kaigen.core.json_types import FieldPath, Step
@@ -21,14 +20,14 @@ from kaigen.diagnostics.category import UNREADABLE, Category
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.diagnostics.problem import Problem, first_problems
 from kaigen.dialects.packages import find_any_kind
-from kaigen.files.folders import walk
+from kaigen.files import walk
 from kaigen.kubernetes.manifest import Object, mapping
 from kaigen.system.limits import GENERATED_FILE_BYTES
 from kaigen.yaml.document import parse
 from kaigen.yaml.sources import STDIN, Limits, read_sources
 
 if TYPE_CHECKING:
-    from kaigen.config.block_settings import ExternalObject
+    from kaigen.config.external import ExternalEntry
     from kaigen.yaml.document import Document
 
 
@@ -114,7 +113,7 @@ def check_manifests(
     sources, found = read_sources(paths, root=config.root, stdin=stdin, limits=limits, exclude=charts)
     items = [item for source in sources for document in parse(source, found) for item in _items(document)]
     bodies = [item.body for item in items]
-    defined = _defined(bodies)
+    defined = _defined_kinds(bodies)
     diagnostics = [
         item for item in found if not (item.category is Category.EMPTY and item.mark and item.mark.file == STDIN)
     ]
@@ -165,7 +164,7 @@ def _items(document: Document) -> Iterator[_Item]:
 class _Declared:
     """The objects that kaigen.yaml lists."""
 
-    def __init__(self, items: Sequence[ExternalObject]) -> None:
+    def __init__(self, items: Sequence[ExternalEntry]) -> None:
         self._items = items
 
     def __contains__(self, identity: object) -> bool:
@@ -173,7 +172,7 @@ class _Declared:
 
 
 def _findings(
-    items: Sequence[_Item], target: str, pod_security: str, external: Sequence[ExternalObject]
+    items: Sequence[_Item], target: str, pod_security: str, external: Sequence[ExternalEntry]
 ) -> Iterator[tuple[_Item, Problem]]:
     bodies = [item.body for item in items]
     found: list[list[Problem]] = [[] for _ in items]
@@ -195,7 +194,7 @@ def _group(body: Object) -> str:
     return version.rpartition("/")[0] if isinstance(version, str) else ""
 
 
-def _defined(bodies: Iterable[Object]) -> set[tuple[object, object]]:
+def _defined_kinds(bodies: Iterable[Object]) -> set[tuple[object, object]]:
     """Return the group and kind of every custom kind that one of the objects defines."""
     found: set[tuple[object, object]] = set()
     for body in bodies:

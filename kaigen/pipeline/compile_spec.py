@@ -8,17 +8,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaigen.catalog import own_rows
-from kaigen.catalog.images import default_images
 from kaigen.catalog.profiles import get_profile
-from kaigen.check.app_references import MissingObject, check_references
-from kaigen.check.class_references import check_classes
 from kaigen.check.grants import grant_findings
 from kaigen.check.policy import check_policy
+from kaigen.check.references import MissingObject, check_classes, check_references
 from kaigen.check.schema_check import check_object
 from kaigen.compile.context import Context
 from kaigen.compile.kind_compiler import KindCompiler, Resolution
-from kaigen.compile.network_access import with_network
 from kaigen.compile.pod_images import with_images
 from kaigen.compile.problems import Problems
 from kaigen.compile.url_checks import check_urls, url_problems
@@ -38,7 +34,8 @@ from kaigen.yaml.document_secrets import find_secrets
 if TYPE_CHECKING:
     from kaigen.compile.app import App, Rendered
     from kaigen.compile.context import ObjectsOf, SpecIndex
-    from kaigen.config.block_settings import ExternalObject
+    from kaigen.config.external import ExternalEntry
+    from kaigen.config.lock_file import Lock
     from kaigen.config.settings import Config
     from kaigen.config.value_layers import Overrides
     from kaigen.core.json_types import Json
@@ -61,33 +58,13 @@ def make_context(
     config: Config, specs: SpecIndex, patches: Patches | None = None, objects_of: ObjectsOf | None = None
 ) -> Context:
     """Return the context that specs are compiled in, by a repository's settings."""
-    return Context(
-        profile=get_profile(config.profile),
-        namespace=config.namespace,
-        target=config.kubernetes,
-        images=config.images or default_images(),
-        specs=specs,
-        patches=patches,
-        external=config.external,
-        labels=config.labels,
-        annotations=config.annotations,
-        digest_in_version=config.digest_in_version,
-        network=config.network,
-        mirror=config.mirror,
-        rows=config.rows,
-        objects_of=objects_of,
-        lock=lock_of(config.root, config.lock),
-        licenses=config.licenses,
-        digests=_digests(config),
-        allow=config.allow,
-        tenants=config.tenants,
-        syncer_secrets=config.syncer_secrets,
-    )
+    lock = lock_of(config.root, config.lock)
+    return Context(get_profile(config.profile), config, specs, patches, objects_of, lock, _digests(config, lock))
 
 
-def _digests(config: Config) -> Mapping[str, str]:
+def _digests(config: Config, lock: Lock) -> Mapping[str, str]:
     """Return the locked digests of images, also by the names that kaigen's own images have after mirroring."""
-    known = lock_of(config.root, config.lock).images
+    known = lock.images
     own = {config.images[name]: known[image] for name, image in config.plain_images.items() if image in known}
     return {**known, **own}
 
@@ -103,8 +80,7 @@ def resolve_spec(spec: Spec, context: Context) -> Resolution | None:
     if not isinstance(compiler, KindCompiler):
         return None
     naming = compiler.default_naming if spec.naming is None else spec.naming
-    with own_rows.using(context.rows):
-        resolution: Resolution = compiler.resolve(spec.block, context, Problems(), naming)
+    resolution: Resolution = compiler.resolve(spec.block, context, Problems(), naming)
     return resolution
 
 
@@ -142,10 +118,9 @@ def compile_spec(spec: Spec, context: Context, layers: Sequence[Overrides] = ())
         objects = app.render(values)
         missing = _check(spec, app, objects, context, found)
         compiled = Compiled(app, values, objects, spec, index.found(), patched)
-    with own_rows.using(context.rows):
-        if context.licenses is not None:
-            found.extend(licenses.check_licenses(spec, context, context.licenses))
-        found.extend(check_tokens(spec, context))
+    if context.config.licenses is not None:
+        found.extend(licenses.check_licenses(spec, context, context.config.licenses))
+    found.extend(check_tokens(spec, context))
     references = tuple(dict.fromkeys((*index.lookups, *index.indirect)))
     return SpecResult(compiled, tuple(found), references, tuple(missing))
 
@@ -182,9 +157,8 @@ def _overridden(
 def _compile(spec: Spec, context: Context, found: Diagnostics) -> App | None:
     problems = Problems()
     naming = () if spec.naming is None else (spec.naming,)
-    with own_rows.using(context.rows):
-        app: App | None = spec.target.compiler()(spec.block, context, problems, *naming)
-    namespace = context.namespace if app is None else app.namespace
+    app: App | None = spec.target.compiler()(spec.block, context, problems, *naming)
+    namespace = context.config.namespace if app is None else app.namespace
     check_urls(spec.block, spec.source, namespace, context, problems)
     for each in url_problems(spec.urls, spec.source, namespace, context):
         problems.add_diagnostic(spec.document_diagnostic(each.code, each.message, each.path, each.hint))
@@ -195,8 +169,7 @@ def _compile(spec: Spec, context: Context, found: Diagnostics) -> App | None:
     if app is None or problems.failed:
         return None
     kind = f"{spec.entry.kind} of {spec.entry.api_version}" if spec.lowered else spec.block.kind
-    app = with_network(app, context.network)
-    return replace(app, source=spec.source, kind=kind, digest_in_version=context.digest_in_version)
+    return replace(app, source=spec.source, kind=kind, digest_in_version=context.config.digest_in_version)
 
 
 def _values(app: App, layers: Sequence[Overrides], found: Diagnostics) -> Mapping[str, Json]:
@@ -218,7 +191,7 @@ def _check(spec: Spec, app: App, objects: Sequence[Rendered], context: Context, 
     reported = first_of([pair for pair in every if not isinstance(pair[1], MissingObject)])
     for item, problem in (*reported, *absent):
         path = spec_path(item, problem.path, spec.document.data)
-        if context.tenants and isinstance(problem, tenancy.LooseLevel):
+        if context.config.tenants and isinstance(problem, tenancy.LooseLevel):
             path = _BUILD if item.object.pod_security else _LEVEL
         if isinstance(problem, MissingObject) and not path:
             path = find_text(problem.target.name, spec.document.data, (), "")
@@ -268,23 +241,23 @@ def _extension_problem(item: Rendered, problem: Problem, written: Mark, spec: Sp
 def _problems(objects: Sequence[Rendered], context: Context, app: App) -> Iterable[tuple[Rendered, Problem]]:
     bodies = [item.body for item in objects]
     for item in objects:
-        for problem in check_object(item.body, target=context.target):
+        for problem in check_object(item.body, target=context.config.kubernetes):
             yield item, problem
         for problem in check_policy(item.body, pod_security=item.object.pod_security or app.pod_security):
             yield item, problem
-        for problem in grant_findings(item.body, app.namespace, context.allow):
+        for problem in grant_findings(item.body, app.namespace, context.config.allow):
             yield item, problem
-    if context.tenants:
+    if context.config.tenants:
         yield from _tenant_problems(objects, context, app)
-    if context.syncer_secrets.fields:
+    if context.config.syncer_secrets.fields:
         for item in objects:
             for problem in tenancy.syncer_secret_findings(
-                item.body, app.namespace, app.source, context.tenants, context.syncer_secrets
+                item.body, app.namespace, app.source, context.config.tenants, context.config.syncer_secrets
             ):
                 yield item, problem
-    for index, problem in check_references(bodies, external=_External(app.external_objects, context.external)):
+    for index, problem in check_references(bodies, external=_External(app.external_objects, context.config.external)):
         yield objects[index], problem
-    for index, problem in check_classes(bodies, context.external):
+    for index, problem in check_classes(bodies, context.config.external):
         yield objects[index], problem
 
 
@@ -292,14 +265,14 @@ def _tenant_problems(objects: Sequence[Rendered], context: Context, app: App) ->
     loose: list[Problem] = []
     for item in objects:
         level = item.object.pod_security or app.pod_security
-        for problem in tenancy.tenant_findings(item.body, app.namespace, app.source, context.tenants, level):
+        for problem in tenancy.tenant_findings(item.body, app.namespace, app.source, context.config.tenants, level):
             if not isinstance(problem, tenancy.LooseLevel):
                 yield item, problem
             elif problem not in loose:
                 loose.append(problem)
                 yield item, problem
     bodies = [item.body for item in objects]
-    for index, problem in tenancy.binding_findings(bodies, app.namespace, app.source, context.tenants):
+    for index, problem in tenancy.binding_findings(bodies, app.namespace, app.source, context.config.tenants):
         yield objects[index], problem
 
 
@@ -307,7 +280,7 @@ class _External:
     """Objects that an app may refer to without creating them: those that it or kaigen.yaml names, and claims and
     ConfigMaps unless kaigen.yaml lists those that exist."""
 
-    def __init__(self, named: Collection[tuple[str, str]], declared: Sequence[ExternalObject]) -> None:
+    def __init__(self, named: Collection[tuple[str, str]], declared: Sequence[ExternalEntry]) -> None:
         self._named = named
         self._declared = declared
         self._unlisted = {"PersistentVolumeClaim", "ConfigMap"} - {item.kind for item in declared}

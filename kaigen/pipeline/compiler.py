@@ -14,7 +14,7 @@ from kaigen.kinds.input_documents import InputDocuments, Key, ObjectName, lookup
 from kaigen.pipeline.sources import spec_key
 from kaigen.pipeline.unit import CachedUnit, FreshUnit
 from kaigen.system.lazy_import import lazy_imports
-from kaigen.system.progress import counted
+from kaigen.system.progress import report_progress
 
 if TYPE_CHECKING:
     from kaigen.compile.context import Context
@@ -79,7 +79,7 @@ class Compiler:
             units = [FreshUnit(unit.source, self) if unit in outdated else unit for unit in units]
             self.documents.add(units)
         fresh = [unit for unit in units if isinstance(unit, FreshUnit)]
-        for each in counted(fresh, "reading", progress):
+        for each in report_progress(fresh, "reading", progress):
             self.consumed += each.lowered.consumed
         paths = {unit.source.path: unit for unit in units}
         for unit in units:

@@ -79,7 +79,7 @@ def unmatched_overrides(
     """
     config = compiler.config
     if config.overrides or config.pins:
-        yield from environments_unmatched.unmatched(config, matched, set(apps))
+        yield from environments_unmatched.warn_of_unmatched(config, matched, set(apps))
     if config.patches:
         yield from compiler.patches.unmatched(set(matched), apps, partial=partial)
 

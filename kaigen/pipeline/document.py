@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaigen.catalog import own_rows
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.suggest import did_you_mean, nearest
@@ -75,11 +74,6 @@ def read_document(document: Document, source: str, config: Config, documents: In
         config: the repository's settings.
         documents: every document of the run.
     """
-    with own_rows.using(config.rows):
-        return _read_document(document, source, config, documents)
-
-
-def _read_document(document: Document, source: str, config: Config, documents: InputDocuments) -> DocumentResult:
     if config_files.is_model_config(document.data):
         return DocumentResult()
     if not isinstance(document.data, dict):
@@ -114,20 +108,22 @@ def _read_spec(
     matched: tuple[int | str, ...] = ()
     found: list[Diagnostic] = []
     if config.overrides or config.pins:
-        patched_document, found = match.patched(document, entry, config)
+        patched_document, found = match.patch_document(document, entry, config)
         matched = match.matched_by(patched_document)
         block, problems = entry.validate(patched_document)
-        found += match.explained(patched_document, problems)
+        found += match.explain_removed_fields(patched_document, problems)
     else:
         block, problems = entry.validate(document)
         found += problems
     if block is None:
         return _invalid(*found)
-    context = LoweringContext(config.profile, documents, str(config.root), config.namespace, config.dialects)
+    context = LoweringContext(
+        config.profile, documents, str(config.root), config.namespace, config.dialects, config.catalog
+    )
     result = entry.lower(block, patched_document, context)
     specs = [
         spec.Spec(
-            _completed(item.block, config),
+            _with_settings(item.block, config),
             entry,
             _target(item, entry, config),
             patched_document,
@@ -150,7 +146,7 @@ def _read_spec(
     )
 
 
-def _completed(block: AppBlock, config: Config) -> AppBlock:
+def _with_settings(block: AppBlock, config: Config) -> AppBlock:
     """Return a spec with what the lock and kaigen.yaml add."""
     block = builds.with_repositories(block, block.metadata.name, config)
     return locked.with_lock(block, config) if _is_lockable(block, config) else block

@@ -13,16 +13,15 @@ from kaigen.config.settings import FILE_NAME
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.pipeline.result import Compiled
 from kaigen.secrets import external as writer
-from kaigen.secrets.expected import gather
+from kaigen.secrets.expected import gather, missing_keys
+from kaigen.secrets.external import external_of
 from kaigen.secrets.facts import merge_facts
-from kaigen.secrets.keys import missing_keys
-from kaigen.secrets.provider import external_of
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config
     from kaigen.secrets.expected import ExpectedSecret
+    from kaigen.secrets.external import External
     from kaigen.secrets.facts import Facts
-    from kaigen.secrets.provider import External
 
 AppKey = tuple[str, str]
 """Namespace and name of an app."""

@@ -14,7 +14,7 @@ from kaigen.config.tenant_settings import Tenant, tenant_of_file
 from kaigen.config.tenants import profile_classes
 from kaigen.git.repository import read_file_at, read_submodules_at, read_tree_at
 from kaigen.kubernetes.pod_security import LEVELS
-from kaigen.kubernetes.usual_kinds import USUAL_KINDS
+from kaigen.kubernetes.rights import USUAL_KINDS
 from kaigen.pipeline.license_changes import wider_licenses
 from kaigen.pipeline.sources import read_named, relative_path
 
@@ -57,7 +57,9 @@ def replaced_images(before: Mapping[str, Config], configs: Sequence[Config]) -> 
         registries = _registries(was)
         for name, image in config.plain_images.items():
             old = (was.plain_images.get(name), defaults.get(name))
-            is_promoted = name in config.pinned_images and ((name, image) in approved or image in _named(configs, name))
+            is_promoted = name in config.pinned_images and (
+                (name, image) in approved or image in _image_names(configs, name)
+            )
             if image not in old and not is_promoted:
                 found[f"image {image} as kaigen's own image `{name}`"] = None
         for registry in _registries(config):
@@ -66,7 +68,7 @@ def replaced_images(before: Mapping[str, Config], configs: Sequence[Config]) -> 
     return list(found)
 
 
-def _named(configs: Sequence[Config], name: str) -> set[str | None]:
+def _image_names(configs: Sequence[Config], name: str) -> set[str | None]:
     """Return what environments without a pin of an image have for it."""
     return {config.plain_images.get(name) for config in configs if name not in config.pinned_images}
 

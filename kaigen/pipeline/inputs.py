@@ -28,7 +28,7 @@ Inputs: TypeAlias = "Input | Sequence[Input]"
 _DOCUMENT = ("api_version", "kind")
 
 
-def listed(inputs: Inputs) -> list[Input]:
+def list_inputs(inputs: Inputs) -> list[Input]:
     """Return inputs as a list."""
     # Kinds are not imported for paths: start-up is import time.
     if isinstance(inputs, str | os.PathLike | Mapping):

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
-from kaigen.config.block_settings import STRICTNESS, LicensePolicy, Verdict
+from kaigen.config.licenses import STRICTNESS, Licenses, Verdict
 
 _WILDCARD = re.compile(r"[*?\[]")
 _WAYS = {"allow": "", "ask": " with a warning"}
 
 
-def wider_licenses(before: LicensePolicy | None, now: LicensePolicy | None) -> Iterator[str]:
+def wider_licenses(before: Licenses | None, now: Licenses | None) -> Iterator[str]:
     """Return what specs may use now by the licence policy and could not before.
 
     Args:
@@ -31,13 +31,13 @@ def wider_licenses(before: LicensePolicy | None, now: LicensePolicy | None) -> I
             yield f"sources with the licence {', '.join(names)}{way}"
     if before.allow and not now.allow:
         yield "sources with every licence that `licenses` does not name"
-    was = dict(before.known)
-    for source, licence in now.known:
+    was = before.known
+    for source, licence in sorted(now.known.items()):
         if was.get(source) != licence and _is_wider(before.verdict(was.get(source, "unknown")), now.verdict(licence)):
             yield f"{source}, as it has the licence {licence} in `licenses.known`"
 
 
-def _names(*policies: LicensePolicy) -> list[str]:
+def _names(*policies: Licenses) -> list[str]:
     """Return the names and globs of some policies, and that of files without a licence."""
     found = ["unknown"]
     for policy in policies:
@@ -49,7 +49,7 @@ def _is_wider(before: Verdict, now: Verdict) -> bool:
     return STRICTNESS.index(now) < STRICTNESS.index(before)
 
 
-def _verdict(policy: LicensePolicy, name: str) -> Verdict:
+def _verdict(policy: Licenses, name: str) -> Verdict:
     """Return what a policy says about every licence of a glob, except those that it names apart."""
     if _covers(policy.deny, name):
         return "deny"
@@ -58,7 +58,7 @@ def _verdict(policy: LicensePolicy, name: str) -> Verdict:
     return "allow" if not policy.allow or _covers(policy.allow, name) else "deny"
 
 
-def _mildest(policy: LicensePolicy, name: str) -> Verdict:
+def _mildest(policy: Licenses, name: str) -> Verdict:
     """Return the same, or that some of the licences may be used."""
     if _covers(policy.deny, name):
         return "deny"

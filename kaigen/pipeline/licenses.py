@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from kaigen.catalog.presets import find_preset
 from kaigen.compile.context import Context
-from kaigen.config.block_settings import LicensePolicy
-from kaigen.config.lock_file import Lock, namespace_of
+from kaigen.config.licenses import Licenses
+from kaigen.config.lock_file import namespace_of
 from kaigen.config.settings import FILE_NAME
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Diagnostic
@@ -21,7 +21,7 @@ from kaigen.kinds.serving import ImageVolume, PulledModel
 from kaigen.kinds.sources import S3, Oci
 from kaigen.kinds.spec import Spec
 from kaigen.kinds.topology import Topology
-from kaigen.kubernetes.image_names import parse_image
+from kaigen.kubernetes.images import parse_image
 
 _CODE = "KG0752"
 
@@ -40,7 +40,7 @@ class _Source(Struct, frozen=True):
     path: FieldPath
 
 
-def check_licenses(spec: Spec, context: Context, policy: LicensePolicy) -> Iterator[Diagnostic]:
+def check_licenses(spec: Spec, context: Context, policy: Licenses) -> Iterator[Diagnostic]:
     """Yield an error for each source whose licence the policy denies, and a warning where a person must decide."""
     for source in _sources(spec, context):
         licence = source.licence or policy.licence_of(source.name) or source.licence
@@ -66,26 +66,26 @@ def check_licenses(spec: Spec, context: Context, policy: LicensePolicy) -> Itera
 
 def _sources(spec: Spec, context: Context) -> Iterator[_Source]:
     """Yield the sources of models and datasets of a spec."""
-    block, lock = spec.block, context.lock
+    block = spec.block
     for path, each in blocks_in(block):
-        yield from _of_block(each, path, lock)
+        yield from _of_block(each, path, context)
     if isinstance(block, Topology) and block.spec.model is None and block.spec.preset:
-        preset = find_preset(block.spec.preset)
+        preset = find_preset(block.spec.preset, context.catalog)
         if preset is not None:
-            found = _hub_licence(preset.repo, preset.revision or "main", None, lock)
+            found = _hub_licence(preset.repo, preset.revision or "main", None, context)
             yield _Source(preset.repo, found, ("spec", "preset"))
 
 
-def _of_block(block: Block, path: FieldPath, lock: Lock | None) -> Iterator[_Source]:
+def _of_block(block: Block, path: FieldPath, context: Context) -> Iterator[_Source]:
     """Yield the sources that a block names itself."""
     if isinstance(block, HubRepository | PulledModel):
         repo = f"{namespace_of(block)}{block.repo}"
         name = f"{block.endpoint.rstrip('/')}/{repo}" if block.endpoint else repo
-        yield _Source(name, _hub_licence(repo, block.revision, block.endpoint, lock), (*path, "repo"))
+        yield _Source(name, _hub_licence(repo, block.revision, block.endpoint, context), (*path, "repo"))
     elif isinstance(block, S3):
         yield _Source(block.location, "", (*path, "uri"))
     elif isinstance(block, Oci):
-        artifact = lock.artifact(block.ref) if lock is not None else None
+        artifact = context.lock.artifact(block.ref) if context.lock is not None else None
         yield _Source(_repository(block.ref), artifact.licence if artifact else None, (*path, "ref"))
     elif isinstance(block, ImageVolume):
         yield _Source(_repository(block.ref), "", (*path, "ref"))
@@ -101,9 +101,9 @@ def _repository(ref: str) -> str:
     return f"{image.registry}/{image.repository}"
 
 
-def _hub_licence(repo: str, revision: str, endpoint: str | None, lock: Lock | None) -> str | None:
-    model = lock.find(repo, revision, endpoint) if lock is not None else None
+def _hub_licence(repo: str, revision: str, endpoint: str | None, context: Context) -> str | None:
+    model = context.lock.find(repo, revision, endpoint) if context.lock is not None else None
     if model is not None:
         return model.licence
-    preset = find_preset(repo)
+    preset = find_preset(repo, context.catalog)
     return preset.licence if preset is not None else None

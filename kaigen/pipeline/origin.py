@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
-from kaigen.files.folders import walk
+from kaigen.files import walk
 from kaigen.git.attributes import ATTRIBUTES_NAME, conversions, index_has_attributes
 from kaigen.output.foreign import MOST, checkout_top, foreign_diagnostics
+from kaigen.output.root import NOT_SEPARATE
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config
@@ -26,7 +27,7 @@ def origin_diagnostics(root: Path, trees: Collection[str], config: Config, insid
         inside: the repository that must contain the folder; None for a folder that the user named.
     """
     found = foreign_diagnostics(root, trees, config.allow.files, inside)
-    if inside is not None and root.is_dir() and not any(each.code == "KG0602" for each in found):
+    if inside is not None and root.is_dir() and not any(each.code == NOT_SEPARATE for each in found):
         found += _converted(root, inside)
     return found
 

@@ -14,7 +14,7 @@ from kaigen.system.lazy_import import lazy_imports
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kaigen.config.gitops_settings import GitOpsSettings
+    from kaigen.config.gitops import GitOps
     from kaigen.config.settings import Config, Format
     from kaigen.diagnostics.diagnostic import Diagnostic
     from kaigen.gitops.delivery import Delivery
@@ -88,7 +88,7 @@ def sync_tree(apps: Sequence[AppFacts], config: Config, form: Format) -> dict[st
     return gitops_files.sync_files(delivery_of(apps, config, config.gitops, form))
 
 
-def delivery_of(apps: Sequence[AppFacts], config: Config, settings: GitOpsSettings, form: Format) -> Delivery:
+def delivery_of(apps: Sequence[AppFacts], config: Config, settings: GitOps, form: Format) -> Delivery:
     """Return what Argo CD and Flux sync.
 
     Args:
@@ -102,5 +102,6 @@ def delivery_of(apps: Sequence[AppFacts], config: Config, settings: GitOpsSettin
         form == "chart",
         settings,
         tuple(apps),
+        config.clusters,
         network_access.egress_rules(config.network) if config.network is not None else (),
     )

@@ -55,10 +55,10 @@ def _render_at(config: Config, commit: str) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory() as folder:
         files = read_tree_at(config.root, commit)
         _write(folder, files)
-        _write(folder, read_submodules_at(config.root, commit, (config.catalog, PINS_FOLDER)))
+        _write(folder, read_submodules_at(config.root, commit, (config.catalog_folder, PINS_FOLDER)))
         before = load_config(Path(folder), config.environment)
         inner = read_submodules_at(
-            config.root, commit, (*before.specs, *before.kinds, *before.patch_files, before.catalog)
+            config.root, commit, (*before.specs, *before.kinds, *before.patch_files, before.catalog_folder)
         )
         if not any(is_below(path, before.specs) for path in (*files, *inner)):
             return {}

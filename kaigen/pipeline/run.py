@@ -28,7 +28,7 @@ from kaigen.pipeline.cross_checks import (
     unmatched_overrides,
 )
 from kaigen.pipeline.expiry import expiry_problems
-from kaigen.pipeline.inputs import listed
+from kaigen.pipeline.inputs import list_inputs
 from kaigen.pipeline.output import OutputTree
 from kaigen.pipeline.sources import is_unreadable, kind_problems, read_named, read_others
 from kaigen.pipeline.store import Store, Stored, SyncRecord
@@ -38,7 +38,7 @@ from kaigen.pipeline.tenant_checks import folders_without_files, gpu_quotas, sha
 from kaigen.pipeline.unit import summarize_units, unit_of
 from kaigen.system.cache import cache_folder
 from kaigen.system.lazy_import import lazy_imports
-from kaigen.system.progress import counted
+from kaigen.system.progress import report_progress
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -134,7 +134,7 @@ class Run:
         store = Store(cache, config, overrides) if cache is not None else None
         stored = store.read() if store is not None else Stored()
         compiler = Compiler(config, overrides)
-        given = listed(inputs)
+        given = list_inputs(inputs)
         named, problems = read_named(given, config, stdin=stdin, folder=folder)
         kinds = kind_problems(config) if stored.kind_problems is None else stored.kind_problems
         others = read_others([source.path for source in named], config) if given else []
@@ -231,7 +231,7 @@ class Run:
         Raises:
             InputError: with all diagnostics when one of them is an error.
         """
-        items = [item for unit in counted(self.units, "compiling", self._progress) for item in unit.apps()]
+        items = [item for unit in report_progress(self.units, "compiling", self._progress) for item in unit.apps()]
         self.raise_errors()
         compiled = [
             replace(item, needs=(*item.needs, *self._waits((item.app.namespace, item.app.name)))) for item in items
@@ -364,7 +364,7 @@ class Run:
     @cached_property
     def _generated_apps(self) -> list[RunApp]:
         detail = Detail(facts=self.config.gitops is not None)
-        return [(None, summarize(item, detail)) for item in self._generated]
+        return [(None, summarize(item, detail, -1, self.config.catalog)) for item in self._generated]
 
     @property
     def _has_quota(self) -> bool:

@@ -11,11 +11,11 @@ import msgspec
 from msgspec import Struct
 
 from kaigen.config.settings import Config
+from kaigen.core.credentials import redact
 from kaigen.core.json_types import Json
 from kaigen.diff.formatting import clip, value
 from kaigen.diff.model import ABSENT, Absent
 from kaigen.pipeline.setting_decisions import DECISIONS, UNKNOWN, Value
-from kaigen.secret_scan.redact import redact
 
 _LONG = 10_000
 _MOST = 200
@@ -72,8 +72,8 @@ def _dangers(before: Config, now: Config) -> Iterator[str]:
             continue
         decision = DECISIONS.get(path, UNKNOWN)
         for key, was, is_ in decision.judge(old, new):
-            name = ".".join(part for part in (decision.name or _written(path), key) if part)
-            yield f"{name} is {_shown(is_)} instead of {_shown(was)}"
+            name = ".".join(part for part in (decision.name or _written_path(path), key) if part)
+            yield f"{name} is {_show_setting(is_)} instead of {_show_setting(was)}"
 
 
 def _is_decided_above(path: str, before: Config, now: Config) -> bool:
@@ -103,7 +103,7 @@ def _default(model: type[Struct], name: str) -> Value:
     return None
 
 
-def _written(path: str) -> str:
+def _written_path(path: str) -> str:
     """Return a path as in kaigen.yaml."""
     parts = []
     for name in path.split("."):
@@ -112,13 +112,13 @@ def _written(path: str) -> str:
     return ".".join(parts)
 
 
-def _shown(setting: Value) -> str:
+def _show_setting(setting: Value) -> str:
     """Return a setting on one line, without credentials and defaults."""
     plain = {} if isinstance(setting, Struct) else msgspec.to_builtins(setting)
     if isinstance(setting, Struct):
         fields = {name: getattr(setting, name) for name in setting.__struct_fields__}
         given = {name: item for name, item in fields.items() if item != _default(type(setting), name)}
-        plain = {_written(name): msgspec.to_builtins(item) for name, item in given.items()}
-    unset = plain in (None, "", (), {}) and not isinstance(setting, Struct)
+        plain = {_written_path(name): msgspec.to_builtins(item) for name, item in given.items()}
+    unset = plain in (None, "", (), [], {}) and not isinstance(setting, Struct)
     shown: Json | Absent = ABSENT if unset else plain
     return clip(redact(value(shown, _LONG)), _MOST)

@@ -48,13 +48,13 @@ def set_or_changed(old: Value, new: Value) -> Iterator[Loss]:
     if isinstance(old, Mapping) or isinstance(new, Mapping):
         before, after = _mapping(old), _mapping(new)
         yield from ((key, before.get(key), each) for key, each in after.items() if before.get(key) != each)
-    elif old != new and new not in (None, "", ()):
+    elif old != new and new not in (None, "", (), []):
         yield "", old, new
 
 
 def lost_or_changed(old: Value, new: Value) -> Iterator[Loss]:
     """It is a danger to remove or to change it, and harmless to set it: it restricts."""
-    if old != new and old not in (None, "", ()):
+    if old != new and old not in (None, "", (), []):
         yield "", old, new
 
 
@@ -159,8 +159,8 @@ DECISIONS: Mapping[str, Decision] = {
     "external_secrets.refresh_interval": _harmless(_IN_OBJECTS),
     "external_secrets.key_template": Decision(changed, name="secrets.externalSecrets.keyTemplate"),
     "kinds": Decision(more),
-    "catalog": _harmless("its rows are facts for sizing, and their effect is in the objects"),
-    "rows": _harmless(_NOT_WRITTEN),
+    "catalog_folder": _harmless("its rows are facts for sizing, and their effect is in the objects"),
+    "catalog": _harmless(_NOT_WRITTEN),
     "patches": _harmless(_IN_OBJECTS),
     "labels": Decision(set_or_changed),
     "annotations": Decision(set_or_changed),
@@ -170,8 +170,7 @@ DECISIONS: Mapping[str, Decision] = {
     "network.http_proxy": Decision(changed),
     "network.https_proxy": Decision(changed),
     "network.no_proxy": Decision(more),
-    "network.ca_config_map": Decision(set_or_changed, name="network.caBundle.configMap"),
-    "network.ca_key": Decision(set_or_changed, name="network.caBundle.key"),
+    "network.ca_bundle": Decision(set_or_changed),
     "network.package_index": Decision(changed),
     "network.download_egress": Decision(removed),
     "network.download_egress.api_server": Decision(changed),
@@ -202,14 +201,14 @@ DECISIONS: Mapping[str, Decision] = {
     "gitops.flux.charts_secret": Decision(set_or_changed),
     "gitops.flux.verify_secret": Decision(lost_or_changed),
     "gitops.flux.service_account": Decision(changed),
-    "gitops.flux.decrypt": Decision(on, name="gitops.flux.decryption"),
-    "gitops.flux.decryption_secret": Decision(changed, name="gitops.flux.decryption.secret"),
+    "gitops.flux.decryption": Decision(added),
+    "gitops.flux.decryption.secret": Decision(changed),
     "gitops.tenancy.namespaces": Decision(off),
     "gitops.tenancy.quota": Decision(raised),
     "gitops.tenancy.default_deny": Decision(fewer),
     "gitops.tenancy.service_account": Decision(lost_or_changed),
     "gitops.tenancy.admin_service_account": Decision(changed),
-    "gitops.clusters": Decision(set_or_changed, name="clusters"),
+    "clusters": Decision(set_or_changed),
     "publish.remote": Decision(set_or_changed),
     "publish.branch": Decision(set_or_changed),
     "publish.path": Decision(set_or_changed),

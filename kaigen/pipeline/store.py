@@ -69,7 +69,7 @@ class Store:
             data = self._path.read_bytes()
         except OSError:
             return Stored()
-        return _decoded(data, self._run) or Stored()
+        return _decode(data, self._run) or Stored()
 
     def write(self, stored: Stored) -> None:
         """Replace the stored summaries. A failure to write is ignored."""
@@ -99,7 +99,7 @@ def _header(run: str, content: bytes) -> bytes:
     return digest(f"{run}\0".encode() + content).encode() + b"\n"
 
 
-def _decoded(data: bytes, run: str) -> Stored | None:
+def _decode(data: bytes, run: str) -> Stored | None:
     """Return what a cache stores; None when it is damaged, of a run with other settings, or no cache of kaigen's."""
     header, _, content = data.partition(b"\n")
     if header + b"\n" != _header(run, content):

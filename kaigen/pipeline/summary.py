@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
+from kaigen.catalog.catalog import Catalog
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.gitops.facts import AppFacts
 from kaigen.kinds.input_documents import Key, ObjectName
@@ -172,13 +173,14 @@ class Detail(Struct, frozen=True):
         )
 
 
-def summarize(item: Compiled, detail: Detail, position: int = -1) -> AppSummary:
+def summarize(item: Compiled, detail: Detail, position: int, catalog: Catalog) -> AppSummary:
     """Return the summary of an app.
 
     Args:
         item: the app with its objects.
         detail: what to include.
-        position: of its spec in the file.
+        position: of its spec in the file; negative for an app without one.
+        catalog: has the GPUs.
     """
     app = item.app
     facts = secrets = None
@@ -198,7 +200,7 @@ def summarize(item: Compiled, detail: Detail, position: int = -1) -> AppSummary:
         facts,
         secrets,
         app_reach.app_hosts(item),
-        app_reach.app_gpus(item) if detail.gpus else None,
+        app_reach.app_gpus(item, catalog) if detail.gpus else None,
     )
 
 

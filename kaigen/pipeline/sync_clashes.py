@@ -12,7 +12,7 @@ from kaigen.pipeline.summary import ObjectKey
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
-    from kaigen.config.gitops_settings import GitOpsSettings
+    from kaigen.config.gitops import GitOps
     from kaigen.config.settings import Config
     from kaigen.pipeline.cross_checks import RunApp
     from kaigen.pipeline.summary import AppSummary
@@ -40,13 +40,13 @@ def sync_clashes(apps: Sequence[RunApp], config: Config) -> Iterator[Diagnostic]
             yield _at_object(unit, app, key, message)
 
 
-def may_be_synced(key: ObjectKey, gitops: GitOpsSettings) -> bool:
+def may_be_synced(key: ObjectKey, gitops: GitOps) -> bool:
     """Return whether kaigen may write an object itself; True for all that it does write."""
     account = gitops.tenancy.service_account if gitops.tenancy is not None else None
     return key.kind == "Namespace" or key.group.endswith(_GROUPS) or key.name in {*_NAMES, account}
 
 
-def synced_objects(apps: Sequence[RunApp], config: Config, gitops: GitOpsSettings) -> dict[ObjectKey, str]:
+def synced_objects(apps: Sequence[RunApp], config: Config, gitops: GitOps) -> dict[ObjectKey, str]:
     """Return the paths in the output tree of the objects that kaigen writes for Argo CD, Flux and namespaces."""
     facts = [app.facts for _, app in apps if app.facts is not None]
     named = gitops_files.identities(delivery_of(facts, config, gitops, config.format))

@@ -12,7 +12,7 @@ from kaigen.config.globs import is_granted
 from kaigen.config.settings import FILE_NAME
 from kaigen.config.tenant_settings import tenant_of_file, tenant_of_namespace
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
-from kaigen.files.folders import walk
+from kaigen.files import walk
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kaigen.catalog import own_rows
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.kinds.input_documents import Key, ObjectName, object_name
@@ -206,8 +205,8 @@ class Unit(ABC):
         files = self._emit(detail.form) if detail.form else {}
         matched = [name for spec in self.loaded.specs for name in spec.matched]
         matched += [name for _, item in compiled.apps for name in item.patched]
-        with own_rows.using(self.compiler.config.rows):
-            apps = tuple(summarize(item, detail, position) for position, item in compiled.apps)
+        catalog = self.compiler.config.catalog
+        apps = tuple(summarize(item, detail, position, catalog) for position, item in compiled.apps)
         summary = SourceSummary(
             digest=self.digest,
             defines=tuple(spec_key(spec, self.compiler.config.namespace) for spec in self.loaded.specs),

@@ -21,7 +21,7 @@ def locked_facts(name: str, config: Config) -> ModelFacts | None:
         InputError: the lock is invalid.
         PlanError: its config.json does not suffice for a plan.
     """
-    if find_preset(name) is not None:
+    if find_preset(name, config.catalog) is not None:
         return None
     for key, model in sorted(lock_of(config.root, config.lock).entries.items()):
         repo = key.rpartition("@")[0]

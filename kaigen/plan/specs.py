@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kaigen.catalog import own_rows
 from kaigen.sizing.answer import Answer, Question, answer
 from kaigen.sizing.problem import PlanError
 from kaigen.sizing.ring import RingPlan
@@ -19,13 +18,10 @@ if TYPE_CHECKING:
     from kaigen.compile.topology.resolution import TopologyResolution
     from kaigen.diagnostics.diagnostic import Diagnostic
     from kaigen.diagnostics.problem import Problem
-    from kaigen.kinds.model import Model
     from kaigen.kinds.spec import Spec
 
 with lazy_imports():
-    from kaigen.compile import problems as compile_problems
-    from kaigen.compile.model import conversion as model_conversion
-    from kaigen.compile.model import mounted
+    from kaigen.compile.model import resolution as model_resolution
     from kaigen.compile.topology import resolution as topology_resolution
     from kaigen.compile.topology import ring, sizing
     from kaigen.diagnostics import diagnostic
@@ -115,14 +111,18 @@ def plan_specs(
     conversions: list[tuple[str, str]] = []
     for spec in specs:
         if isinstance(spec.block, kinds_model.Model):
-            problems = compile_problems.Problems()
-            if text := _conversion(spec.block, problems):
-                conversions.append((spec.block.metadata.name, text))
-            diagnostics += [_diagnostic(spec, item) for item in problems.items]
+            model = resolve(spec)
+            assert isinstance(model, model_resolution.ModelResolution)
+            if model.conversion is not None and model.spec.source.volume is None:
+                wrong = model.conversion.model.problems
+                if not wrong:
+                    text = conversion.conversion_text(model.spec, model.context.catalog)
+                    conversions.append((spec.block.metadata.name, text))
+                diagnostics += [_diagnostic(spec, problem) for problem in wrong]
         if isinstance(spec.block, kinds_topology.Topology):
-            decided = resolve(spec)
-            assert isinstance(decided, topology_resolution.TopologyResolution)
-            item, wrong = _plan(spec, decided, change)
+            topology = resolve(spec)
+            assert isinstance(topology, topology_resolution.TopologyResolution)
+            item, wrong = _plan(spec, topology, change)
             found.append(item)
             diagnostics += [_diagnostic(spec, problem) for problem in wrong]
     return SpecPlans(
@@ -134,18 +134,9 @@ def plan_specs(
     )
 
 
-def _conversion(model: Model, problems: compile_problems.Problems) -> str:
-    """Return what a Model is converted to; empty for nothing, or for a model that cannot be converted."""
-    convert = mounted.conversion(model.spec)
-    if convert is None or model.spec.source.volume is not None:
-        return ""
-    model_conversion.converted_model(model.spec, convert, problems)
-    return "" if problems.failed else conversion.conversion_text(model.spec)
-
-
 def _plan(
     spec: Spec, resolution: TopologyResolution, change: Callable[[Question], Question]
-) -> tuple[SpecPlan | RingOfSpec | NoPlan | None, Sequence[Problem]]:
+) -> tuple[SpecPlan | RingOfSpec | NoPlan | None, tuple[Problem, ...]]:
     """Return the plan of a Topology, or why it has none, and what is wrong with it; no plan with errors."""
     sized, engine, name = resolution.sizing, resolution.engine, resolution.metadata.name
     if sized.ring is not None:
@@ -159,14 +150,14 @@ def _plan(
         why = sizing.why_unknown(resolution.spec, resolution.namespace, resolution.context.specs)
         return None if sized.problems else NoPlan(name, why), sized.problems
     preset = None if model.described else model.preset
-    question = change(Question(model.name, request, facts=model.facts, preset=preset, hardware=sized.hardware))
+    catalog, hardware = resolution.context.catalog, sized.hardware
+    question = change(Question(model.name, request, catalog, facts=model.facts, preset=preset, hardware=hardware))
     if sized.problems and sized.hardware is None and not question.names_nodes:
         return None, sized.problems
     try:
-        with own_rows.using(resolution.context.rows):
-            return SpecPlan(name, spec.source, answer(question), question.names_nodes), ()
+        return SpecPlan(name, spec.source, answer(question), question.names_nodes), ()
     except PlanError as error:
-        return None, [sizing.plan_problem(error, resolution.spec)]
+        return None, (sizing.plan_problem(error, resolution.spec),)
 
 
 def _ring(spec: Spec, resolution: TopologyResolution, plan: RingPlan) -> RingOfSpec | NoPlan | None:
@@ -175,9 +166,9 @@ def _ring(spec: Spec, resolution: TopologyResolution, plan: RingPlan) -> RingOfS
     if any(problem.severity is diagnostic.Severity.ERROR for problem in resolution.sizing.problems):
         return None
     if plan.shape is None:
-        hint = spec.hints.get("KG0394", "set `facts` of the Model to its config.json")
+        hint = spec.hints.get(ring.UNKNOWN_SIZE, "set `facts` of the Model to its config.json")
         model = sizing.model_spec(resolution.spec, resolution.namespace, resolution.context.specs)
-        return NoPlan(name, f"{ring.unknown_shape(model)}; {hint}")
+        return NoPlan(name, f"{ring.unknown_shape(model, resolution.context.catalog)}; {hint}")
     worker = resolution.worker_resources if plan.nodes > 1 else None
     memory = _memory(worker) if worker is not None else ""
     return RingOfSpec(name, spec.source, plan, _memory(resolution.resources), memory)

@@ -13,7 +13,7 @@ from zlib import crc32
 import yaml
 
 from kaigen.diagnostics.errors import InputError
-from kaigen.kubernetes.pod_images import images_of
+from kaigen.kubernetes.images import images_of
 from kaigen.oci.reference import Reference, parse_reference
 from kaigen.publish.artifact import FLUX_CONFIG, FLUX_CONTENT, HELM_CONFIG, HELM_CONTENT, REVISION, Artifact
 from kaigen.publish.source import Source

@@ -17,6 +17,7 @@ from time import sleep
 
 from msgspec import Struct
 
+from kaigen.core.credentials import mask_urls
 from kaigen.diagnostics.diagnostic import Mark
 from kaigen.diagnostics.errors import InputError, SystemFailure
 from kaigen.git.failures import BranchMoved, main_error, pull_request_url, remote_failure
@@ -33,7 +34,6 @@ from kaigen.publish.branch_changes import (
 )
 from kaigen.publish.results import AppChanges, BranchResult, TreeResult
 from kaigen.publish.source import Source, is_checked_out, require_newer
-from kaigen.secret_scan.urls import mask
 
 ATTEMPTS = 10
 """How often publishing is tried when others move the branch meanwhile."""
@@ -200,7 +200,7 @@ class _Publication:
             raise InputError.of("KG0904", f"{self.git.label} has no branch `{name}`", hint=hint)
         if is_checked_out(self.git, self.source, name):
             # Otherwise a branch without history would replace the branch that the user is about to push.
-            hint = f"push the branch first: git push {mask(self.git.label)} {name}"
+            hint = f"push the branch first: git push {mask_urls(self.git.label)} {name}"
             raise InputError.of("KG0904", f"{self.git.label} has no branch `{name}`", hint=hint)
 
     def _tip(self, branch: str, *, fetch: bool = True) -> str | None:
@@ -328,7 +328,7 @@ class _Publication:
             hint = 'git config user.name "Your Name" && git config user.email you@example.com'
             raise InputError.of("KG0903", "git has no author for the commit", hint=hint)
         if sign:
-            lines = [line for line in mask(result.err).split("\n") if line.strip()]
+            lines = [line for line in mask_urls(result.err).split("\n") if line.strip()]
             reason = lines[0].removeprefix("error: ") if lines else "no reason given"
             raise SystemFailure(
                 f"cannot sign the commit: {reason}",

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from kaigen import __version__
+from kaigen.core.text import shown_name
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
-from kaigen.files.shown import shown_name
 from kaigen.output.index import INDEX_NAME, check_paths, collisions, fold, format_index, parents
 from kaigen.publish.results import AppChanges, TreeResult
 from kaigen.publish.source import Source

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaigen.config.block_settings import PublishSettings
+from kaigen.config.publish import Publish
 from kaigen.config.settings import FILE_NAME, LOCK_NAME, pins_path
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.errors import InputError
@@ -68,7 +68,7 @@ class Requested(Struct, frozen=True):
     plain_http: bool = False
 
 
-def destination(settings: PublishSettings | None, requested: Requested) -> Destination:
+def destination(settings: Publish | None, requested: Requested) -> Destination:
     """Return where to publish. The command line overrides kaigen.yaml.
 
     If the command line names a target (branch, charts, manifests), only the targets that it names are published.
@@ -78,7 +78,7 @@ def destination(settings: PublishSettings | None, requested: Requested) -> Desti
         settings: the block `publish` of kaigen.yaml.
         requested: what the command line names.
     """
-    base = settings or PublishSettings()
+    base = settings or Publish()
     branch, charts, manifests = requested.branch, requested.charts, requested.manifests
     if not (branch or charts or manifests):
         branch, charts, manifests = base.branch, base.charts, base.manifests
@@ -194,7 +194,7 @@ def make_plan(configs: Sequence[Config], where: Destination, *, allow_dirty: boo
 
 def _with_versions(config: Config, where: Destination) -> Config:
     """Return the settings with the destination's choice of versions, so that the trees name what is pushed."""
-    publish = config.publish or PublishSettings()
+    publish = config.publish or Publish()
     return replace(config, publish=replace(publish, version_suffix=where.version_suffix))
 
 

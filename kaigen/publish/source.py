@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from kaigen.config.settings import FILE_NAME, LOCK_NAME, PINS_FOLDER
+from kaigen.core.credentials import without_userinfo
 from kaigen.diagnostics.errors import CheckFailed, InputError
 from kaigen.git.remote import Git
 from kaigen.git.repository import head_commit, is_dirty
-from kaigen.secret_scan.urls import without_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

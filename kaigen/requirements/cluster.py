@@ -10,11 +10,11 @@ from msgspec import Struct
 
 from kaigen.cluster.errors import Forbidden
 from kaigen.core.text import plural
+from kaigen.kubernetes.claims import STORAGE_CLASS, is_default
 from kaigen.kubernetes.cluster_needs import DEFAULT_CLASS
 from kaigen.kubernetes.manifest import entries, mapping, text
 from kaigen.kubernetes.quantities import nano
 from kaigen.kubernetes.requests import readable
-from kaigen.kubernetes.storage_classes import STORAGE_CLASS, is_default
 from kaigen.requirements.model import Requirement, Requirements, Total, Use
 
 if TYPE_CHECKING:

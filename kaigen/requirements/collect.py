@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from kaigen.catalog.catalog import Catalog
 from kaigen.config.settings import FILE_NAME, Config
 from kaigen.environments.patch import document_of
 from kaigen.gitops.argocd.applications import FOLDER as ARGOCD_FOLDER
@@ -13,15 +14,15 @@ from kaigen.gitops.argocd.applications import IN_CLUSTER, destinations_of
 from kaigen.gitops.delivery import Delivery, facts_of
 from kaigen.gitops.files import sync_objects
 from kaigen.gitops.flux import FOLDER as FLUX_FOLDER
-from kaigen.kubernetes.claim_jobs import created_volume
+from kaigen.kubernetes.claims import created_volume
 from kaigen.kubernetes.cluster_needs import DEFAULT_CLASS, cluster_needs, named_objects
 from kaigen.kubernetes.kind_table import KINDS
-from kaigen.kubernetes.made_secrets import SECRET
 from kaigen.kubernetes.manifest import Identity, Object, identity_of, mapping, text
 from kaigen.kubernetes.object_kind import ObjectKind
 from kaigen.kubernetes.references import references_of
 from kaigen.kubernetes.requests import most_replicas, requests_of
 from kaigen.kubernetes.schemas import is_cluster_type
+from kaigen.kubernetes.secrets import SECRET
 from kaigen.pipeline.app_secrets import facts_of as secret_facts
 from kaigen.requirements.model import Requirement, Requirements, Total, Use
 from kaigen.secrets.expected import gather
@@ -56,7 +57,7 @@ def collect(compilation: Compilation, config: Config, apps: Sequence[str] = ()) 
     if not apps:
         _add_syncers(found, compilation, config)
         found.add("Kubernetes", config.kubernetes, Use("", _config_place(config, ("kubernetes",))))
-    return Requirements(config.environment, found.items(), tuple(_totals(chosen, compilation.apps)))
+    return Requirements(config.environment, found.items(), tuple(_totals(chosen, compilation.apps, config.catalog)))
 
 
 class _Provided:
@@ -145,7 +146,7 @@ def _add_syncers(found: _Collector, compilation: Compilation, config: Config) ->
     if gitops is None:
         return
     facts = tuple(facts_of(item.app, item.objects, item.needs) for item in compilation.apps)
-    delivery = Delivery(config.environment, config.format == "chart", gitops, facts)
+    delivery = Delivery(config.environment, config.format == "chart", gitops, facts, config.clusters)
     has_argocd = gitops.argocd is not None and _is_in_cluster(delivery)
     tools = ((ARGOCD_FOLDER, "argocd", has_argocd), (FLUX_FOLDER, "flux", gitops.flux is not None))
     places = {folder: Use("", _gitops_place(config, name)) for folder, name, is_there in tools if is_there}
@@ -180,7 +181,7 @@ def _add_flux(found: _Collector, delivery: Delivery, use: Use) -> None:
     for app in delivery.apps:
         if app.encrypted:
             home = app.namespace if delivery.service_account else flux.namespace
-            found.add(SECRET, flux.decryption_secret or "", use, home, SECRET)
+            found.add(SECRET, (flux.decryption and flux.decryption.secret) or "", use, home, SECRET)
 
 
 def _is_in_cluster(delivery: Delivery) -> bool:
@@ -188,7 +189,7 @@ def _is_in_cluster(delivery: Delivery) -> bool:
     return any(each.get("server") in {IN_CLUSTER, "*"} for each in destinations_of(delivery).values())
 
 
-def _totals(items: Iterable[Compiled], all_items: Iterable[Compiled]) -> Iterator[Total]:
+def _totals(items: Iterable[Compiled], all_items: Iterable[Compiled], catalog: Catalog) -> Iterator[Total]:
     most = most_replicas((_namespace_of(each.body, item), each.body) for item in all_items for each in item.objects)
     amounts: dict[str, Counter[str]] = {}
     uses: dict[tuple[str, str], dict[Use, None]] = {}
@@ -196,7 +197,8 @@ def _totals(items: Iterable[Compiled], all_items: Iterable[Compiled]) -> Iterato
         for rendered in item.objects:
             body = rendered.body
             namespace = _namespace_of(body, item)
-            own = requests_of(body, most.get((namespace, text(body.get("kind")), identity_of(body).name)))
+            replicas = most.get((namespace, text(body.get("kind")), identity_of(body).name))
+            own = requests_of(body, catalog, replicas)
             amounts.setdefault(namespace, Counter()).update(own)
             for name, amount in own.items():
                 if amount:

@@ -19,7 +19,7 @@ _MOST_APPS = 4
 Findings = Mapping[Requirement, Finding]
 
 
-def described(found: Requirements, findings: Findings | None = None) -> dict[str, Any]:
+def requirements_data(found: Requirements, findings: Findings | None = None) -> dict[str, Any]:
     """Return the requirements of an environment as plain data.
 
     Args:

@@ -13,7 +13,7 @@ import yaml
 from msgspec import Struct
 
 from kaigen.diagnostics.errors import SystemFailure
-from kaigen.files.reading import read_regular
+from kaigen.files import read_regular
 from kaigen.system.limits import GENERATED_FILE_BYTES
 
 Action = Literal["add", "change", "keep"]

@@ -10,10 +10,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from kaigen.config.settings import Config
+from kaigen.core.text import shown_name
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.errors import SystemFailure
-from kaigen.files.shown import shown_name
 from kaigen.pipeline.expiry import EXPIRES_AT, expiry_of, expiry_problem
 from kaigen.pipeline.sources import read_named
 from kaigen.scaffold.changes import mark_of

@@ -23,7 +23,7 @@ from kaigen.scaffold.templates import (
     SETTINGS,
     TAG,
     Choices,
-    filled,
+    fill_template,
     root_files,
     schema_files,
     top_files,
@@ -50,7 +50,7 @@ def reaper_files(choices: Choices, place: Place) -> dict[str, str]:
             "repository": place.repository or NO_REPOSITORY,
             "chart": f"{below}{_FOLDER}",
         }
-        files[file] = filled(f"reaper-{syncer}.yaml", words)
+        files[file] = fill_template(f"reaper-{syncer}.yaml", words)
     return files
 
 

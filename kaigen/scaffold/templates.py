@@ -13,7 +13,7 @@ from kaigen import __version__
 from kaigen.catalog.images import default_images
 from kaigen.catalog.profiles import profile_names
 from kaigen.config.file import CONFIG_ENTRY
-from kaigen.config.gitops import SYNCERS
+from kaigen.config.layers import SYNCERS
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.errors import InputError
 from kaigen.diagnostics.suggest import did_you_mean
@@ -97,12 +97,12 @@ def root_files(choices: Choices, place: Place) -> dict[str, str]:
         **default_images(),
     }
     return {
-        CONFIG: filled("kaigen.yaml", words),
-        README: filled("README.md", words),
-        IGNORED: filled("gitignore", words),
-        ATTRIBUTES: filled("gitattributes", words),
-        "specs/evaluate.yaml": filled("job.yaml", words),
-        "specs/qwen.yaml": filled("model.yaml", words),
+        CONFIG: fill_template("kaigen.yaml", words),
+        README: fill_template("README.md", words),
+        IGNORED: fill_template("gitignore", words),
+        ATTRIBUTES: fill_template("gitattributes", words),
+        "specs/evaluate.yaml": fill_template("job.yaml", words),
+        "specs/qwen.yaml": fill_template("model.yaml", words),
         **schema_files(),
     }
 
@@ -137,14 +137,16 @@ def top_files(place: Place) -> dict[str, str]:
         }
     }
     pipeline = (
-        {GITLAB: filled("gitlab.yaml", words)}
+        {GITLAB: fill_template("gitlab.yaml", words)}
         if place.is_gitlab
-        else {f".github/workflows/{title.replace(' ', '-').replace('/', '-')}.yaml": filled("workflow.yaml", words)}
+        else {
+            f".github/workflows/{title.replace(' ', '-').replace('/', '-')}.yaml": fill_template("workflow.yaml", words)
+        }
     )
-    return {**pipeline, HOOKS: filled("pre-commit.yaml", words), SETTINGS: json.dumps(settings, indent=2) + "\n"}
+    return {**pipeline, HOOKS: fill_template("pre-commit.yaml", words), SETTINGS: json.dumps(settings, indent=2) + "\n"}
 
 
-def filled(name: str, words: Mapping[str, str]) -> str:
+def fill_template(name: str, words: Mapping[str, str]) -> str:
     """Return a template of `files/` with its words filled in."""
     text = (FILES / name).read_text(encoding="utf-8")
     filled = re.sub(r"@([a-z]+)@", lambda match: words[match[1]], text)

@@ -31,7 +31,7 @@ def canonical_json(data: Mapping[str, Any]) -> bytes:
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def signed(
+def sign_statement(
     key: PrivateKey, predicate_type: str, subjects: Sequence[Mapping[str, Any]], predicate: Mapping[str, Any]
 ) -> bytes:
     """Return the bundle of a statement, which depends only on the key and the statement.

@@ -75,7 +75,7 @@ def read_private_key(path: Path) -> PrivateKey:
     """Return the private key of a PEM file.
 
     Raises:
-        InputError: KG0910, it is no such key, or its password is wrong.
+        InputError: KG0910, it is not such a key, or its password is wrong.
     """
     content = _read(path, "private")
     if b"BEGIN ENCRYPTED SIGSTORE" in content or b"BEGIN ENCRYPTED COSIGN" in content:
@@ -105,7 +105,7 @@ def read_public_key(path: Path) -> PublicKey:
     """Return the public key of a PEM file.
 
     Raises:
-        InputError: KG0910, it is no such key.
+        InputError: KG0910, it is not such a key.
     """
     content = _read(path, "public")
     hint = "write it with `openssl pkey -in sign.key -pubout -out sign.pub`"
@@ -124,7 +124,7 @@ def public_key_of(pem: str) -> PublicKey:
     """Return the public key of a spec: ECDSA on P-256, P-384 or P-521.
 
     Raises:
-        CheckFailed: it is no such key.
+        CheckFailed: it is not such a key.
     """
     try:
         key: PublicKeyTypes = serialization.load_pem_public_key(pem.encode())

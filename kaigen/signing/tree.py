@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kaigen.diagnostics.errors import CheckFailed
-from kaigen.files.folders import walk
-from kaigen.signing.bundle import SignatureInvalid, signed, statement_of
+from kaigen.files import walk
+from kaigen.signing.bundle import SignatureInvalid, sign_statement, statement_of
 
 if TYPE_CHECKING:
     from kaigen.signing.keys import PrivateKey, PublicKey
@@ -56,7 +56,7 @@ def sign_tree(digests: Mapping[str, str], folders: Iterable[str], key: PrivateKe
         key: signs it.
     """
     subjects = [{"name": path, "digest": {"sha256": digests[path]}} for path in sorted(digests)]
-    return signed(key, PREDICATE, subjects, {"folders": sorted(set(folders))})
+    return sign_statement(key, PREDICATE, subjects, {"folders": sorted(set(folders))})
 
 
 def check_tree(bundle: bytes, keys: Sequence[PublicKey], digests: Mapping[str, str], folders: Iterable[str]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.gpus import Gpu, get_gpu, gpu_hint
 from kaigen.catalog.instances import CLOUDS, find_instance, instances, nearest_instances
 from kaigen.catalog.presets import Preset, find_preset, nearest_presets
@@ -28,6 +29,7 @@ class Question(Struct, frozen=True):
     Attributes:
         model: preset, alias or Hugging Face repository; or any name with `facts`.
         request: what it must serve.
+        catalog: has the models, GPUs and instance types.
         instance_type: empty for none.
         gpu: GPU model; empty for none.
         gpus: GPUs of a node; None for all of the instance type's, or one.
@@ -40,6 +42,7 @@ class Question(Struct, frozen=True):
 
     model: str
     request: Request
+    catalog: Catalog
     instance_type: str = ""
     gpu: str = ""
     gpus: int | None = None
@@ -99,11 +102,11 @@ def answer(question: Question) -> Answer:
     if question.facts is not None:
         preset, facts = question.preset, question.facts
     else:
-        preset = preset_of(question.model)
+        preset = preset_of(question.model, question.catalog)
         facts = facts_of(preset, question.request.quantization)
     hardware = question.hardware or hardware_of(question)
     if hardware is None:
-        ranking = rank(facts, question.request, choices(question.cloud))
+        ranking = rank(facts, question.request, choices(question.catalog, question.cloud))
         if not ranking.plans:
             raise no_instance(facts.name, question.cloud, ranking)
         return Answer(preset, ranking.plans[0], ranking.plans[1 : 1 + NEXT_BEST])
@@ -113,9 +116,9 @@ def answer(question: Question) -> Answer:
     except PlanError as error:
         if error.field is not Field.HARDWARE:
             raise
-        ranking = rank(facts, question.request, choices(cloud))
+        ranking = rank(facts, question.request, choices(question.catalog, cloud))
         raise _with_way_out(error, ranking) from None
-    ranking = rank(facts, question.request, choices(cloud))
+    ranking = rank(facts, question.request, choices(question.catalog, cloud))
     others = [other for other in ranking.plans if not _alike(other.hardware, hardware)]
     return Answer(preset, found, tuple(others[:NEXT_BEST]))
 
@@ -124,29 +127,29 @@ def _alike(one: Hardware, other: Hardware) -> bool:
     return (one.gpu, one.count, one.nominal) == (other.gpu, other.count, other.nominal) and not other.mig
 
 
-def preset_of(name: str) -> Preset:
+def preset_of(name: str, catalog: Catalog) -> Preset:
     """Return the preset of a name, alias or repository.
 
     Raises:
         PlanError: there is none; names the nearest.
     """
-    preset = find_preset(name)
+    preset = find_preset(name, catalog)
     if preset is None:
-        near = nearest_presets(name, limit=1)
+        near = nearest_presets(name, catalog, limit=1)
         hint = f"did you mean `{near[0]}`?" if near else "`kaigen presets` lists them"
         raise PlanError("KG1101", Field.MODEL, f"unknown model preset `{name}`", hint)
     return preset
 
 
-def gpu_of(name: str) -> Gpu:
+def gpu_of(name: str, catalog: Catalog) -> Gpu:
     """Return the GPU of a name.
 
     Raises:
         PlanError: there is none; names the nearest.
     """
-    gpu = get_gpu(name)
+    gpu = get_gpu(name, catalog)
     if gpu is None:
-        raise PlanError("KG0306", Field.HARDWARE, f"unknown GPU type `{name}`", gpu_hint(name))
+        raise PlanError("KG0306", Field.HARDWARE, f"unknown GPU type `{name}`", gpu_hint(name, catalog))
     return gpu
 
 
@@ -157,9 +160,9 @@ def hardware_of(question: Question) -> Hardware | None:
         PlanError: the catalogue has no such instance type or GPU.
     """
     if question.instance_type:
-        instance = find_instance(question.instance_type)
+        instance = find_instance(question.instance_type, question.catalog)
         if instance is None:
-            near = nearest_instances(question.instance_type, limit=1)
+            near = nearest_instances(question.instance_type, question.catalog, limit=1)
             hint = f"did you mean `{near[0]}`?" if near else "`kaigen gpus list` shows instance types; or name the GPUs"
             message = f"unknown instance type `{question.instance_type}`"
             raise PlanError("KG1102", Field.HARDWARE, message, hint)
@@ -172,11 +175,13 @@ def hardware_of(question: Question) -> Hardware | None:
             )
         return hardware_of_instance(instance, question.gpus)
     if question.gpu:
-        return hardware_of_gpu(gpu_of(question.gpu), 1 if question.gpus is None else question.gpus, question.mig)
+        return hardware_of_gpu(
+            gpu_of(question.gpu, question.catalog), 1 if question.gpus is None else question.gpus, question.mig
+        )
     return None
 
 
-def choices(cloud: str = "") -> list[Hardware]:
+def choices(catalog: Catalog, cloud: str = "") -> list[Hardware]:
     """Return the instance types of a cloud, or of all clouds.
 
     Raises:
@@ -184,7 +189,7 @@ def choices(cloud: str = "") -> list[Hardware]:
     """
     if cloud and cloud not in CLOUDS:
         raise PlanError.unknown_name(Field.HARDWARE, "cloud", cloud, CLOUDS)
-    return [hardware_of_instance(instance) for instance in instances(cloud or None)]
+    return [hardware_of_instance(instance) for instance in instances(catalog, cloud or None)]
 
 
 def _with_way_out(error: PlanError, ranking: Ranking) -> PlanError:

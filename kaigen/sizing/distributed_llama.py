@@ -104,7 +104,7 @@ def shape_of_config(config: Mapping[str, Json]) -> Shape:
     """
     kind = config.get("model_type")
     if kind not in ARCHITECTURES:
-        raise _refused(f"distributed-llama cannot run models of type `{kind}`", f"it runs {', '.join(ARCHITECTURES)}")
+        raise _refusal(f"distributed-llama cannot run models of type `{kind}`", f"it runs {', '.join(ARCHITECTURES)}")
     _check_variant(config)
     experts = _number(config, "num_experts", 0) if kind == "qwen3_moe" else 0
     dim, heads = _number(config, "hidden_size"), _number(config, "num_attention_heads")
@@ -127,19 +127,19 @@ def _check_variant(config: Mapping[str, Json]) -> None:
     """Report what the runtime ignores or rejects, so that its answers would be wrong."""
     activation, epsilon = config.get("hidden_act", "silu"), config.get("rms_norm_eps", 1e-5)
     if activation not in _ACTIVATIONS:
-        raise _refused(f"distributed-llama has no activation `{activation}`", f"it has {' and '.join(_ACTIVATIONS)}")
+        raise _refusal(f"distributed-llama has no activation `{activation}`", f"it has {' and '.join(_ACTIVATIONS)}")
     if epsilon not in _EPSILONS:
-        raise _refused(f"distributed-llama cannot use `rms_norm_eps: {epsilon}`", "it can use 1e-05 and 1e-06")
+        raise _refusal(f"distributed-llama cannot use `rms_norm_eps: {epsilon}`", "it can use 1e-05 and 1e-06")
     for name in ("attention_bias", "mlp_bias"):
         if config.get(name):
-            raise _refused(f"distributed-llama ignores biases, and the model has `{name}`", "use another model")
+            raise _refusal(f"distributed-llama ignores biases, and the model has `{name}`", "use another model")
     if "quantization_config" in config:
-        raise _refused("the weights are quantized already", "use the repository with the original weights")
+        raise _refusal("the weights are quantized already", "use the repository with the original weights")
     scaling = config.get("rope_scaling") or config.get("rope_parameters")
     if isinstance(scaling, Mapping):
         kind = scaling.get("rope_type", scaling.get("type", "default"))
         if kind not in ("default", "llama3"):
-            raise _refused(f"distributed-llama has no RoPE scaling `{kind}`", "it has `llama3`")
+            raise _refusal(f"distributed-llama has no RoPE scaling `{kind}`", "it has `llama3`")
 
 
 def check_blocks(shape: Shape, weights: str) -> None:
@@ -152,7 +152,7 @@ def check_blocks(shape: Shape, weights: str) -> None:
         return
     for what, width in (("hidden_size", shape.dim), ("the heads", shape.q_dim), ("the MLP", shape.hidden_dim)):
         if width % BLOCK:
-            raise _refused(
+            raise _refusal(
                 f"q40 has blocks of {BLOCK} weights, and {what} of the model has a width of {width}",
                 "use `weights: f32`",
             )
@@ -199,5 +199,5 @@ def _number(config: Mapping[str, Json], key: str, default: int | None = None) ->
     return value
 
 
-def _refused(message: str, hint: str) -> PlanError:
+def _refusal(message: str, hint: str) -> PlanError:
     return PlanError("KG0390", Field.MODEL, message, hint)

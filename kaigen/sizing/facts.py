@@ -181,10 +181,10 @@ def facts_of(preset: Preset, quantization: str | None = None) -> ModelFacts:
         kv_dtype=preset.engine.kv_cache_dtype,
         min_compute_capability=preset.min_compute_capability,
     )
-    return facts if wanted == facts.quantization else quantized(facts, wanted)
+    return facts if wanted == facts.quantization else quantize(facts, wanted)
 
 
-def quantized(facts: ModelFacts, method: str) -> ModelFacts:
+def quantize(facts: ModelFacts, method: str) -> ModelFacts:
     """Return the facts of a model with quantized weights: linear layers shrink, embeddings do not.
 
     Raises:

@@ -9,6 +9,7 @@ from kaigen.catalog.instances import ON_PREMISES, instances
 from kaigen.catalog.profiles import get_profile, profile_names
 
 if TYPE_CHECKING:
+    from kaigen.catalog.catalog import Catalog
     from kaigen.catalog.gpus import Gpu
     from kaigen.catalog.instances import Instance
     from kaigen.core.json_types import Json
@@ -52,7 +53,7 @@ def instance_rows(types: Iterable[Instance]) -> list[tuple[str, ...]]:
     return [("INSTANCE TYPE", "CLOUD", "GPUS", "GPU MEMORY", "ARCH", "NVME", "LINK", "NETWORK"), *rows]
 
 
-def gpu_details(gpu: Gpu) -> list[tuple[str, str]]:
+def gpu_details(gpu: Gpu, catalog: Catalog) -> list[tuple[str, str]]:
     """Return everything about a GPU as rows of a name and a value."""
     node_labels = {
         (profile.gpu_label, gpu.labels[profile.gpu_column]): None
@@ -66,7 +67,7 @@ def gpu_details(gpu: Gpu) -> list[tuple[str, str]]:
         ("pods ask for", gpu.resource),
         *(("label", f"{key}={value}") for key, value in node_labels),
         *(("MIG slice", f"{profile}, {size:g} GiB usable") for profile, size in gpu.mig.items()),
-        ("instance types", ", ".join(instances_with(gpu)) or "none"),
+        ("instance types", ", ".join(instances_with(gpu, catalog)) or "none"),
     ]
     return [*rows, ("note", gpu.unsupported)] if gpu.unsupported else rows
 
@@ -89,9 +90,9 @@ def instance_details(item: Instance) -> list[tuple[str, str]]:
     ]
 
 
-def instances_with(gpu: Gpu) -> list[str]:
+def instances_with(gpu: Gpu, catalog: Catalog) -> list[str]:
     """Return the names of the instance types that have a GPU."""
-    return [item.name for item in instances() if item.gpu.name == gpu.name]
+    return [item.name for item in instances(catalog) if item.gpu.name == gpu.name]
 
 
 def node_labels(item: Instance) -> dict[str, str]:

@@ -89,17 +89,17 @@ def layouts(facts: ModelFacts, request: Request, hardware: Hardware, nodes: int)
             # Only on request: layers shared by several nodes. Whole nodes, so that stages do not cross node boundaries.
             if tp % count or nodes % (tp // count):
                 continue
-            yield from _checked(request, facts, Layout(nodes, tp, nodes // (tp // count), 1))
+            yield from _fitting_layouts(request, facts, Layout(nodes, tp, nodes // (tp // count), 1))
         elif nodes == 1:
             for pp in range(1, min(count // tp, facts.layers) + 1):
                 for dp in range(1, count // (tp * pp) + 1):
-                    yield from _checked(request, facts, Layout(1, tp, pp, dp))
+                    yield from _fitting_layouts(request, facts, Layout(1, tp, pp, dp))
         else:
             for stages in range(1, count // tp + 1):
-                yield from _checked(request, facts, Layout(nodes, tp, nodes * stages, 1))
+                yield from _fitting_layouts(request, facts, Layout(nodes, tp, nodes * stages, 1))
 
 
-def _checked(request: Request, facts: ModelFacts, layout: Layout) -> Iterator[Layout]:
+def _fitting_layouts(request: Request, facts: ModelFacts, layout: Layout) -> Iterator[Layout]:
     if (
         layout.pp <= facts.layers
         and request.pipeline_parallel in (None, layout.pp)

@@ -93,9 +93,9 @@ def render_svg(plan: Plan, style: str | None = None) -> str:
         f'viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(title, {chr(34): "&quot;"})}">\n'
         f"<style>\n{read_style() if style is None else style}</style>\n"
         f'<rect class="paper" width="{_WIDTH}" height="{height}"/>\n'
-        f'<text class="title" x="{_MARGIN}" y="32">{escape(_fitted(name, _TITLE))}</text>\n'
-        f'<text class="faint" x="{_MARGIN}" y="53">{escape(_fitted(where, _TEXT))}</text>\n'
-        f'<text class="faint" x="{_MARGIN}" y="72">{escape(_fitted(elements, _TEXT))}</text>\n'
+        f'<text class="title" x="{_MARGIN}" y="32">{escape(_fit_text(name, _TITLE))}</text>\n'
+        f'<text class="faint" x="{_MARGIN}" y="53">{escape(_fit_text(where, _TEXT))}</text>\n'
+        f'<text class="faint" x="{_MARGIN}" y="72">{escape(_fit_text(elements, _TEXT))}</text>\n'
         + "".join(f"{part}\n" for part in parts)
         + "</svg>\n"
     )
@@ -110,7 +110,7 @@ def _em(letter: str) -> float:
     return 0.8 if letter.isupper() else 0.73
 
 
-def _fitted(text: str, size: float) -> str:
+def _fit_text(text: str, size: float) -> str:
     """Return a text shortened in the middle to fit the width."""
     room = (_WIDTH - 2 * _MARGIN) / size
     shown, kept = text, len(text)

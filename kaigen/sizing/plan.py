@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from kaigen.sizing.constants import constant
-from kaigen.sizing.facts import Hardware, ModelFacts, Request, quantized
+from kaigen.sizing.facts import Hardware, ModelFacts, Request, quantize
 from kaigen.sizing.layouts import check_overrides, layouts, most_nodes, preference
 from kaigen.sizing.memory import GpuMemory, Layout, Load, longest_context, memory_of_gpu, most_sequences
 from kaigen.sizing.problem import Field, PlanError
@@ -30,7 +30,7 @@ def plan(facts: ModelFacts, request: Request, hardware: Hardware) -> Plan:
         PlanError: the model does not fit, or a choice is not possible.
     """
     if request.quantization and request.quantization != facts.quantization:
-        facts = quantized(facts, request.quantization)
+        facts = quantize(facts, request.quantization)
     load = settle(facts, request)
     _check_hardware(facts, request, hardware)
     check_overrides(facts, request, hardware)

@@ -56,7 +56,7 @@ def why_not(shape: Shape, nodes: int, weights: str) -> str:
         return f"a ring has 1, 2, 4, 8, … nodes, and not {nodes}"
     if nodes > shape.kv_heads:
         return f"the model has {shape.kv_heads} KV heads, and a ring cannot have more nodes than that"
-    for name, size in _divided(shape):
+    for name, size in _divided_parts(shape):
         if size % nodes:
             return f"{name} of the model, {size}, cannot be divided by {nodes} nodes"
     if weights == "q40":
@@ -72,7 +72,7 @@ def is_ring_size(nodes: int) -> bool:
     return nodes > 0 and nodes & (nodes - 1) == 0
 
 
-def _divided(shape: Shape) -> Iterator[tuple[str, int]]:
+def _divided_parts(shape: Shape) -> Iterator[tuple[str, int]]:
     """Yield what is divided among the nodes, with its size."""
     yield "the number of heads", shape.heads
     if shape.has_head_norms:

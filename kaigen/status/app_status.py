@@ -165,10 +165,10 @@ def _title(identity: Identity) -> str:
 
 def render_json(apps: Sequence[AppStatus]) -> str:
     """Return the state of apps as a JSON list."""
-    return json.dumps([described(app) for app in apps], indent=2, ensure_ascii=False) + "\n"
+    return json.dumps([app_data(app) for app in apps], indent=2, ensure_ascii=False) + "\n"
 
 
-def described(app: AppStatus) -> dict[str, Any]:
+def app_data(app: AppStatus) -> dict[str, Any]:
     """Return the state of an app as plain data."""
     return {
         **({"environment": app.environment} if app.environment else {}),

@@ -13,8 +13,8 @@ from kaigen.cluster.errors import Forbidden
 from kaigen.cluster.runs import ended_containers, waiting
 from kaigen.cluster.states import MISSING, State, has_state, live_state
 from kaigen.kubernetes.kind_table import kind_of
-from kaigen.kubernetes.lifetimes import end_of, time_of
 from kaigen.kubernetes.manifest import Identity, Object, group_of, identity_of, mapping, text
+from kaigen.kubernetes.runs import end_of, time_of
 from kaigen.kubernetes.schemas import is_cluster_type
 from kaigen.status.app_status import AppStatus, Run
 from kaigen.status.syncers import find_sync, read_syncers

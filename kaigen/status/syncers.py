@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from kaigen.cluster.errors import Forbidden
-from kaigen.config.gitops_settings import GitOpsSettings
+from kaigen.config.gitops import GitOps
 from kaigen.kubernetes.manifest import Identity, Object, entries, identity_of, join_type, mapping, text
 from kaigen.status.app_status import Sync, SyncName
 
@@ -36,7 +36,7 @@ class Syncer(Struct, frozen=True):
     applies: frozenset[Identity]
 
 
-def read_syncers(cluster: Cluster, gitops: GitOpsSettings | None, namespaces: Iterable[str]) -> list[Syncer]:
+def read_syncers(cluster: Cluster, gitops: GitOps | None, namespaces: Iterable[str]) -> list[Syncer]:
     """Return every object of the syncers that the repository configures. What the user may not read is left out.
 
     Args:

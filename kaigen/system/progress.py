@@ -11,7 +11,7 @@ Progress = Callable[[str, int, int], None]
 _T = TypeVar("_T")
 
 
-def counted(items: Collection[_T], what: str, progress: Progress | None) -> Iterable[_T]:
+def report_progress(items: Collection[_T], what: str, progress: Progress | None) -> Iterable[_T]:
     """Return the items, and report before each one how many are done.
 
     Args:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from kaigen.kubernetes.manifest import Object, mapping, type_of
-from kaigen.kubernetes.value_paths import ALL, Step, values_at
+from kaigen.kubernetes.manifest import ALL, Object, Step, mapping, type_of, values_at
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():

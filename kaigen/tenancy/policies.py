@@ -1,20 +1,20 @@
 """Admission policies that refuse in a cluster what the checks of tenants refuse in Git.
 
-A tenant has two: of the objects that are created or changed, and of the other requests of its accounts.
+A tenant has two: of the objects that are created or changed, and of the other requests of its accounts, which write no
+object: deletions, connections, tokens, bindings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 from kaigen.config.globs import glob_pattern
 from kaigen.config.tenant_settings import Tenant
-from kaigen.kubernetes.system_namespaces import SYNCER_NAMESPACES, SYSTEM_NAMESPACES
-from kaigen.tenancy.cel import OBJECT, at, matches, text, texts
-from kaigen.tenancy.requests import FREE_SUBRESOURCES, request_rules
-from kaigen.tenancy.rows.rbac import ROLE_BINDING
-from kaigen.tenancy.rules import Rule, namespace, rules_of, type_of, variables
+from kaigen.kubernetes.names import SYNCER_NAMESPACES, SYSTEM_NAMESPACES
+from kaigen.tenancy.cel import OBJECT, TYPE, among, at, matches, text, texts
+from kaigen.tenancy.rows.rbac import CLUSTER_ROLE, ROLE_BINDING
+from kaigen.tenancy.rules import Rule, kind_test, namespace, rules_of, type_of, variables
 
 Engine = Literal["kubernetes", "kyverno"]
 
@@ -107,7 +107,7 @@ def _named(expressions: dict[str, str]) -> list[dict[str, str]]:
 def _objects(tenant: Tenant) -> _Policy:
     """Return the policy of objects that are created or changed, with the status and other subresources."""
     settled = f"request.?subResource.orValue('') == 'status' && {OBJECT}.kind != 'Namespace' && !({_is_own(tenant)})"
-    skipped = [{**each, "operations": ["*"]} for each in FREE_SUBRESOURCES]
+    skipped = [{**each, "operations": ["*"]} for each in _FREE_SUBRESOURCES]
     return _Policy(
         f"kaigen-tenant-{tenant.name}",
         [{**_EVERYTHING, "operations": ["CREATE", "UPDATE"], "resources": ["*/*"]}],
@@ -125,7 +125,7 @@ def _requests(tenant: Tenant) -> _Policy:
         [
             {**_EVERYTHING, "operations": ["DELETE", "CONNECT"], "resources": ["*/*"]},
             {**_EVERYTHING, "operations": ["UPDATE"], "resources": ["*/status"]},
-            *({**each, "operations": ["CREATE", "UPDATE"]} for each in FREE_SUBRESOURCES),
+            *({**each, "operations": ["CREATE", "UPDATE"]} for each in _FREE_SUBRESOURCES),
         ],
         [],
         {"account": _is_own(tenant), "not-free": _is_not_free(tenant)},
@@ -133,7 +133,7 @@ def _requests(tenant: Tenant) -> _Policy:
             "type": f"request.operation == 'DELETE' ? {type_of(_OLD)} : ''",
             "place": f"request.operation == 'DELETE' ? ({namespace(_OLD)}) : request.?namespace.orValue('')",
         },
-        request_rules(tenant),
+        _request_rules(tenant),
     )
 
 
@@ -203,3 +203,47 @@ def _is_applier(tenant: Tenant) -> str:
     accounts = f"{_ACCOUNT}({SYNCER_NAMESPACES}):[^:]*"
     globs = glob_pattern(f"{_ACCOUNT}{applier}" for applier in tenant.reserved.appliers)
     return f"{matches(_USER, f'{accounts}|{globs}')} || 'system:masters' in {_GROUPS}"
+
+
+_FREE_SUBRESOURCES: tuple[dict[str, Any], ...] = (
+    # Only replicas, which no rule limits: the controllers that scale are in many namespaces.
+    {"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/scale"]},
+    # Drains of nodes, and the schedulers of groups of pods.
+    {"apiGroups": [""], "apiVersions": ["*"], "resources": ["pods/eviction", "pods/binding"]},
+    # Operators that get an identity for an object, in the name of its account.
+    {"apiGroups": [""], "apiVersions": ["*"], "resources": ["serviceaccounts/token"]},
+)
+"""Subresources whose content is not an object that the rules of objects could read. Others may write them; for
+accounts of the tenant they are limited here."""
+
+_DELETED = "request.operation == 'DELETE'"
+_SUBRESOURCE = "request.?subResource.orValue('')"
+
+
+def _request_rules(tenant: Tenant) -> Iterator[Rule]:
+    """Yield the rules of a tenant for requests of its accounts."""
+
+    def rule(name: str, expression: str, what: str) -> Rule:
+        return Rule(name, expression, f"tenant {tenant.name} is not granted {what}")
+
+    place = "variables.place"
+    free = f"({_DELETED} && {place} == '' && {TYPE} != 'Namespace')"
+    yield rule("namespace", f"{among(place, tenant)} || {free}", "requests outside of its namespaces")
+    # What it may not create, such as a quota, others made to limit it.
+    yield rule("deletion", f"!({_DELETED}) || {kind_test(tenant)}", "the deletion of this kind")
+    if reserved_entries := tenant.reserved.entries():
+        entry = f"({TYPE} + '/' + oldObject.metadata.name)"
+        reserved = matches(entry, glob_pattern(reserved_entries))
+        yield rule("reserved", f"!({_DELETED} && {reserved})", "the deletion of kaigen's own object")
+    for type_, globs in (("PersistentVolume", tenant.volumes()), (CLUSTER_ROLE, tenant.own_names())):
+        name = "oldObject.metadata.name"
+        own = f"{matches(name, glob_pattern(globs))}"
+        expression = f"!({_DELETED} && {TYPE} == {text(type_)}) || {own}"
+        yield rule(f"deleted-{type_.partition('.')[0].lower()}", expression, f"this {type_.partition('.')[0]}")
+    yield rule("status", f"{_SUBRESOURCE} != 'status'", "the status of objects, which controllers write")
+    yield rule("proxy", f"{_SUBRESOURCE} != 'proxy'", "connections through the API server")
+    yield rule("binding", f"{_SUBRESOURCE} != 'binding'", "a node by a binding")
+    if tenant.reserved.accounts:
+        token = f"request.resource.resource == {text('serviceaccounts')} && {_SUBRESOURCE} == 'token'"
+        named = f"request.?name.orValue('') in {texts(tenant.reserved.accounts)}"
+        yield rule("token", f"!({token} && {named})", "a token of the ServiceAccount that applies objects")

@@ -9,17 +9,17 @@ from msgspec import Struct
 from kaigen.config.controller_keys import allowed_entries
 from kaigen.config.globs import glob_pattern
 from kaigen.config.tenant_settings import Tenant
-from kaigen.kubernetes.grantable_rights import GRANTABLE_RIGHTS
 from kaigen.kubernetes.kind_table import KINDS
+from kaigen.kubernetes.manifest import ALL, VALUES, steps_of
 from kaigen.kubernetes.object_kind import PodPath
+from kaigen.kubernetes.rights import GRANTABLE_RIGHTS
 from kaigen.kubernetes.secret_fields import known_types
-from kaigen.kubernetes.value_paths import ALL, VALUES, steps_of
-from kaigen.tenancy import unknown_names, unknown_pods
+from kaigen.tenancy import unknown
 from kaigen.tenancy.cel import OBJECT, TYPE, among, at, matches, text, texts
-from kaigen.tenancy.conditions.rights import HARMLESS
-from kaigen.tenancy.conditions.texts import Missing
+from kaigen.tenancy.conditions.values import Missing
 from kaigen.tenancy.pod_security import security_rules
 from kaigen.tenancy.reach import PODS, TEMPLATE_PATHS, TEMPLATES, Reach
+from kaigen.tenancy.rows.rbac import HARMLESS
 from kaigen.tenancy.rows.reserved import RESERVED_SECRET_REACHES
 from kaigen.tenancy.table import REACHES
 
@@ -108,14 +108,14 @@ def rules_of(tenant: Tenant) -> Iterator[Rule]:
     """
     yield _rule("kind", kind_test(tenant), _message(tenant, "the kind", "kinds"))
     yield _rule("namespace", namespace_test(tenant), _message(tenant, "the namespace", "namespaces"))
-    if searched := unknown_pods.expression(tenant):
-        yield _rule(unknown_pods.NAME, searched, _message(tenant, unknown_pods.WHAT, ""))
+    if searched := unknown.pod_expression(tenant):
+        yield _rule(unknown.POD_RULE, searched, _message(tenant, unknown.PODS, ""))
     for name, what, names in (
-        (unknown_names.ACCOUNT_RULE, unknown_names.ACCOUNT, tenant.reserved.accounts),
-        (unknown_names.SECRET_RULE, unknown_names.SECRET, tenant.reserved.secrets),
+        (unknown.ACCOUNT_RULE, unknown.ACCOUNT, tenant.reserved.accounts),
+        (unknown.SECRET_RULE, unknown.SECRET, tenant.reserved.secrets),
     ):
         if names and not known_types().issuperset(tenant.granted("kinds")):
-            yield _rule(name, unknown_names.expression(names), _message(tenant, what, ""))
+            yield _rule(name, unknown.name_expression(names), _message(tenant, what, ""))
     for control in security_rules(tenant.pod_security):
         granted = f"; granted: Pod Security {tenant.pod_security}"
         message = f"tenant {tenant.name} is not granted {control.what}{granted}"

@@ -13,17 +13,15 @@ from kaigen.config.tenant_settings import Tenant, tenant_of_file, tenant_of_name
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes import pod_security
-from kaigen.kubernetes.claim_jobs import created_volume
-from kaigen.kubernetes.made_secrets import SECRET
-from kaigen.kubernetes.manifest import Object, mapping, text, type_of
+from kaigen.kubernetes.claims import created_volume
+from kaigen.kubernetes.manifest import Object, mapping, text, type_of, values_at
 from kaigen.kubernetes.pod_security import LEVELS
 from kaigen.kubernetes.pods import pod_templates
 from kaigen.kubernetes.references import references_of
 from kaigen.kubernetes.schemas import is_cluster_scoped
-from kaigen.kubernetes.value_paths import values_at
-from kaigen.tenancy import unknown_names, unknown_pods
-from kaigen.tenancy.condition import Refusal
-from kaigen.tenancy.reach import PODS, TEMPLATE_PATHS, TEMPLATES, Reach
+from kaigen.kubernetes.secrets import SECRET
+from kaigen.tenancy import unknown
+from kaigen.tenancy.reach import PODS, TEMPLATE_PATHS, TEMPLATES, Reach, Refusal
 from kaigen.tenancy.rows.pods import COVERED_CONTROLS
 from kaigen.tenancy.rows.rbac import ROLE_BINDING, ROLES
 from kaigen.tenancy.rows.reserved import RESERVED_SECRET_REACHES
@@ -98,8 +96,8 @@ def violations(obj: Object, namespace: str, tenant: Tenant) -> Iterator[Problem]
     for reach, refusal, at in _refusals(REACHES, obj, tenant):
         what = f"{refusal.what or reach.what} {refusal.shown}".strip()
         yield _problem(tenant, what, at, reach.condition.grant if refusal.can_be_granted else "", refusal.hint)
-    yield from unknown_pods.violations(obj, tenant)
-    yield from unknown_names.violations(obj, tenant)
+    yield from unknown.pod_violations(obj, tenant)
+    yield from unknown.account_violations(obj, tenant)
     created = created_volume(obj)
     if created is not None:
         claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **created.body}
@@ -137,7 +135,7 @@ def syncer_secret_findings(
         if reference.target.type == SECRET and name in reserved and reference.path not in seen:
             seen.add(reference.path)
             yield _syncer_secret(f"the Secret `{name}`", reserved[name], reference.path)
-    for path, name in unknown_names.places(obj, reserved):
+    for path, name in unknown.name_places(obj, reserved):
         if path not in seen:
             yield _syncer_secret(f"the Secret `{name}`", reserved[name], path)
     created = created_volume(obj)

@@ -12,7 +12,7 @@ from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNo
 from kaigen.core.json_types import FieldPath, Json, Step
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
-from kaigen.diagnostics.problem import dotted
+from kaigen.diagnostics.problem import dotted_path
 from kaigen.system.lazy_import import lazy_imports
 from kaigen.yaml.compose import PLAIN, Unreadable, compose, compose_parts
 from kaigen.yaml.construct import Constructor, NodeProblem
@@ -231,7 +231,7 @@ def _diagnostic(source: Source, path: FieldPath, problem: NodeProblem) -> Diagno
     if problem.first is not None:
         message += f", first on line {source.mark_at(problem.first.start_mark.index).line}"
     mark = source.mark_at(problem.node.start_mark.index, _first_line_end(problem.node))
-    return Diagnostic(problem.code, message, mark, problem.hint, path=dotted(path))
+    return Diagnostic(problem.code, message, mark, problem.hint, path=dotted_path(path))
 
 
 def _is_empty(node: Node) -> bool:

@@ -9,11 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from kaigen.core.credentials import WORD, looks_like_secret, mask, may_contain_secret, redact
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
-from kaigen.diagnostics.problem import dotted
-from kaigen.secret_scan.detect import looks_like_secret, may_contain_secret
-from kaigen.secret_scan.redact import WORD, mask, redact
+from kaigen.diagnostics.problem import dotted_path
 from kaigen.yaml.document import Document
 from kaigen.yaml.sources import Source
 
@@ -34,7 +33,7 @@ def find_secrets(document: Document) -> list[Diagnostic]:
     if may_contain_secret(written) or "\\" in written:
         for path, place, kind in _credentials(node):
             mark = source.mark_at(place.start_mark.index, place.end_mark.index)
-            where = redact(dotted(path))
+            where = redact(dotted_path(path))
             found.append(
                 Diagnostic("KG0150", f"this looks like {kind}", _redacted_mark(mark), _ALTERNATIVES, path=where)
             )
@@ -196,7 +195,7 @@ def _secret_objects(document: Document) -> Iterator[Diagnostic]:
                 f"a Secret with `{name}` stores its content in Git, readable by everyone",
                 replace(mark, text=redact(mark.text[:stop]) + rest),
                 "create it with External Secrets, Sealed Secrets or SOPS, or by hand in the cluster",
-                path=dotted((*path, name)),
+                path=dotted_path((*path, name)),
             )
 
 
@@ -225,7 +224,7 @@ def _unencrypted_values(document: Document, path: FieldPath, values: MappingNode
             f"SOPS did not encrypt the value of `{name}`",
             replace(mark, text=redact(mark.text[:stop]) + re.sub(r"[^\s:{}\[\],]", "…", mark.text[stop:])),
             _ONLY_VALUES,
-            path=dotted((*path, name)),
+            path=dotted_path((*path, name)),
         )
 
 

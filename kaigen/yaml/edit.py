@@ -36,7 +36,7 @@ class Edit(Struct, frozen=True):
     old_note: str = ""
 
 
-def edited(source: Source, edits: Sequence[Edit]) -> str | None:
+def edit_text(source: Source, edits: Sequence[Edit]) -> str | None:
     """Return a text with new values; None when it cannot be changed without changing something else.
 
     Args:

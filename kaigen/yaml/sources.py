@@ -16,8 +16,7 @@ from msgspec import Struct
 
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
-from kaigen.files.folders import too_deep
-from kaigen.files.reading import read_regular, reason_of, size_text
+from kaigen.files import read_regular, reason_of, size_text, too_deep
 from kaigen.system.lazy_import import lazy_imports
 from kaigen.system.limits import FILE_BYTES, FOLDER_DEPTH
 
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 with lazy_imports():
+    from kaigen.core import credentials
     from kaigen.diagnostics import suggest
-    from kaigen.secret_scan import detect
 
 
 STDIN = "<stdin>"
@@ -321,7 +320,7 @@ def _count_documents(text: str, enough: int) -> int:
 
 def _may_contain_secret(text: str) -> bool:
     # A file of comments is not a spec, but its comments are in Git too.
-    return detect.may_contain_secret(text)
+    return credentials.may_contain_secret(text)
 
 
 def _within(path: str, folder: str) -> bool:

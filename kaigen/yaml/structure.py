@@ -7,6 +7,7 @@ import re
 from kaigen.core.text import plural
 from kaigen.yaml.error_context import CLOSING_OF, MOST_SCANNED, OPENING_OF, QUOTES, ErrorContext, Explanation
 
+MISSING_COLON = "KG0118"
 _GLUED = re.compile(r"[ ]*(?:- +)*([A-Za-z_][\w./-]*):(?![ \t\r\n/]|$)(\S.*)")
 _ENTRY = re.compile(r"[ ]*(?:- +)*(?:[^\s\"'#\[{][^#]*?|\"[^\"]*\"|'[^']*'):(?:[ \t]|$)")
 
@@ -70,7 +71,7 @@ def _continued(error: ErrorContext, index: int) -> Explanation | None:
         )
     if not _ENTRY.match(line) and line.rstrip()[-1:] not in ("]", "}", '"', "'"):
         at = start + len(line) - len(line.lstrip())
-        return Explanation("KG0118", "`:` is missing: this is neither a key nor a value", "write `key: value`", at)
+        return Explanation(MISSING_COLON, "`:` is missing: this is neither a key nor a value", "write `key: value`", at)
     return None
 
 
@@ -78,7 +79,7 @@ def _glued(found: re.Match[str], line_start: int) -> Explanation:
     key, value = found.groups()
     shown = f"{key}: {value.strip()}"
     return Explanation(
-        "KG0118",
+        MISSING_COLON,
         f"a space is missing after `{key}:`",
         f"write `{shown}`" if len(shown) <= 60 else f"write `{key}: …`",
         line_start + found.start(1),
@@ -97,7 +98,7 @@ def missing_colon(error: ErrorContext) -> Explanation:
         return _glued(glued, line_start)
     if error.text[start : start + 1] in QUOTES and "\n" in error.text[start : error.at].strip():
         return unclosed_quote(start, error)
-    return Explanation("KG0118", "`:` is missing: this is neither a key nor a value", "write `key: value`", start)
+    return Explanation(MISSING_COLON, "`:` is missing: this is neither a key nor a value", "write `key: value`", start)
 
 
 def open_brackets(error: ErrorContext) -> list[int]:
@@ -275,7 +276,7 @@ def after_document(error: ErrorContext) -> Explanation:
     if directive:
         return directive_at(directive.start())
     glued = _continued(error, error.at)
-    if glued and glued.code == "KG0118":
+    if glued and glued.code == MISSING_COLON:
         return glued
     return Explanation(
         "KG0110",

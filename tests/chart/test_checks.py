@@ -13,8 +13,7 @@ from kaigen.compile.builders.frame import POD_SECURITY, WAVE
 from kaigen.compile.expressions import NAME_MAX, Scope, resolve
 from kaigen.compile.name_expressions import full_name
 from kaigen.kubernetes.pods import pod_templates
-from kaigen.kubernetes.schemas import is_cluster_scoped
-from kaigen.kubernetes.versions import SUPPORTED_VERSIONS
+from kaigen.kubernetes.schemas import SUPPORTED_VERSIONS, is_cluster_scoped
 from kaigen.pipeline.result import Compiled
 from tests import helm
 from tests.cases import AppCase, app_cases, write_chart

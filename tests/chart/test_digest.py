@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaigen.catalog.images import default_images
 from kaigen.catalog.profiles import get_profile
 from kaigen.compile.app import App
 from kaigen.compile.context import Context
@@ -28,7 +27,7 @@ from tests.chart.test_equal import by_helm, written
 from tests.differences import assert_same
 from tests.strategies import floats, helm_keys, helm_texts, json_values, texts
 
-CONTEXT = Context(profile=get_profile("generic"), images=default_images())
+CONTEXT = Context(get_profile("generic"))
 
 
 def compiled(spec: dict[str, Any], **metadata: Any) -> Compiled:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-import yaml
 
 from kaigen.compile.app import Rendered
 from kaigen.compile.expressions import Release, Scope, resolve
@@ -20,21 +20,35 @@ from kaigen.emit.values import check_values
 from kaigen.kubernetes.pods import pod_templates
 from kaigen.pipeline.result import Compiled
 from kaigen.yaml.dump import dump
-from tests import helm
+from tests import helm, plain_yaml
 from tests.cases import AppCase, app_cases, write_chart
 from tests.chart.synthesis import emptied, filled
 from tests.differences import assert_same
 
-every_app = pytest.mark.parametrize("app_case", app_cases(), ids=lambda case: case.name)
+every_app = pytest.mark.parametrize("app_case", app_cases(), ids=lambda case: case.name, indirect=True)
 both_ways = pytest.mark.parametrize("synthesised", [filled, emptied], ids=["filled", "emptied"])
 
 Synthesis = Callable[..., dict[str, Any]]
 Objects = list[dict[str, Any]]
 
 
+class Overridden(NamedTuple):
+    """An app with other settings.
+
+    Attributes:
+        values: the settings as the user writes them.
+        effective: all settings.
+        objects: the objects of the manifests.
+    """
+
+    values: dict[str, Any]
+    effective: dict[str, Any]
+    objects: Objects
+
+
 def written(rendered: list[Rendered]) -> Objects:
     """Return the objects as read back from written manifests."""
-    return ordered([yaml.load(dump(item.body), Loader=yaml.CSafeLoader) for item in rendered])
+    return ordered([plain_yaml.load(dump(item.body)) for item in rendered])
 
 
 def ordered(objects: Objects) -> Objects:
@@ -53,14 +67,46 @@ def by_helm(
     return without_tests(found)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def app_case(request: pytest.FixtureRequest) -> AppCase:
+    """An app. The tests of one app run after each other, and share its chart and what Helm renders."""
+    case: AppCase = request.param
+    return case
+
+
+@pytest.fixture(scope="module")
 def item(app_case: AppCase) -> Compiled:
     return app_case.compiled
 
 
-@pytest.fixture
-def chart(item: Compiled, tmp_path: Path) -> Path:
-    return write_chart(tmp_path, item)
+@pytest.fixture(scope="module")
+def chart(item: Compiled, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_chart(tmp_path_factory.mktemp("chart"), item)
+
+
+@pytest.fixture(scope="module")
+def release(chart: Path, item: Compiled) -> Objects:
+    """What Helm renders for a release with the app's name."""
+    return helm.template(chart, item.app.name, item.app.namespace, fast=True)
+
+
+@pytest.fixture(scope="module")
+def copy(chart: Path, item: Compiled) -> Objects:
+    """What Helm renders for a release with another name."""
+    return helm.template(chart, "a-copy", item.app.namespace, fast=True)
+
+
+@pytest.fixture(scope="module")
+def overridden(app_case: AppCase, item: Compiled) -> Callable[[Synthesis], Overridden]:
+    """Gives the app with every setting overridden in one way."""
+
+    @cache
+    def get(synthesised: Synthesis) -> Overridden:
+        values = synthesised(item.app)
+        effective = app_case.effective(values)
+        return Overridden(values, effective, written(item.app.render(effective)))
+
+    return get
 
 
 @every_app
@@ -74,29 +120,28 @@ def test_helm_renders_the_objects_of_the_manifests(chart: Path, item: Compiled) 
 def test_manifest_files_contain_the_objects(item: Compiled) -> None:
     files = manifest_files(item.app, rendered=item.objects)
     texts = [text for path, text in files.items() if not path.endswith("/kustomization.yaml")]
-    assert_same(ordered([yaml.safe_load(text) for text in texts]), ordered([i.body for i in item.objects]))
+    found = [plain_yaml.load(text) for text in texts]
+    assert_same(ordered(found), ordered([i.body for i in item.objects]))
 
 
 @every_app
 @both_ways
 def test_both_forms_agree_with_every_setting_overridden(
-    app_case: AppCase, chart: Path, item: Compiled, synthesised: Synthesis
+    chart: Path, item: Compiled, synthesised: Synthesis, overridden: Callable[[Synthesis], Overridden]
 ) -> None:
-    values = synthesised(item.app)
-    effective = app_case.effective(values)
-    assert check_values(item.app, effective) == []
-    assert effective != item.values or not any(setting.default for setting in item.app.settings)
-    assert_same(by_helm(chart, item, values, fast=synthesised is emptied), written(item.app.render(effective)))
+    other = overridden(synthesised)
+    assert check_values(item.app, other.effective) == []
+    assert other.effective != item.values or not any(setting.default for setting in item.app.settings)
+    assert_same(by_helm(chart, item, other.values, fast=synthesised is emptied), other.objects)
 
 
 @every_app
 @both_ways
 def test_overrides_written_as_default_values_give_the_same_objects(
-    app_case: AppCase, item: Compiled, synthesised: Synthesis, tmp_path: Path
+    item: Compiled, synthesised: Synthesis, overridden: Callable[[Synthesis], Overridden], tmp_path: Path
 ) -> None:
-    effective = app_case.effective(synthesised(item.app))
-    baked = by_helm(write_chart(tmp_path, item, effective), item)
-    assert_same(baked, written(item.app.render(effective)))
+    other = overridden(synthesised)
+    assert_same(by_helm(write_chart(tmp_path, item, other.effective), item), other.objects)
 
 
 @every_app
@@ -128,12 +173,9 @@ def _everything(item: Compiled, values: Mapping[str, Any]) -> Any:
 
 
 @every_app
-def test_another_release_is_an_independent_copy(chart: Path, item: Compiled) -> None:
-    first, second = (
-        helm.template(chart, release, item.app.namespace, fast=True) for release in (item.app.name, "a-copy")
-    )
-    _check_copy(item, without_tests(first), without_tests(second))
-    assert _names(_tests_of(item, first)).isdisjoint(_names(_tests_of(item, second)))
+def test_another_release_is_an_independent_copy(item: Compiled, release: Objects, copy: Objects) -> None:
+    _check_copy(item, without_tests(release), without_tests(copy))
+    assert _names(_tests_of(item, release)).isdisjoint(_names(_tests_of(item, copy)))
 
 
 def _check_copy(item: Compiled, first: Objects, second: Objects) -> None:
@@ -158,13 +200,12 @@ def _tests_of(item: Compiled, objects: Objects) -> Objects:
 
 
 @every_app
-def test_a_jobs_name_ends_in_the_hash_of_its_spec(chart: Path, item: Compiled) -> None:
+def test_a_jobs_name_ends_in_the_hash_of_its_spec(item: Compiled, release: Objects, copy: Objects) -> None:
     hashed = [o.hashed for o in item.app.objects if o.hashed]
-    own = _jobs(by_helm(chart, item))
-    for release in (item.app.name, "a-copy"):
-        jobs = own if release == item.app.name else _jobs(by_helm(chart, item, release=release))
+    own = _jobs(release)
+    for name, jobs in ((item.app.name, own), ("a-copy", _jobs(copy))):
         assert len(jobs) == sum(o.kind in {"Job", "JobSet"} for o in item.app.objects)
-        full = full_name(release, item.app.name, item.app.name_max)
+        full = full_name(name, item.app.name, item.app.name_max)
         plain = {
             f"{o.name.prefix}{full}{o.name.suffix}"
             for o in item.app.objects
@@ -177,7 +218,7 @@ def test_a_jobs_name_ends_in_the_hash_of_its_spec(chart: Path, item: Compiled) -
 
 
 def _jobs(objects: Objects) -> Objects:
-    return [found for found in objects if found["kind"] in {"Job", "JobSet"}]
+    return [found for found in without_tests(objects) if found["kind"] in {"Job", "JobSet"}]
 
 
 def _is_of_a_user(item: Compiled) -> bool:

@@ -14,7 +14,7 @@ import kaigen
 from kaigen.catalog.images import default_images
 from kaigen.check.policy import check_policy
 from kaigen.check.schema_check import check_object
-from kaigen.kubernetes.versions import SUPPORTED_VERSIONS
+from kaigen.kubernetes.schemas import SUPPORTED_VERSIONS
 from tests import helm
 
 ROOT = Path(__file__).parents[2]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
-import yaml
 
 from kaigen.compile.expressions import find_settings
 from kaigen.core.json_types import Json
 from kaigen.dialects.registry import own_kinds
 from kaigen.kinds.entry import KindEntry
 from kaigen.kinds.schema import branches, deref, json_schema, walk
+from tests import plain_yaml
 from tests.cases import SPECS, AppCase, app_cases
 
 NOT_WRITTEN = {
@@ -90,13 +91,13 @@ def test_every_field_of_every_kind_occurs_in_a_spec(entry: KindEntry) -> None:
 def written(entry: KindEntry) -> set[str]:
     """Return the fields that occur in the specs of a kind."""
     root = json_schema(entry)
-    documents = [
-        document
-        for file in SPECS.rglob("*.yaml")
-        for document in yaml.safe_load_all(file.read_text())
-        if (document["apiVersion"], document["kind"]) == (entry.api_version, entry.kind)
-    ]
-    return {name for document in documents for name in used(root, document)}
+    own = [each for each in documents() if (each["apiVersion"], each["kind"]) == (entry.api_version, entry.kind)]
+    return {name for document in own for name in used(root, document)}
+
+
+@cache
+def documents() -> list[dict[str, Any]]:
+    return [document for file in SPECS.rglob("*.yaml") for document in plain_yaml.load_all(file.read_text())]
 
 
 @pytest.mark.parametrize("app_case", app_cases(), ids=lambda case: case.name)

@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from kaigen.catalog.catalog import BUILT_IN
 from kaigen.catalog.instances import Instance, find_instance
 from tests.cluster import world
 from tests.cluster.client import Object
@@ -72,7 +73,7 @@ class Kaito:
         if key in self._groups:
             return
         self._groups.add(key)
-        instance = find_instance(instance_type)
+        instance = find_instance(instance_type, BUILT_IN)
         assert instance is not None, instance_type
         for number in range(count):
             self._nodes.append(f"kaito-{len(self._groups)}-{number}")

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from msgspec import Struct
 
+from kaigen.catalog.catalog import BUILT_IN
 from kaigen.catalog.presets import Preset, find_preset, presets
 from kaigen.config.settings import Config
 from kaigen.dialects.kaito.catalog import kaito_preset
@@ -67,7 +68,7 @@ class Case(Struct, frozen=True):
 
 def of_presets() -> Iterator[Case]:
     """Yield a Workspace for each preset of KAITO's catalog, on nodes with one A100 or, for large models, eight H100."""
-    for preset in presets():
+    for preset in presets(BUILT_IN):
         if kaito_preset(preset).in_catalog and preset.name not in LATER:
             yield Case(preset.name, workspace(preset, LARGE if preset.weights_gib > 60 else SMALL))
 
@@ -87,7 +88,7 @@ def of_examples() -> Iterator[Case]:
     for file in sorted(EXAMPLES.glob("*.yaml")):
         first, *others = yaml.safe_load_all(file.read_text())
         name = first.get("inference", {}).get("preset", {}).get("name")
-        preset = find_preset(name) if name else None
+        preset = find_preset(name, BUILT_IN) if name else None
         if first["kind"] == "Workspace" and preset is not None and kaito_preset(preset).in_catalog:
             yield Case(preset.name, first, tuple(others))
 
@@ -168,7 +169,7 @@ def test_each_field_is_equal_or_different_for_a_reason(
 
 def test_a_name_of_an_older_kaito_still_reaches_the_model(tmp_path: Path) -> None:
     """KAITO v0.11 serves the preset `mistral-7b` by the name of its repository; before, it served it by that name."""
-    preset = find_preset("mistral-7b")
+    preset = find_preset("mistral-7b", BUILT_IN)
     assert preset is not None
     document = workspace(preset, SMALL) | {"inference": {"preset": {"name": "mistral-7b"}}}
     ((_, objects),) = in_kaigen([Case(preset.name, document)], tmp_path).items()

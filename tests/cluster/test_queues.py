@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from kaigen.kubernetes.queue_changes import FIXED_QUEUE, rejected_changes
-from kaigen.kubernetes.queues import QUEUE_LABEL
+from kaigen.kubernetes.queues import FIXED_QUEUE, QUEUE_LABEL, rejected_changes
 from tests.cluster.apps import POD, add_gpu_node, compiled, find
 from tests.cluster.client import ApiError, Object
 from tests.cluster.group_controllers import GroupControllers

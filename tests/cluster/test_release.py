@@ -18,7 +18,7 @@ import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
-from kaigen.signing.bundle import signed, statement_of
+from kaigen.signing.bundle import sign_statement, statement_of
 from kaigen.signing.keys import read_private_key, read_public_key
 from tests.cluster.tools import debian
 from tests.keys import write_keys
@@ -146,7 +146,7 @@ def test_keys_of_openssl_work_and_openssl_verifies_the_signature(tmp_path: Path)
     openssl("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", private)
     openssl("pkey", "-in", private, "-pubout", "-out", public)
     subject = [{"name": "a", "digest": {"sha256": "00"}}]
-    bundle = signed(read_private_key(private), "https://example.com/p", subject, {})
+    bundle = sign_statement(read_private_key(private), "https://example.com/p", subject, {})
     statement = statement_of(bundle, [read_public_key(public)])
     assert statement["subject"] == subject
     envelope = json.loads(bundle)["dsseEnvelope"]

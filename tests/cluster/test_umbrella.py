@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kaigen.kubernetes.versions import SUPPORTED_VERSIONS
+from kaigen.kubernetes.schemas import SUPPORTED_VERSIONS
 from tests.cluster.apps import CLAIM, JOB, POD
 from tests.cluster.client import Object, is_true
 from tests.cluster.plane import Plane

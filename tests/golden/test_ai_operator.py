@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from kaigen.config.settings import Config
 from kaigen.pipeline.result import Compilation
 from kaigen.pipeline.run import compile_specs
+from tests import plain_yaml
 from tests.differences import differences
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "ai-operator" / "finetune-job.yaml"
@@ -84,7 +84,7 @@ def objects(compilation: Compilation) -> dict[str, Any]:
 def test_only_the_listed_fields_differ(compat: Compilation) -> None:
     made = objects(compat)
     found = {}
-    for original in yaml.safe_load_all(OPERATOR.read_text()):
+    for original in plain_yaml.load_all(OPERATOR.read_text()):
         kind = original["kind"]
         for line in differences(by_name(made[kind]), by_name(original)):
             path, _, difference = line.partition(": ")
@@ -97,7 +97,7 @@ def test_no_field_of_the_operator_has_a_different_value(compat: Compilation) -> 
     """Fields are added or left out; but for the list of what is left out, no value changes."""
     made = objects(compat)
     gone = {".tty", ".env.HF_TOKEN"}
-    for original in yaml.safe_load_all(OPERATOR.read_text()):
+    for original in plain_yaml.load_all(OPERATOR.read_text()):
         for line in differences(by_name(made[original["kind"]]), by_name(original)):
             path, _, difference = line.partition(": ")
             assert difference.startswith("not expected") or any(path.endswith(end) for end in gone), line

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from kaigen.config.block_settings import Allowed
 from kaigen.config.settings import Config
 from kaigen.pipeline.run import render
 from runtimes.downloader.tests.hub import Hub
 from runtimes.downloader.tests.s3 import KEYS, S3, moto
+from tests import plain_yaml
 
 PACKAGE = Path(__file__).parents[2] / "runtimes" / "downloader"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -65,7 +65,7 @@ def rendered(folder: Path, hub: Hub, bucket: S3, commit: str = COMMIT) -> dict[s
         SPECS.format(commit=commit, hub=hub.url, bucket=bucket.bucket, server=bucket.url)
     )
     files = render([str(folder / "specs.yaml")], Config(root=folder, allow=Allowed(servers=("127.0.0.1",))))
-    bodies = {path: yaml.safe_load(text) for path, text in files.items() if path.endswith(".yaml")}
+    bodies = {path: plain_yaml.load(text) for path, text in files.items() if path.endswith(".yaml")}
     return {f"{path.split('/')[1]} {body['kind']}": body for path, body in bodies.items()}
 
 

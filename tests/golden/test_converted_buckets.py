@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from kaigen.config.block_settings import Allowed
 from kaigen.config.settings import Config
 from kaigen.pipeline.run import render
 from runtimes.downloader.tests.hub import Hub
 from runtimes.downloader.tests.s3 import KEYS, S3, moto
+from tests import plain_yaml
 from tests.cluster.tiny_dllama import converted, files
 from tests.golden.test_buckets import call, mounted
 
@@ -80,7 +80,7 @@ def rendered(folder: Path, **parts: str) -> dict[str, Any]:
     """Return the objects of both specs by app and kind."""
     (folder / "specs.yaml").write_text(SPECS.format(**parts))
     found = render([str(folder / "specs.yaml")], Config(root=folder, allow=Allowed(servers=("127.0.0.1",))))
-    bodies = {path: yaml.safe_load(text) for path, text in found.items() if path.endswith(".yaml")}
+    bodies = {path: plain_yaml.load(text) for path, text in found.items() if path.endswith(".yaml")}
     return {f"{path.split('/')[1]} {body['kind']}": body for path, body in bodies.items()}
 
 

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from kaigen.check.schema_check import check_object
 from kaigen.kubernetes.kind_table import OWN_KINDS
 from kaigen.kubernetes.schemas import is_cluster_scoped
-from tests import helm, tools
+from tests import helm, plain_yaml, tools
 
 RENDERED = Path(__file__).parents[2] / "examples" / "demo" / "rendered"
 ENVIRONMENTS = ("dev", "staging", "prod")
@@ -27,7 +26,7 @@ def built(folder: str) -> list[Object]:
     """Return the objects `kubectl kustomize` builds from a folder."""
     kubectl = str(tools.kubectl())
     done = subprocess.run([kubectl, "kustomize", str(RENDERED / folder)], capture_output=True, check=True)
-    return [found for found in yaml.safe_load_all(done.stdout) if found]
+    return [found for found in plain_yaml.load_all(done.stdout) if found]
 
 
 def findings(objects: Iterable[Object]) -> list[str]:
@@ -58,7 +57,7 @@ def test_helm_renders_valid_objects_from_every_chart(chart: str) -> None:
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_the_entries_for_argocd_are_a_valid_config_map(environment: str) -> None:
-    body = yaml.safe_load((RENDERED / environment / "_argocd" / "argocd-cm.yaml").read_text())
+    body = plain_yaml.load((RENDERED / environment / "_argocd" / "argocd-cm.yaml").read_text())
     assert findings([body]) == []
 
 

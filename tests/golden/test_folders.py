@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from kaigen.config.load import load_config
+from tests import plain_yaml
 from tests.cases import EXAMPLES, Case, cases
 from tests.kustomize import build, in_order
 
@@ -33,7 +34,7 @@ def test_a_cluster_gets_every_file_of_the_demo(kubectl: Path, environment: str) 
     for file in lists:
         written = [
             document
-            for name in yaml.safe_load(file.read_text(encoding="utf-8"))["resources"]
-            for document in yaml.safe_load_all((file.parent / name).read_text(encoding="utf-8"))
+            for name in plain_yaml.load(file.read_text(encoding="utf-8"))["resources"]
+            for document in plain_yaml.load_all((file.parent / name).read_text(encoding="utf-8"))
         ]
         assert in_order(build(kubectl, file.parent)) == in_order(written), file

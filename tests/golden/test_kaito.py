@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from kaigen.config.settings import Config
 from kaigen.pipeline.run import compile_specs
+from tests import plain_yaml
 from tests.differences import differences
 from tests.unit.dialects.kaito_case import (
     A100,
@@ -271,7 +271,7 @@ def by_name(node: Any) -> Any:
 
 def test_compat_differs_from_kaito_in_the_listed_places_only(compat: dict[str, Any]) -> None:
     found = []
-    for original in yaml.safe_load_all(SEED.read_text()):
+    for original in plain_yaml.load_all(SEED.read_text()):
         kind = original["kind"]
         for line in differences(by_name(compat[kind]), by_name(original)):
             path = kind + line.partition(": ")[0].replace(".containers.workspace-falcon-7b", ".containers")
@@ -282,7 +282,7 @@ def test_compat_differs_from_kaito_in_the_listed_places_only(compat: dict[str, A
 
 
 def test_compat_keeps_names_labels_and_ports(compat: dict[str, Any]) -> None:
-    for original in yaml.safe_load_all(SEED.read_text()):
+    for original in plain_yaml.load_all(SEED.read_text()):
         made = compat[original["kind"]]
         assert made["metadata"]["name"] == original["metadata"]["name"]
     service = compat["Service"]["spec"]

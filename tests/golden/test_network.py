@@ -18,13 +18,13 @@ from typing import Any
 
 import pytest
 import trustme
-import yaml
 
 from kaigen.compile.network_access import FOLDER
 from kaigen.config.load import load_config
 from kaigen.pipeline.run import render
 from runtimes.downloader.tests.hub import Hub
 from runtimes.downloader.tests.s3 import KEYS, S3, moto
+from tests import plain_yaml
 
 PACKAGE = Path(__file__).parents[2] / "runtimes" / "downloader"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -105,16 +105,17 @@ def tls(authority: trustme.CA, host: str) -> ssl.SSLContext:
 
 
 def container(folder: Path, config: str, spec: str) -> dict[str, Any]:
-    """Return the downloader's container as it is rendered."""
+    """Return the downloader's container as it is rendered, with the variables of its ConfigMap as its own."""
     (folder / "specs").mkdir(exist_ok=True)
     (folder / "kaigen.yaml").write_text(config, encoding="utf-8")
     (folder / "specs" / "qwen.yaml").write_text(spec, encoding="utf-8")
     files = render((), load_config(folder))
-    objects = [yaml.safe_load(bytes(data)) for path, data in files.items() if path.endswith(".yaml")]
+    objects = [plain_yaml.load(bytes(data)) for path, data in files.items() if path.endswith(".yaml")]
     (job,) = [each for each in objects if each["kind"] == "Job"]
     (found,) = job["spec"]["template"]["spec"]["containers"]
-    assert isinstance(found, dict)
-    return found
+    (source,) = found["envFrom"]
+    (named,) = (each for each in objects if each.get("metadata", {}).get("name") == source["configMapRef"]["name"])
+    return {**found, "env": [*({"name": name, "value": value} for name, value in named["data"].items()), *found["env"]]}
 
 
 def run(body: dict[str, Any], ca: Path, *, without: str = "") -> subprocess.CompletedProcess[str]:

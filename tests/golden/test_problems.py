@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 import yaml
 
-from kaigen.check.app_references import check_references
 from kaigen.check.policy import check_policy
+from kaigen.check.references import check_references
 from kaigen.check.schema_check import check_object
 from kaigen.diagnostics.diagnostic import Severity
+from tests import plain_yaml
 from tests.goldens import Goldens
 from tests.rendering import Object, diagnostics_of
 from tests.unit.check.example_objects import objects
@@ -50,7 +51,7 @@ def lines_of(document: Any) -> Iterator[str]:
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("*.yaml")), ids=lambda file: file.stem)
 def test_diagnostics_of_specs_equal_the_golden_file(golden: Goldens, file: Path) -> None:
     parts = []
-    for document in yaml.safe_load_all(file.read_text(encoding="utf-8")):
+    for document in plain_yaml.load_all(file.read_text(encoding="utf-8")):
         found = list(lines_of(document))
         parts += [f"{document['metadata']['name']}\n", *(found or ["  no problems\n"])]
     golden.check(file.with_suffix(".txt").relative_to(FOLDER.parent), "".join(parts))

@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kaigen.catalog.catalog import BUILT_IN
 from kaigen.catalog.gpus import get_gpu
 from kaigen.sizing.config_json import facts_of_config
 from kaigen.sizing.facts import Request, hardware_of_gpu
@@ -77,7 +78,7 @@ def test_any_config_is_planned_or_refused(base: dict[str, Any], more: dict[str, 
 
 def planned(config: dict[str, Any], weights: float) -> Plan | PlanError:
     """Return the plan of a config on eight GPUs, or the error."""
-    gpu = get_gpu("H100")
+    gpu = get_gpu("H100", BUILT_IN)
     assert gpu is not None
     try:
         return plan(facts_of_config(config, name="any", weights=weights), Request(), hardware_of_gpu(gpu, 8))

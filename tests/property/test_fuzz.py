@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaigen.cli.main import run
+from tests import plain_yaml
 
 ROOT = Path(__file__).parent.parent.parent
 GOOD = [
@@ -136,7 +137,7 @@ def places(node: Any) -> Iterator[tuple[Any, Any]]:
 @st.composite
 def edited_data(draw: st.DrawFn) -> str:
     """Return a valid spec with values replaced, nested deeper or moved."""
-    documents = [each for each in yaml.safe_load_all(draw(st.sampled_from(GOOD))) if isinstance(each, dict)]
+    documents = [each for each in plain_yaml.load_all(draw(st.sampled_from(GOOD))) if isinstance(each, dict)]
     data = draw(st.sampled_from(documents))
     for _ in range(draw(st.integers(1, 3))):
         found = list(places(data))
@@ -151,7 +152,7 @@ def edited_data(draw: st.DrawFn) -> str:
                 holder[key] = [holder[key], holder[key]]
             case "take":
                 with contextlib.suppress(LookupError):
-                    holder[key] = yaml.safe_load(yaml.safe_dump(other[place]))
+                    holder[key] = plain_yaml.load(yaml.safe_dump(other[place]))
             case "field" if isinstance(holder, dict):
                 holder[draw(st.text(max_size=10))] = draw(VALUES)
             case "delete":

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from kaigen.config.settings import Config
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.errors import InputError
 from kaigen.pipeline.run import Run
+from tests import plain_yaml
 
 CRDS = sorted((Path(__file__).parents[1] / "cluster" / "crds").glob("kaito.sh_*.yaml"))
 
@@ -100,7 +100,7 @@ def versions() -> dict[str, tuple[str, str, dict[str, Any]]]:
     """Return kind, version and schema of every resource."""
     found = {}
     for file in CRDS:
-        crd = yaml.safe_load(file.read_text())
+        crd = plain_yaml.load(file.read_text())
         group, kind = crd["spec"]["group"], crd["spec"]["names"]["kind"]
         for version in crd["spec"]["versions"]:
             schema = version["schema"]["openAPIV3Schema"]

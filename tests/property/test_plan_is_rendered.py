@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kaigen.catalog.catalog import BUILT_IN
 from kaigen.catalog.instances import instances
 from kaigen.catalog.presets import Preset, find_preset, preset_names
 from kaigen.config.settings import Config
@@ -20,7 +21,7 @@ from kaigen.pipeline.unit import FreshUnit
 from kaigen.plan.specs import SpecPlans, plan_specs
 from tests.rendering import pod_specs
 
-NODES = [instance.name for instance in instances()]
+NODES = [instance.name for instance in instances(BUILT_IN)]
 SIZING = {"KG1101", "KG1102", "KG1103", "KG1104", "KG1105", "KG1106"}
 
 
@@ -137,7 +138,7 @@ def local_documents(preset: Preset, nodes: list[str], facts: Any) -> list[Any]:
 
 def nodes_of(name: str) -> list[str]:
     """Return three instance types: every preset meets three, and every instance type several presets."""
-    first = preset_names().index(name) * 3
+    first = preset_names(BUILT_IN).index(name) * 3
     return [NODES[(first + offset) % len(NODES)] for offset in range(3)]
 
 
@@ -159,7 +160,7 @@ def check_same(planned: SpecPlans, rendered: dict[str, SpecResult]) -> None:
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_render_writes_the_flags_that_plan_prints(tmp_path: Path, name: str) -> None:
-    preset = find_preset(name)
+    preset = find_preset(name, BUILT_IN)
     assert preset is not None
     planned, rendered = answers(load(tmp_path, documents(preset, nodes_of(name))))
     assert planned.without == ()
@@ -168,7 +169,7 @@ def test_render_writes_the_flags_that_plan_prints(tmp_path: Path, name: str) -> 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_both_know_a_model_from_its_config_alone(tmp_path: Path, name: str) -> None:
-    preset = find_preset(name)
+    preset = find_preset(name, BUILT_IN)
     assert preset is not None
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "config.json").write_text(json.dumps(config_of(preset)))

@@ -12,17 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaigen.check import codes
-from kaigen.check.app_references import check_references
+from kaigen.check.references import check_references
 from kaigen.config.load import load_config
 from kaigen.graph.edges import find_edges
 from kaigen.graph.model import AppNode, Edge, ExternalNode, Location, ObjectNode, Relation
 from kaigen.kubernetes.kind_table import KINDS, find_kind
-from kaigen.kubernetes.made_secrets import made_secret
 from kaigen.kubernetes.manifest import Identity, Object, identity_of
 from kaigen.kubernetes.object_kind import SCALABLE, ObjectKind, ReferenceField
-from kaigen.kubernetes.pod_references import POD_REFERENCES
-from kaigen.kubernetes.references import Reference, references_of
+from kaigen.kubernetes.references import POD_REFERENCES, Reference, references_of
 from kaigen.kubernetes.schemas import index, is_cluster_type
+from kaigen.kubernetes.secrets import made_secret
 from kaigen.pipeline.app_secrets import facts_of
 from kaigen.pipeline.run import compile_specs
 from kaigen.secrets.expected import gather

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaigen.catalog.images import default_images
+from kaigen.catalog.catalog import BUILT_IN
 from kaigen.catalog.instances import instances
 from kaigen.catalog.presets import preset_names
 from kaigen.catalog.profiles import get_profile
-from kaigen.check.app_references import check_references
 from kaigen.check.policy import check_policy
+from kaigen.check.references import check_references
 from kaigen.check.schema_check import check_object
 from kaigen.compile.context import Context
 from kaigen.compile.problems import Problems
@@ -31,7 +31,7 @@ def judged(spec: dict[str, Any], profile: str) -> tuple[set[str], list[Any]]:
     """Return the codes of a Topology's errors, and its objects if there are none."""
     block = read_block(Topology, {"metadata": {"name": "t"}, "spec": spec})
     problems = Problems()
-    app = compile_topology(block, Context(get_profile(profile), images=default_images()), problems)
+    app = compile_topology(block, Context(get_profile(profile)), problems)
     codes = {problem.code for problem in problems.items if problem.severity is Severity.ERROR}
     return codes, [] if codes else app.render()
 
@@ -75,7 +75,7 @@ def degrees(found: list[Any]) -> int:
     return product
 
 
-@pytest.mark.parametrize("preset", preset_names())
+@pytest.mark.parametrize("preset", preset_names(BUILT_IN))
 def test_every_preset_on_common_nodes_is_served_or_rejected_with_a_reason(preset: str) -> None:
     for node in NODES:
         spec = {
@@ -104,8 +104,8 @@ _SHAPES = st.fixed_dictionaries(
 
 
 @given(
-    preset=st.sampled_from(preset_names()),
-    node=st.sampled_from([each for each in instances() if each.cloud in CLOUDS]),
+    preset=st.sampled_from(preset_names(BUILT_IN)),
+    node=st.sampled_from([each for each in instances(BUILT_IN) if each.cloud in CLOUDS]),
     shape=_SHAPES,
     context=st.sampled_from([None, 1, 2048, 131072]),
     karpenter=st.booleans(),

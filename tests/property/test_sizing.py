@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from kaigen.catalog.catalog import BUILT_IN
 from kaigen.catalog.instances import Instance, instances
 from kaigen.catalog.presets import Preset, find_preset, preset_names, presets
 from kaigen.sizing.facts import Hardware, ModelFacts, Request, facts_of, hardware_of_instance
@@ -17,7 +18,7 @@ from kaigen.sizing.plan import plan, settle
 from kaigen.sizing.problem import Field, PlanError
 from kaigen.sizing.result import Plan
 
-NODES = [hardware_of_instance(instance) for instance in instances()]
+NODES = [hardware_of_instance(instance) for instance in instances(BUILT_IN)]
 
 
 def asked(facts: ModelFacts, request: Request, hardware: Hardware) -> Plan | PlanError:
@@ -83,7 +84,7 @@ def smallest_need(facts: ModelFacts, hardware: Hardware, load: Load, nodes: int)
     return min(needs, default=inf)
 
 
-@pytest.mark.parametrize("preset", presets(), ids=lambda preset: preset.name)
+@pytest.mark.parametrize("preset", presets(BUILT_IN), ids=lambda preset: preset.name)
 def test_a_preset_uses_as_few_nodes_of_each_instance_type_as_possible(preset: Preset) -> None:
     facts = facts_of(preset)
     load = settle(facts, Request())
@@ -121,9 +122,9 @@ def requests() -> st.SearchStrategy[Request]:
     )
 
 
-@given(st.sampled_from(preset_names()), st.sampled_from(NODES), requests())
+@given(st.sampled_from(preset_names(BUILT_IN)), st.sampled_from(NODES), requests())
 def test_a_plan_satisfies_the_request_or_is_rejected(name: str, hardware: Hardware, request: Request) -> None:
-    preset = find_preset(name)
+    preset = find_preset(name, BUILT_IN)
     assert preset is not None
     found = found_on(facts_of(preset), request, hardware)
     if found is None:
@@ -140,9 +141,9 @@ def test_a_plan_satisfies_the_request_or_is_rejected(name: str, hardware: Hardwa
     assert (load.kv_bits == 8) == ("fp8" in (request.kv_cache_dtype or preset.engine.kv_cache_dtype))
 
 
-@given(st.sampled_from(preset_names()), st.sampled_from(NODES), st.integers(1, 8), st.integers(1, 8))
+@given(st.sampled_from(preset_names(BUILT_IN)), st.sampled_from(NODES), st.integers(1, 8), st.integers(1, 8))
 def test_more_work_never_takes_fewer_nodes(name: str, hardware: Hardware, first: int, second: int) -> None:
-    preset = find_preset(name)
+    preset = find_preset(name, BUILT_IN)
     assert preset is not None
     facts = facts_of(preset)
     less, more = (
@@ -156,7 +157,7 @@ def test_more_work_never_takes_fewer_nodes(name: str, hardware: Hardware, first:
 
 def test_the_calculation_covers_every_gpu_and_not_only_the_first() -> None:
     """Layers that do not divide evenly make one stage the largest, and the calculation uses that stage."""
-    preset = find_preset("deepseek-v3-0324")
+    preset = find_preset("deepseek-v3-0324", BUILT_IN)
     assert preset is not None
     found = plan(facts_of(preset), Request(), hardware_of_instance(instance("Standard_NC80adis_H100_v5")))
     assert found.layout.pp == 5
@@ -165,4 +166,4 @@ def test_the_calculation_covers_every_gpu_and_not_only_the_first() -> None:
 
 
 def instance(name: str) -> Instance:
-    return next(item for item in instances() if item.name == name)
+    return next(item for item in instances(BUILT_IN) if item.name == name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from functools import cached_property
@@ -140,3 +141,18 @@ def calls() -> list[str]:
 def test_a_render_calls_the_functions_of_the_walk_in_their_order() -> None:
     remaining = iter(calls())
     assert [name for name in WALK if name not in remaining] == []
+
+
+TABLES = ("kaigen.diff.rules.", "kaigen.pipeline.setting_decisions")
+"""Modules whose functions are entries of a table, named after the change that they find."""
+
+
+def test_no_public_function_is_a_participle_alone() -> None:
+    found = {
+        f"{module}.{node.name}"
+        for module, path in MODULES.items()
+        if not module.startswith(TABLES)
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef) and re.fullmatch(r"[a-z]+(ed|wn)", node.name)
+    }
+    assert found == set()

@@ -150,7 +150,7 @@ def test_blocks_to_copy_compile_without_warnings(tmp_path: Path, page: str, numb
     if re.search(r"^kind: Catalog$", block, re.MULTILINE):
         (tmp_path / "catalog").mkdir()
         (tmp_path / "catalog" / "own.yaml").write_text(block, encoding="utf-8")
-        assert load_config(tmp_path).rows.digest
+        assert load_config(tmp_path).catalog.digest
         return
     (tmp_path / "specs.yaml").write_text(block, encoding="utf-8")
     # The page shows these Models in other blocks.

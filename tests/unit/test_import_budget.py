@@ -131,7 +131,8 @@ environments:
     assert (repository / "pins" / "prod.yaml").is_file()
     arguments = ["render", f"--env={environment}"]
     assert over(imports(repository, *arguments), "kaigen.config.file") != []
-    forbidden = (*NEVER, *ONLINE, "kaigen.config.file", "kaigen.kinds.model", "kaigen.kubernetes", "kaigen.check")
+    unused = ("kaigen.kinds.base", "kaigen.kinds.model", "kaigen.kubernetes", "kaigen.check")
+    forbidden = (*NEVER, *ONLINE, "kaigen.config.file", *unused)
     assert over(imports(repository, *arguments), *forbidden) == []
 
 

@@ -17,9 +17,9 @@ PACKAGE = ROOT / "kaigen"
 
 LAYERS: tuple[str, ...] = (
     "kaigen.core",
+    "kaigen.programs",
     "kaigen.system",
     "kaigen.regex",
-    "kaigen.secret_scan",
     "kaigen.diagnostics",
     "kaigen.files",
     "kaigen.signing",
@@ -207,3 +207,7 @@ def test_the_imports_that_make_a_circle_are_for_types() -> None:
     for module, imported in TOGETHER:
         for node in ast.parse(MODULES[module].read_text(encoding="utf-8")).body:
             assert imported not in imports(node) or isinstance(node, ast.If)
+
+
+def test_settings_are_passed_and_never_ambient() -> None:
+    assert [name for name, path in MODULES.items() if "ContextVar" in path.read_text(encoding="utf-8")] == []

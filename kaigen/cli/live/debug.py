@@ -61,7 +61,7 @@ def commands(flavor: Flavor) -> list[click.Command]:
         session = Session(console, flavor, **where)
         claim = session.volume(name, pvc_name, flavor.debug_mount)
         ops_helper.existing_claim(session.cluster, session.namespace, claim.name)
-        with ops_helper.mounted(
+        with ops_helper.mount_volume(
             session.cluster,
             session.namespace,
             claim,

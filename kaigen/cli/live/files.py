@@ -111,7 +111,7 @@ def _placed(target: Path, *, single: bool) -> Callable[[str], Path]:
 
 
 def _mounted(session: Session, claim: Claim, job: str, purpose: str) -> Any:
-    return ops_helper.mounted(
+    return ops_helper.mount_volume(
         session.cluster,
         session.namespace,
         claim,

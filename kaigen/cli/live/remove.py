@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kaigen.kubernetes.manifest import Manifest
 
 with lazy_imports():
-    from kaigen.kubernetes import lifetimes, metadata_keys
+    from kaigen.kubernetes import metadata_keys, runs
     from kaigen.ops import cleanup as ops_cleanup
     from kaigen.ops import helper as ops_helper
     from kaigen.ops import jobs as ops_jobs
@@ -35,7 +35,7 @@ def _delete(flavor: Flavor) -> click.Command:
         session = Session(console, flavor, **where)
         job = session.job(name)
         metadata = job["metadata"]
-        if syncer := lifetimes.tracked_by(job):
+        if syncer := runs.tracked_by(job):
             raise CheckFailed(f"Job {name} is managed by {syncer}", hint="delete its spec from the repository")
         session.cluster.delete(ops_jobs.JOB, metadata["name"], session.namespace, uid=metadata["uid"])
         console.out(f"job.batch/{metadata['name']} deleted")

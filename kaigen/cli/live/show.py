@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kaigen.ops.jobs import JobRow
 
 with lazy_imports():
-    from kaigen.kubernetes import lifetimes
+    from kaigen.kubernetes import runs
     from kaigen.ops import jobs as ops_jobs
     from kaigen.ops import logs as ops_logs
 
@@ -201,7 +201,7 @@ def _events(flavor: Flavor) -> click.Command:
         rows = [["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"]]
         for event in found:
             about = event["involvedObject"]
-            seen = age(lifetimes.time_of(ops_jobs.event_time(event)))
+            seen = age(runs.time_of(ops_jobs.event_time(event)))
             target = f"{about['kind'].lower()}/{about['name']}"
             message = " ".join(str(event.get("message", "")).split())
             rows.append([seen, event.get("type", ""), event.get("reason", ""), target, message])

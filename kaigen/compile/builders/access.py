@@ -16,7 +16,7 @@ _ORIGIN: FieldPath = ("spec", "serviceAccount")
 _DOWNLOAD = "download"
 _TOKEN = "gate-token"
 """Name of the volume. Jobs are named by a hash of their pods, so another name would run finished Jobs again."""
-_TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
+TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
 def account_of(spec: PodFields) -> ServiceAccount | None:
@@ -58,7 +58,7 @@ def token_volume() -> dict[str, Tree]:
 
 def token_mount() -> dict[str, Tree]:
     """Return the mount of `token_volume` in a container that calls the API server."""
-    return {"name": _TOKEN, "mountPath": _TOKEN_FOLDER, "readOnly": True}
+    return {"name": _TOKEN, "mountPath": TOKEN_FOLDER, "readOnly": True}
 
 
 def account_name() -> Setting:
@@ -152,10 +152,10 @@ def download_access(
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
         *more,
     ]
-    return [*objects, *granted(frame, suffix, _DOWNLOAD, rules, download_account(spec))]
+    return [*objects, *role_and_binding(frame, suffix, _DOWNLOAD, rules, download_account(spec))]
 
 
-def granted(
+def role_and_binding(
     frame: Frame, suffix: str, component: str, rules: list[Tree], account: Tree, *, role_suffix: str = ""
 ) -> list[Object]:
     """Return a Role, and its binding to a ServiceAccount.

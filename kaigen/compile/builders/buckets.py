@@ -18,10 +18,10 @@ from kaigen.compile.expressions import DIGEST_LENGTH, Expr, Joined, Namespace, R
 from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.compile.problems import Problems
 from kaigen.config.block_settings import Allowed
-from kaigen.config.grants import ungranted, wanted_volume
+from kaigen.config.grants import find_ungranted, wanted_volume
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.bucket import Bucket, BucketPlace, FilledBucket, SecretPlace
-from kaigen.kubernetes.bucket_drivers import S3_OPTIONS
+from kaigen.kubernetes.buckets import S3_OPTIONS
 
 SIDECAR: Mapping[str, str] = {"gke-gcsfuse/volumes": "true"}
 """Annotation of pods into which GKE puts the container that mounts for them (source: Cloud Storage FUSE CSI driver)."""
@@ -161,7 +161,7 @@ def check_grant(
     if not wanted.uri:  # The table of drivers does not have this one.
         wanted = replace(wanted, uri=f"{bucket.scheme}://{_path(bucket)}", servers=tuple(_server(bucket)))
     missing: dict[FieldPath, list[str]] = {}
-    for item in ungranted(wanted, allow):
+    for item in find_ungranted(wanted, allow):
         place = origin
         if mount and item.field == "driver":
             place = (*mount, "driverName")

@@ -13,8 +13,9 @@ from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import Image, Transfer
 from kaigen.kinds.build import Build
 from kaigen.kinds.pod import PodFields
-from kaigen.kubernetes.image_names import parse_image
-from kaigen.kubernetes.secret_types import DOCKER_CONFIG_KEY
+from kaigen.kubernetes.images import parse_image
+from kaigen.kubernetes.secrets import DOCKER_CONFIG_KEY
+from kaigen.programs.files import program
 
 AT: FieldPath = ("spec", "build")
 
@@ -33,7 +34,6 @@ _CONTEXT = "/context"
 _FILES = f"{_CONTEXT}/context"
 """Folder with the files of an artifact (source: `kaigen.contexts.artifact`)."""
 _CACHE_TAG = "buildcache"
-_SCRIPT = f'[ -e {_FOUND} ] || exec buildctl-daemonless.sh "$@"'
 _IDENTITY_DIGITS = 40
 _FETCH_RESOURCES: Tree = {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "256Mi"}}
 """Resources for an artifact of a folder: 4 connections, and the names of its files."""
@@ -41,7 +41,7 @@ _FETCH_RESOURCES: Tree = {"requests": {"cpu": "100m", "memory": "256Mi"}, "limit
 
 def builder_image(build: Build, context: Context) -> Image:
     """Return the image of BuildKit."""
-    return build.builder if build.builder is not None else context.images["buildkit"]
+    return build.builder if build.builder is not None else context.config.images["buildkit"]
 
 
 def builder_pod(build: Build, reference: str, context: Context) -> dict[str, Tree]:
@@ -162,7 +162,7 @@ def _container(build: Build, reference: str, context: Context) -> dict[str, Tree
     return {
         "name": "build",
         **image_fields(builder_image(build, context), "build.", (*AT, "builder") if build.builder else ()),
-        "command": ["sh", "-c", _SCRIPT, "build"],
+        "command": ["sh", program("build.sh"), _FOUND],
         "args": _arguments(build, reference),
         "env": env,
         "resources": Setting(

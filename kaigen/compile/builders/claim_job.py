@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.access import granted
+from kaigen.compile.builders.access import role_and_binding
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.jobs import Run, job
 from kaigen.compile.builders.lifetimes import EXPIRING, NEVER, ttl_setting
-from kaigen.compile.builders.pods import container_security, image_fields, pod_security
+from kaigen.compile.builders.pods import NO_NETWORK, container_security, image_fields, pod_security
 from kaigen.compile.builders.storage import claim_spec
 from kaigen.compile.builders.weights import SMALL_RESOURCES
 from kaigen.compile.context import Context
@@ -115,7 +115,8 @@ def _annotations(ttl: Ttl | VolumeTtl, what: str, origin: FieldPath) -> dict[str
 def _container(context: Context, account: Expr, claim: Expr) -> dict[str, Tree]:
     return {
         "name": _COMPONENT,
-        **image_fields(context.images["reaper"], "claim.", ()),
+        **NO_NETWORK,
+        **image_fields(context.config.images["reaper"], "claim.", ()),
         "args": ["claim", Joined(("--owner=", account)), Joined(("--volume=", claim))],
         "env": [{"name": "NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],
         "resources": Setting(
@@ -144,4 +145,4 @@ def _access(frame: Frame, account: Expr, volume: Expr, run: Tree) -> list[Object
         "automountServiceAccountToken": False,
     }
     own = Object(role="serviceaccount-claim", body=body)
-    return [own, *granted(frame, _SUFFIX, _COMPONENT, rules, account, role_suffix=_SUFFIX)]
+    return [own, *role_and_binding(frame, _SUFFIX, _COMPONENT, rules, account, role_suffix=_SUFFIX)]

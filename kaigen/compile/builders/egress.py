@@ -18,15 +18,15 @@ from kaigen.compile.context import Context
 from kaigen.compile.expressions import Tree
 from kaigen.compile.field_expressions import Items
 from kaigen.compile.problems import Problems
-from kaigen.config.block_settings import DownloadEgress, NetworkSettings
-from kaigen.core.json_types import FieldPath
+from kaigen.core.json_types import FieldPath, Json
 from kaigen.kinds.blocks import FileSource
 from kaigen.kinds.bucket import Bucket, FilledBucket
 from kaigen.kinds.sources import S3
-from kaigen.kubernetes.image_names import parse_image
+from kaigen.kubernetes.images import parse_image
 from kaigen.kubernetes.server_hosts import NEVER, Address, address_of, host_of, is_reserved, namespace_of
 
 if TYPE_CHECKING:
+    from kaigen.config.network import EgressBlock, Network, Peer
     from kaigen.kinds.job import Input
 
 _HUB = "https://huggingface.co"
@@ -76,10 +76,10 @@ def source_servers(source: FileSource, origin: FieldPath, context: Context) -> I
         origin: the spec's field of it.
         context: has the mirror of the Hub.
     """
-    network = context.network or NetworkSettings()
+    network = context.config.network
     hub, s3, oci = source.hugging_face, source.s3, source.oci
     if hub:
-        yield Server(hub.endpoint or network.hub_endpoint or _HUB, (*origin, "huggingFace"))
+        yield Server(hub.endpoint or (network and network.hub_endpoint) or _HUB, (*origin, "huggingFace"))
     for number, file in enumerate(source.http.files if source.http else []):
         yield Server(file.url, (*origin, "http", "files", number, "url"))
     if s3:
@@ -129,13 +129,13 @@ def egress_policy(
         among_themselves: whether they connect to each other.
         what: end of the policy's name, in an app that has another one.
     """
-    egress = context.network.download_egress if context.network else None
-    if context.network is None or egress is None:
+    egress = context.config.network.download_egress if context.config.network else None
+    if context.config.network is None or egress is None:
         return []
     rules: list[Mapping[str, Any]] = [
-        {"to": [*(egress.dns or DNS)], "ports": [_port(53, "UDP"), _port(53)]},
-        *([{"to": [*egress.api_server], "ports": [_port(each) for each in _API_PORTS]}] if api else []),
-        *_server_rules(servers, context.network, egress, proxy),
+        {"to": _rules(egress.dns) or DNS, "ports": [_port(53, "UDP"), _port(53)]},
+        *([{"to": _rules(egress.api_server), "ports": [_port(each) for each in _API_PORTS]}] if api else []),
+        *_server_rules(servers, context.config.network, egress, proxy),
     ]
     pods: Tree = {"matchLabels": frame.selector(component)}
     suffix = f"-{what}" if what else ""
@@ -160,7 +160,7 @@ def egress_policy(
 
 
 def _server_rules(
-    servers: Sequence[Server], network: NetworkSettings, egress: DownloadEgress, proxy: str | None
+    servers: Sequence[Server], network: Network, egress: EgressBlock, proxy: str | None
 ) -> list[dict[str, Any]]:
     """Return the rules for servers and proxies, one for each address."""
     proxies = {"http": proxy or network.http_proxy, "https": proxy or network.https_proxy}
@@ -174,7 +174,7 @@ def _server_rules(
     if egress.to is not None:
         ports = sorted({*(_port_of(url) for url in urls), *egress.ports})
         if ports:
-            rules.append({"to": [*egress.to], "ports": [_port(each) for each in ports]})
+            rules.append({"to": _rules(egress.to), "ports": [_port(each) for each in ports]})
     else:
         rules += connection_rules(urls)
         if egress.ports:
@@ -184,11 +184,15 @@ def _server_rules(
     return rules
 
 
-def _needs_no_proxy(url: str, network: NetworkSettings) -> bool:
+def _rules(peers: Iterable[Peer]) -> list[dict[str, Json]]:
+    return [peer.rule() for peer in peers]
+
+
+def _needs_no_proxy(url: str, network: Network) -> bool:
     """Return whether pods connect to a server without the proxy."""
     host = host_of(url)
     address = address_of(host)
-    for each in ("localhost", ".svc", ".cluster.local", *network.no_proxy):
+    for each in ("localhost", ".svc", ".cluster.local", *(network.no_proxy or ())):
         if address is not None and _is_range(each) and address in ip_network(each, strict=False):
             return True
         if f".{host}".endswith(f".{each.lstrip('*').lstrip('.').lower()}"):
@@ -235,12 +239,13 @@ def _peers(host: str) -> list[dict[str, Any]]:
 
 def check_egress(servers: Sequence[Server], context: Context, problems: Problems) -> None:
     """Warn of servers that the platform's setting does not let pods reach."""
-    egress = context.network.download_egress if context.network else None
+    egress = context.config.network.download_egress if context.config.network else None
     if egress is None or egress.to is None:
         return
+    peers = _rules(egress.to)
     for server in servers:
         host = host_of(server.url)
-        if not _is_in(host, egress.to):
+        if not _is_in(host, peers):
             problems.warning(
                 "KG0399",
                 f"`network.downloadEgress.to` of kaigen.yaml does not have `{host}`, so the download cannot reach it",

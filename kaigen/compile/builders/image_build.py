@@ -17,7 +17,7 @@ from kaigen.compile.expressions import Expr, Tree
 from kaigen.compile.problems import Problems
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.build import Build, GitContext
-from kaigen.kubernetes.image_names import is_image, parse_image
+from kaigen.kubernetes.images import is_image, parse_image
 
 COMPONENT = "build"
 """Component label of the build's Job."""

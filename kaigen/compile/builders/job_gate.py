@@ -11,12 +11,12 @@ from kaigen.compile.builders.access import (
     account_fields,
     account_name,
     account_of,
-    granted,
+    role_and_binding,
     service_account,
     token_mount,
 )
 from kaigen.compile.builders.frame import Frame
-from kaigen.compile.builders.pods import container_security
+from kaigen.compile.builders.pods import NO_NETWORK, container_security
 from kaigen.compile.builders.weights import SMALL_RESOURCES, WAIT_TIMEOUT, downloader_image
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Expr, Joined, Release, Tree
@@ -64,6 +64,7 @@ def job_gate(
     """
     return {
         "name": name,
+        **NO_NETWORK,
         **downloader_image(context, transfer or Transfer(), origin if transfer else (), prefix),
         "args": ["wait-job", f"--kind={run.kind}", Joined(("--name=", run.name)), f"--timeout={WAIT_TIMEOUT}"],
         "resources": dict(SMALL_RESOURCES),
@@ -101,4 +102,4 @@ def gate_access(spec: PodFields, frame: Frame, runs: Sequence[AwaitedRun]) -> li
         return []
     rules = [run_rule(run) for run in dict.fromkeys(runs)]
     own = [] if account_of(spec) else [service_account(frame, _SUFFIX, _COMPONENT, {}, given=False)]
-    return [*own, *granted(frame, _SUFFIX, _COMPONENT, rules, gate_account(spec))]
+    return [*own, *role_and_binding(frame, _SUFFIX, _COMPONENT, rules, gate_account(spec))]

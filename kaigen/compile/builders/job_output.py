@@ -21,8 +21,7 @@ from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.blocks import Volume
 from kaigen.kinds.job import Job, OutputBucket
 from kaigen.kinds.serving import JobOutput
-from kaigen.kubernetes.derived_names import longest_name
-from kaigen.kubernetes.kind_table import find_kind
+from kaigen.kubernetes.kind_table import find_kind, longest_name
 from kaigen.kubernetes.quantities import units
 
 RUN = "run"

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
-from kaigen.compile.builders.pods import DEFAULT_USER, container_security
+from kaigen.compile.builders.pods import DEFAULT_USER, NO_NETWORK, container_security
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Joined, Namespace, Release, Setting, Tree
 from kaigen.compile.field_expressions import HashedName
@@ -285,7 +285,10 @@ def _test_pod(account: Tree, context: Context, command: list[Tree]) -> dict[str,
         "containers": [
             {
                 "name": "test",
-                "image": settings.image("test.image", context.images["kubectl"], "Image of the `helm test` pod."),
+                **NO_NETWORK,
+                "image": settings.image(
+                    "test.image", context.config.images["kubectl"], "Image of the `helm test` pod."
+                ),
                 "args": command,
                 "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "64Mi"}},
                 "securityContext": container_security(read_only=True),

@@ -7,7 +7,7 @@ from typing import Any
 
 from kaigen.catalog.gpus import Gpu
 from kaigen.catalog.instances import instances
-from kaigen.catalog.profiles import Profile
+from kaigen.compile.context import Context
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
@@ -15,7 +15,7 @@ _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 Term = Mapping[str, Any]
 
 
-def gpu_node_terms(gpu: Gpu, count: int, profile: Profile) -> tuple[Term, ...]:
+def gpu_node_terms(gpu: Gpu, count: int, context: Context) -> tuple[Term, ...]:
     """Return terms of which a node with a GPU fulfills one: the profile's label, or an instance type.
 
     On EKS, only Karpenter sets the label, and managed node groups have nodes without it. Every node has its instance
@@ -24,11 +24,12 @@ def gpu_node_terms(gpu: Gpu, count: int, profile: Profile) -> tuple[Term, ...]:
     Args:
         gpu: the GPU.
         count: least number of GPUs of a node.
-        profile: the kind of cluster.
+        context: its profile is the kind of cluster.
     """
+    profile = context.profile
     names = [
         each.name
-        for each in instances(profile.cloud)
+        for each in instances(context.catalog, profile.cloud)
         if each.gpu.name == gpu.name and each.memory == gpu.memory and each.count >= count
     ]
     terms = [_term(profile.gpu_label, [gpu.labels[profile.gpu_column]])]

@@ -11,7 +11,7 @@ from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.routes import gateway_duration
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import Joined, Namespace, Release, Shortened, Tree, shortened
+from kaigen.compile.expressions import Joined, Namespace, Release, Shortened, Tree, shorten_name
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.provisioning import Karpenter
 
@@ -29,7 +29,7 @@ _ORIGIN = ("spec", "provisioning")
 
 def nodes_value(namespace: str, name: str) -> str:
     """Return the value of the label of an app's nodes."""
-    return shortened(f"{namespace}.{name}", _LABEL_MAX)
+    return shorten_name(f"{namespace}.{name}", _LABEL_MAX)
 
 
 class NodePoolRequest(Struct, frozen=True):

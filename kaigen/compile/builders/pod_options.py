@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.pods import container_security, image_ref
 from kaigen.compile.builders.variables import plain_variables
@@ -52,6 +54,9 @@ def extended_pod(pod: Pod, spec: PodFields, context: Context) -> dict[str, Tree]
         )
     added = [_volume(name, each, context) for name, each in spec.volumes.items()]
     further = settings.objects("extraVolumes", added, "Further volumes of the pods.", origin=("spec", "volumes"))
+    if context.profile.storage_class:
+        claims = [each.ephemeral for each in spec.volumes.values() if each.ephemeral is not None]
+        further = replace(further, by_profile=any(claim.storage_class_name is None for claim in claims))
     volumes = Items(None, tuple(pod.get("volumes", ())), further)
     main, *others = pod["containers"]
     own = {"initContainers": init, "containers": [_main(main, spec), *others], "volumes": volumes}
@@ -119,7 +124,7 @@ def _with_env_from(container: Pod, spec: PodFields) -> Pod:
         "ConfigMaps and Secrets whose keys become variables.",
         origin=("spec", "envFrom"),
     )
-    return {**container, "envFrom": setting}
+    return {**container, "envFrom": Items(None, (), setting) if "envFrom" in container else setting}
 
 
 def _main_mount(name: str, volume: PodVolume) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kaigen.catalog.gpus import get_gpu, gpu_hint
 from kaigen.compile.builders import settings
@@ -13,7 +14,7 @@ from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.node_affinity import Term, gpu_node_terms, label_term, with_node_terms
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Setting, Tree
-from kaigen.compile.field_expressions import Spread
+from kaigen.compile.field_expressions import Items, Spread
 from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
@@ -31,6 +32,13 @@ BUILT: FieldPath = ("spec", "build", "repository")
 """The spec's field of an image that the app builds."""
 
 _CAPABILITIES: FieldPath = ("spec", "security", "capabilities")
+
+
+NO_NETWORK: Mapping[str, Tree] = {"envFrom": Items(None, (), None)}
+"""Fields of a container of kaigen's that connects to nothing outside the cluster, so that it needs no proxies.
+
+An empty list with settings is left out of the object.
+"""
 
 
 def image_ref(image: Image) -> str:
@@ -184,11 +192,11 @@ def resolve_resources(
     terms: tuple[Term, ...] = ()
     resource = resource or "nvidia.com/gpu"
     if resources.gpu_type is not None:
-        gpu = get_gpu(resources.gpu_type)
+        gpu = get_gpu(resources.gpu_type, context.catalog)
         where = (*origin, "gpuType")
         if gpu is None:
             name = resources.gpu_type
-            raise ProblemError("KG0306", f"unknown GPU type `{name}`", where, gpu_hint(name))
+            raise ProblemError("KG0306", f"unknown GPU type `{name}`", where, gpu_hint(name, context.catalog))
         resource = gpu.resource
         label = gpu.labels.get(profile.gpu_column)
         if label is None:
@@ -199,7 +207,7 @@ def resolve_resources(
                 "leave `gpuType` out and select the nodes with `placement.nodeSelector`",
             )
         if profile.gpu_instance_types:
-            terms = gpu_node_terms(gpu, _gpu_count(resources), profile)
+            terms = gpu_node_terms(gpu, _gpu_count(resources), context)
         else:
             selector[profile.gpu_label] = label
     if resources.instance_type is not None:
@@ -271,6 +279,8 @@ def placement_fields(
     """
     selector = dict(resources.node_selector) if resources else {}
     tolerations = list(resources.tolerations) if resources else []
+    labels = {context.profile.gpu_label} & selector.keys()
+    terms = list(resources.node_terms) if resources else []
     affinity = with_node_terms(placement.affinity or {}, resources.node_terms if resources else ())
     if placement.spot:
         spot = context.profile.spot
@@ -282,14 +292,22 @@ def placement_fields(
                 "select spot nodes with `nodeSelector` and `tolerations`, or choose aks, eks or gke in kaigen.yaml",
             )
         selector |= spot.node_selector
-        affinity = with_node_terms(affinity, [label_term(labels) for labels in spot.node_labels])
+        labels |= spot.node_selector.keys()
+        terms += [label_term(each) for each in spot.node_labels]
+        affinity = with_node_terms(affinity, [label_term(each) for each in spot.node_labels])
         tolerations += spot.tolerations
+    by_profile = {
+        "nodeSelector": bool(labels - placement.node_selector.keys()),
+        "tolerations": any(each not in placement.tolerations for each in tolerations),
+        "affinity": bool(terms),
+        "runtimeClassName": placement.runtime_class_name is None and bool(resources and resources.runtime_class),
+    }
     selector |= placement.node_selector
     tolerations += [each for each in placement.tolerations if each not in tolerations]
     runtime_class = placement.runtime_class_name
     if runtime_class is None:
         runtime_class = resources.runtime_class if resources else ""
-    return {
+    fields: dict[str, Tree] = {
         "runtimeClassName": settings.text(
             "runtimeClassName",
             runtime_class,
@@ -335,6 +353,11 @@ def placement_fields(
             frame.release_selector(),
         ),
     }
+    for name, decided in by_profile.items():
+        setting = fields[name]
+        assert isinstance(setting, Setting)
+        fields[name] = replace(setting, by_profile=decided)
+    return fields
 
 
 def entry_point(command: Sequence[str] | None, args: Sequence[str] | None) -> dict[str, Tree]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
+from kaigen.compile.context import Context
 from kaigen.compile.expressions import Setting
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.base import QUANTITY
@@ -42,6 +45,14 @@ def key(name: str) -> str:
 def text(path: str, default: str, doc: str, *, optional: bool = False, origin: FieldPath = ()) -> Setting:
     """Return a setting: a string."""
     return Setting(path, default, doc, STRING if optional else TEXT, optional, origin)
+
+
+def storage_class(path: str, given: str | None, context: Context, doc: str, *, origin: FieldPath) -> Setting:
+    """Return a setting: the class of a volume, which the profile decides where the spec does not."""
+    default = context.profile.storage_class
+    doc = f"StorageClass of {doc}; empty for the cluster's default. Cannot be changed in place."
+    setting = text(path, default if given is None else given, doc, optional=True, origin=(*origin, "storageClassName"))
+    return replace(setting, by_profile=given is None and bool(default))
 
 
 def count(path: str, default: int, doc: str, *, optional: bool = False, origin: FieldPath = ()) -> Setting:

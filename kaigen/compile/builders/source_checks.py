@@ -11,7 +11,7 @@ from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.bucket import Bucket
 from kaigen.kinds.sources import S3, Oci
-from kaigen.kubernetes.image_names import is_image
+from kaigen.kubernetes.images import is_image
 
 _AMAZON = ".amazonaws.com"
 _WILDCARD = re.compile(r"[*?\[]")

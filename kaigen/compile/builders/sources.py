@@ -16,8 +16,8 @@ from kaigen.kinds.base import FILE_PATH
 from kaigen.kinds.blocks import FileSource, HttpFile, HubRepository, HuggingFace, ModelSignature
 from kaigen.kinds.model import DatasetSource, FilesOfRun, JobFiles, ModelSource
 from kaigen.kinds.sources import S3, Oci
-from kaigen.kubernetes.image_names import parse_image
-from kaigen.kubernetes.secret_types import DOCKER_CONFIG_KEY
+from kaigen.kubernetes.images import parse_image
+from kaigen.kubernetes.secrets import DOCKER_CONFIG_KEY
 
 if TYPE_CHECKING:
     from kaigen.kinds.job import Input, OutputBucket

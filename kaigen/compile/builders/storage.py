@@ -123,9 +123,6 @@ def claim_spec(context: Context, volume: Volume, what: str, origin: FieldPath) -
         what: prefix of the settings' paths.
         origin: the spec's field of the volume.
     """
-    storage_class = volume.storage_class_name
-    if storage_class is None:
-        storage_class = context.profile.storage_class
     return {
         "accessModes": Setting(
             f"{what}.accessModes",
@@ -134,12 +131,8 @@ def claim_spec(context: Context, volume: Volume, what: str, origin: FieldPath) -
             _MODES,
             origin=(*origin, "accessModes"),
         ),
-        "storageClassName": settings.text(
-            f"{what}.storageClassName",
-            storage_class,
-            "StorageClass of the volume; empty for the cluster's default. Cannot be changed in place.",
-            optional=True,
-            origin=(*origin, "storageClassName"),
+        "storageClassName": settings.storage_class(
+            f"{what}.storageClassName", volume.storage_class_name, context, "the volume", origin=origin
         ),
         "resources": {
             "requests": {

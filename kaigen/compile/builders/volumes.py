@@ -40,10 +40,10 @@ def read_only_mount(name: str, folder: str, path: str | None) -> dict[str, Tree]
 
 def check_image_volumes(context: Context, problems: Problems, origin: FieldPath) -> None:
     """Warn when the target version has image volumes only behind a feature gate."""
-    if tuple(map(int, context.target.split("."))) < IMAGE_VOLUMES_SINCE:
+    if tuple(map(int, context.config.kubernetes.split("."))) < IMAGE_VOLUMES_SINCE:
         problems.warning(
             "KG0346",
-            f"Kubernetes {context.target} has image volumes only behind the feature gate ImageVolume",
+            f"Kubernetes {context.config.kubernetes} has image volumes only behind the feature gate ImageVolume",
             origin,
             "enable it in the cluster, or use Kubernetes 1.35",
         )

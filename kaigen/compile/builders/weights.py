@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.buckets import destination, transfer_arguments
-from kaigen.compile.builders.pods import container_security, image_fields
+from kaigen.compile.builders.pods import NO_NETWORK, container_security, image_fields
 from kaigen.compile.builders.sources import (
     file_path,
     identity,
@@ -74,7 +74,7 @@ def downloader_image(
     context: Context, transfer: Transfer, origin: FieldPath, prefix: str = "download"
 ) -> dict[str, Tree]:
     """Return the image fields of kaigen's downloader, or of the image that the spec names."""
-    image = transfer.image if transfer.image is not None else context.images["downloader"]
+    image = transfer.image if transfer.image is not None else context.config.images["downloader"]
     return image_fields(image, f"{prefix}.", (*origin, "image") if origin else ())
 
 
@@ -336,6 +336,7 @@ def marker_container(
     origin: FieldPath = ("spec", "transfer") if transfer else ()
     return {
         "name": name,
+        **NO_NETWORK,
         **downloader_image(context, transfer or Transfer(), origin),
         "args": [command, f"--dest={folder}/{expected}", f"--identity={expected}", *arguments],
         "resources": dict(SMALL_RESOURCES),

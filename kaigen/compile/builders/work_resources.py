@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kaigen.compile.builders.pods import ResolvedResources, default_shared_memory, gpu_count, resolve_resources
 from kaigen.compile.context import Context
-from kaigen.kinds.block import replaced
+from kaigen.kinds.block import replace_fields
 from kaigen.kinds.blocks import Resources
 
 
@@ -25,5 +25,5 @@ def work_resources(
     gpus = gpu_count(resources)
     cpu, usual = ("4", "16Gi") if gpus else ("1", "4Gi")
     if gpus and resources.shared_memory is None and shared_memory:
-        resources = replaced(resources, shared_memory=default_shared_memory(gpus))
+        resources = replace_fields(resources, shared_memory=default_shared_memory(gpus))
     return resolve_resources(resources, context, cpu=cpu, memory=memory or usual)

@@ -162,6 +162,10 @@ class Engine(ABC):
         """Return the port that answers the HTTP paths of `facts` for probes; None for the port of requests."""
         return None
 
+    def connects(self, launch: Launch) -> bool:
+        """Return whether the engine may connect to servers outside the cluster."""
+        return True
+
     def gates(self, launch: Launch) -> list[Tree]:
         """Return containers that run before the engine's, after those of the weights."""
         return []

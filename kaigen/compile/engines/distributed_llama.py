@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from kaigen.catalog.engines import Version, parse_version, tag_version
 from kaigen.compile.builders.jobs import seconds
-from kaigen.compile.builders.pods import container_security, image_fields, image_ref
+from kaigen.compile.builders.pods import NO_NETWORK, container_security, image_fields, image_ref
 from kaigen.compile.engines.arguments import KEY_FOLDER, key_mount, key_volume, with_engine_args
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.drain import SETTLE_SECONDS, SHUTDOWN_SECONDS
@@ -27,6 +27,7 @@ from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import GpuShare, Image
 from kaigen.kinds.topology import TopologySpec
 from kaigen.kubernetes.quantities import NANO, nano
+from kaigen.programs.files import program
 from kaigen.sizing.ring import BUFFER_TYPES
 from kaigen.sizing.ring_flags import RING_FLAGS, wrong_value
 
@@ -36,37 +37,6 @@ API_PORT = 9991
 
 READY_SUFFIX = "-ready"
 """End of the name of the Service that has the addresses of the workers that are ready."""
-
-ROOT = """\
-stop() { kill -TERM "$child" 2>/dev/null; wait "$child"; exit 143; }
-trap stop TERM INT
-"$@" &
-child=$!
-wait "$child"
-"""
-"""Runs the program, which its arguments name. As the first process of the container it would ignore SIGTERM."""
-
-WORKER = """\
-stop() { kill -TERM "$child" 2>/dev/null; exit 0; }
-trap stop TERM INT
-while :; do
-  "$@" &
-  child=$!
-  wait "$child"
-  echo "ring: the worker ended with code $?, and starts again" >&2
-  sleep 1
-done
-"""
-"""Runs a worker again whenever it ends: it does when its root does not find all workers, which is not a failure."""
-
-WAIT = """\
-left=$1
-while [ "$left" -gt 0 ] && grep -Eq "$2" /proc/net/tcp; do
-  sleep 1
-  left=$((left - 1))
-done
-"""
-"""Waits until no socket of the pod matches an expression."""
 
 _LISTEN, _ESTABLISHED = "0A", "01"
 _ADDRESS = "[0-9A-F]{8}"
@@ -164,7 +134,7 @@ class DistributedLlama(Engine):
         assert ring is not None
         if not member.serves:
             own: list[Tree] = ["dllama", "worker", f"--port={WORKER_PORT}", *threads]
-            return {"command": ["sh", "-c", WORKER, "worker"], "args": _flags(_separate(own), launch)}
+            return {"command": ["sh", program("ring_worker.sh")], "args": _flags(_separate(own), launch)}
         own = [*self.facts.command]
         if member.peers:
             own += ["--workers", *(Joined((peer, f":{WORKER_PORT}")) for peer in member.peers)]
@@ -178,7 +148,7 @@ class DistributedLlama(Engine):
             f"--buffer-float-type={BUFFER_TYPES[ring.weights]}",
             f"--max-seq-len={ring.context}",
         ]
-        return {"command": ["sh", "-c", ROOT, "root"], "args": _flags(_separate(own), launch)}
+        return {"command": ["sh", program("ring_root.sh")], "args": _flags(_separate(own), launch)}
 
     def container_fields(self, member: Member) -> dict[str, Tree]:
         """Return a terminal: without one the program keeps its messages, and loses them when it crashes."""
@@ -203,14 +173,18 @@ class DistributedLlama(Engine):
             # a minute to do so.
             attempts = 6 if self._knows("reconnect", launch) else 2
             remote = f"{_ADDRESS}:[0-9A-F]{{4}} {_ADDRESS}:{WORKER_PORT:04X} {_ESTABLISHED} "
-            count = f'[ "$(grep -Ec "{remote}" /proc/net/tcp)" -ge {len(launch.member.peers)} ]'
+            count: Tree = ["sh", program("count_sockets.sh"), str(len(launch.member.peers)), remote]
             probes["livenessProbe"] = {
-                "exec": {"command": ["sh", "-c", count]},
+                "exec": {"command": count},
                 "periodSeconds": 10,
                 "timeoutSeconds": 5,
                 "failureThreshold": attempts,
             }
         return probes
+
+    def connects(self, launch: Launch) -> bool:
+        """Return False: the program loads a folder, and connects to its peers only."""
+        return False
 
     def gates(self, launch: Launch) -> list[Tree]:
         """Return the container of the root that waits until DNS has all workers as ready."""
@@ -220,6 +194,7 @@ class DistributedLlama(Engine):
         return [
             {
                 "name": "wait-for-workers",
+                **NO_NETWORK,
                 **image_fields(launch.images["ringproxy"], "proxy.", ()),
                 "args": ["wait", Joined(("--ready=", Release(READY_SUFFIX))), *peers],
                 **({"env": list(launch.member.env)} if launch.member.env else {}),
@@ -241,6 +216,7 @@ class DistributedLlama(Engine):
         return [
             {
                 "name": "proxy",
+                **NO_NETWORK,
                 **image_fields(launch.images["ringproxy"], "proxy.", ()),
                 "args": [
                     "serve",
@@ -281,7 +257,7 @@ class DistributedLlama(Engine):
         if member.serves:
             sockets = f"{_sockets(spec.port, _LISTEN)}|{_sockets(API_PORT, _ESTABLISHED)}"
         longest = seconds(spec.drain) + SETTLE_SECONDS + SHUTDOWN_SECONDS
-        return {"exec": {"command": ["sh", "-c", WAIT, "wait", str(longest), sockets]}}
+        return {"exec": {"command": ["sh", program("wait_for_sockets.sh"), str(longest), sockets]}}
 
 
 def _given(arguments: Mapping[str, Any] | Sequence[str]) -> Iterator[tuple[str, Any, FieldPath]]:

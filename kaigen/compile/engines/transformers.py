@@ -78,6 +78,10 @@ class Transformers(Engine):
         ]
         return {"command": list(self.facts.command), "args": with_engine_args(arguments, spec)}
 
+    def connects(self, launch: Launch) -> bool:
+        """Return False: the server loads a folder."""
+        return False
+
     def environment(self, launch: Launch) -> Mapping[str, Tree]:
         """Return the folders that the libraries write to."""
         return hub_environment(launch)

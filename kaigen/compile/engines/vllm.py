@@ -25,6 +25,7 @@ from kaigen.core.json_types import Json
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.topology import TopologySpec
+from kaigen.programs.files import program
 from kaigen.sizing.result import Plan
 from kaigen.sizing.room import GIB
 
@@ -34,27 +35,6 @@ KEY_VARIABLE = "VLLM_API_KEY"
 RAY_PORT = 6379
 EXAMPLES_FOLDER = "/vllm-workspace/examples"
 """Folder of chat templates in vLLM's own image."""
-
-RAY_LEADER = """\
-set -e
-ray start --head --port="$RAY_PORT" --disable-usage-stats
-python3 - "$NODES" <<'END'
-import sys, time
-import ray
-ray.init(address="auto")
-while sum(node["Alive"] for node in ray.nodes()) < int(sys.argv[1]):
-    time.sleep(2)
-END
-exec "$@"
-"""
-"""Starts the Ray head, waits for the other nodes, then runs the engine, which its arguments name."""
-
-RAY_WORKER = """\
-until ray health-check --address "$LEADER:$RAY_PORT" 2>/dev/null; do sleep 2; done
-exec ray start --block --address="$LEADER:$RAY_PORT" --disable-usage-stats
-"""
-"""Waits for the Ray head, then joins it as a worker until it stops."""
-
 
 _MOST_LORAS = 8
 """Adapters that one batch may use: vLLM reserves GPU memory for each."""
@@ -157,13 +137,13 @@ class Vllm(Engine):
         if launch.parallelism.ray and role == "leader":
             own += ["--distributed-executor-backend=ray"]
             # The engine is what the script's arguments are, so that nothing needs a shell's quotes.
-            script: list[Tree] = ["/bin/sh", "-c", RAY_LEADER, "ray"]
+            script: list[Tree] = ["/bin/sh", program("ray_leader.sh")]
             return {
                 "command": script,
                 "args": with_engine_args([*command, *own], launch.spec, list_flags(launch.version)),
             }
         if launch.parallelism.ray and role == "worker":
-            return {"command": ["/bin/sh", "-c", RAY_WORKER]}
+            return {"command": ["/bin/sh", program("ray_worker.sh")]}
         if role != "single":
             own += self._node_arguments(launch.parallelism, launch.member)
         return {"command": command, "args": with_engine_args(own, launch.spec, list_flags(launch.version))}
@@ -206,6 +186,10 @@ class Vllm(Engine):
         if self.facts.knows("shutdown-timeout", launch.version):
             found.append(f"--shutdown-timeout={SHUTDOWN_SECONDS}")
         return found
+
+    def connects(self, launch: Launch) -> bool:
+        """Return whether it pulls weights, or gets requests, whose pictures and sounds it fetches by their URLs."""
+        return launch.member.serves or not launch.weights.offline
 
     def environment(self, launch: Launch) -> Mapping[str, Tree]:
         """Return the folders that vLLM writes to, and its switches."""

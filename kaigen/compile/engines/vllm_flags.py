@@ -68,7 +68,7 @@ def check_flags(spec: TopologySpec, version: Version | None, problems: Problems)
         if found is not None:
             problems.add(found if exact else replace(found, severity=Severity.WARNING))
         elif not names & PLUGINS:
-            found = unregistered(each, table)
+            found = unregistered_problem(each, table)
             # An image of one's own may contain plugins that register more.
             if found is not None:
                 is_error = exact and not spec.has_own_image
@@ -134,7 +134,7 @@ def problem_of(given: Given, version: Minor) -> Problem | None:
     return None
 
 
-def unregistered(given: Given, version: Minor) -> Problem | None:
+def unregistered_problem(given: Given, version: Minor) -> Problem | None:
     """Return that a version of vLLM does not register a name, such as that of a parser; None where it does."""
     flag = flags_of(version).get(given.name)
     if flag is None or not flag.registered or given.value in flag.registered:

@@ -53,7 +53,7 @@ def check_job(resolution: JobResolution, problems: Problems) -> None:
     )
     check_capabilities(spec.security, problems)
     check_classify(spec, problems)
-    namespace = resolution.metadata.namespace or resolution.context.namespace
+    namespace = resolution.metadata.namespace or resolution.context.config.namespace
     check_tune(spec, namespace, resolution.context, problems)
     _check_variables(resolution, problems)
     check_inputs(resolution, problems)

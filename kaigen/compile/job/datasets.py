@@ -10,14 +10,16 @@ from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.model.volume import find_dataset, mount_model
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
-from kaigen.kinds.block import derived
+from kaigen.kinds.block import derive_fields
 from kaigen.kinds.job import Input, Inputs, JobSpec
 
 
 def with_folders(inputs: Inputs) -> Inputs:
     """Return inputs whose Datasets have a folder: by default one with the name of the Dataset."""
-    files = [derived(file, path=file.dataset) if file.dataset and not file.path else file for file in inputs.files]
-    return derived(inputs, files=files)
+    files = [
+        derive_fields(file, path=file.dataset) if file.dataset and not file.path else file for file in inputs.files
+    ]
+    return derive_fields(inputs, files=files)
 
 
 def input_origin(spec: JobSpec) -> FieldPath:

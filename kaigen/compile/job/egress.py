@@ -13,7 +13,7 @@ from kaigen.kinds.job import JobSpec, ModelUse
 
 def job_egress(resolution: JobResolution, component: str) -> list[Object]:
     """Return the policy for the pods of a Job that downloads; none if kaigen.yaml does not ask for it."""
-    network = resolution.context.network
+    network = resolution.context.config.network
     egress = network.download_egress if network else None
     servers = _servers(resolution)
     if egress is None or not egress.jobs or not servers:
@@ -32,7 +32,7 @@ def job_egress(resolution: JobResolution, component: str) -> list[Object]:
 
 def check_job_egress(resolution: JobResolution, problems: Problems) -> None:
     """Warn of servers that the pods of a Job may not reach."""
-    network = resolution.context.network
+    network = resolution.context.config.network
     if network is not None and network.download_egress is not None and network.download_egress.jobs:
         check_egress(_servers(resolution), resolution.context, problems)
 

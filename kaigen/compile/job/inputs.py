@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kaigen.compile.builders.jobs import seconds
-from kaigen.compile.builders.pods import container_security
+from kaigen.compile.builders.pods import NO_NETWORK, container_security
 from kaigen.compile.builders.sources import file_path
 from kaigen.compile.builders.weights import (
     PERMANENT_EXIT_CODES,
@@ -75,6 +75,7 @@ def _upload_gate(
     files = [file for file in inputs.files if file.wait is not None]
     return {
         "name": WAIT_FOR_UPLOAD,
+        **NO_NETWORK,
         **downloader_image(resolution.context, inputs.transfer, origin, "inputs"),
         "args": [
             "wait-files",

@@ -57,7 +57,7 @@ def own_program(
     if settings is not None:
         own = settings.image
         return Program(
-            own if own is not None else context.images["classify"],
+            own if own is not None else context.config.images["classify"],
             ("spec", "classify", "image") if own is not None else (),
             problems.attempt(lambda: classify.classify_arguments(spec, inputs, output, has_gpu=has_gpu), none),
             classify.PERMANENT_EXIT_CODES,
@@ -66,7 +66,7 @@ def own_program(
         return None
     own = spec.tune.image
     return Program(
-        own if own is not None else context.images["train"],
+        own if own is not None else context.config.images["train"],
         ("spec", "tune", "image") if own is not None else (),
         problems.attempt(lambda: tune.tune_arguments(spec, inputs, output), none),
         tune.PERMANENT_EXIT_CODES,

@@ -22,7 +22,7 @@ from kaigen.compile.job.weights import job_weights
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.base import Metadata
-from kaigen.kinds.block import replaced
+from kaigen.kinds.block import replace_fields
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import Inputs, Job, JobSpec, OutputVolume
@@ -106,7 +106,7 @@ def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) 
             job.metadata, context, job.spec, {name: value or Release() for name, value in naming.pod_labels.items()}
         ),
     )
-    namespace = job.metadata.namespace or context.namespace
+    namespace = job.metadata.namespace or context.config.namespace
     memory = problems.attempt(lambda: tune_memory(spec, namespace, context), None)
     resources = problems.attempt(
         lambda: work_resources(spec.resources, context, shared_memory=not naming.plain, memory=memory), NO_RESOURCES
@@ -115,7 +115,7 @@ def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) 
     inputs = with_folders(inputs) if inputs is not None else None
     output = spec.output.volume if spec.output else None
     if inputs is not None and inputs.into is not None and output is not None:
-        inputs = replaced(inputs, mount_path=output.mount_path)
+        inputs = replace_fields(inputs, mount_path=output.mount_path)
     pods, noun = max((spec.nodes, "nodes"), (spec.shards, "shards"))
     readers = Readers(
         kind="Job",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.gpus import Gpu, get_gpu
 from kaigen.catalog.instances import find_instance
 from kaigen.compile.builders.params import FOLDER, KEY, ParamsOf
@@ -103,7 +104,7 @@ def job_model(spec: JobSpec, namespace: str, context: Context) -> KnownModel | N
         found: KnownModel | None = model_of_facts(model.spec.facts, model.metadata.name, None, ("spec", "model"))
     else:
         hub = model.spec.source.hugging_face if model is not None else hub
-        found = model_of_repository(hub.repo) if hub is not None else None
+        found = model_of_repository(hub.repo, context.catalog) if hub is not None else None
     return found if found is not None and not found.facts.quantization else None
 
 
@@ -150,7 +151,7 @@ def check_tune(spec: JobSpec, namespace: str, context: Context, problems: Proble
             field = document_name(tune, name)
             hint = "leave it out, or set `method: lora`"
             report_ignored_field(problems, field, (*_AT, field), "with `method: full`", hint)
-    gpu = _gpu(spec)
+    gpu = _gpu(spec, context.catalog)
     if tune.method == "qlora" and not gpu_count(spec.resources):
         problems.error(
             "KG0376",
@@ -189,14 +190,14 @@ def _check_output(spec: JobSpec, tune: Tune, problems: Problems) -> None:
         )
 
 
-def _gpu(spec: JobSpec) -> Gpu | None:
+def _gpu(spec: JobSpec, catalog: Catalog) -> Gpu | None:
     """Return the GPU model of the nodes; None without GPUs, or where nothing decides it."""
     resources = spec.resources
     if not gpu_count(resources):
         return None
     if resources.gpu_type is not None:
-        return get_gpu(resources.gpu_type)
-    instance = find_instance(resources.instance_type) if resources.instance_type else None
+        return get_gpu(resources.gpu_type, catalog)
+    instance = find_instance(resources.instance_type, catalog) if resources.instance_type else None
     return instance.gpu if instance is not None else None
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.access import granted, token_volume
+from kaigen.compile.builders.access import role_and_binding, token_volume
 from kaigen.compile.builders.buckets import check_access, location, transfer_arguments
 from kaigen.compile.builders.egress import bucket_server, check_egress, egress_policy
 from kaigen.compile.builders.frame import LOCATION
@@ -175,4 +175,4 @@ def _access(resolution: JobResolution, bucket: OutputBucket, run: AwaitedRun) ->
     }
     account = Object(role=f"serviceaccount{_SUFFIX}", body=body)
     rules = [run_rule(run)]
-    return [account, *granted(frame, _SUFFIX, UPLOAD, rules, Release(_SUFFIX), role_suffix=_SUFFIX)]
+    return [account, *role_and_binding(frame, _SUFFIX, UPLOAD, rules, Release(_SUFFIX), role_suffix=_SUFFIX)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.presets import find_preset
 from kaigen.compile.builders.access import account_of
 from kaigen.compile.builders.buckets import check_bucket, check_grant
@@ -45,7 +46,7 @@ with lazy_imports():
 def check_model(resolution: ModelResolution, problems: Problems) -> None:
     """Report every problem of a Model that its resolution did not."""
     spec = resolution.spec
-    known = _known(spec, problems) if isinstance(spec, ModelSpec) else None
+    known = _known_model(spec, resolution.context.catalog, problems) if isinstance(spec, ModelSpec) else None
     if spec.source.volume:
         check_existing(spec, problems)
         if spec.source.signature:
@@ -60,18 +61,20 @@ def check_model(resolution: ModelResolution, problems: Problems) -> None:
         message = "`store` is required: nothing says where the files are stored"
         problems.error("KG0203", message, ("spec",), "add, for example, `store: {volume: {size: 50Gi}}`")
         return
-    namespace = resolution.metadata.namespace or resolution.context.namespace
+    namespace = resolution.metadata.namespace or resolution.context.config.namespace
     if spec.store.bucket:
         place = (*STORE, "bucket")
         check_bucket(spec.store.bucket, place, problems)
-        check_grant(spec.store.bucket, namespace, resolution.context.allow, place, problems, mount=(*place, "mount"))
+        check_grant(
+            spec.store.bucket, namespace, resolution.context.config.allow, place, problems, mount=(*place, "mount")
+        )
     check_locked_files(spec, resolution.context.lock, problems)
     if spec.store.volume:
         check_access_modes(spec.store.volume, resolution.context, (*STORE, "volume"), problems)
         if spec.store.volume.size == AUTO:
             _check_unknown_size(resolution, problems)
         elif isinstance(spec, ModelSpec) and known is not None:
-            _check_size(spec, known, spec.store.volume, problems)
+            _check_size(spec, known, spec.store.volume, resolution.context.catalog, problems)
     if resolution.conversion is not None:
         check_conversion(spec, resolution.conversion, namespace, resolution.context, problems)
     _check_account(spec, problems)
@@ -92,7 +95,7 @@ def check_model(resolution: ModelResolution, problems: Problems) -> None:
 def _check_unknown_size(resolution: ModelResolution, problems: Problems) -> None:
     """Report a volume whose size nothing decides, unless another error says why."""
     spec, convert = resolution.spec, resolution.conversion
-    is_rejected = convert is not None and convert.model.is_rejected
+    is_rejected = convert is not None and bool(convert.model.problems)
     if is_rejected or selects_nothing(spec.source, resolution.context.lock):
         return
     message = "the size of the files is not known, so `auto` has no value"
@@ -125,10 +128,10 @@ def _check_account(spec: DownloadSpec, problems: Problems) -> None:
         )
 
 
-def _known(spec: ModelSpec, problems: Problems) -> KnownModel | None:
+def _known_model(spec: ModelSpec, catalog: Catalog, problems: Problems) -> KnownModel | None:
     """Return the model with its size, as far as the spec or the catalogue knows it, and report wrong facts."""
     hub = spec.source.hugging_face
-    preset = find_preset(hub.repo) if hub is not None else None
+    preset = find_preset(hub.repo, catalog) if hub is not None else None
     if spec.facts is None:
         return known_models.model_of_preset(preset) if preset is not None else None
     name, facts = hub.repo if hub is not None else "the model", spec.facts
@@ -142,7 +145,7 @@ def _known(spec: ModelSpec, problems: Problems) -> KnownModel | None:
         return None
 
 
-def _check_size(spec: ModelSpec, model: KnownModel, volume: ModelVolume, problems: Problems) -> None:
+def _check_size(spec: ModelSpec, model: KnownModel, volume: ModelVolume, catalog: Catalog, problems: Problems) -> None:
     """Report a volume without room for the weights, or for those that are kept, if all of them are downloaded."""
     hub = spec.source.hugging_face
     if hub is not None and (hub.include or any("safetensors" in each for each in hub.exclude)):
@@ -152,7 +155,7 @@ def _check_size(spec: ModelSpec, model: KnownModel, volume: ModelVolume, problem
     copies, weights, what = spec.store.keep_revisions + 1, model.facts.weights, "weights"
     convert = conversion(spec)
     if convert is not None and convert.store is None and weights * GIB <= (units(volume.size) or 0):
-        weights, what = weights + sizes.converted_bytes(spec) / GIB, "downloaded and converted weights"
+        weights, what = weights + sizes.converted_bytes(spec, catalog) / GIB, "downloaded and converted weights"
         if weights * GIB > (units(volume.size) or 0):
             message = f"{volume.size} is smaller than the {what} of `{model.name}`, which have {weights:.1f} GiB"
             problems.error("KG0320", message, path, f"set `{room_for(weights, copies)}` or more")

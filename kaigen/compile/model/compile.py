@@ -50,7 +50,7 @@ def model_objects(resolution: ModelResolution) -> list[Object]:
             origin=("spec",),
             permanent=_permanent(resolution),
             labels={QUEUE_LABEL: queue} if queue else None,
-            annotations=_filled(resolution),
+            annotations=_location_annotation(resolution),
         )
     )
     monitoring = spec.monitoring
@@ -81,7 +81,7 @@ def _account(resolution: ModelResolution) -> dict[str, str]:
     return {**read, **resolution.store.account, **own}
 
 
-def _filled(resolution: ModelResolution) -> dict[str, str] | None:
+def _location_annotation(resolution: ModelResolution) -> dict[str, str] | None:
     """Return the annotation with the bucket's folder that only this app may fill, if no volume has it."""
     bucket = resolution.spec.store.bucket
     is_served = bucket is mounted_bucket(resolution.spec)
@@ -108,7 +108,7 @@ def describe_model(resolution: ModelResolution) -> Description:
         else f"Fetches {_title(source)} into {store}{_converts(resolution)} and verifies that it is complete.",
         pod_security=resolution.spec.security.pod_security,
         app_version=resolution.commit,
-        notes=(Note(text, AT),) if (text := conversion_text(resolution.spec)) else (),
+        notes=(Note(text, AT),) if (text := conversion_text(resolution.spec, resolution.context.catalog)) else (),
     )
 
 

@@ -11,7 +11,7 @@ from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.buckets import bucket_volume, check_bucket, check_grant, location, transfer_arguments
 from kaigen.compile.builders.frame import Frame
-from kaigen.compile.builders.pods import container_security, image_fields
+from kaigen.compile.builders.pods import NO_NETWORK, container_security, image_fields
 from kaigen.compile.builders.source_checks import check_store_outside
 from kaigen.compile.builders.sources import identity
 from kaigen.compile.builders.storage import check_access_modes, claim
@@ -28,6 +28,8 @@ from kaigen.compile.model.mounted import (
 from kaigen.compile.model.store import FOLDER, Store
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
+from kaigen.diagnostics.category import Category
+from kaigen.diagnostics.problem import Problem
 from kaigen.kinds.base import AUTO
 from kaigen.kinds.bucket import Bucket
 from kaigen.kinds.model import DownloadSpec, ModelSpec
@@ -61,12 +63,12 @@ class ConvertedModel(Struct, frozen=True):
 
     Attributes:
         shape: None when it is unknown, or when the format cannot have the model.
-        is_rejected: whether distributed-llama cannot run the model, or load the type of its weights: an error of its
-            own, so that a size that is missing for this reason is none.
+        problems: why distributed-llama cannot run the model, or load the type of its weights: errors of their own, so
+            that a size that is missing for this reason is none.
     """
 
     shape: Shape | None
-    is_rejected: bool
+    problems: tuple[Problem, ...] = ()
 
 
 class Conversion(Struct, frozen=True):
@@ -113,7 +115,9 @@ def resolve_conversion(
     convert = conversion(spec)
     if convert is None:
         return None
-    model = converted_model(spec, convert, problems)
+    model = _converted_model(spec, convert)
+    for problem in model.problems:
+        problems.add(problem)
     volume = convert.store.volume if convert.store is not None else None
     bucket = mounted_bucket(spec)
     if bucket is not None:
@@ -180,17 +184,12 @@ def _into_bucket(
     )
 
 
-def converted_model(spec: DownloadSpec, convert: DistributedLlama, problems: Problems) -> ConvertedModel:
-    """Return what kaigen knows about a model that is converted, and report why distributed-llama cannot run it.
-
-    Args:
-        spec: the spec.
-        convert: its conversion.
-        problems: collects the errors.
-    """
+def _converted_model(spec: DownloadSpec, convert: DistributedLlama) -> ConvertedModel:
+    """Return what kaigen knows about a model that is converted, and why distributed-llama cannot run it."""
+    found = Problems()
     reason = llama.UNLOADABLE.get(convert.weights)
     if reason is not None:
-        problems.error(
+        found.error(
             "KG0391",
             f"distributed-llama cannot load weights of type `{convert.weights}`: {reason}",
             (*AT, "weights"),
@@ -198,15 +197,15 @@ def converted_model(spec: DownloadSpec, convert: DistributedLlama, problems: Pro
         )
     config = spec.facts.config if isinstance(spec, ModelSpec) and spec.facts is not None else None
     if not isinstance(config, Mapping):
-        return ConvertedModel(None, reason is not None)
+        return ConvertedModel(None, tuple(found.items))
     try:
         shape = llama.shape_of_config(config)
         llama.check_blocks(shape, convert.weights)
     except problem.PlanError as error:
-        path = ("spec", "facts", "config") if error.problem.code == "KG1103" else AT
-        problems.error(error.problem.code, str(error), path, error.hint)
-        return ConvertedModel(None, is_rejected=True)
-    return ConvertedModel(shape, reason is not None)
+        path = ("spec", "facts", "config") if error.problem.category is Category.VALUE else AT
+        found.error(error.problem.code, str(error), path, error.hint)
+        shape = None
+    return ConvertedModel(shape, tuple(found.items))
 
 
 def check_conversion(
@@ -218,7 +217,7 @@ def check_conversion(
     if own is not None:
         place = (*AT, "store", "bucket")
         check_bucket(own, place, problems)
-        check_grant(own, namespace, context.allow, place, problems, mount=(*place, "mount"))
+        check_grant(own, namespace, context.config.allow, place, problems, mount=(*place, "mount"))
         if spec.source.s3 is not None:
             check_store_outside(spec.source.s3, own, place, problems)
         if spec.store.bucket is not None and location(own) == location(spec.store.bucket):
@@ -254,8 +253,8 @@ def _check_own_volume(
     """Report a volume for converted weights that is too small, or has no size."""
     origin: FieldPath = (*AT, "store", "volume")
     check_access_modes(volume, context, origin, problems)
-    needed, copies = sizes.converted_bytes(spec), spec.store.keep_revisions + 1
-    if volume.size == AUTO and model.is_rejected:
+    needed, copies = sizes.converted_bytes(spec, context.catalog), spec.store.keep_revisions + 1
+    if volume.size == AUTO and model.problems:
         return
     if volume.size == AUTO:
         message = "the size of the converted weights is not known, so `auto` has no value"
@@ -284,10 +283,11 @@ def converted_folder(spec: DownloadSpec, convert: Conversion) -> str:
 def convert_container(spec: DownloadSpec, convert: Conversion, context: Context) -> dict[str, Tree]:
     """Return the container that converts the downloaded files."""
     given, origin = convert.format.converter, (*AT, "converter")
-    image = given.image if given.image is not None else context.images["convert"]
+    image = given.image if given.image is not None else context.config.images["convert"]
     memory = given.memory or llama.converter_memory(convert.model.shape)
     return {
         "name": CONVERT,
+        **NO_NETWORK,
         **image_fields(image, "convert.", (*origin, "image")),
         "args": [
             "distributed-llama",

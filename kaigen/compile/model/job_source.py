@@ -15,7 +15,7 @@ from kaigen.compile.expressions import Expr, Joined, Tree
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
-from kaigen.kinds.block import derived
+from kaigen.kinds.block import derive_fields
 from kaigen.kinds.blocks import FileSource
 from kaigen.kinds.model import Dataset, Downloaded, DownloadSpec, FilesOfLoader, FilesOfRun, Model
 from kaigen.system.lazy_import import lazy_imports
@@ -79,8 +79,8 @@ def with_run(model: M, output: Output | None) -> M:
     known = FilesOfRun(
         name=files.name, path=files.path, include=files.include, exclude=files.exclude, run=output.run_name
     )
-    source = derived(model.spec.source, job=known)
-    return derived(model, spec=derived(model.spec, source=source))
+    source = derive_fields(model.spec.source, job=known)
+    return derive_fields(model, spec=derive_fields(model.spec, source=source))
 
 
 def as_used(model: M, namespace: str, context: Context) -> M:

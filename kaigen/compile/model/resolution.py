@@ -24,7 +24,7 @@ from kaigen.kinds.base import Metadata
 from kaigen.kinds.block import set_fields
 from kaigen.kinds.blocks import FileSource, HubRepository
 from kaigen.kinds.model import Downloaded, DownloadSpec
-from kaigen.kubernetes.image_names import parse_image
+from kaigen.kubernetes.images import parse_image
 
 if TYPE_CHECKING:
     from kaigen.compile.builders.job_output import Output
@@ -71,7 +71,7 @@ def resolve_model(model: Downloaded, context: Context, problems: Problems, namin
         problems: collects what cannot be decided.
         naming: None; no dialect has names for a Model.
     """
-    namespace = model.metadata.namespace or context.namespace
+    namespace = model.metadata.namespace or context.config.namespace
     output = reported_output(model, namespace, context, problems)
     model = with_run(model, output)
     spec, frame = model.spec, frame_of(model.metadata, context, model.spec)

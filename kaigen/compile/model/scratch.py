@@ -39,7 +39,7 @@ class Scratch(Struct, frozen=True):
 
 def scratch_of(spec: DownloadSpec, context: Context) -> Scratch:
     """Return what a conversion whose result goes to a bucket needs of the disk."""
-    converted = converted_bytes(spec)
+    converted = converted_bytes(spec, context.catalog)
     if spec.store.bucket is None:
         return Scratch(0, True, converted)
     size, exact = _source_bytes(spec, context)
@@ -77,5 +77,5 @@ def _source_bytes(spec: DownloadSpec, context: Context) -> tuple[int, bool]:
         return int(s3.revision.split(":")[1]), True
     if isinstance(spec, ModelSpec) and spec.facts is not None:
         return int(units(spec.facts.weights) or 0), False
-    preset = find_preset(hub.repo) if hub is not None else None
+    preset = find_preset(hub.repo, context.catalog) if hub is not None else None
     return (model_of_preset(preset).weights_bytes if preset is not None else 0), False

@@ -71,7 +71,7 @@ def resolve_notebook(notebook: Notebook, context: Context, problems: Problems, n
     frame = frame_of(metadata, context, spec, headless_suffix="")
     resources = problems.attempt(lambda: work_resources(spec.resources, context), NO_RESOURCES)
     build = image_build(spec.build, frame, context)
-    namespace = metadata.namespace or context.namespace
+    namespace = metadata.namespace or context.config.namespace
     readers = Readers(kind="Notebook", namespace=namespace, context=context, has_gpu=resources.has_gpu)
     nothing: dict[str, Tree] = {}
     return NotebookResolution(
@@ -92,4 +92,4 @@ def resolve_notebook(notebook: Notebook, context: Context, problems: Problems, n
 def _image(spec: NotebookSpec, build: ImageBuild | None, context: Context) -> tuple[Image, FieldPath]:
     if build is not None:
         return build.reference, BUILT
-    return (context.images["notebook"], ()) if spec.image is None else (spec.image, ("spec", "image"))
+    return (context.config.images["notebook"], ()) if spec.image is None else (spec.image, ("spec", "image"))

@@ -30,11 +30,11 @@ def adapter_mounts(adapters: Sequence[Adapter], consumer: Consumer, problems: Pr
                 "KG0342", f"two adapters have the name `{adapter.name}`", (*at, "name"), "rename one of them"
             )
             continue
-        found.append(problems.attempt(partial(_mounted, adapter, at, consumer, problems), Mounted()))
+        found.append(problems.attempt(partial(_mount_adapter, adapter, at, consumer, problems), Mounted()))
     return found
 
 
-def _mounted(adapter: Adapter, at: FieldPath, consumer: Consumer, problems: Problems) -> Mounted:
+def _mount_adapter(adapter: Adapter, at: FieldPath, consumer: Consumer, problems: Problems) -> Mounted:
     point = MountPoint(
         volume=f"adapter-{adapter.name}",
         folder=f"{consumer.folders.adapters}/{adapter.name}",
@@ -54,10 +54,12 @@ def _mounted(adapter: Adapter, at: FieldPath, consumer: Consumer, problems: Prob
         return mount_image(adapter.image, point, consumer, (*at, "image"), problems)
     assert adapter.hugging_face is not None
     check_commit(adapter.hugging_face, (*at, "huggingFace"), "set", problems)
-    return _fetched(adapter, adapter.hugging_face, point, at, consumer)
+    return _mount_downloaded(adapter, adapter.hugging_face, point, at, consumer)
 
 
-def _fetched(adapter: Adapter, hub: HubRepository, point: MountPoint, at: FieldPath, consumer: Consumer) -> Mounted:
+def _mount_downloaded(
+    adapter: Adapter, hub: HubRepository, point: MountPoint, at: FieldPath, consumer: Consumer
+) -> Mounted:
     """Return the mount of a repository that the downloader fetches into a folder of the pod."""
     fetch = Fetch(
         source=FileSource(hugging_face=hub),

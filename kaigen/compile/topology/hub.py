@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.presets import Preset
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.mounts import Mounted
@@ -53,17 +54,11 @@ def preset_weights(spec: TopologySpec, preset: Preset, consumer: Consumer, probl
             "run `kaigen lock`, or set repository and commit in `model.huggingFace`",
         )
     hub = PulledModel(repo=preset.repo, revision=revision or "main", token_secret=spec.token_secret)
-    return hub_weights(hub, at, consumer, problems, size=preset_bytes(preset.repo), chosen=False)
+    return hub_weights(hub, at, consumer, problems, chosen=False)
 
 
 def hub_weights(
-    hub: PulledModel,
-    origin: FieldPath,
-    consumer: Consumer,
-    problems: Problems,
-    *,
-    size: int | None = None,
-    chosen: bool = True,
+    hub: PulledModel, origin: FieldPath, consumer: Consumer, problems: Problems, *, chosen: bool = True
 ) -> Weights:
     """Return weights from the Hub, which the engine pulls, or kaigen's downloader fetches, when a pod starts.
 
@@ -71,17 +66,16 @@ def hub_weights(
         hub: the repository.
         origin: the spec's field of the repository.
         consumer: the pods that read them.
-        size: bytes; None when unknown.
         chosen: whether the spec names the repository, rather than a catalogue.
     """
-    size = preset_bytes(hub.repo) if size is None else size
+    size = preset_bytes(hub.repo, consumer.context.catalog)
     commit = hub.revision if COMMIT.fullmatch(hub.revision) else ""
     if chosen:
         check_commit(hub, origin, "run `kaigen lock`, or set", problems)
     if not consumer.engine.understands("model.huggingFace"):
         return Weights()
     if not consumer.engine.pulls_weights:
-        return _fetched(hub, origin, consumer, commit, size, chosen=chosen)
+        return _downloaded_weights(hub, origin, consumer, commit, size, chosen=chosen)
     token_at: FieldPath = (*origin, "tokenSecret") if chosen else ("spec", "tokenSecret")
     env: list[Tree] = [_token(hub.token_secret, token_at)] if hub.token_secret else []
     if hub.endpoint:
@@ -134,7 +128,7 @@ def _token(secret: TokenSecret, origin: FieldPath) -> Tree:
     }
 
 
-def _fetched(
+def _downloaded_weights(
     hub: PulledModel, origin: FieldPath, consumer: Consumer, commit: str, size: int | None, *, chosen: bool
 ) -> Weights:
     """Return weights that kaigen's downloader fetches into a folder before the engine starts."""
@@ -159,7 +153,7 @@ def _fetched(
     return Weights(consumer.folders.downloaded, Mounted(init=[init], downloaded=True), size=size, revision=commit)
 
 
-def preset_bytes(repo: str) -> int | None:
+def preset_bytes(repo: str, catalog: Catalog) -> int | None:
     """Return the bytes of a Hub repository's weights; None when the catalogue does not have it."""
-    model = model_of_repository(repo)
+    model = model_of_repository(repo, catalog)
     return model.weights_bytes if model is not None else None

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from kaigen.catalog.gpus import Gpu, get_gpu
 from kaigen.catalog.instances import instances
-from kaigen.catalog.profiles import Profile
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.nodes import CLASSES, NODES_LABEL, NodePoolRequest, node_class, nodes_value
 from kaigen.compile.builders.pods import ResolvedResources, placement_fields
@@ -18,7 +17,7 @@ from kaigen.compile.context import Context
 from kaigen.compile.engines.launch import Parallelism
 from kaigen.compile.expressions import Tree
 from kaigen.diagnostics.problem import ProblemError
-from kaigen.kinds.block import replaced
+from kaigen.kinds.block import replace_fields
 from kaigen.kinds.blocks import Resources
 from kaigen.kinds.provisioning import Karpenter, Provisioning, ProvisioningRef
 from kaigen.kinds.topology import Topology
@@ -48,7 +47,7 @@ def _max_replicas(topology: Topology) -> int:
 
 
 def _nodes_value(topology: Topology, context: Context) -> str:
-    return nodes_value(topology.metadata.namespace or context.namespace, topology.metadata.name)
+    return nodes_value(topology.metadata.namespace or context.config.namespace, topology.metadata.name)
 
 
 def _vendor(resources: ResolvedResources) -> str:
@@ -90,7 +89,7 @@ def resolve_node_pool(
     spec = topology.spec
     gpus = parallelism.gpus
     amounts = resources.requirements.get("limits", {})
-    requirements = _node_requirements(spec.resources, context.profile, gpus)
+    requirements = _node_requirements(spec.resources, context, gpus)
     group, kind = node_class(karpenter, context)
     return NodePoolRequest(
         karpenter=karpenter,
@@ -139,23 +138,23 @@ def scheduling_fields(
             resources,
             node_selector={NODES_LABEL: _nodes_value(topology, context)},
             node_terms=(),
-            tolerations=[*(each for each in resources.tolerations if each != tolerated), tolerated],
+            tolerations=[each for each in resources.tolerations if each != tolerated],
         )
-        update["spot"] = False
+        update = {"spot": False, "tolerations": [tolerated, *placement.tolerations]}
     several = _max_replicas(topology) > 1 if parallelism.nodes == 1 else spread
     if not placement.topology_spread and several:
         update["topology_spread"] = [dict(_SPREAD)]
     if update:
-        placement = replaced(placement, **update)
+        placement = replace_fields(placement, **update)
     return placement_fields(frame, placement, context, resources)
 
 
-def _node_requirements(requested: Resources, profile: Profile, gpus: int) -> dict[str, Sequence[str]]:
+def _node_requirements(requested: Resources, context: Context, gpus: int) -> dict[str, Sequence[str]]:
     """Return the allowed values by node label: instance types, or the GPU.
 
     Args:
         requested: the spec's block.
-        profile: profile of the cluster.
+        context: its profile is the kind of cluster.
         gpus: GPUs of each node.
 
     Raises:
@@ -163,7 +162,8 @@ def _node_requirements(requested: Resources, profile: Profile, gpus: int) -> dic
     """
     if requested.instance_type is not None:
         return {"node.kubernetes.io/instance-type": [requested.instance_type]}
-    gpu = get_gpu(requested.gpu_type) if requested.gpu_type else None
+    gpu = get_gpu(requested.gpu_type, context.catalog) if requested.gpu_type else None
+    profile = context.profile
     label, value = profile.gpu_label, gpu.labels.get(profile.gpu_column) if gpu else None
     if value is not None and label.startswith("karpenter."):
         count = {f"{label.rpartition('-')[0]}-count": [str(gpus)]} if gpus else {}
@@ -171,7 +171,7 @@ def _node_requirements(requested: Resources, profile: Profile, gpus: int) -> dic
     cloud = profile.cloud if profile.name in CLASSES else ""
     known = [
         each
-        for each in (instances(cloud) if cloud and gpu else ())
+        for each in (instances(context.catalog, cloud) if cloud and gpu else ())
         if gpu and each.gpu.name == gpu.name and each.memory == gpu.memory
     ]
     alike = [each.name for each in known if each.count == gpus]

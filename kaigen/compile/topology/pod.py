@@ -13,6 +13,7 @@ from kaigen.compile.builders.mounts import Mounted
 from kaigen.compile.builders.params import FOLDER, KEY, ParamsOf
 from kaigen.compile.builders.pod_options import extended_pod
 from kaigen.compile.builders.pods import (
+    NO_NETWORK,
     SCRATCH,
     image_fields,
     main_container_security,
@@ -166,7 +167,7 @@ def _launch(resolution: TopologyResolution, member: Member) -> Launch:
         version=resolution.engine.version(resolution.spec, resolution.image),
         startup=Joined((Text(_startup_attempts(resolution)), "0")),
         startup_attempts=_startup_attempts(resolution),
-        images=resolution.context.images,
+        images=resolution.context.config.images,
         cpus=max(1, int(units(resolution.resources.requirements["requests"]["cpu"]) or 0))
         if resolution.engine.is_ring
         else 1,
@@ -191,6 +192,7 @@ def _container(resolution: TopologyResolution, launch: Launch) -> dict[str, Tree
         probes = _probes(resolution, engine.probe_port(launch)) if member.serves else {}
     return {
         "name": resolution.naming.container or Release(),
+        **({} if engine.connects(launch) else NO_NETWORK),
         **image_fields(resolution.image, "", resolution.image_path),
         **engine.command(launch),
         **engine.container_fields(member),

@@ -131,7 +131,7 @@ def resolve_topology(
     """
     spec, metadata = topology.spec, topology.metadata
     engine = engine_of(spec)
-    namespace = metadata.namespace or context.namespace
+    namespace = metadata.namespace or context.config.namespace
     frame = frame_of(
         metadata,
         context,
@@ -219,8 +219,8 @@ def _image(
     if spec.image is not None:
         return spec.image, ("spec", "image")
     name = engine.facts.image_for(sizing.vendor)
-    if name in context.images:
-        return context.images[name], ()
+    if name in context.config.images:
+        return context.config.images[name], ()
     if engine.requires_image:
         hint = f"set `image`, or `images.{name}` in kaigen.yaml" if name else "set `image`"
         problems.error("KG0341", f"{engine.label} requires `image`", ("spec", "engine"), hint)

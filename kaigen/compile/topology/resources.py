@@ -11,7 +11,7 @@ from kaigen.compile.engines.launch import Parallelism
 from kaigen.compile.known_model import KnownModel
 from kaigen.compile.topology.sizing import Sizing
 from kaigen.diagnostics.problem import ProblemError
-from kaigen.kinds.block import replaced
+from kaigen.kinds.block import replace_fields
 from kaigen.kinds.blocks import GpuShare, Resources
 from kaigen.kinds.serving import ServedModel
 from kaigen.kinds.topology import TopologySpec
@@ -85,7 +85,7 @@ def pod_resources(
     if ring is not None and ring.shape is not None:
         memory = memory_request(ring.worker if worker else ring.root)
     return resolve_resources(
-        replaced(resources, **update),
+        replace_fields(resources, **update),
         context,
         cpu=str(cpus),
         memory=memory,

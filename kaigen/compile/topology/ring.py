@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.presets import find_preset
 from kaigen.compile.context import Context
 from kaigen.compile.model.mounted import conversion
@@ -29,6 +30,7 @@ from kaigen.sizing.ring import (
     why_not,
 )
 
+UNKNOWN_SIZE = "KG0394"
 _MODEL: FieldPath = ("spec", "model")
 _NODES: FieldPath = ("spec", "shape", "nodes")
 
@@ -50,14 +52,14 @@ def resolve_ring(spec: TopologySpec, model: Model | None, context: Context, prob
         shape = _shape(spec, model, context)
     except ProblemError as error:
         problems.add(error.problem)
-        return _unplanned(spec, weights, problems)
+        return _ring_without_shape(spec, weights, problems)
     if shape is None:
         hint = "set `facts` of the Model to its config.json, or record the repository with `kaigen lock`"
         if spec.resources.memory is None:
             hint += ", or set `resources.memory`"
-        message = f"{unknown_shape(model)}, so kaigen checks neither the ring nor its memory"
-        problems.warning("KG0394", message, _MODEL, hint)
-        return _unplanned(spec, weights, problems)
+        message = f"{unknown_shape(model, context.catalog)}, so kaigen checks neither the ring nor its memory"
+        problems.warning(UNKNOWN_SIZE, message, _MODEL, hint)
+        return _ring_without_shape(spec, weights, problems)
     length, nodes = _context(spec, shape, problems), spec.shape.nodes
     fitting = runnable_nodes(shape, weights)
     if nodes is None:
@@ -73,16 +75,16 @@ def resolve_ring(spec: TopologySpec, model: Model | None, context: Context, prob
     return plan
 
 
-def unknown_shape(model: Model | None) -> str:
+def unknown_shape(model: Model | None, catalog: Catalog) -> str:
     """Return what kaigen does not know about a model without a shape, as the start of a sentence."""
     hub = model.spec.source.hugging_face if model is not None else None
-    preset = find_preset(hub.repo) if hub is not None else None
+    preset = find_preset(hub.repo, catalog) if hub is not None else None
     if preset is not None:
         return f"the catalogue has `{preset.name}` without the width of its MLP"
     return "the shape of the model is not known"
 
 
-def _unplanned(spec: TopologySpec, weights: str, problems: Problems) -> RingPlan:
+def _ring_without_shape(spec: TopologySpec, weights: str, problems: Problems) -> RingPlan:
     """Return the ring of a model without a shape, and report a number of nodes that no ring has."""
     nodes = spec.shape.nodes or 1
     if not is_ring_size(nodes):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.gpus import get_gpu
 from kaigen.catalog.instances import Instance, find_instance
 from kaigen.catalog.presets import Preset, find_preset, nearest_presets
@@ -100,15 +101,15 @@ def size(spec: TopologySpec, engine: Engine, namespace: str, context: Context, p
 
 def _size(spec: TopologySpec, engine: Engine, namespace: str, context: Context, problems: Problems) -> Sizing:
     name = spec.resources.instance_type
-    instance = find_instance(name) if name else None
-    vendor = _vendor(spec, engine, instance)
+    instance = find_instance(name, context.catalog) if name else None
+    vendor = _vendor(spec, engine, instance, context.catalog)
     if engine.is_ring:
         source = model_spec(spec, namespace, context.specs)
         ring = problems.attempt(lambda: resolve_ring(spec, source, context, problems), RingPlan(None, "q40", 1, 1))
         return Sizing(instance=instance, vendor=vendor, ring=ring)
     if not engine.reads_presets:
         return Sizing(instance=instance, vendor=vendor)
-    model = problems.attempt(lambda: topology_model(spec, namespace, context.specs), None)
+    model = problems.attempt(lambda: topology_model(spec, namespace, context), None)
     if model is None:
         return Sizing(instance=instance, vendor=vendor)
     if not engine.facts.planned:
@@ -119,7 +120,7 @@ def _size(spec: TopologySpec, engine: Engine, namespace: str, context: Context, 
     if preset is not None:
         flags |= engine.preset_flags(preset, own_image=not spec.has_own_image and vendor == NVIDIA)
     request = request_of(spec, engine, context)
-    hardware, fitted = _plan(spec, model.facts, instance, request, problems)
+    hardware, fitted = _plan(spec, model.facts, instance, request, context.catalog, problems)
     if fitted is not None:
         own = {"tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size", "quantization"}
         if spec.context_length is not None:
@@ -139,16 +140,16 @@ def _size(spec: TopologySpec, engine: Engine, namespace: str, context: Context, 
     )
 
 
-def _vendor(spec: TopologySpec, engine: Engine, instance: Instance | None) -> str:
+def _vendor(spec: TopologySpec, engine: Engine, instance: Instance | None, catalog: Catalog) -> str:
     """Return the vendor of the GPUs of a pod, NVIDIA where nothing decides it; `NO_GPUS` without GPUs."""
     resources = spec.resources
-    gpu = get_gpu(resources.gpu_type) if resources.gpu_type else instance.gpu if instance else None
+    gpu = get_gpu(resources.gpu_type, catalog) if resources.gpu_type else instance.gpu if instance else None
     if resources.gpus == 0 or (resources.gpus is None and gpu is None and not engine.default_gpus):
         return NO_GPUS
     return gpu.vendor if gpu else NVIDIA
 
 
-def topology_model(spec: TopologySpec, namespace: str, specs: SpecIndex) -> KnownModel | None:
+def topology_model(spec: TopologySpec, namespace: str, context: Context) -> KnownModel | None:
     """Return the model that a spec serves; None when its size is unknown.
 
     The facts of the Topology come first, then those of its Model, then those of the catalogue.
@@ -156,18 +157,18 @@ def topology_model(spec: TopologySpec, namespace: str, specs: SpecIndex) -> Know
     Args:
         spec: the spec. It names the model by `preset`, by its repository, or by a Model with that source.
         namespace: namespace of the app.
-        specs: the specs of the run.
+        context: the specs of the run, and the catalogue.
 
     Raises:
         ProblemError: there is no such preset, or facts are wrong.
     """
-    repo = model_repository(spec, namespace, specs)
-    preset = _preset(spec.preset) if spec.preset is not None else find_preset(repo) if repo else None
+    repo, catalog = model_repository(spec, namespace, context.specs), context.catalog
+    preset = _preset(spec.preset, catalog) if spec.preset is not None else find_preset(repo, catalog) if repo else None
     name = preset.name if preset is not None else repo or "the model"
     own = spec.model.facts if isinstance(spec.model, ServedModel) else None
     if own is not None:
         return model_of_facts(own, name, preset, ("spec", "model", "facts"))
-    model = model_spec(spec, namespace, specs)
+    model = model_spec(spec, namespace, context.specs)
     if model is not None and model.spec.facts is not None:
         try:
             return model_of_facts(model.spec.facts, name, preset, ("spec", "facts"))
@@ -210,10 +211,10 @@ def model_path(spec: TopologySpec) -> FieldPath:
     return ("spec", "preset") if spec.preset is not None else ("spec", "model")
 
 
-def _preset(name: str) -> Preset:
-    preset = find_preset(name)
+def _preset(name: str, catalog: Catalog) -> Preset:
+    preset = find_preset(name, catalog)
     if preset is None:
-        near = nearest_presets(name)
+        near = nearest_presets(name, catalog)
         hint = f"did you mean {' or '.join(f'`{each}`' for each in near)}?" if near else ""
         raise ProblemError(
             "KG1101",
@@ -236,7 +237,7 @@ def given_flags(spec: TopologySpec) -> dict[str, Json]:
     return flags
 
 
-def _hardware(spec: TopologySpec, instance: Instance | None) -> Hardware | None:
+def _hardware(spec: TopologySpec, instance: Instance | None, catalog: Catalog) -> Hardware | None:
     """Return the nodes that a spec asks for; None when their GPUs are unknown.
 
     Raises:
@@ -244,7 +245,7 @@ def _hardware(spec: TopologySpec, instance: Instance | None) -> Hardware | None:
     """
     resources = spec.resources
     gpus = resources.gpus
-    gpu = get_gpu(resources.gpu_type) if resources.gpu_type else None
+    gpu = get_gpu(resources.gpu_type, catalog) if resources.gpu_type else None
     if isinstance(gpus, GpuShare) and gpus.profile is not None:
         gpu = gpu or (instance.gpu if instance else None)
         return hardware_of_gpu(gpu, gpus.count, gpus.profile) if gpu else None
@@ -262,7 +263,7 @@ def request_of(spec: TopologySpec, engine: Engine, context: Context) -> Request:
         engine: the engine that serves.
         context: what it is compiled for, with the image of the engine.
     """
-    image: Image = spec.image or ("" if spec.build else context.images.get(engine.facts.image, ""))
+    image: Image = spec.image or ("" if spec.build else context.config.images.get(engine.facts.image, ""))
     shape, given = spec.shape, given_flags(spec)
     utilization = given.get("gpu-memory-utilization")
     dtype = given.get("dtype")
@@ -284,11 +285,16 @@ def request_of(spec: TopologySpec, engine: Engine, context: Context) -> Request:
 
 
 def _plan(
-    spec: TopologySpec, facts: ModelFacts, instance: Instance | None, request: Request, problems: Problems
+    spec: TopologySpec,
+    facts: ModelFacts,
+    instance: Instance | None,
+    request: Request,
+    catalog: Catalog,
+    problems: Problems,
 ) -> tuple[Hardware | None, Plan | None]:
     hardware = None
     try:
-        hardware = _hardware(spec, instance)
+        hardware = _hardware(spec, instance, catalog)
         return hardware, plan(facts, request, hardware) if hardware else None
     except PlanError as error:
         problems.add(plan_problem(error, spec))

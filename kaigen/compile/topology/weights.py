@@ -136,7 +136,7 @@ def _from_bucket(
             (*at, "namespace"),
             f"store it in a bucket, or write a Model in namespace `{consumer.namespace}`",
         )
-    check_grant(bucket, consumer.namespace, consumer.context.allow, (*at, "namespace"), problems)
+    check_grant(bucket, consumer.namespace, consumer.context.config.allow, (*at, "namespace"), problems)
     weights = _from_model(model, point, (*at, "name"), consumer, problems)
     own = mount_claim(Release(volume_suffix(bucket)), point, None)
     objects = bucket_volume(consumer.frame, bucket, fills=False)
@@ -158,7 +158,7 @@ def _from_model(model: Model, point: MountPoint, origin: FieldPath, consumer: Co
         replace(mounted, pinned=mounted.pinned or existing is not None),
         source="volume" if model.spec.store.volume or existing else "bucket",
         # Without an entry in the catalogue, the size of the volume is an upper bound.
-        size=(preset_bytes(hub.repo) if hub else None) or mounted.room,
+        size=(preset_bytes(hub.repo, consumer.context.catalog) if hub else None) or mounted.room,
         revision=hub.revision if hub and COMMIT.fullmatch(hub.revision) else "",
         files=existing.files if existing else {},
     )

@@ -13,6 +13,7 @@ from kaigen.compile.builders.workloads import (
     stateful_set,
     stateful_set_groups,
 )
+from kaigen.compile.context import Context
 from kaigen.compile.expressions import Tree
 from kaigen.compile.pod_template import pod_template
 from kaigen.compile.topology.hub import CACHE_VOLUME
@@ -65,7 +66,6 @@ def _common_settings(resolution: TopologyResolution) -> WorkloadSettings:
     level = spec.security.pod_security
     annotations = {**({POD_SECURITY: level} if level != "restricted" else {}), **resolution.mounted.annotations}
     queue = spec.placement.queue
-    storage_class = resolution.context.profile.storage_class
     return WorkloadSettings(
         frame=resolution.frame,
         labels={QUEUE_LABEL: queue} if queue else {},
@@ -75,26 +75,25 @@ def _common_settings(resolution: TopologyResolution) -> WorkloadSettings:
         rollout=spec.rollout,
         surge=resolution.can_surge,
         startup=resolution.startup,
-        claims=() if spec.storage is None else (_claim_template(spec.storage, storage_class),),
+        claims=() if spec.storage is None else (_claim_template(spec.storage, resolution.context),),
         retain=bool(spec.storage and spec.storage.retain),
     )
 
 
-def _claim_template(storage: Storage, default_class: str) -> Tree:
+def _claim_template(storage: Storage, context: Context) -> Tree:
     """Return the template of the volume that each pod owns."""
-    name = storage.storage_class_name
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
         "metadata": {"name": CACHE_VOLUME},
         "spec": {
             "accessModes": ["ReadWriteOnce"],
-            "storageClassName": settings.text(
+            "storageClassName": settings.storage_class(
                 "storage.storageClassName",
-                default_class if name is None else name,
-                "StorageClass of each pod's volume; empty for the cluster's default. Cannot be changed in place.",
-                optional=True,
-                origin=("spec", "storage", "storageClassName"),
+                storage.storage_class_name,
+                context,
+                "each pod's volume",
+                origin=("spec", "storage"),
             ),
             "resources": {
                 "requests": {

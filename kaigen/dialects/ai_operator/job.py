@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
+from kaigen.core.credentials import looks_like_secret
 from kaigen.core.json_types import FieldPath, Json
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.metadata import ForeignMetadata, put_metadata, read_directives
@@ -25,7 +26,6 @@ from kaigen.kinds.job import Job
 from kaigen.kinds.lowering import PREFIX, Lowering, LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.promotable import IMAGE
-from kaigen.secret_scan.detect import looks_like_secret
 
 DEFAULT_IMAGE = "silentehrec/torchtune:latest"
 DEFAULT_MODEL = "Qwen/Qwen2.5-0.5B-Instruct"

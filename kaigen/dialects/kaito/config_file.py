@@ -12,7 +12,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode
 from kaigen.core.json_types import FieldPath, Json, Step
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
-from kaigen.diagnostics.problem import dotted
+from kaigen.diagnostics.problem import dotted_path
 from kaigen.kinds.lowering import Lowering
 from kaigen.kinds.source_field import SourceField
 from kaigen.yaml.document import Document, parse
@@ -33,7 +33,7 @@ def parse_embedded(document: Document, path: Sequence[Step], diagnostics: Diagno
     text = document.raw(path)
     if text is None:
         return []
-    source = EmbeddedSource(dotted(path), text, document, tuple(path), _line_offsets(document, path))
+    source = EmbeddedSource(dotted_path(path), text, document, tuple(path), _line_offsets(document, path))
     problems = Diagnostics()
     documents = parse(source, problems)
     for item in problems:
@@ -110,11 +110,11 @@ class ConfigFile(Struct, frozen=True):
 
     def source(self, path: FieldPath) -> SourceField:
         """Return the place of a value of the file."""
-        return SourceField(self._document.mark(path), dotted((*self._field, *path)))
+        return SourceField(self._document.mark(path), dotted_path((*self._field, *path)))
 
     def _report(self, severity: Severity, code: str, message: str, path: FieldPath, hint: str) -> None:
         mark = self._document.mark(path, key=True)
-        self.lowering.report([Diagnostic(code, message, mark, hint, severity, dotted((*self._field, *path)))])
+        self.lowering.report([Diagnostic(code, message, mark, hint, severity, dotted_path((*self._field, *path)))])
 
 
 def read_config_file(document: Document, key: str, name: str, at: FieldPath, lowering: Lowering) -> ConfigFile | None:
@@ -141,6 +141,6 @@ def read_config_file(document: Document, key: str, name: str, at: FieldPath, low
     content = embedded[0].data if len(embedded) == 1 else None
     if not isinstance(content, dict):
         mark = document.mark(field, key=True)
-        lowering.report([Diagnostic("KG0418", f"`{key}` must be one YAML mapping", mark, path=dotted(field))])
+        lowering.report([Diagnostic("KG0418", f"`{key}` must be one YAML mapping", mark, path=dotted_path(field))])
         return None
     return ConfigFile(content, lowering, embedded[0], field)

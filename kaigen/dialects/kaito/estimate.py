@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from kaigen.catalog.catalog import BUILT_IN
 from kaigen.catalog.instances import find_instance
 from kaigen.core.text import plural
 from kaigen.dialects.kaito.catalog import kaito_memory, kaito_preset
@@ -113,7 +114,7 @@ def node_of(instance: Instance) -> KaitoNode | None:
 
 def node_like(hardware: Hardware) -> KaitoNode:
     """Return the node that KAITO would see: by its tables, or by the data sheet."""
-    instance = find_instance(hardware.instance) if hardware.instance else None
+    instance = find_instance(hardware.instance, BUILT_IN) if hardware.instance else None
     if instance is not None and instance.count == hardware.count:
         memory = kaito_memory(instance)
         if memory is not None:

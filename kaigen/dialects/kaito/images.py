@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from kaigen.core.json_types import FieldPath
@@ -10,6 +11,7 @@ from kaigen.dialects.kaito.blocks import PresetV1Alpha1
 from kaigen.dialects.kaito.catalog import kaito_preset
 from kaigen.dialects.kaito.nodes import Nodes
 from kaigen.dialects.kaito.resource import ResourceLowering, Runtime
+from kaigen.programs.files import program
 
 if TYPE_CHECKING:
     from kaigen.dialects.kaito.presets import NamedModel
@@ -17,15 +19,21 @@ if TYPE_CHECKING:
 RENDEZVOUS = 29500
 """Rendezvous port of torchrun."""
 
-_LLAMA = (
-    "cd /workspace/llama/llama-2 && torchrun --nnodes=1 --nproc_per_node={processes} --node_rank=0 "
-    f"--master_addr=127.0.0.1 --master_port={RENDEZVOUS} inference-api.py --max_seq_len={{length}} "
-    "--max_batch_size={batch}"
-)
-_FALCON = (
-    "accelerate launch --use_deepspeed --config_file=config.yaml --gpu_ids=all --machine_rank=0 --num_machines=1 "
-    "--num_processes=1 inference-api.py"
-)
+
+_FALCON = [
+    *("accelerate", "launch", "--use_deepspeed", "--config_file=config.yaml", "--gpu_ids=all"),
+    *("--machine_rank=0", "--num_machines=1", "--num_processes=1", "inference-api.py"),
+]
+
+
+def _llama(processes: int, params: Mapping[str, Any]) -> list[str]:
+    """Return the command of the server in images of Llama 2."""
+    return [
+        *("/bin/sh", program("in_folder.sh"), "/workspace/llama/llama-2"),
+        *("torchrun", "--nnodes=1", f"--nproc_per_node={processes}", "--node_rank=0"),
+        *("--master_addr=127.0.0.1", f"--master_port={RENDEZVOUS}", "inference-api.py"),
+        *(f"--max_seq_len={params['max_seq_len']}", f"--max_batch_size={params['max_batch_size']}"),
+    ]
 
 
 def put_private(
@@ -103,13 +111,8 @@ def put_private(
         )
     draft.put(("spec", "engine"), "container", where)
     draft.put(("spec", "resources", "gpus"), gpus)
-    params = seed.get("modelParams", {})
-    script = (
-        _LLAMA.format(processes=gpus, length=params["max_seq_len"], batch=params["max_batch_size"])
-        if world
-        else _FALCON
-    )
-    draft.put(("spec", "command"), ["/bin/sh", "-c", script], where)
+    command = _llama(gpus, seed.get("modelParams", {})) if world else _FALCON
+    draft.put(("spec", "command"), command, where)
     draft.put(("spec", "probes"), {"ready": "/healthz", "startup": f"{seed['readinessSeconds'] // 60}m"}, where)
     draft.put(("spec", "security", "podSecurity"), "baseline", where)
     return True

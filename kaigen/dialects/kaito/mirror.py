@@ -106,7 +106,7 @@ def lower(mirror: ModelMirror, document: Positioned, context: LoweringContext) -
     at = ("spec", "source", "modelID")
     if not lowering.is_placeholder(spec.source.model_id, at, "a repository"):
         draft.put((*hub, "repo"), spec.source.model_id, at)
-        preset = find_preset(spec.source.model_id)
+        preset = find_preset(spec.source.model_id, context.catalog)
         if preset is not None and preset.revision:
             draft.put((*hub, "revision"), preset.revision, at)
     # KAITO skips these too: weights in a format that engines do not read.

@@ -137,10 +137,10 @@ def _instance(draft: Draft, request: NodeRequest, lowering: ResourceLowering) ->
     if name and lowering.is_placeholder(name, at, "an instance type"):
         name = ""
     if name:
-        instance = find_instance(name)
+        instance = find_instance(name, lowering.context.catalog)
         without_gpu = instance is None and _WITHOUT_GPU.match(name) is not None
         if instance is None and (request.gpus_needed or not without_gpu):
-            near = nearest_instances(name)
+            near = nearest_instances(name, lowering.context.catalog)
             what = f"`{name}` has no GPU" if without_gpu else f"unknown instance type `{name}`"
             lowering.error(
                 "KG0409",

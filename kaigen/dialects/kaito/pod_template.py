@@ -8,6 +8,9 @@ from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.nodes import TAINT, Nodes
 from kaigen.dialects.kaito.resource import ResourceLowering
+from kaigen.programs.files import FOLDER, VOLUME, program_text, programs_in
+
+_ANNOTATION = "kaigen.dev/program-"
 
 
 def with_placement(
@@ -55,6 +58,30 @@ def with_placement(
     if tolerations and isinstance(own, list) and tolerations[0] not in own:
         pod["tolerations"] = [*own, *tolerations]
     return {**template, "spec": pod}
+
+
+def with_programs(template: dict[str, Any]) -> dict[str, Any]:
+    """Return a pod template of kaigen's with the programs that its containers name, as annotations of the pod.
+
+    A template is one setting of the chart, which cannot contain the name of a ConfigMap of the release.
+    """
+    pod = dict(template["spec"])
+    mount = {"name": VOLUME, "mountPath": FOLDER, "readOnly": True}
+    for field in ("initContainers", "containers"):
+        if field in pod:
+            pod[field] = [
+                {**each, "volumeMounts": [*each["volumeMounts"], mount]} if any(programs_in(each)) else each
+                for each in pod[field]
+            ]
+    names = sorted({*programs_in(template)})
+    if not names:
+        return template
+    paths = {name: f"metadata.annotations['{_ANNOTATION}{name}']" for name in names}
+    items = [{"path": name, "fieldRef": {"fieldPath": path}} for name, path in paths.items()]
+    pod["volumes"] = [*pod["volumes"], {"name": VOLUME, "downwardAPI": {"items": items}}]
+    metadata = template.get("metadata", {})
+    annotations = {**metadata.get("annotations", {}), **{f"{_ANNOTATION}{name}": program_text(name) for name in names}}
+    return {**template, "metadata": {**metadata, "annotations": annotations}, "spec": pod}
 
 
 def _merged(own: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:

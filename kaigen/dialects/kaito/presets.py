@@ -68,12 +68,12 @@ def find_named_model(name: str, at: FieldPath, lowering: ResourceLowering) -> Na
     """Return the model that a name refers to; None after an error."""
     if lowering.is_placeholder(name, at, "the name of a model"):
         return None
-    known = find_preset(name)
+    known = find_preset(name, lowering.context.catalog)
     if known is not None:
         return NamedModel(name.lower() if "/" not in name else known.name, known)
     if _REPO.match(name):
         return NamedModel(name, None)
-    near = nearest_presets(name)
+    near = nearest_presets(name, lowering.context.catalog)
     lowering.error(
         "KG0407",
         f"unknown preset `{name}`",

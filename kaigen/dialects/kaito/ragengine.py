@@ -8,7 +8,7 @@ from kaigen.core.json_types import FieldPath
 from kaigen.dialects.kaito.blocks import Foreign, ImageText, Resource, ResourceV1Alpha1, Text
 from kaigen.dialects.kaito.compat import RAG, serving_names
 from kaigen.dialects.kaito.nodes import Nodes, node_request, put_placement
-from kaigen.dialects.kaito.pod_template import with_placement
+from kaigen.dialects.kaito.pod_template import with_placement, with_programs
 from kaigen.dialects.kaito.resource import ResourceLowering
 from kaigen.dialects.kaito.serving import PORT, put_service
 from kaigen.kinds.base import MountPath, ObjectName
@@ -16,6 +16,7 @@ from kaigen.kinds.block import Block, Choice
 from kaigen.kinds.lowering import LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.topology import Topology
+from kaigen.programs.files import program
 
 IMAGE = "mcr.microsoft.com/aks/kaito/kaito-rag-service:0.12.0"
 """KAITO's server (source: KAITO v0.12.0)."""
@@ -194,7 +195,7 @@ def lower(engine: RagEngine | RagEngineV1Alpha1, document: Positioned, context: 
         if isinstance(spec, RagSpecV1Alpha1) and name in document.data["spec"]:
             lowering.unused(("spec", name), "one Service, named like the resource, serves both")
     pod = _Server(lowering, nodes).template(spec)
-    draft.put(("spec", "template"), with_placement(pod, draft, nodes, ("spec", "compute"), lowering))
+    draft.put(("spec", "template"), with_placement(with_programs(pod), draft, nodes, ("spec", "compute"), lowering))
     # A second server would not see the index of the first.
     draft.put(("spec", "rollout"), {"maxSurge": 0, "maxUnavailable": 1})
     topology = draft.finish(Topology, lowering) if not lowering.failed else None
@@ -353,33 +354,5 @@ class _Server:
         }
 
 
-_ASK = """\
-import json, os, sys, time, urllib.request
-do, folder, base = sys.argv[1], os.environ["DEFAULT_VECTOR_DB_PERSIST_DIR"], "http://127.0.0.1:5000"
-def ask(path, method="GET"):
-    with urllib.request.urlopen(urllib.request.Request(base + path, method=method), timeout=50) as answer:
-        return answer.read()
-def names():
-    if do == "persist":
-        return json.loads(ask("/indexes"))
-    for _ in range(120):
-        try:
-            ask("/health")
-            break
-        except OSError:
-            time.sleep(1)
-    return [name for name in os.listdir(folder) if os.path.exists(f"{folder}/{name}/docstore.json")]
-try:
-    for name in names():
-        ask(f"/{do}/{name}?path={folder}/{name}" + "&overwrite=true" * (do == "load"), "POST")
-except (OSError, ValueError) as problem:
-    print(do, problem, file=sys.stderr)
-"""
-"""Loads all indexes from the volume after the server starts, and writes them back before it stops.
-
-A failing hook would stop the container, so errors are only printed.
-"""
-
-
 def _ask(what: str) -> dict[str, Any]:
-    return {"exec": {"command": ["python3", "-c", _ASK, what]}}
+    return {"exec": {"command": ["python3", program("indexes.py"), what]}}

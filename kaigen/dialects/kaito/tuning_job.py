@@ -21,6 +21,7 @@ from kaigen.dialects.kaito.tuning_script import PUSHER
 from kaigen.kinds.job import Job
 from kaigen.kinds.lowering import Lowered
 from kaigen.kinds.model import Model
+from kaigen.programs.files import program
 
 if TYPE_CHECKING:
     from kaigen.catalog.presets import Preset
@@ -30,17 +31,6 @@ _OUTPUT_SIZE, _ADAPTER_SIZE = "20Gi", "5Gi"
 
 _UNUSUAL = re.compile(r"[^A-Za-z0-9._-]+")
 _ADAPTER, _LOGIN = "/adapter", "/etc/login"
-
-_PUSH = """\
-set -eu
-cd "$HOME"
-tar -cf adapter.tar --exclude=./.kaigen -C /adapter .
-sum=$(sha256sum adapter.tar | cut -d ' ' -f 1)
-printf '{"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' "$sum" > config.json
-exec oras push --config config.json:application/vnd.oci.image.config.v1+json \\
-  --annotation "sh.kaito.model.name=$2" "$1" adapter.tar:application/vnd.oci.image.layer.v1.tar
-"""
-"""Pushes the adapter as an image with one layer, which Kubernetes mounts and KAITO pulls."""
 
 
 def lower_tune(
@@ -238,7 +228,7 @@ def _pushed(tuning: TuningV1Alpha1, at: FieldPath, lowering: ResourceLowering) -
     preset = tuning.preset.name.lower() if tuning.preset else ""
     fields: dict[str, Any] = {
         "image": PUSHER,
-        "command": ["sh", "-c", _PUSH, "push"],
+        "command": ["sh", program("push_adapter.sh")],
         "args": [target.image, preset],
         "model": {"name": f"{name}-adapter", "mountPath": _ADAPTER},
         "env": {"DOCKER_CONFIG": _LOGIN},

@@ -13,7 +13,7 @@ from kaigen.dialects.kaito.blocks import DataDestination, DataSource, PresetOpti
 from kaigen.dialects.kaito.catalog import kaito_preset
 from kaigen.dialects.kaito.compat import WORKSPACE
 from kaigen.dialects.kaito.nodes import Nodes
-from kaigen.dialects.kaito.pod_template import with_placement
+from kaigen.dialects.kaito.pod_template import with_placement, with_programs
 from kaigen.dialects.kaito.resource import ResourceLowering
 from kaigen.dialects.kaito.serving import claim_name
 from kaigen.dialects.kaito.training import CONFIG_FOLDER, CONFIG_KEY, DATA, Training, read_training
@@ -22,6 +22,7 @@ from kaigen.dialects.kaito.tuning_checks import check_image, check_url
 from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import Job
 from kaigen.kinds.lowering import Lowered
+from kaigen.programs.files import program
 
 IMAGE = "mcr.microsoft.com/aks/kaito/kaito-base:0.5.0"
 """KAITO's image with the training script (source: KAITO v0.12.0); `image` of the preset overrides it."""
@@ -35,23 +36,6 @@ WEIGHTS = "/workspace/tfs/weights"
 CONFIG_NOTE = "kaigen.dev/training-config"
 USER = 65532
 TUNE = "tune"
-
-_FETCH_MODEL = """\
-import os, sys
-from huggingface_hub import snapshot_download
-snapshot_download(sys.argv[1], revision=sys.argv[2], local_dir=sys.argv[3], token=os.environ.get("HF_TOKEN"),
-                  ignore_patterns=["*.bin", "*.pth", "*.pt", "*.gguf", "*.onnx", "original/*", "coreml/*"])
-"""
-_FETCH_DATA = """\
-import os, shutil, sys, urllib.parse, urllib.request
-for number, url in enumerate(sys.argv[2:]):
-    name = os.path.basename(urllib.parse.unquote(urllib.parse.urlsplit(url).path)) or f"data-{number}"
-    target = os.path.join(sys.argv[1], name)
-    with urllib.request.urlopen(url, timeout=60) as answer, open(target + ".part", "wb") as file:
-        shutil.copyfileobj(answer, file, 1 << 20)
-    os.replace(target + ".part", target)
-    print(f"{url}: {os.path.getsize(target)} bytes", flush=True)
-"""
 
 _SECURITY: Mapping[str, Any] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 _SMALL: Mapping[str, Any] = {"requests": {"cpu": "1", "memory": "4Gi"}, "limits": {"memory": "4Gi"}}
@@ -85,7 +69,7 @@ def lower_script(
         return []
     template = run.template(model, training)
     _rename(template, lowering.metadata.name)
-    draft.put(("spec", "template"), with_placement(template, draft, nodes, at, lowering), at)
+    draft.put(("spec", "template"), with_placement(with_programs(template), draft, nodes, at, lowering), at)
     # A failed run would fail again and block GPUs. Evictions do not count as failures.
     draft.put(("spec", "retries"), 0)
     job = draft.finish(Job, lowering)
@@ -106,7 +90,7 @@ def _check_model(
     if model.preset is not None and not kaito_preset(model.preset).tunable:
         known = ", ".join(
             preset.name
-            for preset, kaito in ((preset, kaito_preset(preset)) for preset in every())
+            for preset, kaito in ((preset, kaito_preset(preset)) for preset in every(lowering.context.catalog))
             if kaito.tunable and not kaito.removed_in
         )
         lowering.error(
@@ -146,7 +130,7 @@ class _Run:
                 if check_url(url, (*at, "urls", index), self.lowering):
                     self.lowering.names_server(url, (*at, "urls", index))
             self.volumes.append({"name": "data", "emptyDir": {}})
-            self.init.append(self._helper("fetch-data", _FETCH_DATA, [DATA, *source.urls], [mount]))
+            self.init.append(self._helper("fetch-data", "fetch_data.py", [DATA, *source.urls], [mount]))
         elif source.image is not None:
             if self.lowering.is_placeholder(source.image, (*at, "image"), "an image"):
                 return
@@ -201,7 +185,7 @@ class _Run:
         weights = {"name": "weights", "mountPath": WEIGHTS}
         repo = model.preset.repo if model.preset else model.name
         revision = (model.preset.revision if model.preset else "") or "main"
-        fetch = self._helper("fetch-model", _FETCH_MODEL, [repo, revision, WEIGHTS], [weights])
+        fetch = self._helper("fetch-model", "fetch_model.py", [repo, revision, WEIGHTS], [weights])
         preset_options = self.tuning.preset.preset_options if self.tuning.preset else None
         secret = preset_options.model_access_secret if isinstance(preset_options, PresetOptions) else None
         if secret:
@@ -280,7 +264,7 @@ class _Run:
         return {
             "name": name,
             "image": self.image,
-            "command": ["python3", "-c", script, *arguments],
+            "command": ["python3", program(script), *arguments],
             "env": [{"name": "HOME", "value": "/scratch"}],
             "resources": dict(_SMALL),
             "securityContext": {**_SECURITY, "readOnlyRootFilesystem": True},

@@ -6,9 +6,8 @@ from msgspec import Meta, field
 
 from kaigen.core.json_types import Json
 from kaigen.dialects.metadata import ForeignMetadata
-from kaigen.kinds.base import Duration, LabelName, Labels, ObjectName, Quantity, text
+from kaigen.kinds.base import Duration, LabelName, Labels, ObjectName, Port, Quantity, text
 from kaigen.kinds.block import Block
-from kaigen.kinds.exposure import Port
 from kaigen.kinds.promotable import IMAGE, NAME
 
 Text = Annotated[str, Meta(max_length=2048)]

@@ -232,7 +232,7 @@ def _put_volume(draft: Draft, model: Model, lowering: KoldunLowering) -> None:
             "set `objectStorage`, or write a Model of kaigen with a volume",
         )
     repo = draft.get(("spec", "source", "huggingFace", "repo"))
-    known = isinstance(repo, str) and find_preset(repo) is not None
+    known = isinstance(repo, str) and find_preset(repo, lowering.context.catalog) is not None
     origin: FieldPath = ("spec", "pv") if spec.pv else ("spec",)
     draft.put((*_STORE, "volume"), volume_block(spec.pv, known=known), origin)
     # The operator keeps the files of one revision.

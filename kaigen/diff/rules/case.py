@@ -8,8 +8,7 @@ from msgspec import Struct
 
 from kaigen.diff.model import FieldChange, Level, ObjectStatus
 from kaigen.diff.objects import Obj
-from kaigen.diff.once import Once
-from kaigen.diff.trees import Trees, place_of, top_of
+from kaigen.diff.trees import Once, Trees, place_of, top_of
 
 Finding = tuple[Level, str]
 """The result of a rule: the level, and the effect as text."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 
-from kaigen.catalog.kind_effects import effects, harmless_kinds
+from kaigen.catalog.kind_effects import effects, harmless_kinds, protections
+from kaigen.core.json_types import Json
 from kaigen.diff.formatting import clip, listing, value
 from kaigen.diff.objects import Obj, get, get_list, get_map, get_text
-from kaigen.diff.reach_table import reached
-from kaigen.diff.rules import volumes
+from kaigen.diff.rules import storage
 from kaigen.diff.rules.case import Case, Finding
-from kaigen.diff.rules.own import is_usual
-from kaigen.diff.trees import top_of
+from kaigen.diff.trees import TENANT_FOLDER, Trees, is_own, top_of
 from kaigen.kubernetes.schemas import is_cluster_type
 
 UNKNOWN = "kaigen does not know this kind: review what its controller does"
@@ -35,9 +36,6 @@ _REMOVAL_IS_JUDGED = frozenset(
 )
 """Kinds whose removal is not a danger by itself."""
 
-_BEFORE_IN_NAMESPACE = ("the annotation ", "the label ", "the reference ", "the server ")
-"""Beginnings of what is not new reach if another object of the namespace had it."""
-
 
 def is_harmless(type_: str) -> bool:
     """Return whether objects of a kind act in their own namespace only."""
@@ -47,12 +45,12 @@ def is_harmless(type_: str) -> bool:
 def kind(case: Case) -> Iterator[Finding]:
     """An object of a kind that acts outside of its namespace, or that kaigen does not know."""
     obj = case.obj
-    if is_harmless(obj.type) or is_usual(case):
+    if is_harmless(obj.type) or _is_usual(case):
         return
     if case.status == "removed":
         if obj.type not in _REMOVAL_IS_JUDGED:
             yield "danger", f"is deleted; {_effect(obj)}"
-    elif obj.type != "PersistentVolume" or not volumes.is_allowed(case):
+    elif obj.type != "PersistentVolume" or not storage.is_allowed(case):
         yield "danger", _effect(obj) + _decryption(case)
 
 
@@ -148,36 +146,6 @@ def _short(text: str) -> str:
     return clip(text, 80)
 
 
-def reach(case: Case) -> Iterator[Finding]:
-    """An object of a harmless kind reaches outside its namespace by a field."""
-    new = case.obj
-    if not is_harmless(new.type):
-        return
-    config = case.trees.config(new.path)
-    found = list(dict.fromkeys(reached(new, case.place, config)))
-    was = set(reached(case.old, case.place, config)) if case.old else set()
-    more = [each for each in found if each not in was]
-    if any(each.startswith(_BEFORE_IN_NAMESPACE) for each in more):
-        had = _had(case)
-        more = [each for each in more if not (each.startswith(_BEFORE_IN_NAMESPACE) and each in had)]
-    if more:
-        yield "danger", f"reaches outside its namespace: {listing(more, 4)}"
-
-
-def _had(case: Case) -> set[str]:
-    """Return what objects of the kind reached before from the same namespace."""
-    config = case.trees.config(case.obj.path)
-    place = case.place
-    return case.trees.once(
-        ("reached", case.obj.kind, case.top, place),
-        lambda: {
-            each
-            for obj in case.trees.in_namespace("old", case.obj.kind, case.top, place)
-            for each in reached(obj, place, config)
-        },
-    )
-
-
 def duplicate(case: Case) -> Iterator[Finding]:
     """A new object has the identity of another one in the tree, which it replaces, or is replaced by."""
     obj = case.obj
@@ -187,101 +155,147 @@ def duplicate(case: Case) -> Iterator[Finding]:
             yield "danger", f"is also in {clip(other.path, 200)}: one of the two replaces the other"
 
 
-_SECRET_TYPES = frozenset(
-    {
-        "",
-        "Opaque",
-        "kubernetes.io/basic-auth",
-        "kubernetes.io/dockercfg",
-        "kubernetes.io/dockerconfigjson",
-        "kubernetes.io/ssh-auth",
-        "kubernetes.io/tls",
-    }
-)
-"""Types of Secrets that are only data (source: Kubernetes, types of Secret)."""
+_FOLDER = re.compile(r"(?P<above>.*/|)(?P<namespace>[^/]+)/(?P<app>[^/]+)/(?P<form>manifests|chart)")
 
-_TRIGGER_SOURCES = frozenset({"configMapTargetRef", "env", "secretTargetRef"})
-"""Fields of a TriggerAuthentication that read objects of its namespace (source: KEDA, authentication)."""
-
-_SCOPES = ("sealedsecrets.bitnami.com/cluster-wide", "sealedsecrets.bitnami.com/namespace-wide")
-"""Annotations that unseal a SealedSecret under another name or elsewhere (source: Sealed Secrets, scopes)."""
-
-
-def fields(case: Case) -> Iterator[Finding]:
-    """A field of a harmless kind reads or gives more than its namespace has."""
-    judge = _FIELDS.get(case.obj.type)
-    if judge is None or case.new is None:
-        return
-    was = set(judge(case.old, case)) if case.old else set()
-    for text in judge(case.new, case):
-        if text not in was:
-            yield "danger", text
-
-
-def _secret(obj: Obj, case: Case) -> Iterator[str]:
-    type_ = get_text(obj.data, "type")
-    if type_ not in _SECRET_TYPES:
-        account = obj.annotations.get("kubernetes.io/service-account.name")
-        of = f" of ServiceAccount {account}" if account else ""
-        yield f"a Secret of type {_short(type_)}{of}: a controller reads or fills it"
-
-
-def _external_secret(obj: Obj, case: Case) -> Iterator[str]:
-    spec = get_map(obj.data, "spec")
-    settings = case.trees.config(obj.path).external_secrets
-    own = (settings.store_kind, settings.store) if settings else ("", "")
-    store = (get_text(spec, "secretStoreRef", "kind") or "SecretStore", get_text(spec, "secretStoreRef", "name"))
-    if store[0] != "SecretStore" and store != own:
-        keys = [get_text(each, "remoteRef", "key") for each in get_list(spec, "data")]
-        keys += [get_text(each, "extract", "key") for each in get_list(spec, "dataFrom")]
-        keys = [key for key in keys if key]
-        yield f"reads {listing(keys) or 'secrets'} of {store[0]} {store[1]}, which kaigen.yaml does not name"
-    for each in get_list(spec, "dataFrom"):
-        find = get(each, "find")
-        if isinstance(find, dict):
-            yield f"reads every secret of {store[0]} {store[1]} that {value(find)} finds"
-    for each in (*get_list(spec, "data"), *get_list(spec, "dataFrom")):
-        other = get(each, "sourceRef")
-        if isinstance(other, dict):
-            yield f"reads secrets of {value(other)}"
-    if get_map(spec, "target", "manifest"):
-        yield f"creates an object of another kind: {value(get(spec, 'target', 'manifest'))}"
-    for each in get_list(spec, "target", "template", "templateFrom"):
-        target = get_text(each, "target") or "Data"
-        if target != "Data":
-            yield f"writes {target} of the Secret by a template"
-
-
-def _sealed_secret(obj: Obj, case: Case) -> Iterator[str]:
-    inner = get_map(obj.data, "spec", "template", "metadata", "annotations")
-    for key in _SCOPES:
-        if key in obj.annotations or key in inner:
-            yield f"unseals what was sealed under another name ({key})"
-    for field in ("annotations", "labels"):
-        for key, item in get_map(obj.data, "spec", "template", "metadata", field).items():
-            if "/" in key and key not in _SCOPES:
-                yield f"its Secret has {field[:-1]} {key}: {value(item)}"
-
-
-def _claim_of_devices(obj: Obj, case: Case) -> Iterator[str]:
-    spec = get_map(obj.data, "spec", "spec") or get_map(obj.data, "spec")
-    for request in get_list(spec, "devices", "requests"):
-        if True in (get(request, "exactly", "adminAccess"), get(request, "adminAccess")):
-            yield f"request {get_text(request, 'name')} gets devices that others use (adminAccess)"
-
-
-def _trigger(obj: Obj, case: Case) -> Iterator[str]:
-    for field, item in get_map(obj.data, "spec").items():
-        if field not in _TRIGGER_SOURCES:
-            yield f"KEDA authenticates by {field}: {value(item)}"
-
-
-_FIELDS: Mapping[str, Callable[[Obj, Case], Iterator[str]]] = {
-    "ExternalSecret.external-secrets.io": _external_secret,
-    "ResourceClaim.resource.k8s.io": _claim_of_devices,
-    "ResourceClaimTemplate.resource.k8s.io": _claim_of_devices,
-    "SealedSecret.bitnami.com": _sealed_secret,
-    "Secret": _secret,
-    "TriggerAuthentication.keda.sh": _trigger,
+_FREE: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "Application": (("spec", "ignoreDifferences"), ("spec", "syncPolicy", "syncOptions")),
+    "ApplicationSet": (
+        ("spec", "template", "spec", "ignoreDifferences"),
+        ("spec", "template", "spec", "syncPolicy", "syncOptions"),
+    ),
+    "Kustomization": tuple(("spec", field) for field in ("dependsOn", "force", "healthCheckExprs", "timeout", "wait")),
+    "HelmRelease": (
+        *(("spec", field) for field in ("dependsOn", "healthCheckExprs", "timeout")),
+        ("spec", "driftDetection", "ignore"),
+    ),
+    # Another rule reports what a project allows.
+    "AppProject": tuple(
+        ("spec", field)
+        for field in ("clusterResourceWhitelist", "description", "destinations", "namespaceResourceWhitelist")
+    ),
 }
-FIELD_TYPES = frozenset(_FIELDS)
+"""Fields that follow from what an app is, by kind."""
+
+_NAMED = {
+    ("metadata", "namespace"): "namespace",
+    ("spec", "project"): "namespace",
+    ("spec", "destination", "namespace"): "namespace",
+    ("spec", "targetNamespace"): "namespace",
+    ("spec", "storageNamespace"): "namespace",
+    ("spec", "source", "helm", "releaseName"): "app",
+    ("spec", "releaseName"): "app",
+    ("spec", "source", "chart"): "app",
+}
+"""Fields with the name of an app or of its namespace."""
+
+_PATHS = (("spec", "source", "path"), ("spec", "path"), ("spec", "chart", "spec", "chart"))
+"""Fields with the folder that is synced."""
+
+
+def _is_usual(case: Case) -> bool:
+    """Return whether an object is one that kaigen renders itself, as all others of its kind, or is no longer.
+
+    It must be in a folder of kaigen's, and either belong to a tenancy, or sync a folder of the tree with the
+    settings of another object of its kind in the old tree.
+    """
+    if case.new is None:
+        return case.old is not None and is_own(case.old) and case.old.type not in protections()
+    new = case.new
+    if not is_own(new):
+        return False
+    if new.path.split("/")[-3:-2] == [TENANT_FOLDER]:
+        return True
+    top = top_of(new.path)
+    if not _syncs_tree(new, top, case.trees):
+        return False
+    olds = case.trees.once(("own settings", new.type, top), lambda: _own_settings(new, top, case.trees))
+    return _settings(new) in (olds or map(_settings, _planned(case)))
+
+
+def _own_settings(new: Obj, top: str, trees: Trees) -> set[str]:
+    """Return the settings of kaigen's objects of a kind in the old tree."""
+    olds = trees.of_kind("old", new.kind, top)
+    return {_settings(obj) for obj in olds if is_own(obj) and obj.type == new.type}
+
+
+def _planned(case: Case) -> Iterator[Obj]:
+    """Yield the object itself where nothing was synced before, and it syncs from where kaigen.yaml says."""
+    gitops = case.trees.config(case.obj.path).gitops
+    if gitops is None:
+        return
+    flux = gitops.flux.oci if gitops.flux else None
+    known = [gitops.repository or "", gitops.charts or "", flux or ""]
+    places = [place.replace("{env}", case.trees.config(case.obj.path).environment) for place in known if place]
+    named = [get_text(case.obj.data, *keys) for keys in (("spec", "source", "repoURL"), ("spec", "url"))]
+    if all(any(name in place or name.startswith(place) for place in places) for name in named if name):
+        yield case.obj
+
+
+def _syncs_tree(obj: Obj, top: str, trees: Trees) -> bool:
+    """Return whether the folder that an object syncs, if it names one, has files in the new tree."""
+    for keys in _PATHS:
+        path = get_text(obj.data, *keys).removeprefix("./")
+        found = _FOLDER.fullmatch(path)
+        if found:
+            inner = f"{found['namespace']}/{found['app']}/{found['form']}"
+            return trees.has_folder("new", f"{top}/{inner}" if top else inner)
+    return True
+
+
+def _settings(obj: Obj) -> str:
+    """Return what is the same in all objects of a kind: without the names and the folder of an app."""
+    data = json.loads(json.dumps(obj.data))
+    names = _names(obj)
+    for keys in _FREE.get(obj.kind, ()):
+        _drop(data, keys)
+    for keys in _PATHS:
+        path = get_text(data, *keys)
+        found = _FOLDER.fullmatch(path)
+        if found:
+            _put(data, keys, f"{found['above']}NAMESPACE/APP/{found['form']}")
+    for keys, what in _NAMED.items():
+        text = get_text(data, *keys)
+        name = names.get(what)
+        if name and (text == name or text.endswith(f".{name}")):
+            _put(data, keys, text.removesuffix(name) + what.upper())
+    if "chart" in get_map(data, "spec", "source"):
+        _drop(data, ("spec", "source", "targetRevision"))
+    if obj.kind == "OCIRepository" and names.get("app"):
+        _put(data, ("spec", "url"), get_text(data, "spec", "url").removesuffix(names["app"]))
+        _drop(data, ("spec", "ref", "tag"))
+    _drop(data, ("spec", "chartRef", "name"))
+    for key in ("name", "annotations"):
+        _drop(data, ("metadata", key))
+    accounts = get_list(data, "spec", "destinationServiceAccounts")
+    for account in accounts:
+        _drop(account, ("namespace",))
+    unique = {json.dumps(each, sort_keys=True) for each in accounts}
+    _put(data, ("spec", "destinationServiceAccounts"), [*sorted(unique)])
+    return json.dumps(data, sort_keys=True)
+
+
+def _names(obj: Obj) -> dict[str, str]:
+    """Return the app and the namespace that an object syncs, as far as it names them."""
+    for keys in _PATHS:
+        found = _FOLDER.fullmatch(get_text(obj.data, *keys))
+        if found:
+            return {"namespace": found["namespace"], "app": found["app"]}
+    app = get_text(obj.data, "spec", "source", "chart") or get_text(obj.data, "spec", "releaseName")
+    if obj.kind in ("GitRepository", "OCIRepository"):
+        # A source may be one of each namespace; that of a chart ends in the name of its app.
+        is_chart = "layerSelector" in get_map(obj.data, "spec")
+        app = get_text(obj.data, "spec", "url").rpartition("/")[2] if is_chart else ""
+        return {"namespace": obj.namespace, "app": app}
+    place = get_text(obj.data, "spec", "destination", "namespace") or get_text(obj.data, "spec", "targetNamespace")
+    return {"namespace": place, "app": app}
+
+
+def _drop(data: Json, keys: tuple[str, ...]) -> None:
+    above = get_map(data, *keys[:-1])
+    above.pop(keys[-1], None)
+
+
+def _put(data: Json, keys: tuple[str, ...], item: Json) -> None:
+    above = get_map(data, *keys[:-1])
+    if keys[-1] in above:
+        above[keys[-1]] = item

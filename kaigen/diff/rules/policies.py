@@ -15,8 +15,7 @@ from kaigen.diff.objects import Obj, get, get_list, get_map, get_text
 from kaigen.diff.rules.case import Case, Finding
 from kaigen.diff.rules.protections import has_pods_of, is_namespace_left
 from kaigen.diff.selectors import SelectorIndex
-from kaigen.diff.tree import locate
-from kaigen.diff.trees import is_own
+from kaigen.diff.trees import is_own, locate
 
 _POLICY = "NetworkPolicy"
 _DIRECTIONS = (("ingress", "from"), ("egress", "to"))

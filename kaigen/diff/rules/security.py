@@ -1,17 +1,20 @@
-"""Rules for changes that weaken the security of pods and namespaces."""
+"""Rules for changes that weaken the security of pods and namespaces, and for pods that kaigen cannot judge."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 from kaigen.core.json_types import Json, JsonObject
+from kaigen.diagnostics.problem import dotted_path
 from kaigen.diff.formatting import listing, value
 from kaigen.diff.model import ABSENT
 from kaigen.diff.objects import Obj, get, get_list, get_text
-from kaigen.diff.pods import PodTemplate, pod_templates
+from kaigen.diff.pods import PodTemplate, pod_templates, weaknesses
 from kaigen.diff.rules.case import Case, Finding
 from kaigen.diff.rules.rbac import unsafe_rights
-from kaigen.diff.weaknesses import weaknesses
+from kaigen.kubernetes import pods as kubernetes_pods
+from kaigen.kubernetes.manifest import Object
 from kaigen.kubernetes.pod_security import LEVELS
 
 POD_SECURITY = "kaigen.dev/pod-security"
@@ -163,3 +166,18 @@ def requested_exception(old: Obj | None, new: Obj) -> Finding | None:
     if was and _strictness(now) > _strictness(was):
         return "notice", f"security is tighter: {new} now requests Pod Security {value(now)}{instead}"
     return "danger", f"security is looser: {new} now requests Pod Security {value(now)}{instead}"
+
+
+def unknown_pods(case: Case) -> Iterator[Finding]:
+    """Pods are where the table of object kinds has none, so what becomes of a change is not known."""
+    before, after = _places(case.old), _places(case.new)
+    if after and (before != after or case.status == "added"):
+        yield "danger", f"runs pods that kaigen does not know the kind of, at {listing(list(after))}"
+
+
+def _places(obj: Obj | None) -> dict[str, Object]:
+    """Return the pods of an object that were found by their form, by their places."""
+    if obj is None:
+        return {}
+    found = kubernetes_pods.pod_templates(cast("Object", obj.data))
+    return {dotted_path(template.spec_path): template.spec for template in found if template.by_form}

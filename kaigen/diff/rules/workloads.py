@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import cast
 
 from kaigen.core.text import plural
 from kaigen.diagnostics.problem import At
 from kaigen.diff.formatting import listing, value
 from kaigen.diff.model import ABSENT, Absent, FieldChange
 from kaigen.diff.objects import Obj, get, get_map, get_text
-from kaigen.diff.rules.case import Case, Finding, under
-from kaigen.diff.rules.queues import rejected
+from kaigen.diff.rules.case import Case, Finding, is_forced, under
 from kaigen.kubernetes.kind_table import KINDS, types
-from kaigen.kubernetes.manifest import entries, mapping
-from kaigen.kubernetes.pods import containers, pod_templates
+from kaigen.kubernetes.manifest import Object
+from kaigen.kubernetes.queues import FIXED_QUEUE, QUEUE_LABEL, rejected_changes
 
 LWS = "LeaderWorkerSet.leaderworkerset.x-k8s.io"
-RUNS = types("run")
 ROLLING = types("rolling")
 SCALED = frozenset(row.type for row in KINDS.values() if row.scalable)
 SERVING = types("rolling", "serving")
@@ -85,86 +83,6 @@ def _plain(key: str) -> str:
     return _WORD.sub(" ", key).lower()
 
 
-def new_run(case: Case) -> Iterator[Finding]:
-    """A run has a new name: Job templates are immutable, so a changed spec is a new Job."""
-    old, new = case.pair
-    why = reasons(case.fields)
-    because = f" ({why})" if why else ""
-    if get(new.data, "spec", "suspend") is True:
-        yield "notice", f"new run: {old} ends, {new} is created suspended{because}"
-    else:
-        yield "notice", f"new run: {old} ends, {new} starts{because}"
-    for claim in sorted(_written_claims(old.data) & _written_claims(new.data)):
-        yield ("info", f"if {old} still runs, it writes to PersistentVolumeClaim {claim} until its pods have ended")
-
-
-def _written_claims(data: dict[str, Any]) -> set[str]:
-    """Return the claims that the containers of a run write to, except by the downloader, which locks its folder."""
-    found: set[str] = set()
-    for template in pod_templates(data):
-        claims: dict[object, str] = {}
-        for _, volume in entries(template.spec.get("volumes")):
-            source = mapping(volume.get("persistentVolumeClaim"))
-            if not source.get("readOnly"):
-                claims[volume.get("name")] = str(source.get("claimName", ""))
-        for container in containers(template):
-            arguments = container.body.get("args")
-            if isinstance(arguments, list) and arguments[:1] in (["fetch"], ["put"]):
-                continue
-            for _, mount in entries(container.body.get("volumeMounts")):
-                found |= {claims.get(mount.get("name"), "")} if not mount.get("readOnly") else set()
-    return found - {""}
-
-
-def run_added(case: Case) -> Iterator[Finding]:
-    """A run was added."""
-    new = case.obj
-    if get(new.data, "spec", "suspend") is True:
-        yield "info", f"{new} is created suspended and waits to be resumed"
-    else:
-        yield "info", f"first run: {new} starts"
-
-
-def run_removed(case: Case) -> Iterator[Finding]:
-    """A run was removed."""
-    yield "notice", f"{case.obj} and its pods are deleted, running or finished"
-
-
-def run_controls(case: Case) -> Iterator[Finding]:
-    """Fields of a run changed that can change in place."""
-    old, new = case.pair
-    before, after = get(old.data, "spec", "suspend") is True, get(new.data, "spec", "suspend") is True
-    if before != after:
-        yield "notice", "suspended: running pods are stopped" if after else "resumed: its pods start"
-    for field, label in (
-        ("parallelism", "parallel pods"),
-        ("activeDeadlineSeconds", "deadline in seconds"),
-        ("backoffLimit", "retries"),
-    ):
-        was, now = get(old.data, "spec", field), get(new.data, "spec", field)
-        if was != now:
-            yield "info", f"{label}: from {value(was)} to {value(now)}, no new run"
-
-
-def run_ttl(case: Case) -> Iterator[Finding]:
-    """A TTL on a Job in Git: the GitOps tool finds the finished Job missing and creates it again."""
-    new = case.obj
-    if _is_hook(new):
-        return
-    ttl = get(new.data, "spec", "ttlSecondsAfterFinished")
-    was = get(case.old.data if case.old else ABSENT, "spec", "ttlSecondsAfterFinished")
-    if not isinstance(ttl, Absent) and was != ttl:
-        yield (
-            "danger",
-            f"it is deleted {value(ttl)} s after it finishes (ttlSecondsAfterFinished), and Argo CD or Flux "
-            "then runs it again, endlessly",
-        )
-
-
-def _is_hook(obj: Obj) -> bool:
-    return any(key in obj.annotations for key in ("helm.sh/hook", "argocd.argoproj.io/hook"))
-
-
 def restart(case: Case) -> Iterator[Finding]:
     """The pod template changed."""
     old, new = case.pair
@@ -172,7 +90,7 @@ def restart(case: Case) -> Iterator[Finding]:
     before, after = get_map(old.data, "spec", field), get_map(new.data, "spec", field)
     if new.type == LWS:
         before, after = ({k: v for k, v in side.items() if k != "size"} for side in (before, after))
-    if before == after or rejected(case):
+    if before == after or _rejected(case):
         return
     template = [change for change in case.fields if under(change, "spec", field) and change.keys[-1] != "size"]
     why = reasons(template)
@@ -213,7 +131,7 @@ def scale(case: Case) -> Iterator[Finding]:
     """The number of replicas changed."""
     old, new = case.pair
     was, now = get(old.data, "spec", "replicas"), get(new.data, "spec", "replicas")
-    if was == now or rejected(case):
+    if was == now or _rejected(case):
         return
     unit = " groups" if new.type == LWS else ""
     if isinstance(now, Absent):
@@ -289,22 +207,6 @@ def serving_renamed(case: Case) -> Iterator[Finding]:
         yield "notice", f"{old} stops and {new} starts: no pods are reused"
 
 
-def cron(case: Case) -> Iterator[Finding]:
-    """A CronJob changed."""
-    old, new = case.pair
-    for field, label in (("schedule", "runs at"), ("timeZone", "in time zone")):
-        was, now = get(old.data, "spec", field), get(new.data, "spec", field)
-        if was != now:
-            yield "notice", f"{label} {value(now)} instead of {value(was)}"
-    if get(old.data, "spec", "suspend") != get(new.data, "spec", "suspend"):
-        suspended = get(new.data, "spec", "suspend") is True
-        yield "notice", "suspended: no further runs start" if suspended else "resumed: runs start again"
-    changed = [change for change in case.fields if under(change, "spec", "jobTemplate")]
-    if changed:
-        why = reasons(changed)
-        yield ("info", f"the next run uses it; a run in progress continues unchanged{f': {why}' if why else ''}")
-
-
 def ray_service(case: Case) -> Iterator[Finding]:
     """A RayService changed: KubeRay starts a second cluster next to the first one."""
     scaling = {"replicas", "minReplicas", "maxReplicas", "scaleStrategy"}
@@ -320,3 +222,41 @@ def ray_service(case: Case) -> Iterator[Finding]:
         yield "info", "Ray workers scale, no restart"
     if any(under(change, "spec", "serveConfigV2") for change in case.fields):
         yield "notice", "Ray Serve reloads its applications in place"
+
+
+def _rejected(case: Case) -> list[str]:
+    """Return the changes that Kueue rejects, in words."""
+    old, new = case.pair
+    return rejected_changes(cast(Object, old.data), cast(Object, new.data))
+
+
+def queue(case: Case) -> Iterator[Finding]:
+    """The queue changed."""
+    old, new = case.pair
+    was, now = (side.labels.get(QUEUE_LABEL, ABSENT) for side in (old, new))
+    if was == now:
+        return
+    if case.status == "changed" and not is_forced(new):
+        if new.type in FIXED_QUEUE:
+            yield "danger", f"will be rejected: Kueue does not let its queue change; delete {new} first"
+        else:
+            yield "danger", f"is rejected by Kueue once its pods run; then delete {new} first"
+    if now is ABSENT:
+        yield "notice", f"leaves Kueue's queue {value(was)}: it no longer waits for quota"
+    elif was is ABSENT:
+        yield "notice", f"waits in Kueue's queue {value(now)}"
+    else:
+        yield "notice", f"waits in Kueue's queue {value(now)} instead of {value(was)}"
+
+
+def admitted(case: Case) -> Iterator[Finding]:
+    """Something changed that Kueue decided on when it admitted the pods."""
+    _, new = case.pair
+    found = _rejected(case)
+    if not found:
+        return
+    names = listing(found, 4)
+    if is_forced(new):
+        yield ("notice", f"is deleted and created again: Kueue does not let {names} change in place, and force is set")
+    else:
+        yield "danger", f"will be rejected: Kueue does not let {names} change in place; delete {new} first"

@@ -6,12 +6,15 @@ Source of fields: Argo CD's Application and ApplicationSet, `argoproj.io/v1alpha
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from kaigen.config.gitops_settings import ClusterSettings
 from kaigen.gitops.delivery import Delivery, group_of, only_runs
 from kaigen.gitops.facts import AppFacts
 from kaigen.gitops.tenancy import TENANT_FOLDER, Tenant
 from kaigen.kubernetes.manifest import Manifest
+
+if TYPE_CHECKING:
+    from kaigen.config.gitops import Cluster
 
 FOLDER = "_argocd"
 """Folder of the tree; no namespace can have this name."""
@@ -24,13 +27,13 @@ _WAVE = "argocd.argoproj.io/sync-wave"
 
 def destinations_of(delivery: Delivery) -> dict[str, Manifest]:
     """Return the server or name of each cluster by its suffix in object names; empty for a single cluster."""
-    clusters = delivery.settings.clusters
+    clusters = delivery.clusters
     if not clusters:
         return {"": {"server": IN_CLUSTER}}
     return {name if len(clusters) > 1 else "": _destination(name, each) for name, each in clusters.items()}
 
 
-def _destination(name: str, cluster: ClusterSettings) -> Manifest:
+def _destination(name: str, cluster: Cluster) -> Manifest:
     if cluster.selector is not None:
         # Clusters that are not known yet: what may go where is narrowed by namespaces and kinds only.
         return {"server": "*"}
@@ -184,7 +187,7 @@ def application_set(delivery: Delivery, destinations: Mapping[str, Manifest]) ->
 
 def _cluster_generators(delivery: Delivery, destinations: Mapping[str, Manifest]) -> list[Manifest]:
     """Return generators of `server`, `name` and `values.cluster` for every cluster."""
-    clusters = delivery.settings.clusters
+    clusters = delivery.clusters
     listed = [
         {"server": "", "name": "", **where, "values": {"cluster": f"{name}." if name else ""}}
         for name, where in destinations.items()

@@ -1,4 +1,4 @@
-"""Conditions of namespaces, and of names of objects in other namespaces."""
+"""Conditions of namespaces, of names of objects in other namespaces, and of names of classes of the cluster."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from msgspec import Struct
 
 from kaigen.config.globs import glob_pattern, is_granted
 from kaigen.config.tenant_settings import Tenant
-from kaigen.kubernetes.manifest import join_type, mapping
-from kaigen.tenancy.cel import among, at, matches, text, texts
-from kaigen.tenancy.condition import Refusal, quoted
+from kaigen.kubernetes.manifest import join_type, mapping, text
+from kaigen.tenancy import cel
+from kaigen.tenancy.cel import among, at, matches, texts
+from kaigen.tenancy.reach import Refusal, refuse_value
 
 WORKLOAD_IDENTITIES = ("none", "aws-eks")
 """Providers of KEDA's pod identities that are never the identity of KEDA itself (source: KEDA's documentation)."""
@@ -21,7 +22,7 @@ class OwnNamespace(Struct, frozen=True):
 
     def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
         """Refuse another namespace."""
-        return [] if value in tenant.namespaces else quoted(value)
+        return [] if value in tenant.namespaces else refuse_value(value)
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Compare with the namespaces."""
@@ -43,7 +44,7 @@ class Reference(Struct, frozen=True):
         place = target.get("namespace")
         shown = f"{place}/{target.get('name')}"
         own = place is None or place in tenant.namespaces
-        return [] if own or is_granted(shown, tenant.granted(self.grant)) else quoted(shown)
+        return [] if own or is_granted(shown, tenant.granted(self.grant)) else refuse_value(shown)
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Compare the namespace, or match the globs."""
@@ -70,11 +71,11 @@ class ReferenceKind(Struct, frozen=True):
         kind, group = (
             str(default if (found := target.get(field)) is None else found) for field, default in self._defaults()
         )
-        return [] if f"{kind}.{group}" in self._known() else quoted(join_type(group, kind))
+        return [] if f"{kind}.{group}" in self._known() else refuse_value(join_type(group, kind))
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Compare the kind and the group."""
-        kind, group = (f"{at(value, (field,))}.orValue({text(default)})" for field, default in self._defaults())
+        kind, group = (f"{at(value, (field,))}.orValue({cel.text(default)})" for field, default in self._defaults())
         return f"({kind} + '.' + {group}) in {texts(self._known())}"
 
     def _defaults(self) -> tuple[tuple[str, str], ...]:
@@ -94,7 +95,7 @@ class VolumeName(Struct, frozen=True):
         """Refuse what no glob matches."""
         own, name = tenant.volumes(), str(value)
         is_own = is_granted(name, tenant.granted(self.grant)) or tenant.may_begin(name)
-        return [] if is_own and is_granted(name, own) else quoted(value)
+        return [] if is_own and is_granted(name, own) else refuse_value(value)
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Match the globs."""
@@ -113,7 +114,7 @@ class OwnName(Struct, frozen=True):
     def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
         """Refuse a name that another tenant may have."""
         is_own = is_granted(str(value), tenant.own_names()) and tenant.may_begin(str(value))
-        return [] if is_own else quoted(value)
+        return [] if is_own else refuse_value(value)
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Match the beginning."""
@@ -123,7 +124,7 @@ class OwnName(Struct, frozen=True):
 
 def _begins(value: str, tenant: Tenant) -> str:
     """Return the expression of `Tenant.may_begin`."""
-    return " && ".join(f"!{value}.startsWith({text(f'{other}-')})" for other in tenant.others)
+    return " && ".join(f"!{value}.startsWith({cel.text(f'{other}-')})" for other in tenant.others)
 
 
 class OwnIdentity(Struct, frozen=True):
@@ -136,10 +137,57 @@ class OwnIdentity(Struct, frozen=True):
         provider = mapping(value).get("provider")
         owner = mapping(value).get("identityOwner")
         is_own = provider in WORKLOAD_IDENTITIES or (provider, owner) == ("aws", "workload")
-        return [] if is_own else quoted(provider)
+        return [] if is_own else refuse_value(provider)
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Compare the provider and the owner."""
         provider = f"{at(value, ('provider',))}.orValue('')"
         owner = f"{at(value, ('identityOwner',))}.orValue('')"
         return f"({provider} in {texts(WORKLOAD_IDENTITIES)} || ({provider} == 'aws' && {owner} == 'workload'))"
+
+
+_CLUSTER = "Cluster"
+"""What kinds of the whole cluster begin with, where a namespaced kind does the same."""
+
+
+class GrantedClass(Struct, frozen=True):
+    """The name of a class that the tenant is granted as `KIND/NAME`.
+
+    Attributes:
+        kind: of the class.
+        always: names that need no grant.
+        grant: field of a tenant.
+    """
+
+    kind: str
+    always: tuple[str, ...] = ()
+    grant: str = "classes"
+
+    def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
+        """Refuse what no glob matches."""
+        granted = (*tenant.classes(self.kind), *self.always)
+        is_allowed = isinstance(value, str) and is_granted(value, granted)
+        return [] if is_allowed else refuse_value(f"{self.kind}/{value}")
+
+    def passes(self, value: str, tenant: Tenant) -> str:
+        """Match the globs."""
+        return cel.matches(value, glob_pattern((*tenant.classes(self.kind), *self.always)))
+
+
+class NamespacedKind(Struct, frozen=True):
+    """A mapping with `kind` and `name` of an object in the same namespace, or of one of the cluster that is granted."""
+
+    grant: str = "classes"
+
+    def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
+        """Refuse the name of an object of the cluster."""
+        kind = text(mapping(value).get("kind"))
+        shown = f"{kind}/{text(mapping(value).get('name'))}"
+        is_allowed = not kind.startswith(_CLUSTER) or is_granted(shown, tenant.granted(self.grant))
+        return [] if is_allowed else refuse_value(shown)
+
+    def passes(self, value: str, tenant: Tenant) -> str:
+        """Match the globs with the kind and the name."""
+        kind, name = (f"{cel.at(value, (field,))}.orValue('')" for field in ("kind", "name"))
+        granted = cel.matches(f"({kind} + '/' + {name})", glob_pattern(tenant.granted(self.grant)))
+        return f"(!{kind}.startsWith({cel.text(_CLUSTER)}) || {granted})"

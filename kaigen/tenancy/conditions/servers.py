@@ -9,7 +9,7 @@ from msgspec import Struct
 from kaigen.config.globs import host_pattern, is_host_granted
 from kaigen.config.tenant_settings import Tenant
 from kaigen.tenancy.cel import matches
-from kaigen.tenancy.condition import Refusal
+from kaigen.tenancy.reach import Refusal
 
 URL_SCHEME = r"[A-Za-z][A-Za-z0-9+.-]*://"
 URL_REST = r"(:[0-9]+)?([/?][\s\S]*)?"

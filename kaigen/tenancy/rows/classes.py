@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kaigen.kubernetes.value_paths import ALL, Step
-from kaigen.tenancy.conditions.classes import GrantedClass
-from kaigen.tenancy.conditions.texts import NotTrue
+from kaigen.kubernetes.manifest import ALL, Step
+from kaigen.tenancy.conditions.references import GrantedClass
+from kaigen.tenancy.conditions.values import NotTrue
 from kaigen.tenancy.reach import PODS, Reach
 from kaigen.tenancy.rows.pods import EPHEMERAL_CLAIM
 from kaigen.tenancy.rows.storage import CLAIM_KINDS, in_all_claims

@@ -1,15 +1,75 @@
-"""What routes, Services and monitors reach."""
+"""What routes, Services, monitors and clusters of Ray reach.
+
+KubeRay makes Services and Ingresses for a cluster of Ray. The rows of Services apply to the templates of Services.
+Source of the fields: the CustomResourceDefinitions of ray-project/kuberay at feeaf72fa. The Ingress of a head has no
+host unless an annotation names one, so it serves its path at all hosts
+(ray-operator/controllers/ray/common/ingress.go).
+"""
 
 from __future__ import annotations
 
-from kaigen.kubernetes.value_paths import ALL
-from kaigen.tenancy.conditions.addresses import ChosenAddress
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from kaigen.config.tenant_settings import Tenant
+from kaigen.core.json_types import FieldPath
+from kaigen.kubernetes.manifest import ALL, Step, mapping
+from kaigen.tenancy.cel import at, texts
 from kaigen.tenancy.conditions.references import OwnNamespace, Reference, ReferenceKind
 from kaigen.tenancy.conditions.servers import Server
-from kaigen.tenancy.conditions.texts import Granted, Matching, Missing, NotTrue
+from kaigen.tenancy.conditions.values import Granted, Matching, Missing, NotTrue
 from kaigen.tenancy.hosts import GATEWAY_GROUP as _GROUP
 from kaigen.tenancy.hosts import HOST_ROUTES, INGRESS, INGRESS_HOSTS, ROUTE_HOSTS
-from kaigen.tenancy.reach import Reach
+from kaigen.tenancy.reach import RAY_HEADS, RAY_SERVICES, Reach, Refusal
+from kaigen.tenancy.rows.classes import CLASS_REACHES
+
+_NO_ADDRESS = ("", "None")
+"""Addresses that name none: the API server chooses one, or the Service has none."""
+
+
+class ChosenAddress(Struct, frozen=True):
+    """A Service, or a template of one, whose address in the cluster the API server chooses.
+
+    Another one could be that of a deleted Service, whose clients still connect to it.
+    """
+
+    grant: str = ""
+
+    def refusals(self, value: object, tenant: Tenant) -> Iterator[Refusal]:
+        """Refuse each address."""
+        spec = mapping(mapping(value).get("spec"))
+        for field in ("clusterIP", "clusterIPs"):
+            found = spec.get(field)
+            listed = found if isinstance(found, list) else [found or ""]
+            for number, address in enumerate(listed):
+                if address not in _NO_ADDRESS:
+                    path: FieldPath = ("spec", field, number) if isinstance(found, list) else ("spec", field)
+                    yield Refusal(f"`{address}`", path)
+
+    def passes(self, value: str, tenant: Tenant) -> str:
+        """Look for a manager of the field: policies see a Service after the API server chose its address.
+
+        An update may keep the address that it has. No client can hide a field that it sets from `managedFields` of an
+        object; those of a template are the client's own.
+        """
+        spec = at(value, ("spec",))
+        free = (
+            f"{at(spec, ('clusterIP',))}.orValue('') in {texts(_NO_ADDRESS)}"
+            f" && {at(spec, ('clusterIPs',))}.orValue([]).all(a, a in {texts(_NO_ADDRESS)})"
+        )
+        if value != "object":
+            return f"({free})"
+        managers = f"{at(value, ('metadata', 'managedFields'))}.orValue([])"
+        named = " || ".join(
+            f"{at('m', ('fieldsV1', 'f:spec', f'f:{field}'))}.hasValue()" for field in ("clusterIP", "clusterIPs")
+        )
+        kept = " && ".join(
+            f"{at(spec, (field,))} == {at('oldObject', ('spec', field))}" for field in ("clusterIP", "clusterIPs")
+        )
+        chosen = f"{managers}.size() > 0 && !{managers}.exists(m, {named})"
+        return f"(({free}) || ({chosen}) || (request.operation == 'UPDATE' && {kept}))"
+
 
 _ROUTES = (*HOST_ROUTES, f"TCPRoute.{_GROUP}", f"UDPRoute.{_GROUP}")
 _INGRESS = (INGRESS,)
@@ -180,4 +240,27 @@ NETWORK_REACHES: tuple[Reach, ...] = (
         tuple((*place, "relabelings", ALL, "action") for place in _ENDPOINTS),
         Matching(_RELABEL_ACTIONS),
     ),
+)
+
+
+_RAY_KINDS = tuple(RAY_HEADS)
+_RAY_PLACES = tuple(dict.fromkeys(place for places in RAY_SERVICES.values() for place in places))
+
+
+def _in_heads(field: str) -> tuple[Step, ...]:
+    return tuple((*head, field) for head in RAY_HEADS.values())
+
+
+def _of_services() -> Iterator[Reach]:
+    """Yield the rows of Services for the templates of Services; the head has a type of its own, too."""
+    for row in (*NETWORK_REACHES, *CLASS_REACHES):
+        if row.types == ("Service",):
+            paths = tuple((*place, *path) for place in _RAY_PLACES for path in row.paths)
+            paths = (*_in_heads("serviceType"), *paths) if row.name == "service" else paths
+            yield row._replace(name=f"ray-{row.name}", types=_RAY_KINDS, paths=paths)
+
+
+RAY_REACHES: tuple[Reach, ...] = (
+    *_of_services(),
+    Reach("ray-ingress", "all hosts by an Ingress", _RAY_KINDS, _in_heads("enableIngress"), NotTrue()),
 )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from kaigen.kubernetes.bucket_drivers import ATTRIBUTES, INLINE_OPTIONS, OPTIONS, S3_OPTIONS
+from kaigen.kubernetes.buckets import ATTRIBUTES, INLINE_OPTIONS, OPTIONS, S3_OPTIONS
+from kaigen.kubernetes.manifest import ALL, Step
 from kaigen.kubernetes.pod_security import Control
-from kaigen.kubernetes.value_paths import ALL, Step
-from kaigen.tenancy.conditions.buckets import BucketText, BucketVolume, BuildArgument
-from kaigen.tenancy.conditions.claims import NamedVolume
-from kaigen.tenancy.conditions.keys import NodeKey, NoKeys
 from kaigen.tenancy.conditions.references import OwnNamespace, Reference, VolumeName
-from kaigen.tenancy.conditions.texts import Granted, GrantedItems, Missing, NotTrue
+from kaigen.tenancy.conditions.values import Granted, GrantedItems, Missing, NodeKey, NoKeys, NotTrue
+from kaigen.tenancy.conditions.volumes import BucketText, BucketVolume, BuildArgument, NamedVolume
 from kaigen.tenancy.reach import PODS, Reach
 
 STORAGE_CLASS = ("spec", "storageClassName")

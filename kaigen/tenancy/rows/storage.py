@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from kaigen.kubernetes.bucket_drivers import ATTRIBUTES, INLINE_OPTIONS, OPTIONS, S3_OPTIONS
+from kaigen.kubernetes.buckets import ATTRIBUTES, INLINE_OPTIONS, OPTIONS, S3_OPTIONS
 from kaigen.kubernetes.kind_table import KINDS
+from kaigen.kubernetes.manifest import ALL, Step, steps_of
 from kaigen.kubernetes.object_kind import ObjectKind
-from kaigen.kubernetes.value_paths import ALL, Step, steps_of
-from kaigen.tenancy.conditions.buckets import BucketVolume
-from kaigen.tenancy.conditions.claims import NamedVolume
-from kaigen.tenancy.conditions.keys import NodeKey, NoKeys
 from kaigen.tenancy.conditions.references import OwnNamespace, Reference, VolumeName
-from kaigen.tenancy.conditions.texts import Granted, GrantedItems, Missing
+from kaigen.tenancy.conditions.values import Granted, GrantedItems, Missing, NodeKey, NoKeys
+from kaigen.tenancy.conditions.volumes import BucketVolume, NamedVolume
 from kaigen.tenancy.reach import Reach
 from kaigen.tenancy.rows.pods import (
     ANY_KEY,

@@ -21,7 +21,9 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import boto3
+import pytest
 from botocore.config import Config
+from botocore.loaders import JSONFileLoader
 
 SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 KEYS = {
@@ -267,11 +269,16 @@ def stall(seconds: float) -> Callable[[Handler], None]:
 
 @contextmanager
 def moto(host: str = "127.0.0.1") -> Iterator[str]:
-    """A server for all tests of a process: its address."""
+    """A server for all tests of a process: its address.
+
+    Until it ends, botocore reads each of its data files once in the process, and not for each client again.
+    """
     from moto.server import ThreadedMotoServer
 
     server = ThreadedMotoServer(host, 0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
-    yield f"{host}:{port}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JSONFileLoader, "load_file", staticmethod(functools.cache(JSONFileLoader().load_file)))
+        yield f"{host}:{port}"
     server.stop()

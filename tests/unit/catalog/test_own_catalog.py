@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 from msgspec import to_builtins
 
-from kaigen.catalog import own_rows
+from kaigen.catalog import json_tables
+from kaigen.catalog.catalog import BUILT_IN
 from kaigen.catalog.gpus import get_gpu
 from kaigen.catalog.instances import find_instance
 from kaigen.catalog.json_tables import load_table
@@ -94,17 +95,28 @@ def rendered(root: Path) -> str:
     return "\n".join(bytes(data).decode() for data in files.values())
 
 
-def test_rows_of_the_repository_are_found_only_while_they_are_used(root: Path) -> None:
+def test_rows_of_the_repository_are_found_only_in_its_catalogue(root: Path) -> None:
     write(root, PRESET + HARDWARE)
-    with own_rows.using(load_config(root).rows):
-        preset, instance = find_preset("acme/llama-8b"), find_instance("RACK-X1")
-        assert preset is not None
-        assert preset.name == "acme-8b"
-        assert "acme-8b" in preset_names()
-        assert instance is not None
-        assert (instance.gpu.name, instance.price, instance.currency) == ("X1", 9.5, "EUR")
-    assert find_preset("acme-8b") is None
-    assert get_gpu("X1") is None
+    catalog = load_config(root).catalog
+    preset, instance = find_preset("acme/llama-8b", catalog), find_instance("RACK-X1", catalog)
+    assert preset is not None
+    assert preset.name == "acme-8b"
+    assert "acme-8b" in preset_names(catalog)
+    assert instance is not None
+    assert (instance.gpu.name, instance.price, instance.currency) == ("X1", 9.5, "EUR")
+    assert find_preset("acme-8b", BUILT_IN) is None
+    assert get_gpu("X1", BUILT_IN) is None
+
+
+def test_catalogues_of_two_repositories_are_used_at_the_same_time(root: Path) -> None:
+    found = []
+    for price in ("9.5", "7.5"):
+        write(root, HARDWARE.replace("9.5", price))
+        found.append(load_config(root).catalog)
+    instances = [find_instance("rack-x1", catalog) for catalog in (*found, *found)]
+    assert [instance.price for instance in instances if instance] == [9.5, 7.5, 9.5, 7.5]
+    assert found[0] != found[1]
+    assert len({*found, load_config(root).catalog}) == 2
 
 
 def test_a_topology_and_a_workspace_use_own_presets_gpus_and_instance_types(root: Path) -> None:
@@ -135,13 +147,12 @@ def test_a_changed_catalogue_changes_the_output_although_the_specs_are_cached(ro
 
 def test_a_row_replaces_the_row_of_kaigen_that_has_its_name(root: Path) -> None:
     write(root, PRESET.replace("acme-8b", "qwen3-8b").replace("acme/llama-8b", "mirror/qwen3-8b"))
-    shipped = len(preset_names())
-    with own_rows.using(load_config(root).rows):
-        found = find_preset("QWEN3-8B")
-        assert found is not None
-        assert found.repo == "mirror/qwen3-8b"
-        assert len(preset_names()) == shipped
-        assert find_preset("Qwen/Qwen3-8B") is None
+    catalog = load_config(root).catalog
+    found = find_preset("QWEN3-8B", catalog)
+    assert found is not None
+    assert found.repo == "mirror/qwen3-8b"
+    assert len(preset_names(catalog)) == len(preset_names(BUILT_IN))
+    assert find_preset("Qwen/Qwen3-8B", catalog) is None
 
 
 def test_clashes_and_contradictions_are_reported_with_their_line(root: Path) -> None:
@@ -168,19 +179,18 @@ def test_clashes_and_contradictions_are_reported_with_their_line(root: Path) -> 
 
 def test_a_mistake_is_fixed_without_a_stale_cache(root: Path) -> None:
     write(root, PRESET)
-    assert load_config(root).rows == load_config(root).rows
+    assert load_config(root).catalog == load_config(root).catalog
     write(root, PRESET.replace("kvHeads: 8", "kvHeads: 7"))
     assert problems(root)
     write(root, PRESET)
-    assert load_config(root).rows.tables["presets"]
+    assert load_config(root).catalog.tables["presets"]
 
 
 def test_the_folder_is_configurable(root: Path) -> None:
     (root / "kaigen.yaml").write_text("namespace: ml\ncatalog: ours\n", encoding="utf-8")
     os.rename(root / "catalog", root / "ours")
     (root / "ours" / "a.yaml").write_text(HEAD + PRESET, encoding="utf-8")
-    with own_rows.using(load_config(root).rows):
-        assert find_preset("acme-8b") is not None
+    assert find_preset("acme-8b", load_config(root).catalog) is not None
 
 
 @pytest.mark.parametrize("table", ["presets", "gpus", "instances"])
@@ -190,7 +200,8 @@ def test_the_schema_is_that_of_kaigens_own_tables(table: str) -> None:
     data = {"apiVersion": "kaigen.dev/v1alpha1", "kind": "Catalog", table: rows}
     block = read_block(CatalogFile, data)
     assert len(to_builtins(block)[table]) == len(rows)
-    schema = json.loads((Path(own_rows.__file__).parent / "schemas" / f"{table}.json").read_text(encoding="utf-8"))
+    path = Path(json_tables.__file__).parent / "schemas" / f"{table}.json"
+    schema = json.loads(path.read_text(encoding="utf-8"))
     columns = set(schema["properties"][table]["items"]["properties"]) - foreign
     model = CatalogFile.__annotations__[table].__args__[0].__args__[0]
     assert set(model.__struct_encode_fields__) - {"source"} == columns - {"source"}
@@ -224,18 +235,17 @@ CONFIG = {
 
 def test_add_writes_the_entry_that_kaigen_ships_for_the_same_config(root: Path) -> None:
     (root / "config.json").write_text(json.dumps(CONFIG), encoding="utf-8")
-    shipped = find_preset("Qwen/Qwen2.5-7B-Instruct")
+    shipped = find_preset("Qwen/Qwen2.5-7B-Instruct", BUILT_IN)
     assert shipped is not None
     words = ["presets", "add", "ours-7b", "--config", "config.json", "--weights", "14.19Gi"]
     options = ["--repo", "acme/qwen-7b", "--revision", shipped.revision, "--licence", "apache-2.0"]
     result = CliRunner().invoke(cli, [*words, *options], catch_exceptions=False)
     assert result.exit_code == 0, result.output
-    with own_rows.using(load_config(root).rows):
-        own = find_preset("ours-7b")
-        assert own is not None
-        kept = ["layers", "hidden_size", "heads", "kv_heads", "head_dim", "attention", "max_context", "vocabulary"]
-        kept += ["dtype", "weights", "architecture", "modalities", "revision", "sliding_window", "licence"]
-        assert [getattr(own, name) for name in kept] == [getattr(shipped, name) for name in kept]
+    own = find_preset("ours-7b", load_config(root).catalog)
+    assert own is not None
+    kept = ["layers", "hidden_size", "heads", "kv_heads", "head_dim", "attention", "max_context", "vocabulary"]
+    kept += ["dtype", "weights", "architecture", "modalities", "revision", "sliding_window", "licence"]
+    assert [getattr(own, name) for name in kept] == [getattr(shipped, name) for name in kept]
     again = CliRunner().invoke(cli, [*words, *options])
     assert again.exit_code == 2
     assert "--force" in again.output
@@ -260,5 +270,5 @@ def test_add_leaves_no_file_behind_when_the_preset_clashes(root: Path) -> None:
     ],
 )
 def test_a_similar_preset_has_the_size_that_was_asked_for(name: str, expected: str) -> None:
-    assert nearest_presets(name)[0] == expected
-    assert not [known for known in nearest_presets("Qwen2.5-11B") if "32b" in known or "7b" in known]
+    assert nearest_presets(name, BUILT_IN)[0] == expected
+    assert not [known for known in nearest_presets("Qwen2.5-11B", BUILT_IN) if "32b" in known or "7b" in known]

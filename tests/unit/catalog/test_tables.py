@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from kaigen.catalog.catalog import BUILT_IN
 from kaigen.catalog.gpus import get_gpu, gpu_names, similar_gpus
 from kaigen.catalog.instances import CLOUDS, find_instance, instance_names, instances, nearest_instances
 from kaigen.catalog.presets import Preset, find_preset, nearest_presets, presets
@@ -54,7 +55,7 @@ def test_names_are_unique(name: str) -> None:
     assert sorted(names) == sorted(set(names))
 
 
-@pytest.mark.parametrize("preset", presets(), ids=lambda preset: preset.name)
+@pytest.mark.parametrize("preset", presets(BUILT_IN), ids=lambda preset: preset.name)
 def test_numbers_of_a_preset_agree(preset: Preset) -> None:
     assert preset.heads % preset.kv_heads == 0
     assert (preset.attention == "mla") == (preset.mla is not None)
@@ -67,7 +68,7 @@ def test_numbers_of_a_preset_agree(preset: Preset) -> None:
         assert preset.weights_gib == pytest.approx(preset.parameters * 1e9 * 2 / GIB, rel=0.003)
 
 
-@pytest.mark.parametrize("preset", presets(), ids=lambda preset: preset.name)
+@pytest.mark.parametrize("preset", presets(BUILT_IN), ids=lambda preset: preset.name)
 def test_kaitos_own_cache_size_follows_from_the_numbers_unless_it_was_corrected(preset: Preset) -> None:
     kaito = kaito_preset(preset)
     if kaito.kv_bytes_per_token is None:
@@ -83,7 +84,7 @@ def test_kaitos_own_cache_size_follows_from_the_numbers_unless_it_was_corrected(
 
 def test_what_kaito_got_wrong_is_right_here() -> None:
     def cache(name: str) -> int:
-        preset = find_preset(name)
+        preset = find_preset(name, BUILT_IN)
         assert preset is not None
         assert preset.head_dim is not None
         return 2 * preset.layers * preset.kv_heads * preset.head_dim * 2
@@ -92,7 +93,7 @@ def test_what_kaito_got_wrong_is_right_here() -> None:
     assert cache("gemma-3-27b-instruct") == 507_904
     assert cache("gemma-3-4b-instruct") == 139_264
     assert (cache("gpt-oss-20b"), cache("gpt-oss-120b")) == (49_152, 73_728)
-    small, large = find_preset("gpt-oss-20b"), find_preset("gpt-oss-120b")
+    small, large = find_preset("gpt-oss-20b", BUILT_IN), find_preset("gpt-oss-120b", BUILT_IN)
     assert small is not None
     assert large is not None
     assert (small.weights_gib, kaito_preset(small).weights) == (12.9, 25.63)
@@ -103,11 +104,11 @@ def test_every_name_that_kaito_ever_had_is_found() -> None:
     seed = [f"falcon-{size}{form}" for size in ("7b", "40b") for form in ("", "-instruct")]
     seed += [f"llama-2-{size}{form}" for size in ("7b", "13b", "70b") for form in ("", "-chat")]
     for name in seed:
-        found = find_preset(name)
+        found = find_preset(name, BUILT_IN)
         assert found is not None
         assert kaito_preset(found).seed["minGpuCount"] >= 1
-    assert sum(kaito_preset(preset).in_catalog for preset in presets()) == 60
-    assert sum("kaito" in preset.row for preset in presets()) == 71
+    assert sum(kaito_preset(preset).in_catalog for preset in presets(BUILT_IN)) == 60
+    assert sum("kaito" in preset.row for preset in presets(BUILT_IN)) == 71
     for old, new in (
         ("mistral-7b", "mistral-7b-v0.3"),
         ("gemma-3-27b-instruct", "gemma-3-27b-it"),
@@ -115,14 +116,14 @@ def test_every_name_that_kaito_ever_had_is_found() -> None:
         ("google/GEMMA-3-4b-it", "gemma-3-4b-it"),
         ("meta-llama/Llama-2-70b-chat", "llama-2-70b-chat"),
     ):
-        found = find_preset(old)
+        found = find_preset(old, BUILT_IN)
         assert found is not None
         assert found.name == new
-    assert find_preset("gpt-5") is None
+    assert find_preset("gpt-5", BUILT_IN) is None
 
 
 def test_code_of_a_repository_runs_only_where_there_is_a_reason() -> None:
-    trusted = [preset for preset in presets() if preset.engine.trust_remote_code]
+    trusted = [preset for preset in presets(BUILT_IN) if preset.engine.trust_remote_code]
     assert 0 < len(trusted) < 8
     assert all(preset.engine.trust_remote_code_reason for preset in trusted)
 
@@ -138,11 +139,11 @@ def test_code_of_a_repository_runs_only_where_there_is_a_reason() -> None:
     ],
 )
 def test_a_misspelled_preset_gets_the_intended_name(written: str, meant: str) -> None:
-    assert nearest_presets(written)[0] == meant
+    assert nearest_presets(written, BUILT_IN)[0] == meant
 
 
 def test_every_instance_has_a_gpu_of_the_table_and_labels_in_each_profile() -> None:
-    for instance in instances():
+    for instance in instances(BUILT_IN):
         assert instance.cloud in CLOUDS
         assert instance.usable is not None or instance.gpu.unsupported
         assert (instance.usable or 0) < instance.memory
@@ -152,7 +153,7 @@ def test_every_instance_has_a_gpu_of_the_table_and_labels_in_each_profile() -> N
 
 
 def test_gpu_labels_match_each_kind_of_cluster() -> None:
-    azure = find_instance("standard_nc48ads_a100_v4")
+    azure = find_instance("standard_nc48ads_a100_v4", BUILT_IN)
     assert azure is not None
     assert azure.node_labels("aks") == {
         "node.kubernetes.io/instance-type": "Standard_NC48ads_A100_v4",
@@ -160,36 +161,36 @@ def test_gpu_labels_match_each_kind_of_cluster() -> None:
         "nvidia.com/gpu.product": "NVIDIA-A100-80GB-PCIe",
         "nvidia.com/gpu.count": "2",
     }
-    google = find_instance("a3-megagpu-8g")
+    google = find_instance("a3-megagpu-8g", BUILT_IN)
     assert google is not None
     assert google.node_labels("gke")["cloud.google.com/gke-accelerator"] == "nvidia-h100-mega-80gb"
-    amazon = find_instance("g6.12xlarge")
+    amazon = find_instance("g6.12xlarge", BUILT_IN)
     assert amazon is not None
     assert amazon.node_labels("eks")["karpenter.k8s.aws/instance-gpu-name"] == "l4"
 
 
 def test_gpus_that_kaito_lacks_are_there() -> None:
     for name in ("L40S", "B200", "GB200", "MI300X", "a100-80gb"):
-        assert get_gpu(name) is not None
+        assert get_gpu(name, BUILT_IN) is not None
     for name in ("g6e.xlarge", "p6-b200.48xlarge", "Standard_ND96isr_MI300X_v5", "g2-standard-4", "a2-ultragpu-1g"):
-        found = find_instance(name)
+        found = find_instance(name, BUILT_IN)
         assert found is not None
         assert kaito_memory(found) is None
-    assert get_gpu("MI300X").resource == "amd.com/gpu"  # type: ignore[union-attr]
+    assert get_gpu("MI300X", BUILT_IN).resource == "amd.com/gpu"  # type: ignore[union-attr]
 
 
 def test_a_mig_slice_is_no_larger_than_its_gpu() -> None:
-    for name in gpu_names():
-        gpu = get_gpu(name)
+    for name in gpu_names(BUILT_IN):
+        gpu = get_gpu(name, BUILT_IN)
         assert gpu is not None
         assert all(size <= (gpu.usable or 0) for size in gpu.mig.values())
 
 
 def test_sizes_that_kaito_misnames_are_found_under_both_names() -> None:
-    assert find_instance("g3s.8xlarge") == find_instance("g3.8xlarge")
-    assert find_instance("Standard_ND96asr_A100_v4") == find_instance("Standard_ND96asr_v4")
-    assert nearest_instances("Standard_NC24ads_A100_v5")[0] == "Standard_NC24ads_A100_v4"
-    assert len(instance_names()) == len(instances()) > 150
+    assert find_instance("g3s.8xlarge", BUILT_IN) == find_instance("g3.8xlarge", BUILT_IN)
+    assert find_instance("Standard_ND96asr_A100_v4", BUILT_IN) == find_instance("Standard_ND96asr_v4", BUILT_IN)
+    assert nearest_instances("Standard_NC24ads_A100_v5", BUILT_IN)[0] == "Standard_NC24ads_A100_v4"
+    assert len(instance_names(BUILT_IN)) == len(instances(BUILT_IN)) > 150
 
 
 @pytest.mark.parametrize(
@@ -203,4 +204,4 @@ def test_sizes_that_kaito_misnames_are_found_under_both_names() -> None:
     ],
 )
 def test_a_gpu_of_another_class_is_never_suggested(name: str, similar: list[str]) -> None:
-    assert similar_gpus(name) == similar
+    assert similar_gpus(name, BUILT_IN) == similar

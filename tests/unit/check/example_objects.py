@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
+from tests import plain_yaml
 
 FOLDER = Path(__file__).parent / "examples"
 
@@ -17,7 +17,7 @@ Object = dict[str, Any]
 @cache
 def _read(name: str) -> list[str]:
     # As JSON, which resolves YAML aliases to separate copies.
-    return [json.dumps(doc) for doc in yaml.safe_load_all((FOLDER / name).read_text())]
+    return [json.dumps(doc) for doc in plain_yaml.load_all((FOLDER / name).read_text())]
 
 
 def objects(*names: str) -> list[Object]:

@@ -8,8 +8,7 @@ from kaigen.check import codes
 from kaigen.check.schema_check import check_object
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
-from kaigen.kubernetes.schemas import is_cluster_scoped
-from kaigen.kubernetes.versions import SUPPORTED_VERSIONS
+from kaigen.kubernetes.schemas import SUPPORTED_VERSIONS, is_cluster_scoped
 from tests.unit.check.example_objects import example
 from tests.unit.check.mutations import at
 from tests.unit.check.mutations import place as named

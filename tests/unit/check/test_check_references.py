@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kaigen.check import codes
-from kaigen.check.app_references import check_references
+from kaigen.check.references import check_references
 from kaigen.diagnostics.problem import Problem
 from tests.unit.check.example_objects import example, objects
 from tests.unit.check.mutations import at

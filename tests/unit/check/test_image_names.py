@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from kaigen.check.image_names import image_findings
-from kaigen.check.policy import check_policy
+from kaigen.check.policy import check_policy, image_findings
 
 POD: dict[str, Any] = {"containers": [{"name": "a", "image": "a//b"}]}
 BAD: dict[str, dict[str, Any]] = {

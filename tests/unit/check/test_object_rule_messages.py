@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kaigen.check.app_references import check_references
 from kaigen.check.object_rules import rule_findings
+from kaigen.check.references import check_references
 
 Object = dict[str, Any]
 IN = "spec.template.spec"

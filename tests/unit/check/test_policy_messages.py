@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from kaigen.check.policy import check_policy
-from kaigen.check.secret_values import ALTERNATIVES
+from kaigen.check.policy import ALTERNATIVES, check_policy
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.kubernetes.names import LABEL_FORM
 from tests.unit.check.example_objects import example

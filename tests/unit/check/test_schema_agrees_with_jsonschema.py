@@ -15,12 +15,12 @@ from typing import Any
 import jsonschema
 import pytest
 import referencing
-import yaml
 
 from kaigen.check import codes
 from kaigen.check.schema_check import check_object
 from kaigen.diagnostics.problem import Problem
-from kaigen.kubernetes.versions import SUPPORTED_VERSIONS
+from kaigen.kubernetes.schemas import SUPPORTED_VERSIONS
+from tests import plain_yaml
 from tests.unit.check.example_objects import label, objects
 from tests.unit.check.mutations import DAMAGES, damaged, places
 
@@ -33,10 +33,10 @@ STRICTER = {
     codes.SELECTOR_MISMATCH,
     codes.UNKNOWN_NAME_IN_POD,
 }
-RULES = yaml.safe_load((Path(__file__).parents[3] / "tools" / "core_rules.yaml").read_text())
+RULES = plain_yaml.load((Path(__file__).parents[3] / "tools" / "core_rules.yaml").read_text())
 REQUIRED = {field for fields in RULES["required"].values() for field in fields} | {"ports", "storage"}
 REQUIRED_BY_RULES = {f"missing field `{field}`" for field in REQUIRED}
-# How the rules of kaigen.check.kind_rules say that a field is missing.
+# How the rules of kaigen.check.object_rules say that a field is missing.
 CONDITIONS = ("a metric of type", "a target of type", "the rule grants nothing")
 CORE = objects("cluster.yaml", "workloads.yaml")
 

@@ -10,7 +10,7 @@ from kaigen.check import codes
 from kaigen.check.atoms import Mismatch
 from kaigen.check.schema_check import check_object
 from kaigen.check.schema_compiler import Schemas, fitting, not_fitting
-from kaigen.kubernetes.versions import DEFAULT_VERSION
+from kaigen.kubernetes.schemas import DEFAULT_VERSION
 from tests.unit.check.example_objects import example
 
 FIELDS = {"p": {"a": "s", "b": "b", "c": "i"}}

@@ -15,7 +15,7 @@ import pytest
 from kaigen.check import codes
 from kaigen.check.schema_compiler import CHECKS, Schemas
 from kaigen.diagnostics.codes import codes as all_codes
-from kaigen.kubernetes import schemas, versions
+from kaigen.kubernetes import schemas
 from kaigen.regex.pattern import compile_pattern, matches
 from tools.make_schemas import CRDS, RULES, TARGETS, make_all
 
@@ -145,9 +145,9 @@ def test_the_checks_import_nothing_heavy() -> None:
         "urllib.request",
         "kubernetes",
     }
-    assert not on_import & {"kaigen.check.app_references", "kaigen.kubernetes.schema_nodes"}
+    assert not on_import & {"kaigen.check.references", "kaigen.kubernetes.schema_nodes"}
 
 
 def test_the_supported_versions_are_those_of_the_schemas() -> None:
-    assert list(versions.SUPPORTED_VERSIONS) == schemas.index()["targets"]
-    assert versions.DEFAULT_VERSION in versions.SUPPORTED_VERSIONS
+    assert list(schemas.SUPPORTED_VERSIONS) == schemas.index()["targets"]
+    assert schemas.DEFAULT_VERSION in schemas.SUPPORTED_VERSIONS

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kaigen.catalog.images import default_images
+from msgspec.structs import replace
+
 from kaigen.catalog.profiles import get_profile
 from kaigen.compile.app import App
 from kaigen.compile.context import Context, SpecIndex
@@ -13,7 +14,8 @@ from kaigen.compile.job.compile import compile_job
 from kaigen.compile.model.compile import compile_model
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.compile import compile_topology
-from kaigen.kinds.block import read_block, replaced
+from kaigen.config.settings import Config
+from kaigen.kinds.block import read_block, replace_fields
 from kaigen.kinds.job import Job
 from kaigen.kinds.model import Model
 from kaigen.kinds.topology import Topology
@@ -26,10 +28,16 @@ SOURCE: Object = {"huggingFace": {"repo": "a/b", "revision": "0" * 40}}
 def context(profile: str = "generic", models: Mapping[str, Model] | None = None, target: str = "1.36") -> Context:
     """Return a context with Models that specs may refer to."""
     named = {
-        name: replaced(model, metadata=replaced(model.metadata, name=name)) for name, model in (models or {}).items()
+        name: replace_fields(model, metadata=replace_fields(model.metadata, name=name))
+        for name, model in (models or {}).items()
     }
     specs = SpecIndex({("Model", "default", name): model for name, model in named.items()})
-    return Context(profile=get_profile(profile), images=default_images(), specs=specs, target=target)
+    return Context(get_profile(profile), Config(kubernetes=target), specs)
+
+
+def configured(context: Context, **settings: Any) -> Context:
+    """Return a context with other settings."""
+    return replace(context, config=replace(context.config, **settings))
 
 
 def model(**spec: Any) -> Model:

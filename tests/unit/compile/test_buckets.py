@@ -5,14 +5,25 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
-from msgspec.structs import replace
 
 from kaigen.compile.builders.sources import identity
 from kaigen.compile.expressions import Scope, resolve
 from kaigen.compile.problems import Problems
 from kaigen.config.block_settings import Allowed, VolumeGrant
 from kaigen.kinds.model import Model
-from tests.unit.compile.specs import Object, app, compiled, context, job, model, objects, pod, problem_paths, topology
+from tests.unit.compile.specs import (
+    Object,
+    app,
+    compiled,
+    configured,
+    context,
+    job,
+    model,
+    objects,
+    pod,
+    problem_paths,
+    topology,
+)
 
 KEYS: Object = {"secret": {"name": "keys"}}
 S3: Object = {"uri": "s3://models/qwen"}
@@ -35,7 +46,7 @@ def names(bucket: Object) -> tuple[str, str]:
     """Return the names of the volume and of the claim, where kaigen.yaml allows every mount."""
     every = ("*",)
     grant = VolumeGrant(drivers=every, secrets=every, attributes=every, options=every)
-    made = objects(resting(bucket), replace(context(), allow=Allowed(volumes=(grant,))))
+    made = objects(resting(bucket), configured(context(), allow=Allowed(volumes=(grant,))))
     return made["PersistentVolume"]["metadata"]["name"], made["PersistentVolumeClaim"]["metadata"]["name"]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kaigen.catalog.catalog import BUILT_IN
 from kaigen.catalog.gpus import gpu_names
 from kaigen.catalog.profiles import profile_names
 from kaigen.compile.builders.jobs import seconds
@@ -201,7 +202,7 @@ def test_a_device_claim_is_made_named_and_used() -> None:
 
 
 @pytest.mark.parametrize("profile", profile_names())
-@pytest.mark.parametrize("gpu", gpu_names())
+@pytest.mark.parametrize("gpu", gpu_names(BUILT_IN))
 def test_every_gpu_is_selected_by_its_label_or_rejected(profile: str, gpu: str) -> None:
     where, block = context(profile), job(resources={"gpuType": gpu})
     label = where.profile.gpu_label

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from kaigen.compile.model.mounted import CONVERTER
 from kaigen.config.settings import Config
 from kaigen.pipeline.run import render
 from kaigen.pipeline.validate import validate
+from tests import plain_yaml
 
 ROOT = Path(__file__).parents[3]
 MODEL = """\
@@ -37,7 +37,7 @@ def objects(root: Path, specs: str) -> list[dict[str, Any]]:
     (root / "specs.yaml").write_text(specs, encoding="utf-8")
     files = render([str(root / "specs.yaml")], Config(root=root))
     texts = [bytes(data).decode() for path, data in files.items() if "kustomization" not in path]
-    return [body for text in texts for body in yaml.safe_load_all(text)]
+    return [body for text in texts for body in plain_yaml.load_all(text)]
 
 
 def problems(root: Path, specs: str) -> list[str]:

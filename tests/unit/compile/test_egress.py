@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from kaigen.config.load import load_config
 from kaigen.diagnostics.errors import InputError
 from kaigen.pipeline.run import compile_specs, render
+from tests import plain_yaml
 from tests.unit.compile.peers import ANYWHERE
 
 API = {"ipBlock": {"cidr": "10.96.0.1/32"}}
@@ -65,7 +65,7 @@ def policies(root: Path, spec: str, egress: str, network: str = "") -> list[dict
     """Return the egress policies of a spec."""
     written(root, spec, f"network: {{downloadEgress: {egress}{network}}}\n")
     files = render((), load_config(root))
-    objects = [yaml.safe_load(bytes(data)) for path, data in files.items() if path.endswith(".yaml")]
+    objects = [plain_yaml.load(bytes(data)) for path, data in files.items() if path.endswith(".yaml")]
     return [each for each in objects if each["kind"] == "NetworkPolicy" and each["spec"]["policyTypes"] == ["Egress"]]
 
 

@@ -14,7 +14,7 @@ from kaigen.compile.engines.launch import Launch
 from kaigen.compile.engines.registry import ENGINES, engine_of
 from kaigen.compile.engines.understood import PODS
 from kaigen.compile.expressions import Tree
-from kaigen.kinds.block import read_block, replaced
+from kaigen.kinds.block import read_block, replace_fields
 from kaigen.kinds.topology import Topology, TopologySpec
 from tests.unit.compile.specs import app, objects, pod, problem_paths, topology
 from tests.unit.compile.topologies import CONTEXT, TEMPLATE
@@ -58,7 +58,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 def tiny_topology(**spec: Any) -> Topology:
     """A Topology that the engine serves."""
     block = topology(**spec)
-    return replaced(block, spec=replaced(block.spec, engine="tiny"))
+    return replace_fields(block, spec=replace_fields(block.spec, engine="tiny"))
 
 
 @pytest.mark.usefixtures("tiny")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from kaigen.config.settings import Config
 from kaigen.pipeline.run import render
 from kaigen.pipeline.validate import validate
+from tests import plain_yaml
 
 MODEL = """\
 apiVersion: kaigen.dev/v1alpha1
@@ -38,7 +37,7 @@ spec: {image: "busybox:1.36", model: {name: qwen, mountPath: /weights}}
 def objects(root: Path, specs: str) -> list[dict[str, Any]]:
     (root / "specs.yaml").write_text(specs, encoding="utf-8")
     files = render([str(root / "specs.yaml")], Config(root=root))
-    return [yaml.safe_load(bytes(data)) for path, data in files.items() if "kustomization" not in path]
+    return [plain_yaml.load(bytes(data)) for path, data in files.items() if "kustomization" not in path]
 
 
 def problems(root: Path, specs: str) -> list[str]:

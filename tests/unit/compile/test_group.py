@@ -16,7 +16,10 @@ from typing import Any
 
 import pytest
 
-from kaigen.compile.engines.group import GROUP, GROUP_PORT, WAIT_FOR_LEADER
+from kaigen.compile.engines.group import GROUP_PORT
+from kaigen.programs import group as group_program
+from kaigen.programs import wait_for_leader
+from kaigen.programs.files import program
 from tests.unit.compile.specs import app, objects, topology
 from tests.unit.compile.topologies import FOLDER, group
 
@@ -34,7 +37,7 @@ def member(port: int, rank: int, engine: list[str] | None = None, silence: float
     """Run a pod's process; nothing is left of it."""
     names = [str(port), str(rank), "127.0.0.1", str(silence)]
     process = subprocess.Popen(
-        [sys.executable, "-c", GROUP, *names, *(engine or SLEEP)],
+        [sys.executable, group_program.__file__, *names, *(engine or SLEEP)],
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -133,7 +136,7 @@ def test_a_worker_waits_for_its_leader() -> None:
 def hook(port: int, seconds: int) -> float:
     """Run a worker's hook; return how long it took."""
     started = time.monotonic()
-    command = [sys.executable, "-c", WAIT_FOR_LEADER, "$(LWS_LEADER_ADDRESS)", str(port), str(seconds)]
+    command = [sys.executable, wait_for_leader.__file__, "$(LWS_LEADER_ADDRESS)", str(port), str(seconds)]
     subprocess.run(command, check=True, env=os.environ | {"LWS_LEADER_ADDRESS": "127.0.0.1"})
     return time.monotonic() - started
 
@@ -157,12 +160,12 @@ def test_each_pod_of_a_group_runs_its_engine_in_it(groups: str) -> None:
         found = [each["spec"]["template"]["spec"] for each in sets]
     leader, worker = (each["containers"][0] for each in found)
     for each in (leader, worker):
-        assert each["command"][:4] == ["python3", "-c", GROUP, str(GROUP_PORT)]
+        assert each["command"][:3] == ["python3", program("group.py"), str(GROUP_PORT)]
         assert each["command"][-2:] == ["vllm", "serve"]
     wait = worker["lifecycle"]["preStop"]["exec"]["command"]
-    assert wait[2:] == [WAIT_FOR_LEADER, worker["command"][5], str(GROUP_PORT), "80"]
+    assert wait == ["python3", program("wait_for_leader.py"), worker["command"][4], str(GROUP_PORT), "80"]
 
 
 def test_a_single_pod_is_in_no_group() -> None:
     made = objects(topology(model=FOLDER))["Deployment"]["spec"]["template"]["spec"]
-    assert GROUP not in made["containers"][0]["command"]
+    assert program("group.py") not in made["containers"][0]["command"]

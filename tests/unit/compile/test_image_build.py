@@ -6,18 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from kaigen.catalog.images import default_images
 from kaigen.compile.app import App, Rendered
 from kaigen.compile.job.compile import compile_job
 from kaigen.compile.pod_images import with_images
 from kaigen.compile.problems import Problems
-from kaigen.config.block_settings import ImageMirror
+from kaigen.config.registry import RegistryBlock
 from kaigen.kinds.block import read_block
 from kaigen.kinds.job import Job
-from kaigen.kubernetes.pod_images import images_of
-from tests.unit.compile.specs import context
+from kaigen.kubernetes.images import images_of
+from tests.unit.compile.specs import configured, context
 
 GIT = {"url": "https://git.example.com/acme/train.git", "commit": "7ae557604adf67be50417f59c2c2f167def9a775"}
 BUILD = {"git": GIT, "repository": "registry.example.com/acme/train"}
@@ -171,8 +170,8 @@ def test_kubernetes_expands_no_variable_in_an_argument() -> None:
 
 
 def test_mirror_moves_the_builder_and_not_the_built_image() -> None:
-    mirror = ImageMirror(mirror="mirror.example.com")
-    moved = with_images(app(BUILD), replace(context(), mirror=mirror))
+    mirror = RegistryBlock(mirror="mirror.example.com")
+    moved = with_images(app(BUILD), configured(context(), mirror=mirror))
     images = images_of(each.body for each in moved.render())
     assert reference(BUILD) in images
     builder = default_images()["buildkit"].removeprefix("docker.io/")

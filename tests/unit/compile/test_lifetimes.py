@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kaigen.kinds.block import read_block, replaced
+from kaigen.kinds.block import read_block, replace_fields
 from kaigen.kinds.job import Job
 from tests.unit.compile.specs import app, context, job, objects, problem_paths
 
@@ -109,7 +109,7 @@ def test_each_run_has_a_claim_job_and_a_changed_lifetime_starts_no_run() -> None
 
 def test_long_name_leaves_room_for_the_claim_job() -> None:
     block = job(**_volume("1h"))
-    found = app(replaced(block, metadata=replaced(block.metadata, name="a" * 53)), context()).render()
+    found = app(replace_fields(block, metadata=replace_fields(block.metadata, name="a" * 53)), context()).render()
     assert max(len(item.body["metadata"]["name"]) for item in found if item.body["kind"] == "Job") <= 63
 
 

@@ -6,16 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from kaigen.compile.image_mirror import mirrored
+from kaigen.compile.image_mirror import mirror_image
 from kaigen.compile.network_access import egress_rules
-from kaigen.config.block_settings import ImageMirror, ImageRule, NetworkSettings
 from kaigen.config.load import load_config
+from kaigen.config.network import Network
+from kaigen.config.registry import RegistryBlock, Rule
 from kaigen.diagnostics.errors import InputError
 from kaigen.pipeline.run import render
+from tests import plain_yaml
 from tests.unit.compile.peers import ANYWHERE
 
+SHARED = ("HF_ENDPOINT", "PIP_INDEX_URL", "UV_DEFAULT_INDEX")
 DIGEST = "sha256:" + "a" * 64
 JOB = """\
 apiVersion: kaigen.dev/v1alpha1
@@ -28,16 +30,23 @@ spec:
 """
 
 
-def pod(root: Path, environment: str, config: str) -> dict[str, Any]:
-    """Return the pod of a Job, rendered with a kaigen.yaml."""
+def pod(root: Path, environment: str, config: str, spec: str = JOB) -> dict[str, Any]:
+    """Return the pod of a Job, rendered with a kaigen.yaml. Its containers have the variables of its ConfigMap."""
     (root / "specs").mkdir(exist_ok=True)
-    (root / "specs" / "job.yaml").write_text(JOB, encoding="utf-8")
+    (root / "specs" / "job.yaml").write_text(spec, encoding="utf-8")
     (root / "kaigen.yaml").write_text(config, encoding="utf-8")
     files = render((), load_config(root, environment))
-    objects = [yaml.safe_load(bytes(data)) for path, data in files.items() if path.endswith(".yaml")]
+    objects = [plain_yaml.load(bytes(data)) for path, data in files.items() if path.endswith(".yaml")]
     (job,) = [each for each in objects if each["kind"] == "Job"]
-    spec: dict[str, Any] = job["spec"]["template"]["spec"]
-    return spec
+    found: dict[str, Any] = job["spec"]["template"]["spec"]
+    data = {each["metadata"]["name"]: each["data"] for each in objects if each["kind"] == "ConfigMap"}
+    for container in found["containers"]:
+        for source in (each for each in container.get("envFrom", ()) if "configMapRef" in each):
+            own = {each["name"] for each in container.get("env", ())}
+            given = data[source["configMapRef"]["name"]].items()
+            more = [{"name": name, "value": value} for name, value in given if name not in own]
+            container["env"] = [*more, *container.get("env", ())]
+    return found
 
 
 def variables(container: dict[str, Any]) -> dict[str, str]:
@@ -56,7 +65,12 @@ environments:
   dev: {}
   prod: {network: {hubEndpoint: "https://hub.prod.example", packageIndex: "https://packages.example/simple"}}
 """
-    dev, prod = (variables(pod(tmp_path, name, config)["initContainers"][0]) for name in ("dev", "prod"))
+    pods = [pod(tmp_path, name, config) for name in ("dev", "prod")]
+    # A sidecar is a setting, which cannot contain the name of the ConfigMap: it has the variables one by one.
+    dev, prod = (variables(each["initContainers"][0]) for each in pods)
+    for own, main in zip((dev, prod), (variables(each["containers"][0]) for each in pods), strict=True):
+        assert [own.get(name) for name in SHARED] == [main.get(name) for name in SHARED]
+        assert own["no_proxy"] == f"{main['no_proxy']},$(KUBERNETES_SERVICE_HOST)"
     assert dev["HF_ENDPOINT"] == "https://hub.example"
     assert "PIP_INDEX_URL" not in dev
     assert prod["HF_ENDPOINT"] == "https://hub.prod.example"
@@ -77,13 +91,27 @@ network:
     found = pod(tmp_path, "", config)
     own = variables(found["containers"][0])
     assert own["HTTP_PROXY"] == "http://own.example:1"
-    assert "http_proxy" not in own
+    assert own["http_proxy"] == own["HTTP_PROXY"]
     assert own["HTTPS_PROXY"] == own["https_proxy"] == "http://proxy.example:3128"
     assert own["SSL_CERT_FILE"] == "/own/ca.pem"
     assert own["REQUESTS_CA_BUNDLE"] == own["AWS_CA_BUNDLE"] == "/etc/kaigen/ca/ca.crt"
     volumes = {each["name"]: each for each in found["volumes"]}
     bundle = {"name": "corporate-ca", "items": [{"key": "ca.crt", "path": "ca.crt"}]}
     assert volumes["kaigen-ca-bundle"]["configMap"] == bundle
+
+
+def test_a_changed_network_makes_a_new_run(tmp_path: Path) -> None:
+    def name(proxy: str) -> str:
+        found = pod(tmp_path, "", f"network: {{httpsProxy: '{proxy}'}}\n")["containers"][0]["envFrom"]
+        return str(found[0]["configMapRef"]["name"])
+
+    assert name("http://a.example:1") == name("http://a.example:1") != name("http://b.example:1")
+
+
+def test_variables_of_a_secret_take_precedence(tmp_path: Path) -> None:
+    spec = JOB.replace("  sidecars:", "  envFrom: [{secret: proxy}]\n  sidecars:")
+    found = pod(tmp_path, "", "network: {httpsProxy: 'http://a.example:1'}\n", spec)["containers"][0]["envFrom"]
+    assert found[1] == {"secretRef": {"name": "proxy"}}
 
 
 def test_without_a_network_nothing_changes(tmp_path: Path) -> None:
@@ -99,13 +127,13 @@ def test_a_proxy_is_a_url_without_a_password(tmp_path: Path, url: str) -> None:
     assert caught.value.diagnostics[0].mark.line == 1
 
 
-MIRROR = ImageMirror(
-    "registry.corp.example:5000/all",
-    (
-        ImageRule("quay.io", "registry.corp.example:5000/quay"),
-        ImageRule("quay.io/acme/", "registry.corp.example:5000/ours/"),
-        ImageRule("docker.io/library/busybox", "registry.corp.example:5000/tools/busybox"),
-    ),
+MIRROR = RegistryBlock(
+    mirror="registry.corp.example:5000/all",
+    rules=[
+        Rule(from_="quay.io", to="registry.corp.example:5000/quay"),
+        Rule(from_="quay.io/acme/", to="registry.corp.example:5000/ours/"),
+        Rule(from_="docker.io/library/busybox", to="registry.corp.example:5000/tools/busybox"),
+    ],
 )
 
 
@@ -125,15 +153,15 @@ MIRROR = ImageMirror(
     ],
 )
 def test_images_are_pulled_from_the_mirror(image: str, expected: str) -> None:
-    assert mirrored(image, MIRROR) == expected
-    assert mirrored(expected, MIRROR) == expected
+    assert mirror_image(image, MIRROR) == expected
+    assert mirror_image(expected, MIRROR) == expected
 
 
 def test_the_mirror_may_have_the_registry_in_its_names() -> None:
-    assert mirrored("busybox", ImageMirror("m.example/{host}")) == "m.example/docker.io/library/busybox"
-    rules = (ImageRule("a.example:5000", "m.example/a"),)  # A name of an image has a port only in its registry.
-    assert mirrored("a.example:5000/b", ImageMirror("m.example/{host}", rules)) == "m.example/a/b"
-    assert mirrored("busybox", ImageMirror("", (ImageRule("quay.io", "m.example"),))) == "busybox"
+    assert mirror_image("busybox", RegistryBlock(mirror="m.example/{host}")) == "m.example/docker.io/library/busybox"
+    rules = [Rule(from_="a.example:5000", to="m.example/a")]  # A name of an image has a port only in its registry.
+    assert mirror_image("a.example:5000/b", RegistryBlock(mirror="m.example/{host}", rules=rules)) == "m.example/a/b"
+    assert mirror_image("busybox", RegistryBlock(rules=[Rule(from_="quay.io", to="m.example")])) == "busybox"
 
 
 def test_every_image_of_a_job_is_that_of_the_mirror(tmp_path: Path) -> None:
@@ -144,7 +172,7 @@ def test_every_image_of_a_job_is_that_of_the_mirror(tmp_path: Path) -> None:
 
 
 def test_policies_admit_proxies_and_mirrors() -> None:
-    network = NetworkSettings(
+    network = Network(
         hub_endpoint="https://hub.example",
         http_proxy="http://10.1.2.3:3128",
         https_proxy="http://10.1.2.3:3128",
@@ -169,6 +197,6 @@ gitops:
     pod(tmp_path, "", config)
     files = render((), load_config(tmp_path))
     text = "".join(bytes(data).decode() for path, data in files.items() if path.endswith(".yaml"))
-    policies = [each for each in yaml.safe_load_all(text.replace("apiVersion: ", "---\napiVersion: ")) if each]
+    policies = [each for each in plain_yaml.load_all(text.replace("apiVersion: ", "---\napiVersion: ")) if each]
     (found,) = [each for each in policies if each.get("metadata", {}).get("name") == "allow-network"]
     assert found["spec"]["egress"][0]["to"] == [{"ipBlock": {"cidr": "10.1.2.3/32"}}]

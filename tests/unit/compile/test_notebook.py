@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from kaigen.config.settings import Config
 from kaigen.pipeline.run import render
 from kaigen.pipeline.validate import validate
+from tests import plain_yaml
 
 HEAD = "apiVersion: kaigen.dev/v1alpha1\nkind: Notebook\nmetadata: {name: lab}\n"
 MODEL = """\
@@ -40,7 +40,7 @@ def objects(root: Path, spec: str, more: str = "") -> dict[str, dict[str, Any]]:
     (root / "specs.yaml").write_text(f"{HEAD}{spec}{more}", encoding="utf-8")
     files = render([str(root / "specs.yaml")], Config(root=root))
     texts = [bytes(data).decode() for path, data in files.items() if "/lab/" in path]
-    bodies = [body for text in texts for body in yaml.safe_load_all(text)]
+    bodies = [body for text in texts for body in plain_yaml.load_all(text)]
     return {body["kind"]: body for body in bodies if body["kind"] != "Kustomization"}
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from kaigen.config.load import load_config
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.errors import InputError
 from kaigen.pipeline.run import render
+from tests import plain_yaml
 from tests.unit.graph.graphs import edges, repository
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -53,7 +53,7 @@ def objects(root: Path) -> dict[tuple[str, str], Any]:
     return {
         (path.split("/")[1], body["kind"]): body
         for path, data in files.items()
-        if path.endswith(".yaml") and (body := yaml.safe_load(bytes(data)))["kind"] != "Kustomization"
+        if path.endswith(".yaml") and (body := plain_yaml.load(bytes(data)))["kind"] != "Kustomization"
     }
 
 

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from kaigen.compile.context import Context
 from kaigen.kinds.block import read_block
 from kaigen.kinds.job import Job
 from kaigen.kinds.model import Model
 from kaigen.kinds.topology import Topology
-from tests.unit.compile.specs import SOURCE, Block, Object, app, context, problem_paths
+from tests.unit.compile.specs import SOURCE, Block, Object, app, configured, context, problem_paths
 
 SPECS: dict[str, tuple[type[Any], Object]] = {
     "Job": (Job, {"image": "i"}),
@@ -102,7 +101,7 @@ def test_directions_for_syncers_and_queues_stay_on_objects(name: str) -> None:
 
 @every_kind
 def test_labels_of_all_apps_reach_objects_and_pods(name: str) -> None:
-    where = replace(context(), labels={"cost": "42", "team": "all"}, annotations={"example.com/owner": "me"})
+    where = configured(context(), labels={"cost": "42", "team": "all"}, annotations={"example.com/owner": "me"})
     spec = block(name, {"labels": {"team": "ml"}})
     for item in app(spec, where).render():
         assert item.body["metadata"]["labels"]["cost"] == "42"

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from kaigen.compile.engines.probe_port import PROBE_PORT
-from tests.unit.compile.specs import objects, pod, topology
+from tests.unit.compile.specs import configured, objects, pod, topology
 from tests.unit.compile.test_rings import ring
 from tests.unit.compile.topologies import CONTEXT, FOLDER
 
@@ -27,7 +26,7 @@ def server(name: str, own: str | None = None, **fields: Any) -> dict[str, Any]:
         own: the image in kaigen.yaml; None for the default.
         fields: further fields of the spec.
     """
-    where = CONTEXT if own is None else replace(CONTEXT, images={**CONTEXT.images, name: own.format(name)})
+    where = CONTEXT if own is None else configured(CONTEXT, images={**CONTEXT.config.images, name: own.format(name)})
     if name == "chat":
         found = pod(topology(engine="transformers", model=FOLDER, **fields), where)
     else:

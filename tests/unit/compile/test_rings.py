@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.resolution import resolve_topology
@@ -16,7 +15,7 @@ from kaigen.compile.topology.ring import resolve_ring
 from kaigen.diagnostics.problem import Problem
 from kaigen.kinds.compat import ServingNaming
 from kaigen.plan.specs import plan_specs
-from tests.unit.compile.specs import compiled, context, model, objects, problem_paths, topology
+from tests.unit.compile.specs import compiled, configured, context, model, objects, problem_paths, topology
 from tests.unit.compile.topologies import CONTEXT
 
 CONFIG: Mapping[str, Any] = {
@@ -220,7 +219,7 @@ def test_a_model_without_a_shape_is_a_warning_that_says_what_is_missing(repo: st
 
 
 def test_an_image_of_kaigen_yaml_is_used() -> None:
-    context = replace(CONTEXT, images={**CONTEXT.images, "distributedLlama": "registry.example/own:v0.16.4"})
+    context = configured(CONTEXT, images={**CONTEXT.config.images, "distributedLlama": "registry.example/own:v0.16.4"})
     made = objects(topology(engine="distributedLlama", model=WEIGHTS), context)
     pod = made["Deployment"]["spec"]["template"]["spec"]
     assert pod["containers"][0]["image"] == "registry.example/own:v0.16.4"

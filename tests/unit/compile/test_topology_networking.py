@@ -34,7 +34,7 @@ def test_routes_come_in_the_last_wave() -> None:
     ]
     for way, kinds in ways:
         made = objects(topology(model="many", route={"host": "h.example", **way}), CONTEXT)
-        assert sorted(set(made) - {"Deployment", "NetworkPolicy", "Service"}) == kinds
+        assert sorted(set(made) - {"ConfigMap", "Deployment", "NetworkPolicy", "Service"}) == kinds
         for kind in kinds:
             assert made[kind]["metadata"]["annotations"]["argocd.argoproj.io/sync-wave"] == "4"
         if "Gateway" in kinds:

@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from kaigen.compile.engines.drain import CONNECTIONS_MODULE, DRAIN, START
+from kaigen.programs.files import program_text
 from tests.unit.compile.specs import objects, pod, topology
 from tests.unit.compile.topologies import CONTAINER, CONTEXT, FOLDER, HUB
 
@@ -86,11 +86,13 @@ def metrics(counts: list[int | None], delay: float = 0.0) -> Iterator[tuple[int,
 
 
 def drain(port: int, seconds: float, quiet: float = 0) -> float:
-    quick = DRAIN.replace("start + 10", "start").replace("busy + 6", f"busy + {quiet}")
-    quick = quick.replace("time.sleep(1)", "time.sleep(0.01)").replace("min(5, left)", "min(0.2, left)")
-    names = "vllm:num_requests_running,vllm:num_requests_waiting"
+    hook = (
+        "import sys; from kaigen.programs import drain as hook; hook.SETTLE, hook.PAUSE, hook.PATIENCE = 0, 0.01, 0.2\n"
+    )
+    hook += f"hook.DRAINING, hook.QUIET = '/nonexistent/draining', {quiet}\n"
+    hook += f"hook.main({port}, ['vllm:num_requests_running', 'vllm:num_requests_waiting'], {seconds})"
     start = time.monotonic()
-    subprocess.run([sys.executable, "-c", quick, str(port), names, str(seconds)], check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", hook], check=True, timeout=30)
     return time.monotonic() - start
 
 
@@ -152,19 +154,20 @@ def response_headers(module: Path) -> list[tuple[bytes, bytes]]:
 
 
 def test_a_pod_that_drains_closes_its_connections_until_it_starts_again(tmp_path: Path) -> None:
+    """The files are those of a pod, in a folder of their own, as are the marks that they leave."""
+
     def start() -> None:
         own = "import kaigen_connections, os; assert os.environ['PYTHONPATH'].endswith(':/other')"
-        command = [sys.executable, "-c", START.replace("/tmp/kaigen", folder), module]
-        command += [sys.executable, "-c", own]
+        command = [sys.executable, str(tmp_path / "launch.py"), str(module), sys.executable, "-c", own]
         subprocess.run(command, check=True, env={"PYTHONPATH": "/other"}, timeout=30)
 
-    folder = str(tmp_path / "kaigen")
-    module = CONNECTIONS_MODULE.replace("/tmp/kaigen", folder)
-    path = tmp_path / "kaigen" / "kaigen_connections.py"
+    for name in ("launch.py", "kaigen_connections.py", "drain.py"):
+        text = program_text(name).replace("/tmp/kaigen", str(tmp_path / "marks"))
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    module = tmp_path / "kaigen_connections.py"
     start()
-    assert response_headers(path) == [(b"a", b"b")]
-    hook = DRAIN.replace("/tmp/kaigen", folder)
-    subprocess.run([sys.executable, "-c", hook, "1", "none", "5"], check=True, timeout=30)
-    assert response_headers(path) == [(b"a", b"b"), (b"connection", b"close")]
+    assert response_headers(module) == [(b"a", b"b")]
+    subprocess.run([sys.executable, str(tmp_path / "drain.py"), "1", "none", "5"], check=True, timeout=30)
+    assert response_headers(module) == [(b"a", b"b"), (b"connection", b"close")]
     start()
-    assert response_headers(path) == [(b"a", b"b")]
+    assert response_headers(module) == [(b"a", b"b")]

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
+from kaigen.programs.files import program
 from tests.unit.compile.specs import app, context, objects, pod, topology
 from tests.unit.compile.topologies import CONTEXT, HUB, MODELS, TEMPLATE, args, group
 
 
 def test_one_node_is_a_deployment_behind_a_service() -> None:
     made = objects(topology(model="many"), CONTEXT)
-    assert sorted(made) == ["Deployment", "NetworkPolicy", "Service"]
+    assert sorted(made) == ["ConfigMap", "Deployment", "NetworkPolicy", "Service"]
     container = pod(topology(model="many"), CONTEXT)["containers"][0]
     assert container["command"][-2:] == ["vllm", "serve"]
     assert container["args"] == [
@@ -94,8 +95,8 @@ def test_the_engines_version_decides_how_nodes_find_each_other(
     spec |= {"image": image} if image else {}
     spec |= {"engineVersion": version} if version else {}
     leader, worker = group(topology(**spec))
-    assert ("ray start --head" in str(leader["containers"][0]["command"])) == ray
-    assert ("ray start --block" in str(worker["containers"][0]["command"])) == ray
+    assert (program("ray_leader.sh") in leader["containers"][0]["command"]) == ray
+    assert (program("ray_worker.sh") in worker["containers"][0]["command"]) == ray
     assert ("--headless" in worker["containers"][0].get("args", [])) != ray
     backend = "ray" if ray else "mp"
     assert f"--distributed-executor-backend={backend}" in leader["containers"][0]["args"]

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from kaigen.catalog.catalog import BUILT_IN
 from kaigen.catalog.presets import presets
 from kaigen.catalog.vllm_flags import flags_of, known_versions, minor_of, nearest_version
 from kaigen.compile.engines.vllm import Vllm
-from kaigen.compile.engines.vllm_flags import Given, check_flags, problem_of, unregistered
+from kaigen.compile.engines.vllm_flags import Given, check_flags, problem_of, unregistered_problem
 from kaigen.compile.problems import Problems
 from kaigen.diagnostics.diagnostic import Severity
 from tests.rendered_flags import command_lines
@@ -134,7 +135,7 @@ def test_every_flag_that_kaigen_renders_is_one_of_the_pinned_version() -> None:
             name, equals, value = argument.removeprefix("--").partition("=")
             problem = problem_of(Given(name, value if equals else True, ()), NEWEST)
             if problem is None and equals:
-                problem = unregistered(Given(name, value, ()), NEWEST)
+                problem = unregistered_problem(Given(name, value, ()), NEWEST)
             # A flag without `=` takes the arguments after it.
             if problem is not None and (equals or "requires a value" not in problem.message):
                 wrong.append(f"{argument}: {problem.message}")
@@ -170,10 +171,10 @@ def test_every_parser_of_the_catalogue_is_registered_by_the_pinned_version() -> 
     engine = Vllm()
     flags = [
         Given(name, value, (preset.name,))
-        for preset in presets()
+        for preset in presets(BUILT_IN)
         for name, value in engine.preset_flags(preset, own_image=True).items()
     ]
-    assert [unregistered(flag, NEWEST) for flag in flags if unregistered(flag, NEWEST)] == []
+    assert [unregistered_problem(flag, NEWEST) for flag in flags if unregistered_problem(flag, NEWEST)] == []
     assert {"tool-call-parser", "reasoning-parser", "tokenizer-mode"} <= {flag.name for flag in flags}
 
 

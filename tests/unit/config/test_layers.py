@@ -13,17 +13,17 @@ from msgspec import inspect
 
 from kaigen.catalog.images import default_images
 from kaigen.config.block_settings import (
-    DownloadEgress,
-    ExternalObject,
     ExternalSecretsSettings,
-    ImageMirror,
-    ImageRule,
-    NetworkSettings,
     ObjectPatch,
 )
-from kaigen.config.file import SharedFields
+from kaigen.config.external import ExternalEntry
+from kaigen.config.file import Environment, SharedFields
+from kaigen.config.layers import LAYERS
 from kaigen.config.load import load_config
+from kaigen.config.network import AddressBlock, CaBundle, EgressBlock, Network, Peer
+from kaigen.config.registry import RegistryBlock, Rule
 from kaigen.config.settings import Config, Override
+from kaigen.kinds.block import Later, document_names
 
 REPLACED = {"network.caBundle", "network.downloadEgress"}
 """Blocks that are one value: an environment replaces all their fields at once."""
@@ -74,7 +74,11 @@ def image(name: str) -> Callable[[Config], object]:
 
 
 def network(field: str) -> Callable[[Config], object]:
-    return lambda config: getattr(config.network or NetworkSettings(), field)
+    return lambda config: getattr(config.network or Network(), field)
+
+
+def peer(cidr: str) -> Peer:
+    return Peer(ip_block=AddressBlock(cidr=cidr))
 
 
 def secrets(field: str) -> Callable[[Config], object]:
@@ -121,8 +125,8 @@ CASES = [
         registry,
         (
             (None, DOWNLOADER),
-            (ImageMirror("one.example", (ImageRule("quay.io", "q"),)), DOWNLOADER),
-            (ImageMirror("two.example"), DOWNLOADER),
+            (RegistryBlock(mirror="one.example", rules=[Rule(from_="quay.io", to="q")]), DOWNLOADER),
+            (RegistryBlock(mirror="two.example"), DOWNLOADER),
         ),
         "blocks",
     ),
@@ -133,7 +137,7 @@ CASES = [
         (
             (None, DOWNLOADER),
             (None, f"one.example/{_REST}"),
-            (ImageMirror("", (ImageRule("quay.io", "q"),)), DOWNLOADER),
+            (RegistryBlock(rules=[Rule(from_="quay.io", to="q")]), DOWNLOADER),
         ),
         "text, then block",
     ),
@@ -141,14 +145,14 @@ CASES = [
         "registry",
         ({"mirror": "one.example"}, "two.example"),
         registry,
-        ((None, DOWNLOADER), (ImageMirror("one.example"), DOWNLOADER), (None, f"two.example/{_REST}")),
+        ((None, DOWNLOADER), (RegistryBlock(mirror="one.example"), DOWNLOADER), (None, f"two.example/{_REST}")),
         "block, then text",
     ),
     last(
         "registry",
         ("one.example", {}),
         registry,
-        ((None, DOWNLOADER), (None, f"one.example/{_REST}"), (ImageMirror(), DOWNLOADER)),
+        ((None, DOWNLOADER), (None, f"one.example/{_REST}"), (RegistryBlock(), DOWNLOADER)),
         "empty block",
     ),
     last(
@@ -162,7 +166,7 @@ CASES = [
             f"network.{key}",
             ("http://one.example", "http://two.example"),
             network(field),
-            ("", "http://one.example", "http://two.example"),
+            (None, "http://one.example", "http://two.example"),
         )
         for key, field in (
             ("hubEndpoint", "hub_endpoint"),
@@ -171,13 +175,13 @@ CASES = [
             ("packageIndex", "package_index"),
         )
     ),
-    last("network.noProxy", (["a", "b"], ["c"]), network("no_proxy"), ((), ("a", "b"), ("c",))),
-    last("network.noProxy", (["a"], []), network("no_proxy"), ((), ("a",), ()), "empty"),
+    last("network.noProxy", (["a", "b"], ["c"]), network("no_proxy"), (None, ["a", "b"], ["c"])),
+    last("network.noProxy", (["a"], []), network("no_proxy"), (None, ["a"], []), "empty"),
     last(
         "network.caBundle",
         ({"configMap": "one", "key": "one.pem"}, {"configMap": "two"}),
-        lambda config: (network("ca_config_map")(config), network("ca_key")(config)),
-        (("", ""), ("one", "one.pem"), ("two", "ca.crt")),
+        network("ca_bundle"),
+        (None, CaBundle(config_map="one", key="one.pem"), CaBundle(config_map="two")),
     ),
     last(
         "network.downloadEgress",
@@ -188,8 +192,8 @@ CASES = [
         network("download_egress"),
         (
             None,
-            DownloadEgress(({"ipBlock": {"cidr": "10.0.0.1/32"}},), ports=(9000,), jobs=True),
-            DownloadEgress(({"ipBlock": {"cidr": "10.0.0.2/32"}},)),
+            EgressBlock(api_server=[peer("10.0.0.1/32")], ports=[9000], jobs=True),
+            EgressBlock(api_server=[peer("10.0.0.2/32")]),
         ),
     ),
     of_secrets("store.name", ("one", "two"), "store", ("none", "one", "two")),
@@ -280,8 +284,8 @@ CASES = [
         [{"kind": "Secret", "name": "b", "namespace": "n"}],
         of_run("external"),
         (),
-        (a := (ExternalObject("Secret", "a"),)),
-        (b := (ExternalObject("Secret", "b", "n"),)),
+        (a := (ExternalEntry(kind="Secret", name="a"),)),
+        (b := (ExternalEntry(kind="Secret", name="b", namespace="n"),)),
         a + b,
     ),
 ]
@@ -303,6 +307,11 @@ def merged(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def test_every_key_that_an_environment_may_set_has_a_rule_for_its_layers() -> None:
+    # The file defines clusters, and an environment lists them.
+    assert {*document_names(Environment)} - {"clusters"} == LAYERS.keys()
+
+
 def test_every_key_that_an_environment_may_set_has_a_case() -> None:
     assert {case.key for case in CASES} == set(keys(inspect.type_info(SharedFields), ""))
 
@@ -314,6 +323,8 @@ def keys(found: inspect.Type, path: str) -> Iterator[str]:
     if isinstance(found, inspect.UnionType):
         given = [each for each in found.types if not isinstance(each, inspect.NoneType)]
         found = given[0] if len(given) == 1 else found
+    if isinstance(found, inspect.CustomType) and isinstance(found.cls, Later):
+        found = inspect.type_info(found.cls.block())
     if not isinstance(found, inspect.StructType) or path in REPLACED:
         yield path
         return

@@ -8,11 +8,12 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from kaigen.catalog.images import default_images
-from kaigen.config.block_settings import ExternalSecretsSettings, PublishSettings
-from kaigen.config.gitops_settings import ArgoCDSettings, ClusterSettings, FluxSettings, TenancySettings
+from kaigen.config.block_settings import ExternalSecretsSettings
+from kaigen.config.gitops import ArgoCD, Cluster, Decryption, Flux, Tenancy
 from kaigen.config.images import Images
 from kaigen.config.load import load_config
 from kaigen.config.pins import pins_text
+from kaigen.config.publish import Publish
 from kaigen.config.settings import Config
 from kaigen.diagnostics.errors import InputError
 from kaigen.kinds.block_schema import block_schema
@@ -123,6 +124,13 @@ patches:
     patch: patches/qwen.yaml
 secrets: {externalSecrets: {store: {name: vault}, refreshInterval: 5m}}
 publish: {charts: "oci://registry.example/charts", sign: true}
+licenses: {ask: [mit], known: {"acme/*": mit}}
+registry: {mirror: m.example, rules: [{from: quay.io, to: q.example}]}
+external: [{kind: Secret, name: token}]
+network:
+  caBundle: {configMap: ca}
+  downloadEgress: {apiServer: [{ipBlock: {cidr: 10.0.0.0/16, except: [10.0.1.0/24]}}]}
+tenants: {a: {folders: [specs/a], namespaces: [a]}}
 clusters:
   near: {server: "https://near.example"}
   far: {selector: {region: far}}
@@ -144,16 +152,16 @@ def test_every_block_comes_out_of_the_cache_as_it_went_in(root: Path) -> None:
     config = both(root, "dev")
     assert config.patch_files == ("patches/qwen.yaml",)
     assert config.patches[0].kind == "Deployment"
-    assert config.publish == PublishSettings(charts="oci://registry.example/charts", sign=True)
+    assert config.publish == Publish(charts="oci://registry.example/charts", sign=True)
     assert config.external_secrets == ExternalSecretsSettings("vault", "SecretStore", "5m")
     gitops = config.gitops
     assert gitops is not None
     assert (gitops.branch, gitops.path) == ("dev", "rendered/dev")
-    assert gitops.argocd == ArgoCDSettings(applications="set", auto_sync=False)
-    assert gitops.flux == FluxSettings(interval="1m", decrypt=True, decryption_secret="age")
-    assert gitops.clusters == {
-        "near": ClusterSettings(server="https://near.example"),
-        "far": ClusterSettings(selector={"region": "far"}),
+    assert gitops.argocd == ArgoCD(applications="set", auto_sync=False)
+    assert gitops.flux == Flux(interval="1m", decryption=Decryption(secret="age"))
+    assert config.clusters == {
+        "near": Cluster(server="https://near.example"),
+        "far": Cluster(selector={"region": "far"}),
     }
 
 
@@ -162,7 +170,7 @@ def test_an_environment_merges_its_gitops_over_that_of_the_file(root: Path) -> N
     dev = both(root, "dev").gitops
     assert dev is not None
     quota = {"pods": "10", "requests.cpu": "4"}
-    assert dev.tenancy == TenancySettings(namespaces=True, quota=quota, default_deny=("Egress",))
+    assert dev.tenancy == Tenancy(namespaces=True, quota=quota, default_deny=["Egress"])
     assert dev.repository == "https://git.example/deploy.git"
 
 
@@ -194,13 +202,13 @@ def test_each_environment_selects_argo_cd_or_flux(root: Path) -> None:
     assert prod.gitops is not None
     assert every.gitops is not None
     assert (edge.format, prod.format) == ("manifests", "chart")
-    assert (edge.gitops.argocd, edge.gitops.flux) == (None, FluxSettings(interval="1m", secret="git"))
-    assert (prod.gitops.argocd, prod.gitops.flux) == (ArgoCDSettings(namespace="argo"), None)
-    assert every.gitops.argocd == ArgoCDSettings()
-    assert every.gitops.flux == FluxSettings(interval="1m", secret="git", tag="v1")
+    assert (edge.gitops.argocd, edge.gitops.flux) == (None, Flux(interval="1m", secret="git"))
+    assert (prod.gitops.argocd, prod.gitops.flux) == (ArgoCD(namespace="argo"), None)
+    assert every.gitops.argocd == ArgoCD()
+    assert every.gitops.flux == Flux(interval="1m", secret="git", tag="v1")
     assert (edge.gitops.project, prod.gitops.project) == ("team", "prod")
     assert prod.gitops.labels == {"team": "ml", "tier": "gold"}
-    assert prod.gitops.tenancy == TenancySettings(service_account="deployer", admin_service_account="argo:admin")
+    assert prod.gitops.tenancy == Tenancy(service_account="deployer", admin_service_account="argo:admin")
     assert both(root, "").environments == ("edge", "prod", "both")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kaigen.contexts import folder as folders
-from kaigen.contexts.artifact import pack, planned, target
+from kaigen.contexts.artifact import pack, plan_push, target
 from kaigen.contexts.folder import find_secret_files, read_folder
 from kaigen.diagnostics.errors import InputError, SystemFailure
 
@@ -193,7 +193,7 @@ def test_digest_does_not_change_between_versions(context: Path) -> None:
     (context / "link").symlink_to("a/é")
     content = io.BytesIO()
     packed = pack(read_folder(context), content)
-    assert planned(packed, target("r.example.com/x:1")).reference == f"r.example.com/x:1@{DIGEST}"
+    assert plan_push(packed, target("r.example.com/x:1")).reference == f"r.example.com/x:1@{DIGEST}"
 
 
 def test_file_that_changes_while_it_is_read_is_an_error(context: Path) -> None:

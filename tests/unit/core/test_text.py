@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from kaigen.core.text import clipped, describe, plural, printable, series, some_of
+from kaigen.core.text import clip_text, describe, plural, printable, series, some_of
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,9 @@ def test_a_long_list_ends_in_an_ellipsis(most: int, text: str) -> None:
 
 
 def test_only_a_text_over_the_limit_is_clipped() -> None:
-    assert clipped("a" * 60) == "a" * 60
-    assert clipped("a" * 61) == "a" * 57 + "…"
-    assert clipped("abcdef", 5) == "ab…"
+    assert clip_text("a" * 60) == "a" * 60
+    assert clip_text("a" * 61) == "a" * 57 + "…"
+    assert clip_text("abcdef", 5) == "ab…"
 
 
 @pytest.mark.parametrize(

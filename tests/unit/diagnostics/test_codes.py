@@ -2,23 +2,67 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 import kaigen
 from kaigen.diagnostics.codes import codes
 
 PACKAGE = Path(kaigen.__file__).parent
+CODE = re.compile(r"\bKG[0-9]{4}\b")
 
 
-def codes_in_use() -> set[str]:
-    registry = PACKAGE / "load" / "codes.py"
-    return {
-        code
-        for path in PACKAGE.rglob("*.py")
-        if path != registry
-        for code in re.findall(r"\bKG[0-9]{4}\b", path.read_text())
-    }
+def codes_in_use(folder: str = "") -> set[str]:
+    return {code for path in (PACKAGE / folder).rglob("*.py") for code in CODE.findall(path.read_text())}
+
+
+def decisions(tree: ast.AST) -> Iterator[str]:
+    """Yield the codes that a program decides by: it compares them, or looks something up by them."""
+    for node in ast.walk(tree):
+        read: list[ast.AST] = []
+        match node:
+            case ast.Compare():
+                read = [node.left, *node.comparators]
+            case ast.MatchValue() | ast.Subscript(ctx=ast.Load()):
+                read = [node.value if isinstance(node, ast.MatchValue) else node.slice]
+            case ast.Call(func=ast.Attribute(attr="get" | "pop" | "startswith" | "count" | "index")):
+                read = [*node.args]
+        for part in read:
+            for each in ast.walk(part):
+                if isinstance(each, ast.Constant) and isinstance(each.value, str) and each.value.startswith("KG"):
+                    yield each.value
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        'error.code == "KG0101"',
+        '"KG0101" not in found',
+        'error.code in {"KG0101", "KG0102"}',
+        'match code:\n    case "KG0101" | "KG0102": pass',
+        'hints.get("KG0101", "")',
+        'hints["KG0101"]',
+        'code.startswith("KG01")',
+    ],
+)
+def test_a_decision_by_a_literal_code_is_found(program: str) -> None:
+    assert list(decisions(ast.parse(program)))
+
+
+def test_codes_are_compared_by_their_names() -> None:
+    found = {str(path): [*decisions(ast.parse(path.read_text()))] for path in PACKAGE.rglob("*.py")}
+    assert {path: literals for path, literals in found.items() if literals} == {}
+
+
+def test_a_dialect_replaces_only_hints_of_problems_that_a_compiler_reports() -> None:
+    replaced = re.compile(r"""hints\["(KG\d+)"\]|(KG\d+)=|"(KG\d+)":""")
+    for path in (PACKAGE / "dialects").rglob("*.py"):
+        for groups in replaced.findall(path.read_text()):
+            assert {*filter(None, groups)} <= codes_in_use("compile"), path
 
 
 def test_every_code_in_use_is_registered() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kaigen.diagnostics.problem import dotted
+from kaigen.diagnostics.problem import dotted_path
 
 
 @pytest.mark.parametrize(
@@ -22,4 +22,4 @@ from kaigen.diagnostics.problem import dotted
     ],
 )
 def test_a_path_is_written_with_dots_and_brackets(path: tuple[str | int, ...], text: str) -> None:
-    assert dotted(path) == text
+    assert dotted_path(path) == text

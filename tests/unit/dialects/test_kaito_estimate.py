@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kaigen.catalog.catalog import BUILT_IN
 from kaigen.catalog.instances import find_instance
 from kaigen.catalog.presets import Preset, find_preset
 from kaigen.dialects.kaito.estimate import KaitoNode, estimate, estimate_preset, node_of, utilization
@@ -26,7 +27,7 @@ SHAPES = {
 
 
 def preset(name: str) -> Preset:
-    found = find_preset(name)
+    found = find_preset(name, BUILT_IN)
     assert found is not None
     return found
 
@@ -68,7 +69,7 @@ def test_worked_results_of_v0_12(name: str, expected: list[tuple[int, int]]) -> 
         "Standard_ND96isr_H200_v5",
     )
     for size, wanted in zip(sizes, expected, strict=True):
-        instance = find_instance(size)
+        instance = find_instance(size, BUILT_IN)
         assert instance is not None
         node = node_of(instance)
         assert node is not None
@@ -102,6 +103,6 @@ def test_a_preset_from_before_the_estimate_has_none() -> None:
         estimate_preset(preset("llama-2-70b"), SHAPES["a100x8_640"])
     with pytest.raises(PlanError, match="unknown version"):
         estimate_preset(preset("phi-4"), SHAPES["a100x8_640"], version="v0.13")
-    nameless = find_instance("g2-standard-4")
+    nameless = find_instance("g2-standard-4", BUILT_IN)
     assert nameless is not None
     assert node_of(nameless) is None

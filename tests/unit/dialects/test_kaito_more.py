@@ -300,8 +300,8 @@ def test_a_claim_in_the_file_of_the_workspace_that_uses_it_is_rendered_with_it()
       inference_config.yaml: |
         vllm: {max-model-len: 4096}
     """
-    kinds = [each["kind"] for each in objects_of(text.replace("CLAIM", "adapters"))]
-    assert "PersistentVolumeClaim" in kinds
-    assert "ConfigMap" not in kinds
+    found = [(each["kind"], each["metadata"]["name"]) for each in objects_of(text.replace("CLAIM", "adapters"))]
+    assert ("PersistentVolumeClaim", "adapters") in found
+    assert ("ConfigMap", "flags") not in found
     (unused,) = diagnostics_of(text.replace("CLAIM", "others"))
     assert unused.code == "KG0213"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kaigen.programs.files import program
 from tests.unit.dialects.kaito_case import (
     A100,
     annotated,
@@ -425,9 +426,16 @@ def test_a_private_image_brings_its_server_and_its_weights() -> None:
     )
     spec = pod(document)
     (container,) = spec["containers"]
+    folder = "/workspace/llama/llama-2"
     assert container["image"] == "registry.example/llama:1"
     assert spec["imagePullSecrets"] == [{"name": "login"}]
-    assert "torchrun --nnodes=1 --nproc_per_node=2" in container["command"][-1]
+    assert container["command"][1:6] == [
+        program("in_folder.sh"),
+        folder,
+        "torchrun",
+        "--nnodes=1",
+        "--nproc_per_node=2",
+    ]
     assert container["resources"]["limits"]["nvidia.com/gpu"] == 2
     assert container["readinessProbe"]["httpGet"] == {"path": "/healthz", "port": "http"}
 

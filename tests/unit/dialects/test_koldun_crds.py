@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from kaigen.dialects.koldun import DIALECT
 from kaigen.kinds.block_schema import block_schema
+from tests import plain_yaml
 
 CRDS = Path(__file__).parents[2] / "cluster" / "crds"
 LATER = {
@@ -29,7 +29,7 @@ LATER = {
 def definition(kind: str) -> Any:
     """Return the schema of the `spec` of a kind."""
     (file,) = CRDS.glob(f"koldun.gorizond.io_{kind.lower()}s.yaml")
-    (version,) = yaml.safe_load(file.read_text())["spec"]["versions"]
+    (version,) = plain_yaml.load(file.read_text())["spec"]["versions"]
     return version["schema"]["openAPIV3Schema"]["properties"]["spec"]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kaigen.diagnostics.errors import InputError
-from kaigen.diagnostics.problem import dotted
+from kaigen.diagnostics.problem import dotted_path
 from kaigen.dialects.koldun import kinds
 from kaigen.kinds.block import Block
 from kaigen.kinds.block_schema import block_schema
@@ -299,9 +299,9 @@ def without(document: Object, path: Path) -> Object:
 
 def is_named(path: Path, reported: list[tuple[str, str, str]]) -> bool:
     """Return whether a message is about a field, or about one that contains it."""
-    names = {dotted(path[:length]) for length in range(1, len(path) + 1)}
+    names = {dotted_path(path[:length]) for length in range(1, len(path) + 1)}
     if is_options(path[:-1]):
-        names.add(dotted((*path[:-1], int(path[-1]) + 1)))
+        names.add(dotted_path((*path[:-1], int(path[-1]) + 1)))
     return not names.isdisjoint(place for _, place, _ in reported)
 
 
@@ -317,7 +317,7 @@ def test_no_field_is_silent(case: str) -> None:
             continue
         now, changed = state((without(document, path), *others))
         if changed == objects and sorted((code, message) for code, _, message in now) == messages:
-            silent.append(dotted(path))
+            silent.append(dotted_path(path))
     assert silent == []
 
 

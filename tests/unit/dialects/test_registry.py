@@ -19,7 +19,7 @@ from kaigen.dialects import registry
 from kaigen.dialects.registry import GROUP, OWN, kinds_of, own_dialects, own_kinds
 from kaigen.kinds.block import document_names
 from kaigen.kinds.builtin import BUILTIN_KINDS
-from kaigen.kinds.entry import PATCHABLE, find_entry, imported
+from kaigen.kinds.entry import PATCHABLE, find_entry, import_reference
 from kaigen.pipeline.result import Compilation
 from kaigen.pipeline.run import Run, compile_specs
 from tests.unit.dialects.throwaway import DIALECT
@@ -79,7 +79,7 @@ def test_the_table_of_dialects_equals_the_entry_points() -> None:
 
 
 def test_the_settings_of_own_dialects_are_in_the_block_of_the_file() -> None:
-    given = {item.name: imported(item.settings) for item in own_dialects() if item.settings}
+    given = {item.name: import_reference(item.settings) for item in own_dialects() if item.settings}
     types = get_type_hints(Dialects)
     assert {name: get_args(types[name])[0] for name in document_names(Dialects)} == given
 

@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from kaigen.config.settings import Config
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.collector import Diagnostics
-from kaigen.diagnostics.problem import dotted
+from kaigen.diagnostics.problem import dotted_path
 from kaigen.dialects.registry import find_kind
 from kaigen.kinds.entry import OWN_SYSTEM
 from kaigen.kinds.input_documents import InputDocuments
 from kaigen.pipeline.document import read_document
 from kaigen.yaml.document import Document, parse
 from kaigen.yaml.sources import Source
+from tests import plain_yaml
 from tests.cases import SPECS, cases
 
 NAMES: set[FieldPath] = {("apiVersion",), ("kind",), ("metadata",), ("metadata", "name")}
@@ -51,7 +51,7 @@ def foreign(document: Any) -> bool:
 
 def texts(file: Path) -> list[Any]:
     """Return the documents of a file as plain data."""
-    return [each for each in yaml.safe_load_all(file.read_text(encoding="utf-8")) if each]
+    return [each for each in plain_yaml.load_all(file.read_text(encoding="utf-8")) if each]
 
 
 FILES = {
@@ -63,7 +63,7 @@ FILES = {
 
 def parsed(data: Any) -> Document:
     """Return a document with positions."""
-    (found,) = parse(Source("spec.yaml", yaml.safe_dump(data, sort_keys=False)), Diagnostics())
+    (found,) = parse(Source("spec.yaml", plain_yaml.dump(data)), Diagnostics())
     return found
 
 
@@ -126,7 +126,7 @@ def otherwise(data: Any, path: FieldPath) -> Iterator[Any]:
 
 def is_named(path: FieldPath, places: set[str]) -> bool:
     """Return whether a message is about a field, or about one that contains it."""
-    return any(dotted(path[:length]) in places for length in range(1, len(path) + 1))
+    return any(dotted_path(path[:length]) in places for length in range(1, len(path) + 1))
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -150,5 +150,5 @@ def test_no_field_is_silent(name: str) -> None:
             if path in NAMES or is_named(path, named) or is_seen(without(document, path)):
                 continue
             if not is_filled(document, path) and not any(is_seen(changed) for changed in otherwise(document, path)):
-                silent.add(f"{document['kind']}: {dotted(path)}")
+                silent.add(f"{document['kind']}: {dotted_path(path)}")
     assert {field for field in silent if not any(fnmatchcase(field, glob) for glob in SILENT)} == set()

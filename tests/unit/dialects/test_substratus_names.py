@@ -12,6 +12,7 @@ import yaml
 from kaigen.dialects.substratus import DIALECT
 from kaigen.kinds.block_schema import block_schema
 from kaigen.promote import plan_promotion
+from tests import plain_yaml
 from tests.unit.dialects.substratus_case import codes, errors, loaded, model, objects, resource, server, specs, warnings
 
 CRDS = Path(__file__).parents[2] / "cluster" / "crds"
@@ -207,7 +208,7 @@ def fields_of_model(schema: Any, definitions: Mapping[str, Any], prefix: str = "
 @pytest.mark.parametrize("kind", DIALECT.kinds, ids=lambda kind: kind.kind)
 def test_models_have_every_field_of_the_definitions(kind: Any) -> None:
     name = "server" if kind.kind == "ModelServer" else kind.kind.lower()
-    (version,) = yaml.safe_load((CRDS / f"substratus.ai_{name}s.yaml").read_text())["spec"]["versions"]
+    (version,) = plain_yaml.load((CRDS / f"substratus.ai_{name}s.yaml").read_text())["spec"]["versions"]
     definition = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
     schema = block_schema(kind.model())
     found = set(fields_of_model(schema["properties"]["spec"], schema["$defs"]))

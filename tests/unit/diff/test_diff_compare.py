@@ -14,7 +14,7 @@ from kaigen.diff import ABSENT, Change, compare, render_json, render_markdown, r
 from kaigen.diff.objects import LARGEST
 from kaigen.diff.pairing import stem
 from kaigen.diff.rules import RULES
-from kaigen.diff.tree import AppKey, locate
+from kaigen.diff.trees import AppKey, locate
 from tests.unit.diff.diff_cases import (
     KEEP,
     Obj,

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from kaigen.diagnostics.problem import At
 from kaigen.diff import ABSENT, FieldChange, Json
-from kaigen.diff.fields import diff_fields
 from kaigen.diff.formatting import clean, clip, listing, value
+from kaigen.diff.pairing import diff_fields
 from kaigen.kubernetes.quantities import nano
 
 JSON = st.recursive(

@@ -6,8 +6,8 @@ import pytest
 
 from kaigen.compile.builders import frame
 from kaigen.diff.objects import Obj
-from kaigen.diff.rights import grants
 from kaigen.diff.rules import DOUBTS, FALLBACKS, RULES
+from kaigen.diff.rules.rbac import grants
 from kaigen.diff.rules.security import POD_SECURITY
 from tests.unit.diff.diff_cases import claim, difference, obj, only_object, said
 from tests.unit.diff.rule_cases import (

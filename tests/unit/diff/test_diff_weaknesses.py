@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from kaigen.diff.objects import Obj
-from kaigen.diff.pods import PodTemplate, pod_templates
-from kaigen.diff.weaknesses import weaknesses
+from kaigen.diff.pods import PodTemplate, pod_templates, weaknesses
 from tests.unit.diff.diff_cases import container, template, with_
 
 RUN = "spec/containers/0"

@@ -54,3 +54,53 @@ def test_the_line_of_an_origin_holds_the_value(tmp_path: Path) -> None:
             seen += 1
             assert value in Path(file).read_text(encoding="utf-8").splitlines()[int(line) - 1]
     assert seen > 5
+
+
+TOLERATION = "{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}"
+PLACED = """\
+apiVersion: kaigen.dev/v1alpha1
+kind: Job
+metadata: {name: train}
+spec:
+  image: registry.example/train:1
+  command: [train]
+  resources: {gpuType: L4, gpus: 1}
+  output: {volume: {size: 10Gi, accessModes: [ReadWriteOnce], %s}}
+  volumes: {room: {ephemeral: {size: 1Gi}, mountPath: /room}}
+  placement: %s
+"""
+
+
+@pytest.mark.parametrize(
+    ("profile", "storage_class", "placement", "filled_in"),
+    [
+        ("generic", "", "{}", ["nodeSelector", "tolerations"]),
+        ("k3s", "", "{}", ["extraVolumes", "nodeSelector", "output.storageClassName", "runtimeClassName"]),
+        ("k3s", "storageClassName: own", "{runtimeClassName: own}", ["extraVolumes", "nodeSelector"]),
+        ("eks", "storageClassName: own", "{}", ["affinity", "extraVolumes", "tolerations"]),
+        ("gke", "storageClassName: own", "{spot: true}", ["extraVolumes", "nodeSelector", "tolerations"]),
+        ("eks", "storageClassName: own", "{spot: true}", ["affinity", "extraVolumes", "tolerations"]),
+        (
+            "generic",
+            "storageClassName: own",
+            f"{{nodeSelector: {{nvidia.com/gpu.product: L4}}, tolerations: [{TOLERATION}]}}",
+            [],
+        ),
+    ],
+)
+def test_the_profile_fills_in_what_the_spec_leaves_open(
+    profile: str, storage_class: str, placement: str, filled_in: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "kaigen.yaml").write_text(f"profile: {profile}\n", encoding="utf-8")
+    (tmp_path / "specs").mkdir()
+    (tmp_path / "specs" / "train.yaml").write_text(PLACED % (storage_class, placement), encoding="utf-8")
+    assert sorted(effective_spec("train", load_config(tmp_path)).filled_in) == filled_in
+
+
+def test_a_toleration_of_nodes_that_karpenter_makes_is_not_the_profiles(tmp_path: Path) -> None:
+    (tmp_path / "kaigen.yaml").write_text("profile: eks\n", encoding="utf-8")
+    (tmp_path / "specs").mkdir()
+    spec = "{preset: phi-4, resources: {gpuType: L40S, gpus: 1}, provisioning: karpenter, storage: {size: 50Gi}}"
+    text = f"apiVersion: kaigen.dev/v1alpha1\nkind: Topology\nmetadata: {{name: chat}}\nspec: {spec}\n"
+    (tmp_path / "specs" / "chat.yaml").write_text(text, encoding="utf-8")
+    assert sorted(effective_spec("chat", load_config(tmp_path)).filled_in) == ["storage.storageClassName"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kaigen.diagnostics.problem import dotted
+from kaigen.diagnostics.problem import dotted_path
 from kaigen.dialects.registry import find_kind, own_kinds
 from kaigen.environments.match import parse_dotted
 from kaigen.kinds.block import read_block
@@ -58,7 +58,7 @@ def test_values_are_found_with_their_defaults_and_an_image_has_one_name_in_both_
 
 @pytest.mark.parametrize("path", [("spec", "image"), ("spec", "roles", 0, "image", "ref"), ("a", 1, 2)])
 def test_a_dotted_name_is_read_back(path: tuple[str | int, ...]) -> None:
-    assert parse_dotted(dotted(path)) == path
+    assert parse_dotted(dotted_path(path)) == path
 
 
 def test_images_of_further_containers_are_promoted_by_their_names() -> None:

@@ -11,6 +11,7 @@ import yaml
 
 from kaigen.config.load import load_config
 from kaigen.pipeline.run import render
+from tests import plain_yaml
 
 Object = dict[str, Any]
 Rendered = dict[str, Object]
@@ -67,7 +68,7 @@ def rendered(tmp_path: Path) -> Callable[..., Rendered]:
             (tmp_path / "specs" / f"{index}.yaml").write_text(spec)
         files = render((), load_config(tmp_path, environment))
         return {
-            path: yaml.safe_load(data)
+            path: plain_yaml.load(data)
             for path, data in files.items()
             if path.endswith(".yaml") and "/chart/templates/" not in path
         }

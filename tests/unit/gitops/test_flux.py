@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from kaigen.diagnostics.errors import InputError
-from kaigen.kubernetes.api_paths import resource_of
 from kaigen.kubernetes.kind_table import OWN_KINDS
+from kaigen.kubernetes.manifest import resource_of
 from tests.unit.gitops.conftest import JOB, MODEL, Object, Rendered
 
 FLUX: Object = {}

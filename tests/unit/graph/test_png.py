@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from kaigen.graph.png import render_png
-from kaigen.graph.svg import read_style, render_svg
+from kaigen.graph.svg import read_style, render_png, render_svg
 from kaigen.sizing.png import light_style, png_of
 from tests.unit.graph.graphs import DEMO, graph_of
 

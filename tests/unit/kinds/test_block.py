@@ -8,7 +8,7 @@ import pytest
 from msgspec import ValidationError, field
 
 from kaigen.kinds.base import DNS_LABEL, Quantity, text
-from kaigen.kinds.block import Block, Choice, document_name, read_block, replaced, set_fields
+from kaigen.kinds.block import Block, Choice, document_name, read_block, replace_fields, set_fields
 from kaigen.kinds.block_schema import block_schema, violations
 
 
@@ -57,7 +57,7 @@ def test_set_fields_of_a_block_made_in_python_are_those_with_other_values_than_t
 
 def test_a_copy_with_changes_keeps_the_set_fields_and_adds_the_changed_ones() -> None:
     block = read_block(Outer, {"name": "a", "port": 80})
-    copy = replaced(block, listed=[], name="b")
+    copy = replace_fields(block, listed=[], name="b")
     assert (copy.name, copy.port) == ("b", 80)
     assert set_fields(copy) == {"name", "port", "listed"}
     assert set_fields(block) == {"name", "port"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kaigen.kinds import base
+from kaigen.kinds.bucket import LOCATION
 from kaigen.kinds.value_texts import form_problem
 
 
@@ -24,8 +25,8 @@ from kaigen.kinds.value_texts import form_problem
     ],
 )
 def test_a_wrong_location_of_a_bucket_has_its_reason(uri: str, reason: str) -> None:
-    assert not base.matches(base.LOCATION, uri)
-    assert reason in form_problem("uri", uri, base.LOCATION)
+    assert not base.matches(LOCATION, uri)
+    assert reason in form_problem("uri", uri, LOCATION)
 
 
 @pytest.mark.parametrize(

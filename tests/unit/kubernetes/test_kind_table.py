@@ -11,7 +11,7 @@ import pytest
 
 from kaigen.kubernetes.kind_table import KINDS, find_kind, kind_of
 from kaigen.kubernetes.object_kind import SCALABLE, ObjectKind
-from kaigen.kubernetes.pod_references import POD_REFERENCES
+from kaigen.kubernetes.references import POD_REFERENCES
 from kaigen.kubernetes.schemas import index
 
 ROOT = Path(__file__).parents[3]

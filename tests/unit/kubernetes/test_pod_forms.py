@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from kaigen.catalog.catalog import BUILT_IN
 from kaigen.check.policy import check_policy
 from kaigen.dialects.registry import find_kind as find_dialect
+from kaigen.kubernetes.images import images_of
 from kaigen.kubernetes.kind_table import find_kind
-from kaigen.kubernetes.pod_images import images_of
 from kaigen.kubernetes.pods import CONTAINER_FIELDS, CONTAINER_LISTS, CONTAINER_MAPPINGS, containers, pod_templates
-from kaigen.kubernetes.requests import requests_of, unlimited
+from kaigen.kubernetes.requests import requests_of, why_unlimited
+from tests import plain_yaml
 
 CRDS = Path(__file__).parents[2] / "cluster" / "crds"
 POD = {"containers": [{"name": "c", "image": "evil.example/x"}]}
@@ -48,7 +49,7 @@ def places_in(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, boo
 def schemas() -> Iterator[tuple[str, str, str, dict[str, Any]]]:
     """Yield apiVersion, kind, version and schema of every custom resource that is not a dialect's spec."""
     for file in sorted(CRDS.glob("*.yaml")):
-        definition = yaml.safe_load(file.read_text(encoding="utf-8"))["spec"]
+        definition = plain_yaml.load(file.read_text(encoding="utf-8"))["spec"]
         kind = definition["names"]["kind"]
         for version in definition["versions"]:
             api_version = f"{definition['group']}/{version['name']}"
@@ -138,8 +139,8 @@ def test_rules_of_pods_apply_to_what_is_found() -> None:
     assert ("KG0524", (*place, "containers", 0, "securityContext", "privileged")) in problems
     assert images_of([obj]) == ["evil.example/x"]
     assert images_of([object_of({"model": {"image": "evil.example/y", "env": []}})]) == ["evil.example/y"]
-    assert requests_of(obj)["nvidia.com/gpu"] == 64 * 10**9
-    assert unlimited(obj) == "kaigen does not know how many pods a Runner runs"
+    assert requests_of(obj, BUILT_IN)["nvidia.com/gpu"] == 64 * 10**9
+    assert why_unlimited(obj) == "kaigen does not know how many pods a Runner runs"
 
 
 @pytest.mark.parametrize(
@@ -155,7 +156,7 @@ def test_groups_of_ray_count_each_for_itself(kind: str, cluster: tuple[str, ...]
     spec: Any = {"headGroupSpec": {"template": gpu}, "workerGroupSpecs": groups}
     for step in cluster:
         spec = {step: spec}
-    assert requests_of(object_of(spec, "ray.io/v1", kind))["nvidia.com/gpu"] == 8 * 10**9
+    assert requests_of(object_of(spec, "ray.io/v1", kind), BUILT_IN)["nvidia.com/gpu"] == 8 * 10**9
 
 
 def test_the_autoscaler_of_ray_has_the_security_context_of_the_head() -> None:

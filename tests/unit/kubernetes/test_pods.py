@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kaigen.kubernetes.pod_images import images_of
+from kaigen.kubernetes.images import images_of
 from kaigen.kubernetes.pods import containers, pod_templates
-from kaigen.kubernetes.selectors import Selector, pods_of, selected, selector_of
+from kaigen.kubernetes.selectors import Selector, pods_of, select_pods, selector_of
 
 POD = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": []}}
 
@@ -121,12 +121,12 @@ def test_a_plain_selector_selects_pods_of_its_namespace_with_all_labels(
     namespace: str, selector: dict[str, object], selects: bool
 ) -> None:
     pods = pods_of([deployment("ml", app="x")])
-    assert bool(selected(pods, namespace, Selector("selector", selector, plain=True))) is selects
-    assert bool(selected(pods, namespace, Selector("selector", {"matchLabels": selector}))) is selects
+    assert bool(select_pods(pods, namespace, Selector("selector", selector, plain=True))) is selects
+    assert bool(select_pods(pods, namespace, Selector("selector", {"matchLabels": selector}))) is selects
 
 
 def test_pods_without_a_namespace_are_in_every_namespace() -> None:
-    assert selected(pods_of([deployment(app="x")]), "ml", Selector("selector", {"app": "x"}, plain=True))
+    assert select_pods(pods_of([deployment(app="x")]), "ml", Selector("selector", {"app": "x"}, plain=True))
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_pods_without_a_namespace_are_in_every_namespace() -> None:
 def test_an_expression_selects_pods_by_one_label(key: object, operator: str, values: object, selects: bool) -> None:
     expression = {"key": key, "operator": operator, "values": values}
     selector = Selector("selector", {"matchLabels": {"app": "x"}, "matchExpressions": [expression]})
-    assert bool(selected(pods_of([deployment(app="x")]), "", selector)) is selects
+    assert bool(select_pods(pods_of([deployment(app="x")]), "", selector)) is selects
 
 
 def test_an_object_has_the_selector_of_its_kind() -> None:

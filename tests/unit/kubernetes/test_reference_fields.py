@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kaigen.kubernetes.made_secrets import MadeSecret, made_secret
 from kaigen.kubernetes.manifest import Identity
 from kaigen.kubernetes.references import Reference, references_of
+from kaigen.kubernetes.secrets import MadeSecret, made_secret
 
 Object = dict[str, Any]
 

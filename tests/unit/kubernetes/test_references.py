@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from kaigen.kubernetes.made_secrets import made_secret
 from kaigen.kubernetes.references import Reference, references_of
-from kaigen.kubernetes.secret_types import DOCKER_CONFIG, TLS
-from kaigen.secrets.purpose import purpose_of
+from kaigen.kubernetes.secrets import DOCKER_CONFIG, TLS, made_secret
+from kaigen.pipeline.app_secrets import purpose_of
 
 POD: dict[str, Any] = {
     "imagePullSecrets": [{"name": "pull"}],

@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
+from kaigen.catalog.catalog import BUILT_IN
 from kaigen.catalog.gpus import is_gpu_resource
 from kaigen.kubernetes.cluster_needs import ClusterNeed, NeedKind, cluster_needs, named_objects
 from kaigen.kubernetes.quantities import NANO
@@ -102,7 +103,7 @@ def lws(leader: bool) -> dict[str, Any]:
 def test_an_object_requests_what_all_of_its_pods_request(
     obj: dict[str, Any], most: int | None, expected: dict[str, str]
 ) -> None:
-    found = requests_of(obj, most)
+    found = requests_of(obj, BUILT_IN, most)
     assert {name: readable(name, amount) for name, amount in found.items() if amount} == expected
 
 
@@ -202,14 +203,14 @@ def test_need_of_an_object_has_its_type(kind: NeedKind) -> None:
 def test_the_replicas_that_a_rollout_adds_are_counted(replicas: int, strategy: dict[str, Any], expected: int) -> None:
     template = {"spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": 1}}}]}}
     obj = made("apps/v1", "Deployment", replicas=replicas, strategy=strategy, template=template)
-    assert requests_of(obj)["nvidia.com/gpu"] == expected * NANO
-    assert requests_of(obj, surge=False)["nvidia.com/gpu"] == replicas * NANO
+    assert requests_of(obj, BUILT_IN)["nvidia.com/gpu"] == expected * NANO
+    assert requests_of(obj, BUILT_IN, surge=False)["nvidia.com/gpu"] == replicas * NANO
 
 
 def test_the_groups_that_a_rollout_adds_are_counted() -> None:
     obj = lws(leader=False)
     obj["spec"]["rolloutStrategy"] = {"rollingUpdateConfiguration": {"maxSurge": 1}}
-    assert requests_of(obj)["nvidia.com/gpu"] == 24 * NANO
+    assert requests_of(obj, BUILT_IN)["nvidia.com/gpu"] == 24 * NANO
 
 
 @pytest.mark.parametrize(
@@ -238,6 +239,6 @@ def test_the_groups_that_a_rollout_adds_are_counted() -> None:
     ],
 )
 def test_a_share_of_a_gpu_is_one_gpu(limits: dict[str, Any], expected: dict[str, int]) -> None:
-    found = requests_of(made("v1", "Pod", containers=[{"resources": {"limits": limits}}]))
-    gpus = {name: amount // NANO for name, amount in found.items() if is_gpu_resource(name) and amount}
+    found = requests_of(made("v1", "Pod", containers=[{"resources": {"limits": limits}}]), BUILT_IN)
+    gpus = {name: amount // NANO for name, amount in found.items() if is_gpu_resource(name, BUILT_IN) and amount}
     assert gpus == expected

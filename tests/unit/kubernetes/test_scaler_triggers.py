@@ -8,7 +8,7 @@ import pytest
 
 from kaigen.config.tenant_settings import Tenant
 from kaigen.kubernetes.scaler_triggers import ANY_KEY, FREE_KEYS, HOST_KEYS, SERVER_KEYS, SERVER_PARAMETERS, TRIGGERS
-from kaigen.tenancy.conditions.triggers import KnownTrigger, Parameter
+from kaigen.tenancy.rows.scaling import KnownTrigger, Parameter
 
 _SERVER = re.compile("(?i).*(address|addresses|host|hosts|servers?|endpoints?|url|uri|connection)(FromEnv)?")
 _NO_SERVER = ("tlsServerName",)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from kaigen.kubernetes.kind_table import KINDS
+from kaigen.kubernetes.manifest import steps_of
 from kaigen.kubernetes.schemas import definition, index
 from kaigen.kubernetes.secret_fields import pod_secret_paths, secret_paths
-from kaigen.kubernetes.value_paths import steps_of
 from kaigen.tenancy.rows.reserved import RESERVED_REACHES
 
 _TARGET = "1.36"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from kaigen.kubernetes import schemas
-from kaigen.kubernetes.kind_table import KINDS
+from kaigen.kubernetes import other_kinds
 from kaigen.kubernetes.names import label_1035_name
 from kaigen.kubernetes.object_kind import (
     HealthConditions,
@@ -53,18 +52,21 @@ def gadget(**spec: Any) -> dict[str, Any]:
 
 def main() -> None:
     """Print what the packages know of a Gadget, as JSON."""
-    KINDS[ROW.type] = ROW
+    # Before the table is imported: tuples are made of its rows.
+    other_kinds.OTHER_KINDS = (*other_kinds.OTHER_KINDS, ROW)
+
+    from kaigen.kubernetes import schemas
+
     schemas.index()["kinds"]["Gadget"] = {"example.com/v1": SCHEMA}  # type: ignore[dict-item]
 
-    from kaigen.catalog.images import default_images
     from kaigen.catalog.profiles import get_profile
-    from kaigen.check.app_references import check_references
     from kaigen.check.policy import check_policy
+    from kaigen.check.references import check_references
     from kaigen.check.schema_check import check_object
     from kaigen.compile.context import Context
     from kaigen.compile.problems import Problems
     from kaigen.diff.rules import workloads
-    from kaigen.diff.rules.immutable import TYPES
+    from kaigen.diff.rules.common import TYPES
     from kaigen.emit.chart import notes
     from kaigen.extend.build import Part, build_app
     from kaigen.gitops.health import health_of
@@ -79,7 +81,7 @@ def main() -> None:
     node = ObjectNode("a/g", "a", body["apiVersion"], "Gadget", "ml", "shiny-gadget", 3, "", "", Location(""), ())
     app_node = AppNode("a", "ml", "a", "", "", Location(""), "", (node,))
     edges, _ = find_edges([app_node], {node.id: body})
-    context = Context(get_profile("generic"), images=default_images())
+    context = Context(get_profile("generic"))
     part = Part("gadget", gadget() | {"metadata": {"name": "g"}})
     app = build_app("Toy", Metadata(name="toy"), context, Problems(), [part])
     scaler: dict[str, Any] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kaigen.config.block_settings import LicensePolicy
+from kaigen.config.licenses import Licenses
 from runtimes.downloader.tests.hub import Hub
 from tests.unit.lock.conftest import Repository, model, model_files
 from tests.unit.lock.registry import Registry
@@ -15,16 +15,16 @@ _ANNOTATION = "org.opencontainers.image.licenses"
 @pytest.mark.parametrize(
     ("policy", "licence", "verdict"),
     [
-        (LicensePolicy(), "mit", "allow"),
-        (LicensePolicy(allow=("apache-2.0", "MIT")), "mit", "allow"),
-        (LicensePolicy(allow=("apache-2.0",)), "mit", "deny"),
-        (LicensePolicy(deny=("*-nc-*",)), "cc-by-nc-4.0", "deny"),
-        (LicensePolicy(allow=("cc-*",), deny=("*-nc-*",)), "cc-by-nc-4.0", "deny"),
-        (LicensePolicy(allow=("mit",), ask=("llama3*",)), "llama3.1", "ask"),
-        (LicensePolicy(allow=("mit",)), "unknown", "deny"),
+        (Licenses(), "mit", "allow"),
+        (Licenses(allow=["apache-2.0", "MIT"]), "mit", "allow"),
+        (Licenses(allow=["apache-2.0"]), "mit", "deny"),
+        (Licenses(deny=["*-nc-*"]), "cc-by-nc-4.0", "deny"),
+        (Licenses(allow=["cc-*"], deny=["*-nc-*"]), "cc-by-nc-4.0", "deny"),
+        (Licenses(allow=["mit"], ask=["llama3*"]), "llama3.1", "ask"),
+        (Licenses(allow=["mit"]), "unknown", "deny"),
     ],
 )
-def test_verdict(policy: LicensePolicy, licence: str, verdict: str) -> None:
+def test_verdict(policy: Licenses, licence: str, verdict: str) -> None:
     assert policy.verdict(licence) == verdict
 
 
@@ -84,7 +84,7 @@ def test_the_catalogue_knows_licences_without_a_lock(repository: Repository) -> 
     ],
 )
 def test_every_licence_of_an_expression_must_be_allowed(licence: str, verdict: str) -> None:
-    policy = LicensePolicy(allow=("mit", "apache-2.0", "gpl-* with classpath-*"), ask=("llama3*",))
+    policy = Licenses(allow=["mit", "apache-2.0", "gpl-* with classpath-*"], ask=["llama3*"])
     assert policy.verdict(licence) == verdict
 
 

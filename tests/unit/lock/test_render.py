@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-import yaml
 
 from runtimes.downloader.tests.hub import Hub, Stored
+from tests import plain_yaml
 from tests.unit.lock.conftest import CONFIG, DIGEST, WEIGHTS, Repository, model, model_files, safetensors
 
 PACKAGE = Path(__file__).parents[3] / "runtimes" / "downloader"
@@ -53,7 +53,7 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 def objects(repository: Repository, kind: str) -> list[dict[str, Any]]:
     """Return the rendered objects of a kind."""
     files = sorted((repository.root / "rendered").rglob("manifests/*.yaml"))
-    found = [item for file in files for item in yaml.safe_load_all(file.read_text()) if item]
+    found = [item for file in files for item in plain_yaml.load_all(file.read_text()) if item]
     return [item for item in found if item["kind"] == kind]
 
 

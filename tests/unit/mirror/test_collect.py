@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import yaml
-
 from kaigen.config.load import load_config
-from kaigen.kubernetes.pod_images import images_of
+from kaigen.kubernetes.images import images_of
 from kaigen.mirror.collect import transfer_list
 from kaigen.mirror.model import render_text
 from kaigen.pipeline.run import render
+from tests import plain_yaml
 
 ROOT = Path(__file__).parents[3]
 RELEASES = """\
@@ -43,7 +42,7 @@ def test_targets_are_the_images_of_the_rendered_pods(tmp_path: Path) -> None:
             (specs / f"{path.parent.name}-{path.name}").write_bytes(path.read_bytes())
     config = load_config(tmp_path)
     files = render((), config)
-    objects = [yaml.safe_load(bytes(data)) for path, data in files.items() if path.endswith(".yaml")]
+    objects = [plain_yaml.load(bytes(data)) for path, data in files.items() if path.endswith(".yaml")]
     found = transfer_list(config)
     targets = {item.target for item in found.images}
     assert set(images_of(objects)) <= targets

@@ -18,7 +18,7 @@ import pytest
 from kaigen.diagnostics.errors import SystemFailure
 from kaigen.ops.contents import Contents
 from kaigen.ops.folder_sync import Base, digest_of, synchronize
-from kaigen.ops.open_notebook import Opened, shown
+from kaigen.ops.open_notebook import Opened, show_address
 from tests.unit.ops.test_folder_sync import Files
 
 
@@ -112,7 +112,7 @@ def test_the_token_is_in_a_private_file_and_not_in_the_arguments_of_the_browser(
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     url = Opened(8888, "s3cret").url
-    with shown(url):
+    with show_address(url):
         (address,) = opened
         page = Path(unquote(urlsplit(address).path))
         assert "s3cret" not in address

@@ -12,7 +12,7 @@ from kaigen.cli.live.flavor import EGPU, KAIGEN
 from kaigen.cli.live.session import age, lifetime, size_text
 from kaigen.cluster.runs import RunState, run_state
 from kaigen.config.settings import Config
-from kaigen.kubernetes.lifetimes import expiry, tracked_by
+from kaigen.kubernetes.runs import expiry, tracked_by
 from kaigen.ops.build import Claim, Run, helper_pod, mounts_of, run_objects
 from kaigen.ops.jobs import artifact_of
 

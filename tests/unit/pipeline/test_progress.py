@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.workload import write_repository
-from kaigen.system.progress import counted
+from kaigen.system.progress import report_progress
 
 ROOT = Path(__file__).parents[2]
 
@@ -131,7 +131,7 @@ def test_a_pipe_gets_no_progress(repository: Path) -> None:
 
 def test_counting_yields_each_item_and_reports_the_progress() -> None:
     calls: list[tuple[str, int, int]] = []
-    assert list(counted("ab", "reading", lambda *each: calls.append(each))) == ["a", "b"]
+    assert list(report_progress("ab", "reading", lambda *each: calls.append(each))) == ["a", "b"]
     assert calls == [("reading", 0, 2), ("reading", 1, 2)]
     items = ["a"]
-    assert counted(items, "reading", None) is items
+    assert report_progress(items, "reading", None) is items

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from tests.scenarios import call_in_process
 from tests.specs import QWEN
 
 ROOT = Path(__file__).parents[3]
@@ -135,9 +136,9 @@ class Checkout:
         self._git(self.top, "commit", "--quiet", "--message=Change")
 
     def kaigen(self, *arguments: str) -> None:
-        """Run kaigen, which must succeed."""
-        done = self.run("kaigen " + " ".join(arguments), {})
-        assert done.returncode == 0, done.stderr
+        """Run kaigen, in this process; it must succeed."""
+        code, _, err = call_in_process(arguments, self.here, self._environment({}))
+        assert code == 0, err.decode()
 
     def run(
         self, script: str, variables: Mapping[str, str], shell: Sequence[str] = ("bash", "-eo", "pipefail", "-c")
@@ -146,17 +147,20 @@ class Checkout:
         return subprocess.run(
             [*shell, script],
             cwd=self.here,
-            env={
-                "PATH": f"{self.temp / 'kaigen' / 'bin'}{os.pathsep}{os.environ['PATH']}",
-                "HOME": str(self.temp),
-                "PYTHONPATH": str(ROOT),
-                "KAIGEN_CACHE_DIR": "off",
-                "RUNNER_TEMP": str(self.temp),
-                **_GIT,
-                **variables,
-            },
+            env=self._environment(variables),
             capture_output=True,
             text=True,
             check=False,
             timeout=120,
         )
+
+    def _environment(self, variables: Mapping[str, str]) -> dict[str, str]:
+        return {
+            "PATH": f"{self.temp / 'kaigen' / 'bin'}{os.pathsep}{os.environ['PATH']}",
+            "HOME": str(self.temp),
+            "PYTHONPATH": str(ROOT),
+            "KAIGEN_CACHE_DIR": "off",
+            "RUNNER_TEMP": str(self.temp),
+            **_GIT,
+            **variables,
+        }

@@ -8,12 +8,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from kaigen.diff.comment import shorten
 from kaigen.diff.forge import GitHub
 from kaigen.diff.markdown import MARKER
+from tests.scenarios import call_in_process
 from tests.unit.pipelines.checkout import ROOT
 from tests.unit.pipelines.forge import TOKEN, Forge, running
 
@@ -31,31 +33,38 @@ def forge(kind: str) -> Iterator[Forge]:
         yield found
 
 
+class Outcome(NamedTuple):
+    """What the program prints."""
+
+    stdout: str
+    stderr: str
+
+
 class Caller:
-    """Calls the program in the environment of a job."""
+    """Calls the program in the environment of a job: in this process, or in one of its own."""
 
     def __init__(self, folder: Path, kind: str, forge: Forge) -> None:
         self.folder = folder
         event = folder / "event.json"
         event.write_text(json.dumps(forge.event))
         self.variables = {**forge.environment(kind), "GITHUB_EVENT_PATH": str(event)}
+        self.in_its_own_process = False
 
-    def __call__(
-        self, text: str, *arguments: str, fails: bool = False, **variables: str
-    ) -> subprocess.CompletedProcess[str]:
+    def __call__(self, text: str, *arguments: str, fails: bool = False, **variables: str) -> Outcome:
         file = self.folder / "comment.md"
         file.write_text(text)
-        done = subprocess.run(
-            [sys.executable, "-m", "kaigen", "comment", *arguments, str(file)],
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **self.variables, **variables},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert TOKEN not in done.stdout + done.stderr
-        assert "Traceback" not in done.stderr
-        assert done.returncode == (3 if fails else 0), done.stderr
-        return done
+        command = ["comment", *arguments, str(file)]
+        variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **self.variables, **variables}
+        if self.in_its_own_process:
+            done = subprocess.run([sys.executable, "-m", "kaigen", *command], env=variables, capture_output=True)
+            code, out, err = done.returncode, done.stdout, done.stderr
+        else:
+            code, out, err = call_in_process(command, self.folder, variables)
+        outcome = Outcome(out.decode(), err.decode())
+        assert TOKEN not in outcome.stdout + outcome.stderr
+        assert "Traceback" not in outcome.stderr
+        assert code == (3 if fails else 0), outcome.stderr
+        return outcome
 
 
 @pytest.fixture
@@ -63,7 +72,9 @@ def call(tmp_path: Path, kind: str, forge: Forge) -> Caller:
     return Caller(tmp_path, kind, forge)
 
 
-def test_the_second_run_updates_the_comment_of_the_first(forge: Forge, call: Caller) -> None:
+@pytest.mark.parametrize("in_its_own_process", [False, True])
+def test_the_second_run_updates_the_comment_of_the_first(forge: Forge, call: Caller, in_its_own_process: bool) -> None:
+    call.in_its_own_process = in_its_own_process
     forge.comments = {1: "A person's comment", 2: f"> {MARKER}\nA person quotes kaigen"}
     forge.others = {1, 2}
     assert call(f"{MARKER}\nfirst\n").stdout == "comment: created\n"
@@ -215,7 +226,11 @@ def test_a_cut_comment_closes_what_is_open() -> None:
     assert len(shorten("x" * 5_000, 2_000)) <= 2_000
 
 
-def test_a_token_without_write_access_is_reported_with_a_hint(forge: Forge, call: Caller) -> None:
+@pytest.mark.parametrize("in_its_own_process", [False, True])
+def test_a_token_without_write_access_is_reported_with_a_hint(
+    forge: Forge, call: Caller, in_its_own_process: bool
+) -> None:
+    call.in_its_own_process = in_its_own_process
     wrong = "token-of-a-fork"
     done = call("text", fails=True, GITHUB_TOKEN=wrong, KAIGEN_GITLAB_TOKEN=wrong)
     assert "HTTP 403 Resource not accessible by integration" in done.stderr

@@ -17,9 +17,9 @@ from cyclonedx.validation.json import JsonStrictValidator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaigen.config.block_settings import PublishSettings
+from kaigen.config.publish import Publish
 from kaigen.diagnostics.errors import InputError
-from kaigen.kubernetes.pod_images import images_of
+from kaigen.kubernetes.images import images_of
 from kaigen.oci.reference import Reference, parse_reference
 from kaigen.publish.artifact import HELM_CONFIG, bill_of_images, provenance
 from kaigen.publish.artifacts import gzip_stored, tgz
@@ -204,7 +204,7 @@ def test_only_loopback_registries_are_used_without_tls() -> None:
 def test_targets_on_the_command_line_replace_those_of_the_configuration(
     settings: dict[str, Any], given: dict[str, Any], found: Destination
 ) -> None:
-    assert destination(PublishSettings(**settings), Requested(**given)) == found
+    assert destination(Publish(**settings), Requested(**given)) == found
 
 
 @pytest.fixture

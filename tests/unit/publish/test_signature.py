@@ -14,7 +14,7 @@ from kaigen.oci.attachments import attach, descriptor
 from kaigen.oci.reference import Reference
 from kaigen.oci.registry import MANIFEST, Registry, digest_of
 from kaigen.oci.signature import PREDICATE, TAGS
-from kaigen.signing.bundle import BUNDLE, signed
+from kaigen.signing.bundle import BUNDLE, sign_statement
 from kaigen.signing.keys import read_private_key
 from tests.keys import write_keys
 from tests.unit.oci.server import Stored, oci_registry
@@ -49,7 +49,7 @@ class Scene(Struct, frozen=True):
     def sign_as(self, subject: dict[str, object], content: bytes = OLD) -> None:
         """Attach a signature of a content with any other facts about it, as other tools and older versions do."""
         digest = {"sha256": digest_of(content).partition(":")[2]}
-        bundle = signed(read_private_key(self.private), PREDICATE, [{"digest": digest, **subject}], {})
+        bundle = sign_statement(read_private_key(self.private), PREDICATE, [{"digest": digest, **subject}], {})
         registry = Registry(Reference(self.stored.host, "acme/qwen"))
         attach(registry, descriptor(MANIFEST, content), [(BUNDLE, bundle)])
 

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from kaigen.compile.engines import distributed_llama
+from kaigen.programs.files import program_text
 from tests.ring import peer
 
 ROOT = Path(__file__).parents[3]
@@ -71,7 +72,7 @@ class Ring:
 
     def worker(self, index: int) -> None:
         """Start a worker as its container does."""
-        script = distributed_llama.WORKER.replace("sleep 1", "sleep 0.1")
+        script = program_text("ring_worker.sh").replace("sleep 1", "sleep 0.1")
         own = [sys.executable, str(self.folder / "dllama"), "worker", "--port", str(self.workers[index])]
         self.start(f"worker-{index}", ["sh", "-c", script, "worker", *own, "--nthreads", "1"])
 
@@ -81,7 +82,7 @@ class Ring:
         own += [f"127.0.0.1:{port}" for port in self.workers]
         own += ["--model", str(self.folder / "model.m"), "--tokenizer", str(self.folder / "tokenizer.t")]
         own += ["--port", str(self.api), "--max-seq-len", "64", "--net-turbo", "0"]
-        self.start("root", ["sh", "-c", distributed_llama.ROOT, "root", *own], **env)
+        self.start("root", ["sh", "-c", program_text("ring_root.sh"), "root", *own], **env)
 
     def proxy(self) -> None:
         """Start the proxy."""

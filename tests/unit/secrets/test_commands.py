@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from kaigen.kubernetes.secret_types import DOCKER_CONFIG, DOCKER_CONFIG_KEY, TLS, TLS_KEYS
-from kaigen.secrets.commands import script
+from kaigen.kubernetes.secrets import DOCKER_CONFIG, DOCKER_CONFIG_KEY, TLS, TLS_KEYS
 from kaigen.secrets.expected import ExpectedSecret
 from kaigen.secrets.facts import Use
+from kaigen.secrets.listing import script
 
 
 def secret(name: str, *keys: str, type: str = "Opaque", whole: bool = False, as_file: bool = False) -> ExpectedSecret:

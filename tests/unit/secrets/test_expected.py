@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kaigen.pipeline.app_secrets import expected_secrets
-from kaigen.secrets.commands import script
+from kaigen.secrets.listing import script
 from tests.unit.secrets.repository import DATA, Repository, document, job, model
 
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from kaigen.kubernetes.kind_table import KINDS
+from kaigen.kubernetes.manifest import steps_of
+from kaigen.kubernetes.rights import USUAL_KINDS
 from kaigen.kubernetes.schema_nodes import Node
 from kaigen.kubernetes.schemas import definition, index
-from kaigen.kubernetes.usual_kinds import USUAL_KINDS
-from kaigen.kubernetes.value_paths import steps_of
 from kaigen.tenancy.reach import PODS
 from kaigen.tenancy.rows.pods import IN_TREE
 from kaigen.tenancy.table import REACHES

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kaigen.config import lock_content
-from kaigen.files.folders import walk
+from kaigen.files import walk
 from kaigen.output import index
 from kaigen.system.limits import FOLDER_DEPTH
 from tests.keys import write_keys

@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
-from kaigen.config.block_settings import LicensePolicy
+from kaigen.config.licenses import Licenses
 from kaigen.pipeline.license_changes import wider_licenses
 from tests.unit.security.hostile import CONFIG, Repository
 
 
-def policy(**fields: Any) -> LicensePolicy:
-    return LicensePolicy(**{name: tuple(values) for name, values in fields.items()})
+def policy(**fields: Any) -> Licenses:
+    return Licenses(**fields)
 
 
 STRICT = policy(allow=["mit", "apache-2.0"], deny=["*-nc-*"], ask=["llama3*"])
@@ -33,7 +34,7 @@ STRICT = policy(allow=["mit", "apache-2.0"], deny=["*-nc-*"], ask=["llama3*"])
         (policy(allow=["mit", "unknown"], deny=["*-nc-*"], ask=["llama3*"]), ["unknown"]),
     ],
 )
-def test_licences_that_were_not_allowed_are_named(now: LicensePolicy, found: list[str]) -> None:
+def test_licences_that_were_not_allowed_are_named(now: Licenses, found: list[str]) -> None:
     assert list(wider_licenses(STRICT, now)) == [f"sources with the licence {each}" for each in found]
 
 
@@ -52,7 +53,7 @@ def test_without_a_policy_every_licence_is_allowed() -> None:
 
 @pytest.mark.parametrize(("licence", "count"), [("mit", 1), ("proprietary", 0), ("unknown", 0)])
 def test_a_licence_that_is_given_to_a_source_is_named_if_it_is_allowed(licence: str, count: int) -> None:
-    now = LicensePolicy(STRICT.allow, STRICT.deny, STRICT.ask, (("s3://acme/*", licence),))
+    now = replace(STRICT, known={"s3://acme/*": licence})
     found = list(wider_licenses(STRICT, now))
     assert found == [f"s3://acme/*, as it has the licence {licence} in `licenses.known`"] * count
 

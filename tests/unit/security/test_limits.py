@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from kaigen.cli.limits import LimitReached, limited
+from kaigen.cli.limits import LimitReached, apply_limits
 from tests.unit.security.hostile import JOB, Repository
 
 LARGE_JOB = JOB + "  env:\n" + "".join(f"    A{n}: x\n" for n in range(60_000))
@@ -52,7 +52,7 @@ def test_a_run_that_needs_too_much_is_stopped(repository: Repository, variable: 
 
 def test_an_error_that_a_limit_caused_names_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAIGEN_MEMORY_LIMIT", "1")
-    with pytest.raises(LimitReached, match="a run may use 1 MiB"), limited():
+    with pytest.raises(LimitReached, match="a run may use 1 MiB"), apply_limits():
         raise ImportError("cannot import a name from a module that the limit interrupted")
 
 

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 import pytest
 
 from kaigen.cli.console import table
+from kaigen.core.text import shown_name
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diff.markdown import code_span, render_markdown
 from kaigen.diff.model import Change
-from kaigen.files.shown import shown_name
 from kaigen.publish.branch_changes import commit_message
 from kaigen.publish.results import AppChanges, TreeResult
 from kaigen.publish.source import Source

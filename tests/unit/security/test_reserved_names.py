@@ -14,6 +14,7 @@ from kaigen.config.file import ConfigFile
 from kaigen.config.globs import is_granted
 from kaigen.config.load import load_config
 from kaigen.config.reserved import syncer_secrets
+from kaigen.kinds.block import Later
 from kaigen.pipeline.run import Run
 from kaigen.pipeline.summary import ObjectKey
 from kaigen.pipeline.sync_clashes import may_be_synced, synced_objects
@@ -54,6 +55,8 @@ def _fields(model: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
 
 
 def _models(hint: Any) -> Iterator[Any]:
+    if isinstance(hint, Later):
+        hint = hint.block()
     if isinstance(hint, type) and issubclass(hint, Struct):
         yield hint
     if get_origin(hint) is not None:

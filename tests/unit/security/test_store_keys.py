@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from kaigen.config.secrets import NAMESPACE_IN_KEY
-from kaigen.secrets.provider import External
+from kaigen.secrets.external import External
 from tests.unit.security.hostile import CONFIG, JOB, Repository
 
 TEMPLATES = {

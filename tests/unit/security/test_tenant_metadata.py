@@ -14,8 +14,8 @@ import yaml
 from kaigen.config.load import load_config
 from kaigen.config.tenant_settings import Tenant
 from kaigen.kubernetes.kind_table import KINDS
+from kaigen.kubernetes.manifest import ALL, VALUES, Step
 from kaigen.kubernetes.schemas import definition, index, may_be_custom
-from kaigen.kubernetes.value_paths import ALL, VALUES, Step
 from kaigen.tenancy.reach import TEMPLATE_PATHS
 from kaigen.tenancy.rows.metadata import METADATA_REACHES
 from kaigen.tenancy.rows.pods import EPHEMERAL_CLAIM

@@ -10,10 +10,9 @@ import yaml
 
 from kaigen.config.load import load_config
 from kaigen.config.tenant_settings import Tenant
-from kaigen.kubernetes.api_paths import resource_of
-from kaigen.kubernetes.grantable_rights import GRANTABLE_VERBS
-from kaigen.kubernetes.harmless_rights import HARMLESS_RIGHTS
 from kaigen.kubernetes.kind_table import KINDS
+from kaigen.kubernetes.manifest import resource_of
+from kaigen.kubernetes.rights import GRANTABLE_VERBS, HARMLESS_RIGHTS
 from kaigen.kubernetes.schemas import index
 from kaigen.pipeline.run import Run
 from kaigen.tenancy.violations import violations

@@ -12,6 +12,7 @@ from msgspec.structs import fields
 
 from kaigen.compile.url_checks import is_url_type
 from kaigen.dialects.registry import own_kinds
+from kaigen.kinds.block import Later
 
 _NAME = re.compile(
     r"(?i).*(urls?|uris?|endpoints?|hosts?|hostnames?|servers?|address(es)?|prox(y|ies)|registry|mirrors?)"
@@ -54,6 +55,8 @@ def texts(annotation: Any) -> bool:
 
 def models(annotation: Any, seen: set[type]) -> Iterator[type[Struct]]:
     """Yield the models that a type has, each once."""
+    if isinstance(annotation, Later):
+        annotation = annotation.block()
     if isinstance(annotation, type) and issubclass(annotation, Struct) and annotation not in seen:
         seen.add(annotation)
         yield annotation

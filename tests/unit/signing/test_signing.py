@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from kaigen.cli.main import run
 from kaigen.diagnostics.errors import InputError
-from kaigen.signing.bundle import SignatureInvalid, signed, statement_of
+from kaigen.signing.bundle import SignatureInvalid, sign_statement, statement_of
 from kaigen.signing.keys import PASSWORD_VARIABLE, read_private_key, read_public_key
 from kaigen.signing.tree import FILE_NAME
 from tests.keys import write_keys
@@ -23,12 +23,12 @@ SUBJECT = [{"name": "a", "digest": {"sha256": "00"}}]
 
 def test_the_same_statement_has_the_same_signature(tmp_path: Path) -> None:
     key = read_private_key(write_keys(tmp_path)[0])
-    assert signed(key, "p", SUBJECT, {"b": 1, "a": 2}) == signed(key, "p", SUBJECT, {"a": 2, "b": 1})
+    assert sign_statement(key, "p", SUBJECT, {"b": 1, "a": 2}) == sign_statement(key, "p", SUBJECT, {"a": 2, "b": 1})
 
 
 def test_one_of_several_keys_is_enough_and_another_key_is_not(tmp_path: Path) -> None:
     ours, theirs = (write_keys(tmp_path, name) for name in ("ours", "theirs"))
-    bundle = signed(read_private_key(ours[0]), "p", SUBJECT, {})
+    bundle = sign_statement(read_private_key(ours[0]), "p", SUBJECT, {})
     keys = [read_public_key(theirs[1]), read_public_key(ours[1])]
     assert statement_of(bundle, keys)["predicateType"] == "p"
     with pytest.raises(SignatureInvalid, match="none of the keys"):
@@ -48,7 +48,7 @@ def test_one_of_several_keys_is_enough_and_another_key_is_not(tmp_path: Path) ->
 )
 def test_a_damaged_bundle_is_refused(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     private, public = write_keys(tmp_path)
-    bundle = signed(read_private_key(private), "p", SUBJECT, {})
+    bundle = sign_statement(read_private_key(private), "p", SUBJECT, {})
     with pytest.raises(SignatureInvalid):
         statement_of(damage(bundle), [read_public_key(public)])
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kaigen.catalog.catalog import BUILT_IN
 from kaigen.catalog.presets import find_preset
 from kaigen.sizing.config_json import facts_of_config
 from kaigen.sizing.facts import ModelFacts, facts_of
@@ -120,7 +121,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_config_says_what_the_catalogue_says(name: str) -> None:
-    preset = find_preset(name)
+    preset = find_preset(name, BUILT_IN)
     assert preset is not None
     known = facts_of(preset)
     found = facts_of_config(CONFIGS[name], name=name, weights=preset.weights_gib)

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from msgspec.structs import replace
 
+from kaigen.catalog.catalog import BUILT_IN
 from kaigen.catalog.gpus import get_gpu
 from kaigen.catalog.instances import find_instance
 from kaigen.catalog.presets import find_preset, preset_names
@@ -21,19 +22,19 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def planned(model: str, hardware: Hardware, **request: Any) -> Plan:
-    preset = find_preset(model)
+    preset = find_preset(model, BUILT_IN)
     assert preset is not None
     return plan(facts_of(preset), Request(**request), hardware)
 
 
 def l4(count: int) -> Hardware:
-    gpu = get_gpu("L4")
+    gpu = get_gpu("L4", BUILT_IN)
     assert gpu is not None
     return hardware_of_gpu(gpu, count)
 
 
 def on(name: str) -> Hardware:
-    instance = find_instance(name)
+    instance = find_instance(name, BUILT_IN)
     assert instance is not None
     return hardware_of_instance(instance)
 
@@ -101,7 +102,7 @@ def test_a_copy_on_one_gpu_needs_no_words() -> None:
 
 
 def test_a_slice_of_a_gpu_is_called_one() -> None:
-    gpu = get_gpu("H100")
+    gpu = get_gpu("H100", BUILT_IN)
     assert gpu is not None
     labels = texts(planned("phi-4", hardware_of_gpu(gpu, 1, "4g.40gb")))
     assert "slice 0" in labels
@@ -137,7 +138,7 @@ def test_a_label_of_three_words_fits_next_to_its_bar() -> None:
 
 
 def test_a_name_that_is_too_long_keeps_both_ends() -> None:
-    preset = find_preset("phi-4")
+    preset = find_preset("phi-4", BUILT_IN)
     assert preset is not None
     name = "/models/of/a/company/whose/" + "name-is-long-" * 20_000 + "/Phi-4-tuned/config.json"
     found = plan(replace(facts_of(preset), name=name), Request(), on("Standard_NC24ads_A100_v4"))
@@ -148,16 +149,16 @@ def test_a_name_that_is_too_long_keeps_both_ends() -> None:
     assert name in ElementTree.fromstring(render_svg(found)).attrib["aria-label"]
 
 
-@pytest.mark.parametrize("name", preset_names())
+@pytest.mark.parametrize("name", preset_names(BUILT_IN))
 def test_no_name_of_a_preset_is_shortened(name: str) -> None:
-    preset = find_preset(name)
+    preset = find_preset(name, BUILT_IN)
     assert preset is not None
     found = planned("phi-4", on("Standard_NC24ads_A100_v4"))
     assert texts(replace(found, facts=facts_of(preset)))[0] == name
 
 
 def test_a_name_is_text_and_nothing_else() -> None:
-    preset = find_preset("phi-4")
+    preset = find_preset("phi-4", BUILT_IN)
     assert preset is not None
     facts = replace(facts_of(preset), name='<script>"&')
     text = render_svg(plan(facts, Request(), on("Standard_NC24ads_A100_v4")))
@@ -167,7 +168,7 @@ def test_a_name_is_text_and_nothing_else() -> None:
 
 
 def test_letters_that_no_file_can_hold_are_replaced() -> None:
-    preset = find_preset("phi-4")
+    preset = find_preset("phi-4", BUILT_IN)
     assert preset is not None
     facts = replace(facts_of(preset), name="a\x00b\ud800c\x1b[31m")
     found = plan(facts, Request(), on("Standard_NC24ads_A100_v4"))

@@ -10,6 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import kaigen.sizing
+from kaigen.catalog.catalog import BUILT_IN
 from kaigen.catalog.gpus import get_gpu
 from kaigen.catalog.instances import find_instance
 from kaigen.catalog.presets import find_preset
@@ -22,7 +23,7 @@ from kaigen.sizing.facts import (
     facts_of,
     hardware_of_gpu,
     hardware_of_instance,
-    quantized,
+    quantize,
 )
 from kaigen.sizing.memory import Layout, cache_cost, weights_of_gpu
 from kaigen.sizing.plan import plan
@@ -35,19 +36,19 @@ FOLDER = Path(kaigen.sizing.__file__).parent
 
 
 def facts(name: str) -> ModelFacts:
-    preset = find_preset(name)
+    preset = find_preset(name, BUILT_IN)
     assert preset is not None
     return facts_of(preset)
 
 
 def on(name: str) -> Hardware:
-    instance = find_instance(name)
+    instance = find_instance(name, BUILT_IN)
     assert instance is not None
     return hardware_of_instance(instance)
 
 
 def gpus(name: str, count: int = 1, mig: str = "") -> Hardware:
-    gpu = get_gpu(name)
+    gpu = get_gpu(name, BUILT_IN)
     assert gpu is not None
     return hardware_of_gpu(gpu, count, mig)
 
@@ -134,7 +135,7 @@ def test_weights_are_dealt_by_layers_with_an_embedding_at_each_end() -> None:
 def test_quantized_weights_keep_their_embeddings() -> None:
     llama = facts("llama-3.1-8b-instruct")
     embeddings = 2 * 128_256 * 4096 * 2 / GIB
-    assert quantized(llama, "fp8").weights == pytest.approx((14.96 - embeddings) * 8.1 / 16 + embeddings, abs=0.01)
+    assert quantize(llama, "fp8").weights == pytest.approx((14.96 - embeddings) * 8.1 / 16 + embeddings, abs=0.01)
     assert planned("llama-3.3-70b-instruct", on("p5.4xlarge"), quantization="awq").flags[-1] == ("quantization", "awq")
     assert "quantized already (mxfp4)" in str(refused("gpt-oss-20b", on("g6.xlarge"), quantization="fp8"))
     assert refused("phi-4", on("g6.xlarge"), quantization="fp9").hint == "did you mean `fp8`?"

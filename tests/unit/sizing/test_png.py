@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 from msgspec.structs import replace
 
 import kaigen.sizing.png
+from kaigen.catalog.catalog import BUILT_IN
 from kaigen.catalog.instances import find_instance
 from kaigen.catalog.presets import find_preset
 from kaigen.sizing.facts import Request, facts_of, hardware_of_instance
@@ -38,7 +39,7 @@ sys.stdout.buffer.write(png.render_png(planned()))
 
 
 def planned(name: str = "") -> Plan:
-    preset, instance = find_preset("phi-4"), find_instance("g6.12xlarge")
+    preset, instance = find_preset("phi-4", BUILT_IN), find_instance("g6.12xlarge", BUILT_IN)
     assert preset is not None
     assert instance is not None
     facts = facts_of(preset)

@@ -9,7 +9,7 @@ import pytest
 
 from kaigen.cluster.states import MISSING, READY, State
 from kaigen.kubernetes.manifest import Identity
-from kaigen.status.app_status import AppStatus, Run, Sync, SyncName, described, status_rows
+from kaigen.status.app_status import AppStatus, Run, Sync, SyncName, app_data, status_rows
 from kaigen.status.collect import Live, object_facts, run_facts, waiting_reason
 from kaigen.status.syncers import Syncer, find_sync, read_syncers
 
@@ -123,4 +123,4 @@ def test_environments_have_a_column_when_there_are_several() -> None:
     apps = [AppStatus(name, "ml", "train", "Job", {JOB: READY}) for name in ("dev", "prod")]
     rows = list(status_rows(apps, wide=True))
     assert [row[0] for row in rows] == ["ENV", "dev", "prod"]
-    assert described(apps[1])["environment"] == "prod"
+    assert app_data(apps[1])["environment"] == "prod"

@@ -1,1 +1,0 @@
-"""Files and folders of a repository, none of which is trusted."""
