@@ -279,4 +279,10 @@ _CLUSTER_KINDS = (
     ObjectKind("Kustomization.kustomize.toolkit.fluxcd.io", name=LABEL_VALUE_NAME),
 )
 
-OTHER_KINDS: tuple[ObjectKind, ...] = (*_STORAGE_KINDS, *_CONFIG_KINDS, *_ACCESS_KINDS, *_NETWORK_KINDS, *_CLUSTER_KINDS)
+OTHER_KINDS: tuple[ObjectKind, ...] = (
+    *_STORAGE_KINDS,
+    *_CONFIG_KINDS,
+    *_ACCESS_KINDS,
+    *_NETWORK_KINDS,
+    *_CLUSTER_KINDS,
+)
