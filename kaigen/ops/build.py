@@ -153,10 +153,12 @@ def _name_job(job: Manifest, run: Run) -> None:
     labels = {**template["metadata"]["labels"], **run.labels}
     template["metadata"] = {**template["metadata"], "labels": labels}
     metadata = job["metadata"]
+    # kaigen-reaper follows the Jobs with this label. The time of the volume counts from the end of the run.
+    expiring = {EXPIRES: "true"} if run.claim.ttl else {}
     job["metadata"] = {
         **metadata,
         "name": run.job,
-        "labels": {**metadata["labels"], **run.labels},
+        "labels": {**metadata["labels"], **expiring, **run.labels},
         "annotations": {**metadata.get("annotations", {}), **run.annotations},
     }
 

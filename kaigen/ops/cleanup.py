@@ -24,12 +24,14 @@ class Decision(Struct, frozen=True):
         namespace: its namespace.
         uid: its UID.
         kept_because: why it stays; empty when it is deleted.
+        ended_pods: name and UID of the pods that have ended and mount it. Kubernetes keeps a volume while they exist.
     """
 
     name: str
     namespace: str
     uid: str
     kept_because: str = ""
+    ended_pods: tuple[tuple[str, str], ...] = ()
 
 
 def decisions(cluster: Cluster, namespace: str) -> Iterator[Decision]:
@@ -41,18 +43,22 @@ def decisions(cluster: Cluster, namespace: str) -> Iterator[Decision]:
     """
     claims = cluster.objects(CLAIM, namespace, f"{EXPIRES}=true")
     jobs = {_key(job): job for job in cluster.objects(JOB, namespace)} if claims else {}
-    used = {
-        (pod["metadata"]["namespace"], claim)
-        for pod in (cluster.objects(POD, namespace) if claims else ())
-        if (pod.get("status") or {}).get("phase") not in ENDED
-        for claim in claims_of(pod)
-    }
+    used: set[tuple[str, str]] = set()
+    ended: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for pod in cluster.objects(POD, namespace) if claims else ():
+        has_ended = (pod.get("status") or {}).get("phase") in ENDED
+        for claim_name in claims_of(pod):
+            key = (pod["metadata"]["namespace"], claim_name)
+            if has_ended:
+                ended.setdefault(key, []).append((pod["metadata"]["name"], pod["metadata"]["uid"]))
+            else:
+                used.add(key)
     now = cluster.clock or datetime.now(UTC)
     for claim in claims:
         space, name = _key(claim)
         job = jobs.get((space, (claim["metadata"].get("annotations") or {}).get(RUN, "")))
         why = _kept_because(claim, job, now, in_use=(space, name) in used)
-        yield Decision(name, space, claim["metadata"]["uid"], why)
+        yield Decision(name, space, claim["metadata"]["uid"], why, tuple(ended.get((space, name), ())))
 
 
 def _key(obj: Manifest) -> tuple[str, str]:
@@ -71,5 +77,7 @@ def _kept_because(claim: Manifest, job: Manifest | None, now: datetime, *, in_us
 
 
 def delete(cluster: Cluster, item: Decision) -> None:
-    """Delete a volume, unless another one has taken its name."""
-    cluster.delete(CLAIM, item.name, item.namespace, uid=item.uid)
+    """Delete a volume and the pods that have ended and mount it, unless another one has taken its name."""
+    if cluster.delete(CLAIM, item.name, item.namespace, uid=item.uid):
+        for name, uid in item.ended_pods:
+            cluster.delete(POD, name, item.namespace, uid=uid)

@@ -13,7 +13,15 @@ from kaigen.diagnostics.errors import CheckFailed
 from kaigen.kubernetes.manifest import Manifest
 from kaigen.ops.archive import Entry, entries_of
 from kaigen.ops.build import Objects, Run, run_objects
-from kaigen.ops.helper import CLAIM, ensure_claim, existing_claim, ignore_interrupts, interruptible, mount_volume
+from kaigen.ops.helper import (
+    CLAIM,
+    await_gone,
+    ensure_claim,
+    existing_claim,
+    ignore_interrupts,
+    interruptible,
+    mount_volume,
+)
 from kaigen.ops.jobs import JOB
 from kaigen.ops.transfer import upload
 from kaigen.system.progress import Progress
@@ -57,7 +65,7 @@ def create_run(
         SystemFailure: the cluster refused, or a file could not be uploaded.
     """
     objects = run_objects(run, config)
-    if cluster.find(JOB, run.job, run.namespace) is not None:
+    if not await_gone(cluster, JOB, run.job, run.namespace, detail):
         raise CheckFailed(f"Job {run.job} already exists", hint="delete it first, or choose another name")
     if not create_claim:
         existing_claim(cluster, run.namespace, run.claim.name)
@@ -65,7 +73,7 @@ def create_run(
     made: list[tuple[str, str]] = []
     with interruptible():
         try:
-            _make_claim(cluster, run, objects, made, report)
+            _make_claim(cluster, run, objects, made, report, detail)
             if project is not None:
                 _upload(cluster, run, config, entries, folder, detail, progress)
                 files = sum(not entry.is_folder for entry in entries)
@@ -81,8 +89,10 @@ def create_run(
     return job
 
 
-def _make_claim(cluster: Cluster, run: Run, objects: Objects, made: list[tuple[str, str]], report: Say) -> None:
-    if cluster.find(CLAIM, run.claim.name, run.namespace) is None:
+def _make_claim(
+    cluster: Cluster, run: Run, objects: Objects, made: list[tuple[str, str]], report: Say, detail: Say
+) -> None:
+    if await_gone(cluster, CLAIM, run.claim.name, run.namespace, detail):
         # Noted before the request: an interrupt may come while the server answers.
         made.append((CLAIM, run.claim.name))
     created = ensure_claim(cluster, run.namespace, objects.claim)

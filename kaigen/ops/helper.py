@@ -24,6 +24,8 @@ CLAIM = "v1/PersistentVolumeClaim"
 POD = "v1/Pod"
 START_S = 180
 """Seconds to wait for a pod to start: the image may have to be pulled, and the volume provisioned."""
+GONE_S = 60
+"""Seconds to wait for an object that is being deleted: its pods have half a minute to end."""
 LONGEST_S = 6 * 3600
 """Seconds after which a pod ends whose command was killed."""
 
@@ -119,30 +121,64 @@ def remove(cluster: Cluster, namespace: str, name: str) -> None:
         time.sleep(_POLL_S)
 
 
+def await_gone(cluster: Cluster, kind: str, name: str, namespace: str, say: Say, seconds: float = GONE_S) -> bool:
+    """Wait until an object that is being deleted is gone; return whether there is none of that name.
+
+    Args:
+        cluster: the cluster.
+        kind: apiVersion and kind of the object.
+        name: its name.
+        namespace: its namespace.
+        say: receives that it waits.
+        seconds: longest time to wait.
+
+    Raises:
+        CheckFailed: it is still being deleted.
+    """
+    until, is_said = time.monotonic() + seconds, False
+    while (found := cluster.find(kind, name, namespace)) is not None:
+        if "deletionTimestamp" not in found["metadata"]:
+            return False
+        what = f"{found['kind'].lower()}/{name}"
+        if time.monotonic() > until:
+            waits = ", ".join(found["metadata"].get("finalizers") or ("nothing",))
+            hint = f"see what keeps it (its finalizers: {waits}): kubectl describe {what} -n {namespace}"
+            raise CheckFailed(f"{what} is still being deleted after {seconds:g} s", hint=hint)
+        if not is_said:
+            say(f"{what} is being deleted; waiting until it is gone")
+            is_said = True
+        time.sleep(_POLL_S)
+    return True
+
+
 def existing_claim(cluster: Cluster, namespace: str, name: str) -> Manifest:
     """Return a volume claim.
 
     Raises:
-        CheckFailed: there is none.
+        CheckFailed: there is none, or it is being deleted.
     """
     found = cluster.find(CLAIM, name, namespace)
+    if found is not None and "deletionTimestamp" in found["metadata"]:
+        raise CheckFailed(f'PersistentVolumeClaim "{name}" in namespace {namespace} is being deleted')
     if found is None:
         hint = "name the volume with --pvc-name, or list volumes: kubectl get pvc"
         raise CheckFailed(f'PersistentVolumeClaim "{name}" not found in namespace {namespace}', hint=hint)
     return found
 
 
-def ensure_claim(cluster: Cluster, namespace: str, body: Manifest) -> bool:
+def ensure_claim(cluster: Cluster, namespace: str, body: Manifest, say: Say = lambda text: None) -> bool:
     """Create a volume claim unless it exists, and return whether it was created.
 
+    One that is being deleted does not exist: what is written to it is lost.
+
     Raises:
-        CheckFailed: it exists and belongs to another Job.
+        CheckFailed: it exists and belongs to another Job, or its deletion does not end.
     """
     name = body["metadata"]["name"]
-    found = cluster.find(CLAIM, name, namespace)
-    if found is None:
+    if await_gone(cluster, CLAIM, name, namespace, say):
         cluster.create(body, namespace)
         return True
+    found = cluster.get(CLAIM, name, namespace)
     owner = (found["metadata"].get("annotations") or {}).get(RUN)
     if owner not in (None, body["metadata"]["annotations"][RUN]):
         hint = "name another volume with --pvc-name"

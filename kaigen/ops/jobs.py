@@ -20,31 +20,50 @@ from kaigen.ops.helper import POD, claims_of
 JOB = "batch/v1/Job"
 OURS = "app.kubernetes.io/managed-by=kaigen"
 _APP = "app.kubernetes.io/name"
+_HELPERS = "app.kubernetes.io/component notin (claim,build,upload)"
+RUNS = f"{OURS},{_HELPERS}"
+"""Labels of the Jobs that users asked for: not those that only make the volume or the image of another, or store its
+output."""
 _OF_JOB = "batch.kubernetes.io/job-name"
 _WATCH_S = 300
 _POLL_S = 1.0
 
 
-def find_job(cluster: Cluster, namespace: str, name: str, job: str) -> Manifest:
-    """Return a Job by the name of its app or its own, the newest of several runs.
+def find_run(cluster: Cluster, namespace: str, name: str, job: str) -> Manifest | None:
+    """Return a Job by the name of its app or its own, the newest of several runs; None if there is none.
+
+    A Job that is being deleted does not exist, and neither do the Jobs that only make the volume or the image of
+    another one: a spec in Git has them under the name of its app, too.
 
     Args:
         cluster: the cluster.
         namespace: its namespace.
         name: name of the app, as in `kaigen job create NAME`, or of the Job.
         job: name of the Job that a live command creates for the app.
+    """
+    for own in dict.fromkeys((job, name)):
+        found = cluster.find(JOB, own, namespace)
+        if found is not None and _is_there(found):
+            return found
+    runs = [each for each in cluster.objects(JOB, namespace, f"{_APP}={name},{RUNS}") if _is_there(each)]
+    return max(runs, key=lambda item: str(item["metadata"]["creationTimestamp"]), default=None)
+
+
+def find_job(cluster: Cluster, namespace: str, name: str, job: str) -> Manifest:
+    """Return a Job as `find_run` finds it.
 
     Raises:
         CheckFailed: there is none.
     """
-    for own in dict.fromkeys((job, name)):
-        if (found := cluster.find(JOB, own, namespace)) is not None:
-            return found
-    runs = cluster.objects(JOB, namespace, f"{_APP}={name},{OURS}")
-    if not runs:
+    found = find_run(cluster, namespace, name, job)
+    if found is None:
         hint = f"list the Jobs of the namespace: kaigen job list -n {namespace}"
         raise CheckFailed(f'Job "{name}" not found in namespace {namespace}', hint=hint)
-    return max(runs, key=lambda item: str(item["metadata"]["creationTimestamp"]))
+    return found
+
+
+def _is_there(obj: Manifest) -> bool:
+    return "deletionTimestamp" not in obj["metadata"]
 
 
 def pods_of(cluster: Cluster, job: Manifest) -> list[Manifest]:

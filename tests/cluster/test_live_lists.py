@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
+from time import sleep
 
 import pytest
 
@@ -87,7 +90,60 @@ def test_volumes_are_cleaned_up_when_their_time_is_over(plane: Plane, namespace:
         assert reason in dry
     assert objects(plane, namespace) == before
     assert "Summary: 1 PVC(s) deleted, 4 skipped" in job("cleanup", "-n", namespace)
-    assert before - objects(plane, namespace) == {"PersistentVolumeClaim/artifacts-over"}
+    gone = before - objects(plane, namespace)
+    assert {each.rpartition("-")[0] for each in gone} == {"PersistentVolumeClaim/artifacts", "Pod/over"}
+
+
+def test_what_is_being_deleted_does_not_exist(plane: Plane, namespace: str, tmp_path: Path) -> None:
+    job = partial(call, plane, "kaigen", "job")
+    options = ("-n", namespace, "--image", BASE, "--command", "true", *SMALL)
+    job("create", "again", *options, "--wait")
+    claim = plane.client.get(CLAIM, "artifacts-again", namespace)
+    held = {"metadata": {"finalizers": [*claim["metadata"].get("finalizers", ()), "test.kaigen.dev/held"]}}
+    plane.client.patch(CLAIM, "artifacts-again", namespace, held)
+    job("delete", "again", "-n", namespace)
+    assert "deletionTimestamp" in plane.client.get(CLAIM, "artifacts-again", namespace)["metadata"]
+    named = ("-n", namespace, "--pvc-name=artifacts-again")
+    assert "is being deleted" in job("cp", ".", "again:/artifacts", *named, folder=tmp_path, code=1)
+    with ThreadPoolExecutor(1) as pool:
+        creating = pool.submit(job, "create", "again", *options, "-v")
+        sleep(3)
+        assert not creating.done()
+        plane.client.patch(CLAIM, "artifacts-again", namespace, {"metadata": {"finalizers": None}})
+        printed = creating.result(60)
+    assert "persistentvolumeclaim/artifacts-again is being deleted; waiting until it is gone" in printed
+    assert "persistentvolumeclaim/artifacts-again created" in printed
+    assert plane.client.get(CLAIM, "artifacts-again", namespace)["metadata"]["uid"] != claim["metadata"]["uid"]
+
+
+def test_the_job_of_a_spec_is_the_one_that_runs(plane: Plane, namespace: str) -> None:
+    job = partial(call, plane, "kaigen", "job")
+    for component in ("claim", "build", "run", "upload"):
+        plane.client.create(_job_of("photos", component), namespace)
+    assert json.loads(job("get", "photos", "-n", namespace, "-o", "json"))["metadata"]["name"] == "photos-run"
+    assert job("list", "-n", namespace, "-o", "name") == "job.batch/photos-run\n"
+    plane.client.delete(JOB, "photos-run", namespace)
+    assert 'Job "photos" not found' in job("get", "photos", "-n", namespace, code=1)
+
+
+def test_a_volume_is_gone_with_the_pods_that_have_ended(plane: Plane, namespace: str) -> None:
+    job = partial(call, plane, "kaigen", "job")
+    job("create", "over", "-n", namespace, "--image", BASE, "--command", "true", *SMALL, "--wait", "--pvc-ttl", "0")
+    pods = plane.client.objects("v1/Pod", namespace)
+    assert [pod["status"]["phase"] for pod in pods] == ["Succeeded"]
+    assert "Summary: 1 PVC(s) deleted" in job("cleanup", "-n", namespace)
+    wait_until(lambda: "PersistentVolumeClaim/artifacts-over" not in objects(plane, namespace), "the volume is gone")
+    assert plane.client.objects("v1/Pod", namespace) == []
+
+
+def test_a_volume_that_outlives_its_run_is_known_to_the_reaper(plane: Plane, namespace: str) -> None:
+    job = partial(call, plane, "kaigen", "job")
+    options = ("-n", namespace, "--image", BASE, "--command", "true", *SMALL)
+    job("create", "brief", *options, "--pvc-ttl", "24h")
+    job("create", "kept", *options)
+    labels = {name: plane.client.get(JOB, name, namespace)["metadata"]["labels"] for name in ("brief", "kept")}
+    assert labels["brief"]["kaigen.dev/expires"] == "true"
+    assert "kaigen.dev/expires" not in labels["kept"]
 
 
 def test_lists_are_complete_and_names_of_secrets_have_no_values(plane: Plane, namespace: str) -> None:
@@ -112,6 +168,22 @@ def test_lists_are_complete_and_names_of_secrets_have_no_values(plane: Plane, na
         user.names_of_type("Secret", namespace)
     with pytest.raises(Forbidden):
         user.has("Secret", namespace, "s")
+
+
+def _job_of(app: str, component: str) -> Object:
+    """Return a Job of an app from Git."""
+    labels = {
+        "app.kubernetes.io/name": app,
+        "app.kubernetes.io/managed-by": "kaigen",
+        "app.kubernetes.io/component": component,
+    }
+    pod = {"restartPolicy": "Never", "containers": [{"name": component, "image": BASE, "command": ["true"]}]}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": f"{app}-{component}", "labels": labels},
+        "spec": {"suspend": True, "template": {"spec": pod}},
+    }
 
 
 def _user_pod(claim: str) -> Object:

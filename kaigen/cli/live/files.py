@@ -172,24 +172,28 @@ def _copy_file(flavor: Flavor) -> click.Command:
     ) -> None:
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
             raise click.UsageError("URL must start with http:// or https://")
-        path = target_path if target_path.startswith("/") else f"/artifacts/{target_path}"
-        inside_mount(path, "target_path")
         session = Session(console, flavor, **where)
-        claim = ops_build.Claim(pvc_name or f"artifacts-{name}", "/artifacts", pvc_size, storage_class, flavor.pvc_ttl)
-        run = ops_build.Run(name, session.namespace, flavor.job(name), claim, {"image": "none"})
-        body = ops_build.run_objects(run, session.config).claim
-        if ops_helper.ensure_claim(session.cluster, session.namespace, body):
-            console.out(f"persistentvolumeclaim/{claim.name} created")
+        # The volume of a Job that exists, be it from Git, is the one that the Job reads.
+        claim = session.volume(name, pvc_name) if session.find_job(name) is not None else None
+        folder = claim.mount_path if claim is not None else "/artifacts"
+        path = target_path if target_path.startswith("/") else f"{folder}/{target_path}"
+        inside_mount(path, "target_path", folder)
+        if claim is None or pvc_name:
+            claim = ops_build.Claim(pvc_name or f"artifacts-{name}", folder, pvc_size, storage_class, flavor.pvc_ttl)
+            run = ops_build.Run(name, session.namespace, flavor.job(name), claim, {"image": "none"})
+            body = ops_build.run_objects(run, session.config).claim
+            if ops_helper.ensure_claim(session.cluster, session.namespace, body, console.say):
+                console.out(f"persistentvolumeclaim/{claim.name} created")
         with _mounted(session, claim, name, "copy-file") as mount:
-            size = _fetch_url(mount, url, path)
+            size = _fetch_url(mount, url, path, folder)
         console.out(f"{size_text(size)} downloaded to {name}:{path}")
 
     return command
 
 
-def _fetch_url(mount: Mount, url: str, path: str) -> int:
-    """Download a file in the pod, and return its size. No shell reads the URL or the path."""
-    folder, name = f"/artifacts/.kaigen-{secrets.token_hex(4)}", posixpath.basename(path)
+def _fetch_url(mount: Mount, url: str, path: str, volume: str) -> int:
+    """Download a file to a volume in the pod, and return its size. No shell reads the URL or the path."""
+    folder, name = f"{volume}/.kaigen-{secrets.token_hex(4)}", posixpath.basename(path)
     fetch = ["kaigen-downloader", "fetch", "http", f"--file={name}={url}", f"--dest={folder}", "--identity=file"]
     printed = bytearray()
     try:

@@ -144,6 +144,10 @@ class Session:
         """Return a Job by the name that the user typed."""
         return ops_jobs.find_job(self.cluster, self.namespace, name, self.flavor.job(name))
 
+    def find_job(self, name: str) -> Manifest | None:
+        """Return a Job by the name that the user typed; None if there is none."""
+        return ops_jobs.find_run(self.cluster, self.namespace, name, self.flavor.job(name))
+
     def volume(self, name: str, pvc_name: str = "", mount: str = "") -> Claim:
         """Return the volume of a Job, which may not exist yet.
 
@@ -152,15 +156,15 @@ class Session:
             pvc_name: name of the claim; empty for that of the Job.
             mount: where it is mounted; empty for where the Job mounts it.
         """
-        found = self.cluster.find("batch/v1/Job", self.flavor.job(name), self.namespace)
-        if found is None and not pvc_name and self.cluster.find(ops_helper.CLAIM, f"artifacts-{name}", self.namespace):
-            return ops_build.Claim(f"artifacts-{name}", mount or _MOUNT)
+        own = f"artifacts-{name}"
+        found = self.find_job(name)
         if found is None and not pvc_name:
-            found = self.job(name)
+            if self.cluster.find(ops_helper.CLAIM, own, self.namespace) is None:
+                self.job(name)
+            return ops_build.Claim(own, mount or _MOUNT)
         mounts = ops_build.mounts_of(found) if found else {}
         if not pvc_name and not mounts:
             raise CheckFailed(f"Job {name} has no volume", hint="name one with --pvc-name")
-        own = f"artifacts-{name}"
         claim = pvc_name or (own if own in mounts else next(iter(mounts)))
         return ops_build.Claim(claim, mount or mounts.get(claim, _MOUNT))
 

@@ -36,10 +36,6 @@ def _output_option(function: Any) -> Any:
     return click.option("-o", "--output", type=click.Choice(OUTPUTS), help="Output format.")(function)
 
 
-_LISTED = "app.kubernetes.io/managed-by=kaigen,app.kubernetes.io/component!=claim"
-"""Labels of the Jobs that are listed: not those that only create the volume of another."""
-
-
 def _list(flavor: Flavor) -> click.Command:
     @click.command("list", help="List Jobs.")
     @cluster_options
@@ -48,7 +44,7 @@ def _list(flavor: Flavor) -> click.Command:
     @click.pass_obj
     def command(console: Console, /, output: str | None, everywhere: bool, **where: Any) -> None:
         session = Session(console, flavor, everywhere=everywhere, **where)
-        jobs = session.cluster.objects(ops_jobs.JOB, session.namespaces, _LISTED)
+        jobs = session.cluster.objects(ops_jobs.JOB, session.namespaces, ops_jobs.RUNS)
         found = [job for job in jobs if flavor.lists(job)]
         found.sort(key=lambda item: (item["metadata"]["namespace"], item["metadata"]["name"]))
         if output in ("json", "yaml", "name"):
