@@ -172,6 +172,8 @@ def _copy_file(flavor: Flavor) -> click.Command:
     ) -> None:
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
             raise click.UsageError("URL must start with http:// or https://")
+        if ".." in target_path.split("/"):
+            inside_mount(target_path, "target_path")
         session = Session(console, flavor, **where)
         # The volume of a Job that exists, be it from Git, is the one that the Job reads.
         claim = session.volume(name, pvc_name) if session.find_job(name) is not None else None
