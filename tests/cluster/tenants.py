@@ -182,7 +182,8 @@ def deployer(plane: Plane, root: Path, engine: Engine, **changes: object) -> Ite
     plane.client.wait(definition, RUNNER["metadata"]["name"], "", established, "established")
     client = plane.as_service_account("team-a", "deployer")
     try:
-        wait_until(lambda: bool(refusal(client, _FOREIGN_IMAGE, engine)), "the policies are used")
+        for name in _NAMESPACES:
+            _wait_for_policies(plane.as_service_account(name, "deployer"), name, engine)
         yield client
     finally:
         for body in made:
@@ -191,6 +192,25 @@ def deployer(plane: Plane, root: Path, engine: Engine, **changes: object) -> Ite
             plane.client.delete("v1/Namespace", name)
         for name in (*_NAMESPACES, *others):
             plane.client.wait_gone("v1/Namespace", name)
+
+
+def _wait_for_policies(client: Client, namespace: str, engine: Engine) -> None:
+    """Wait until both policies of a tenant refuse: the API server starts to use each on its own.
+
+    Args:
+        client: an account of the tenant.
+        namespace: of the tenant.
+        engine: what runs the policies.
+    """
+    path = f"/api/v1/namespaces/{namespace}"
+    quota: Object = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "x"}, "spec": {}}
+    for request in (Request("POST", f"{path}/resourcequotas", body=quota), Request("DELETE", path)):
+        refused = partial(_is_refused, client, request, engine)
+        wait_until(refused, f"a policy refuses to {request.method} in {namespace}")
+
+
+def _is_refused(client: Client, request: Request, engine: Engine) -> bool:
+    return bool(outcome(client, request, engine))
 
 
 def refusal(client: Client, body: Object, engine: Engine) -> str:
@@ -233,12 +253,12 @@ def tree(root: Path) -> dict[str, Object]:
     return {path: body for path, body in found.items() if "metadata" in body}
 
 
-def outcome(client: Client, request: Request) -> str:
+def outcome(client: Client, request: Request, engine: Engine = "kubernetes") -> str:
     """Return the name of the rule by which a policy refuses a request; empty if it is none that a policy refuses."""
     try:
         client.request(request.method, request.path, request.body, request.params, request.type)
     except ApiError as error:
-        if found := _REFUSES["kubernetes"].search(error.message):
+        if found := _REFUSES[engine].search(error.message):
             return found[1]
         if error.code not in (404, 409, 422, 429, 500, 502, 503):
             raise

@@ -94,11 +94,13 @@ class S3:
         return self
 
     def make_bucket(self, name: str) -> None:
-        """Makes the bucket."""
+        """Makes the bucket in moto itself: rarely, a request for one was answered with 200, and there was none."""
+        from moto.core.models import DEFAULT_ACCOUNT_ID
+        from moto.s3.models import s3_backends
+
         self.bucket = name
         self.client = _client(self.backend)
-        self.client.create_bucket(Bucket=name)
-        self.client.get_waiter("bucket_exists").wait(Bucket=name)
+        s3_backends[DEFAULT_ACCOUNT_ID]["aws"].create_bucket(name, "us-east-1")
 
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
