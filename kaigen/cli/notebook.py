@@ -158,7 +158,8 @@ def open_notebook(
             config = replace(config, namespace=where["namespace"])
         rendered = ops_open.render_notebook(filename, config)
         name, namespace = rendered.name, rendered.namespace
-        ops_notebooks.apply_notebook(session.cluster, rendered.objects, namespace, name)
+        program = click.get_current_context().command_path.replace("kubectl-open", "kubectl open")
+        ops_notebooks.apply_notebook(session.cluster, rendered.objects, namespace, name, program)
         console.say(f"notebook/{name} applied in namespace {namespace}")
     notebook = ops_notebooks.find_notebook(session.cluster, namespace, name)
     tracked = runs.tracked_by(notebook)

@@ -6,11 +6,12 @@ conditions for all others. Kinds of other systems have their conditions in the t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
 
+from kaigen.cluster.clues import NOTHING, Clues
 from kaigen.cluster.runs import Phase, run_state
 from kaigen.kubernetes.kind_table import find_kind
 from kaigen.kubernetes.manifest import Object, entries, mapping, text
@@ -83,7 +84,18 @@ def _by_conditions(health: HealthConditions, status: Mapping[str, Any]) -> State
 
 
 def _run(spec: Mapping[str, Any], status: Mapping[str, Any]) -> State:
-    found = run_state({"spec": spec, "status": status})
+    return job_state({"spec": spec, "status": status})
+
+
+def job_state(job: Object, pods: Sequence[Object] | None = None, clues: Clues = NOTHING) -> State:
+    """Return the state of a Job.
+
+    Args:
+        job: the Job.
+        pods: its pods, oldest first; None if they were not read.
+        clues: events about it and its pods, and its volumes.
+    """
+    found = run_state(job, pods, clues)
     if found.phase == "Succeeded":
         return READY
     return State(_OF_PHASE[found.phase], found.message or "running")

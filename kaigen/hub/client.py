@@ -36,10 +36,12 @@ class Server(Struct, frozen=True):
     Attributes:
         url: its URL, without a slash at the end.
         token: empty for none.
+        withheld: there is a token, which is not sent without TLS.
     """
 
     url: str
     token: str
+    withheld: bool = False
 
     def __repr__(self) -> str:
         return "Server()"
@@ -60,6 +62,8 @@ class Server(Struct, frozen=True):
         if code == "RevisionNotFound":
             return NotFound(f"the Hub {self.host} has no `{revision}` of {repo}")
         way = "use a token in HF_TOKEN that may read it" if self.token else "set HF_TOKEN to a token that may read it"
+        if self.withheld:
+            way = "name the Hub with https://: the token of this machine is not sent without TLS"
         if code == "GatedRepo":
             return NotFound(f"{repo} is gated", hint=f"accept its terms on the Hub, and {way}")
         if status in (401, 403, 404):
@@ -172,7 +176,7 @@ class Hub:
         parts = urlsplit(url)
         is_trusted = parts.scheme == "https" or parts.hostname in _LOOPBACK
         token = self._token or (self._stored if url == own else "")
-        return Server(url, token if is_trusted else "")
+        return Server(url, token if is_trusted else "", withheld=bool(token) and not is_trusted)
 
     def _get(self, server: Server, url: str, repo: str, revision: str) -> bytes:
         answer = self._opener.send("GET", url, server.headers)

@@ -12,7 +12,8 @@ from typing import NoReturn
 
 from kaigen.cluster.client import Cluster
 from kaigen.cluster.errors import ApiError
-from kaigen.cluster.runs import ENDED, waiting
+from kaigen.cluster.runs import ENDED, failure
+from kaigen.cluster.waits import Waiting, read_clues, waiting
 from kaigen.config.settings import Config
 from kaigen.diagnostics.errors import CheckFailed, SystemFailure
 from kaigen.kubernetes.manifest import Manifest
@@ -24,6 +25,8 @@ CLAIM = "v1/PersistentVolumeClaim"
 POD = "v1/Pod"
 START_S = 180
 """Seconds to wait for a pod to start: the image may have to be pulled, and the volume provisioned."""
+SETTLE_S = 3.0
+"""Seconds that a reason must last before it is reported."""
 GONE_S = 60
 """Seconds to wait for an object that is being deleted: its pods have half a minute to end."""
 LONGEST_S = 6 * 3600
@@ -74,6 +77,7 @@ def mount_volume(
     name: str = "",
     keep: bool = False,
     say: Say = lambda text: None,
+    warn: Say = lambda text: None,
 ) -> Iterator[Mount]:
     """Run a pod that mounts a volume, and delete it at the end of the block.
 
@@ -87,6 +91,7 @@ def mount_volume(
         name: name of the pod; a new one when empty.
         keep: leave the pod when the block ends without an error.
         say: receives what happens.
+        warn: receives what the pod waits for.
 
     Raises:
         SystemFailure: the pod does not start.
@@ -100,7 +105,7 @@ def mount_volume(
             # The answer to the request may be lost with an interrupt: the pod is deleted by its name.
             cluster.create(pod, namespace)
             say(f"pod {name} is starting")
-            wait_running(cluster, namespace, name)
+            wait_running(cluster, namespace, name, say=warn)
             yield Mount(cluster, namespace, name)
             done = True
         except ApiError as error:
@@ -210,25 +215,62 @@ def node_of(cluster: Cluster, namespace: str, claim: str) -> str:
     return next(filter(None, nodes), "")
 
 
-def wait_running(cluster: Cluster, namespace: str, name: str, seconds: float = START_S) -> None:
+def wait_running(
+    cluster: Cluster, namespace: str, name: str, seconds: float = START_S, say: Say = lambda text: None
+) -> None:
     """Wait until the container of a pod runs.
+
+    Args:
+        cluster: the cluster.
+        namespace: namespace of the pod.
+        name: its name.
+        seconds: longest time to wait.
+        say: receives what the pod waits for.
 
     Raises:
         SystemFailure: it ended, cannot start, or takes too long; the message says why.
     """
     until = time.monotonic() + seconds
+    patience = Patience(say)
     while True:
         pod = cluster.get(POD, name, namespace)
         phase = (pod.get("status") or {}).get("phase", "Pending")
         if phase == "Running":
             return
-        found = waiting(pod)
-        is_hopeless = found is not None and found.is_hopeless
-        if phase in ENDED or is_hopeless or time.monotonic() > until:
-            hint = f"see what happens to it: kubectl describe pod {name} -n {namespace}"
-            why = found.line if found is not None else phase
-            raise SystemFailure(f"pod {name} does not start: {why}", hint=hint)
+        if phase in ENDED:
+            ended = failure([pod])
+            raise SystemFailure(f"pod {name} does not start: {ended.text if ended is not None else phase}")
+        found = waiting(pod, read_clues(cluster, pod))
+        if patience.ends(found) or time.monotonic() > until:
+            raise SystemFailure(f"pod {name} does not start: {found.line if found is not None else phase}")
         time.sleep(_POLL_S)
+
+
+class Patience:
+    """Reports what a pod waits for once that has lasted a while, and ends where waiting is hopeless.
+
+    In its first seconds, the scheduler may not have seen the volume of a pod, or the controller its StorageClass.
+    """
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._line = ""
+        self._since = 0.0
+        self._said: set[str] = set()
+
+    def ends(self, found: Waiting | None) -> bool:
+        """Report what a pod waits for now, and return whether it does not start by itself."""
+        line = found.line if found is not None else ""
+        if line != self._line:
+            self._line, self._since = line, time.monotonic()
+        if found is None or not line or time.monotonic() - self._since < SETTLE_S:
+            return False
+        if found.is_hopeless:
+            return True
+        if line not in self._said:
+            self._said.add(line)
+            self._say(f"waiting: {line}")
+        return False
 
 
 def wait_end(cluster: Cluster, namespace: str, name: str) -> None:

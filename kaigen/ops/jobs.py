@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
 
 from kaigen.cluster.client import Cluster
+from kaigen.cluster.clues import event_time, read_events
 from kaigen.cluster.errors import ApiError
 from kaigen.cluster.runs import ENDED, RunState, run_state
+from kaigen.cluster.waits import read_clues
 from kaigen.diagnostics.errors import CheckFailed
 from kaigen.kubernetes.manifest import Manifest
+from kaigen.kubernetes.metadata_keys import EXPIRES, FAILED_POD_TTL, POD_TTL
 from kaigen.kubernetes.runs import end_of_job, time_of
 from kaigen.ops.build import ARTIFACT, MODEL
-from kaigen.ops.helper import POD, claims_of
+from kaigen.ops.helper import CLAIM, POD, claims_of
 
 JOB = "batch/v1/Job"
 OURS = "app.kubernetes.io/managed-by=kaigen"
@@ -25,6 +28,8 @@ RUNS = f"{OURS},{_HELPERS}"
 """Labels of the Jobs that users asked for: not those that only make the volume or the image of another, or store its
 output."""
 _OF_JOB = "batch.kubernetes.io/job-name"
+_EXPIRED = "ExpiredVolumeDeleted"
+"""Reason of the event of kaigen-reaper about a volume."""
 _WATCH_S = 300
 _POLL_S = 1.0
 
@@ -47,19 +52,6 @@ def find_run(cluster: Cluster, namespace: str, name: str, job: str) -> Manifest 
             return found
     runs = [each for each in cluster.objects(JOB, namespace, f"{_APP}={name},{RUNS}") if _is_there(each)]
     return max(runs, key=lambda item: str(item["metadata"]["creationTimestamp"]), default=None)
-
-
-def find_job(cluster: Cluster, namespace: str, name: str, job: str) -> Manifest:
-    """Return a Job as `find_run` finds it.
-
-    Raises:
-        CheckFailed: there is none.
-    """
-    found = find_run(cluster, namespace, name, job)
-    if found is None:
-        hint = f"list the Jobs of the namespace: kaigen job list -n {namespace}"
-        raise CheckFailed(f'Job "{name}" not found in namespace {namespace}', hint=hint)
-    return found
 
 
 def _is_there(obj: Manifest) -> bool:
@@ -105,8 +97,28 @@ class JobRow(Struct, frozen=True):
     finished: datetime | None
 
 
-def row_of(job: Manifest, pods: Sequence[Manifest] = ()) -> JobRow:
-    """Return a Job as a row of a table."""
+def state_of(cluster: Cluster, job: Manifest, pods: Sequence[Manifest]) -> RunState:
+    """Return what a Job does, and of one that waits, what it waits for.
+
+    Args:
+        cluster: has events and volumes, which say what is missing.
+        job: the Job.
+        pods: its pods, oldest first.
+    """
+    state = run_state(job, pods)
+    if state.phase != "Pending":
+        return state
+    active = [pod for pod in pods if (pod.get("status") or {}).get("phase") not in ENDED]
+    return run_state(job, pods, read_clues(cluster, active[-1] if active else job))
+
+
+def row_of(job: Manifest, state: RunState | None = None) -> JobRow:
+    """Return a Job as a row of a table.
+
+    Args:
+        job: the Job.
+        state: what it does; None for what its own status says.
+    """
     metadata, template = job["metadata"], job["spec"]["template"]
     container = (template["spec"].get("containers") or [{}])[0]
     annotations = metadata.get("annotations") or {}
@@ -115,7 +127,7 @@ def row_of(job: Manifest, pods: Sequence[Manifest] = ()) -> JobRow:
         name=(metadata.get("labels") or {}).get(_APP, metadata["name"]),
         namespace=metadata["namespace"],
         job=metadata["name"],
-        state=run_state(job, pods),
+        state=state or run_state(job),
         gpu=_gpus(container),
         model=annotations.get(MODEL, ""),
         image=container.get("image", ""),
@@ -162,7 +174,7 @@ def changes(cluster: Cluster, job: Manifest, seconds: float | None) -> Iterator[
     until = None if seconds is None else time.monotonic() + seconds
     last = None
     while True:
-        state = run_state(job, pods_of(cluster, job))
+        state = state_of(cluster, job, pods_of(cluster, job))
         if state != last:
             yield state
             last = state
@@ -174,6 +186,44 @@ def changes(cluster: Cluster, job: Manifest, seconds: float | None) -> Iterator[
         if found is None or found["metadata"]["uid"] != metadata["uid"]:
             raise CheckFailed(f"Job {metadata['name']} was deleted")
         job = found
+
+
+def pods_expire(job: Manifest) -> bool:
+    """Return whether the pods of a Job that failed are deleted at once."""
+    annotations = job["metadata"].get("annotations") or {}
+    return annotations.get(FAILED_POD_TTL, annotations.get(POD_TTL)) == "0"
+
+
+def expiry_of_pods(job: Manifest) -> str:
+    """Return why a Job that has ended has no pods, as a sentence."""
+    name, end = job["metadata"]["name"], end_of_job(job)
+    annotations = job["metadata"].get("annotations") or {}
+    ttl = annotations.get(POD_TTL, "")
+    if end is not None and end[1]:
+        ttl = annotations.get(FAILED_POD_TTL, ttl)
+    if end is None or not ttl.isdecimal():
+        return f"Job {name} has no pods any more"
+    return f"the pods of Job {name} expired at {_utc(end[0] + timedelta(seconds=int(ttl)))}"
+
+
+def expiry_of_volume(cluster: Cluster, namespace: str, claim: str) -> str:
+    """Return that kaigen-reaper deleted a volume, as a sentence; empty if no event says so."""
+    found = [event for event in read_events(cluster, namespace, [claim]) if event.get("reason") == _EXPIRED]
+    moment = time_of(max(map(event_time, found))) if found else None
+    return f"PersistentVolumeClaim {claim} expired, and was deleted at {_utc(moment)}" if moment else ""
+
+
+def lost_volume(cluster: Cluster, job: Manifest, claim: str) -> str:
+    """Return that the volume of a Job that has ended is gone, as a sentence; empty if there is no reason to say so."""
+    end, labels = end_of_job(job), job["metadata"].get("labels") or {}
+    namespace, name = job["metadata"]["namespace"], job["metadata"]["name"]
+    if end is None or labels.get(EXPIRES) != "true" or cluster.find(CLAIM, claim, namespace) is not None:
+        return ""
+    return f"PersistentVolumeClaim {claim} is gone: it may have expired, as Job {name} ended at {_utc(end[0])}"
+
+
+def _utc(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _await_change(cluster: Cluster, job: Manifest, left: float | None) -> None:
@@ -213,10 +263,3 @@ def events(cluster: Cluster, job: Manifest) -> list[Manifest]:
 
     found = [event for event in cluster.objects("v1/Event", metadata["namespace"]) if is_ours(event)]
     return sorted(found, key=event_time)
-
-
-def event_time(event: Manifest) -> str:
-    """Return when an event was last seen, as a timestamp."""
-    series = event.get("series") or {}
-    times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
-    return next((str(value)[:19] + "Z" for value in times if value), event["metadata"]["creationTimestamp"])

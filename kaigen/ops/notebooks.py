@@ -11,13 +11,12 @@ from datetime import datetime
 from msgspec import Struct
 
 from kaigen.cluster.client import Cluster
-from kaigen.cluster.errors import ApiError
-from kaigen.cluster.runs import waiting
+from kaigen.cluster.waits import Waiting, of_event, read_clues, waiting
 from kaigen.compile.notebook.pod import HOME, TOKEN_VOLUME
 from kaigen.diagnostics.errors import CheckFailed, SystemFailure
 from kaigen.kubernetes.manifest import Manifest
 from kaigen.kubernetes.runs import time_of, tracked_by
-from kaigen.ops.helper import CLAIM, POD
+from kaigen.ops.helper import CLAIM, POD, Patience
 
 STATEFUL_SET = "apps/v1/StatefulSet"
 SECRET = "v1/Secret"
@@ -119,8 +118,17 @@ def scale(cluster: Cluster, notebook: Manifest, *, suspend: bool) -> bool:
     return True
 
 
-def apply_notebook(cluster: Cluster, objects: list[Manifest], namespace: str, name: str) -> None:
+def apply_notebook(
+    cluster: Cluster, objects: list[Manifest], namespace: str, name: str, program: str = "kaigen notebook open"
+) -> None:
     """Create or change the objects of a Notebook, with its pod.
+
+    Args:
+        cluster: the cluster.
+        objects: the objects.
+        namespace: their namespace.
+        name: name of the Notebook.
+        program: the command that opens it, for hints.
 
     Raises:
         CheckFailed: a syncer manages it.
@@ -129,7 +137,7 @@ def apply_notebook(cluster: Cluster, objects: list[Manifest], namespace: str, na
     if found is not None and (syncer := tracked_by(found)):
         raise CheckFailed(
             f"Notebook {name} is managed by {syncer}",
-            hint=f"commit the change of its spec, then run: kaigen notebook open {name} -n {namespace}",
+            hint=f"commit the change of its spec, then run: {program} {name} -n {namespace}",
         )
     for body in objects:
         if body["kind"] == "StatefulSet":
@@ -193,22 +201,22 @@ def wait_ready(cluster: Cluster, notebook: Manifest, seconds: float, say: Say) -
     """
     namespace, name = notebook["metadata"]["namespace"], pod_name(notebook)
     until = time.monotonic() + seconds
-    said: set[str] = set()
+    patience = Patience(say)
     while True:
         pod = cluster.find(POD, name, namespace)
         if pod is not None and _is_ready(pod) and _is_current(cluster, notebook):
             return
-        found = waiting(pod) if pod is not None else None
-        lines = [found.line] if found is not None and found.line else []
-        for line in [*lines, *_warnings(cluster, namespace, {name, notebook["metadata"]["name"]})]:
-            if line not in said:
-                said.add(line)
-                say(line)
-        if (found is not None and found.is_hopeless) or time.monotonic() > until:
-            why = (found.line if found is not None else "") or "it is not ready in time"
-            hint = f"see what happens to it: kubectl describe pod {name} -n {namespace}"
-            raise SystemFailure(f"Notebook {notebook['metadata']['name']} does not start: {why}", hint=hint)
+        found = _waits_for(cluster, notebook, pod)
+        if patience.ends(found) or time.monotonic() > until:
+            why = found.line if found is not None else "it is not ready in time"
+            raise SystemFailure(f"Notebook {notebook['metadata']['name']} does not start: {why}")
         time.sleep(_POLL_S)
+
+
+def _waits_for(cluster: Cluster, notebook: Manifest, pod: Manifest | None) -> Waiting | None:
+    if pod is not None:
+        return waiting(pod, read_clues(cluster, pod))
+    return of_event(notebook, read_clues(cluster, notebook))
 
 
 def _is_ready(pod: Manifest) -> bool:
@@ -227,19 +235,6 @@ def _is_current(cluster: Cluster, notebook: Manifest) -> bool:
         and status.get("currentRevision") == status.get("updateRevision")
         and status.get("readyReplicas")
     )
-
-
-def _warnings(cluster: Cluster, namespace: str, names: set[str]) -> Iterator[str]:
-    """Yield the warnings among the events of objects; none if the user may not read events."""
-    try:
-        found = cluster.objects("v1/Event", namespace, fields="type=Warning")
-    except ApiError as error:
-        if error.code == 403:
-            return
-        raise
-    for event in found:
-        if (event.get("involvedObject") or {}).get("name") in names:
-            yield f"{event.get('reason', '')}: {' '.join(str(event.get('message', '')).split())}"
 
 
 def delete_notebook(cluster: Cluster, notebook: Manifest, *, volume: bool) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from kaigen.cluster.states import State, StateName
+from kaigen.kubernetes.kind_table import types
 from kaigen.kubernetes.manifest import Identity
 
 SyncName = Literal["synced", "out of sync", "progressing", "failed", "suspended", "unknown"]
@@ -71,12 +72,13 @@ class AppStatus(Struct, frozen=True):
 
     @property
     def state(self) -> State:
-        """The worst state of its objects; `missing` only when none of them is in the cluster."""
+        """The worst state of its objects, that of a workload first; `missing` only when none is in the cluster."""
         states = list(self.objects.values())
         missing = sum(state.name == "missing" for state in states)
         if missing and missing == len(states):
             return State("missing", "not in the cluster")
-        worst = max(states, key=lambda state: _SEVERITY[state.name], default=State("ready"))
+        ordered = sorted(self.objects.items(), key=lambda item: item[0].type not in _WORKLOADS)
+        worst = max((state for _, state in ordered), key=lambda state: _SEVERITY[state.name], default=State("ready"))
         if worst.name == "missing":
             return State("progressing", f"{missing} of {len(states)} objects are not in the cluster")
         return worst
@@ -86,6 +88,9 @@ class AppStatus(Struct, frozen=True):
         """Whether everything is ready, and what is in the cluster is what the syncer reads."""
         return self.state.name == "ready" and (self.sync is None or self.sync.name == "synced")
 
+
+_WORKLOADS = types("run", "rolling", "serving")
+"""Types of objects that say more of why an app is not ready than others do, such as volumes."""
 
 _SEVERITY: Mapping[StateName, int] = {
     "ready": 0,

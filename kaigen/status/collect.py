@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
+from kaigen.cluster.clues import NOTHING, Clues, last_event
 from kaigen.cluster.errors import Forbidden
-from kaigen.cluster.runs import ended_containers, waiting
-from kaigen.cluster.states import MISSING, State, has_state, live_state
+from kaigen.cluster.runs import ended_containers, failure
+from kaigen.cluster.states import MISSING, State, has_state, job_state, live_state
+from kaigen.cluster.waits import of_event, waiting
 from kaigen.kubernetes.kind_table import kind_of
-from kaigen.kubernetes.manifest import Identity, Object, group_of, identity_of, mapping, text
+from kaigen.kubernetes.manifest import Identity, Object, group_of, identity_of, mapping, text, type_of
 from kaigen.kubernetes.runs import end_of, time_of
 from kaigen.kubernetes.schemas import is_cluster_type
 from kaigen.status.app_status import AppStatus, Run
@@ -83,10 +86,16 @@ def _reported(pod: Object) -> Iterator[tuple[str, str]]:
                 yield str(key), str(value)[:_MOST_TEXT]
 
 
-def waiting_reason(pods: Iterable[Object]) -> str:
-    """Return why pods do not run: no node, no image, a container that crashes; empty when none is waiting."""
-    for found in filter(None, map(waiting, pods)):
-        return f"{found.container}: {found.line}" if found.container else found.message
+def waiting_reason(pods: Iterable[Object], clues: Clues = NOTHING) -> str:
+    """Return why pods do not run: no node, no image, a container that crashes; empty when none is waiting.
+
+    Args:
+        pods: the pods.
+        clues: events about them and their volumes, and these volumes.
+    """
+    for pod in pods:
+        if found := waiting(pod, clues):
+            return f"{found.container}: {found.line}" if found.container else found.line
     return ""
 
 
@@ -177,6 +186,7 @@ def collect(compilation: Compilation, config: Config, cluster: Cluster, apps: Se
     namespaces = sorted({item.app.namespace for item in chosen})
     pods = {namespace: _pods(cluster, namespace) for namespace in namespaces}
     syncers = read_syncers(cluster, config.gitops, namespaces)
+    clues = _clues(cluster, live, namespaces)
     result = []
     for item in chosen:
         own = wanted[id(item)]
@@ -188,8 +198,8 @@ def collect(compilation: Compilation, config: Config, cluster: Cluster, apps: Se
                 namespace=item.app.namespace,
                 name=item.app.name,
                 kind=item.app.kind,
-                objects={identity: _state(live, identity, of_app) for identity in own},
-                runs=_runs(item, own, live, of_app),
+                objects={identity: _state(live, identity, of_app, clues) for identity in own},
+                runs=_runs(item, own, live, of_app, clues),
                 sync=find_sync(own, syncers),
                 facts=object_facts(present),
             )
@@ -221,24 +231,63 @@ def _label(obj: Object, name: str) -> str:
     return text(mapping(mapping(obj.get("metadata")).get("labels")).get(name))
 
 
-def _state(live: Live, identity: Identity, pods: Iterable[Object]) -> State:
-    """Return the state of an object, with the reason why its pods wait."""
+def _state(live: Live, identity: Identity, pods: Iterable[Object], clues: Clues) -> State:
+    """Return the state of an object, with the reason why its pods wait or failed, or why it has none."""
     state = live.state(identity)
-    if state.name != "progressing" or identity not in live.objects:
+    if identity not in live.objects:
         return state
     body = live.objects[identity]
+    if kind_of(body).lifecycle == "run":
+        return _run_state(body, state, [pod for pod in pods if _is_of(pod, identity.name)], clues)
+    if state.name != "progressing":
+        return state
+    if identity.type == "PersistentVolumeClaim":
+        event = last_event(body, clues.events)
+        said = " ".join(text(event.get("message")).split()) if event is not None else ""
+        return State(state.name, said or state.message)
     if not kind_of(body).lifecycle:
         return state
-    own = pods if kind_of(body).lifecycle != "run" else [pod for pod in pods if _is_of(pod, identity.name)]
-    reason = waiting_reason(own)
-    return State(state.name, reason) if reason else state
+    return _with_reason(body, state, pods, clues)
+
+
+def _with_reason(body: Object, state: State, pods: Iterable[Object], clues: Clues) -> State:
+    if reason := waiting_reason(pods, clues):
+        return State(state.name, reason)
+    found = of_event(body, clues)
+    return State(state.name, found.line) if found is not None else state
+
+
+def _run_state(body: Object, state: State, pods: list[Object], clues: Clues) -> State:
+    """Return the state of a run."""
+    if state.name not in ("progressing", "failed") or "deletionTimestamp" in mapping(body.get("metadata")):
+        return state
+    pods = sorted(pods, key=_created)
+    if type_of(body) == "Job.batch":
+        return job_state(body, pods or None, clues)
+    if state.name == "failed":
+        found = failure(pods)
+        return State("failed", found.text) if found is not None else state
+    return _with_reason(body, state, pods, clues)
 
 
 def _is_of(pod: Object, run: str) -> bool:
     return run in (_label(pod, _JOB), _label(pod, _JOB_SET))
 
 
-def _runs(item: Compiled, own: Mapping[Identity, Object], live: Live, pods: Sequence[Object]) -> tuple[Run, ...]:
+def _clues(cluster: Cluster, live: Live, namespaces: Iterable[str]) -> Clues:
+    """Return the events of the namespaces in which something is not ready, and all volume claims."""
+    waiting_in = {each.namespace for each in live.objects if live.state(each).name == "progressing"}
+    events: list[Object] = []
+    for namespace in sorted(waiting_in & set(namespaces)):
+        with suppress(Forbidden):
+            events += cluster.objects("v1/Event", namespace)
+    claims = [body for identity, body in live.objects.items() if identity.type == "PersistentVolumeClaim"]
+    return Clues(events, claims)
+
+
+def _runs(
+    item: Compiled, own: Mapping[Identity, Object], live: Live, pods: Sequence[Object], clues: Clues
+) -> tuple[Run, ...]:
     found = [
         (identity, body)
         for identity, body in live.objects.items()
@@ -250,7 +299,7 @@ def _runs(item: Compiled, own: Mapping[Identity, Object], live: Live, pods: Sequ
     return tuple(
         Run(
             identity.name,
-            live_state(body),
+            _state(live, identity, pods, clues),
             identity in own,
             run_facts(body, [pod for pod in pods if _is_of(pod, identity.name)]),
         )

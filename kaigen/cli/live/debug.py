@@ -60,7 +60,7 @@ def commands(flavor: Flavor) -> list[click.Command]:
         console = context.ensure_object(Console)
         session = Session(console, flavor, **where)
         claim = session.volume(name, pvc_name, flavor.debug_mount)
-        ops_helper.existing_claim(session.cluster, session.namespace, claim.name)
+        session.existing(claim, name)
         with ops_helper.mount_volume(
             session.cluster,
             session.namespace,
@@ -71,6 +71,7 @@ def commands(flavor: Flavor) -> list[click.Command]:
             name=pod_name or f"debug-{name}-{int(time.time())}",
             keep=keep,
             say=lambda text: console.say(text, level=1),
+            warn=console.say,
         ) as mount:
             code = 0
             if words:

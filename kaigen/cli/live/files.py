@@ -80,7 +80,7 @@ def _split(given: str) -> tuple[str, str]:
 def _upload(session: Session, claim: Claim, source: Path, target: str, job: str) -> None:
     inside_mount(target, "target", claim.mount_path)
     entries = ops_archive.entries_of(source)
-    ops_helper.existing_claim(session.cluster, session.namespace, claim.name)
+    session.existing(claim, job)
     with _mounted(session, claim, job, "copy") as mount, transfer_line(session.console) as progress:
         folder = target
         if not source.is_dir() and not target.endswith("/") and mount.kind(target) != "folder":
@@ -93,7 +93,7 @@ def _upload(session: Session, claim: Claim, source: Path, target: str, job: str)
 
 def _download(session: Session, claim: Claim, source: str, target: Path, job: str) -> None:
     inside_mount(source, "source", claim.mount_path)
-    ops_helper.existing_claim(session.cluster, session.namespace, claim.name)
+    session.existing(claim, job)
     with _mounted(session, claim, job, "copy") as mount, transfer_line(session.console) as progress:
         place = _placed(target, single=mount.kind(source) == "file")
         found = ops_transfer.download(mount, source, place, progress)
@@ -118,6 +118,7 @@ def _mounted(session: Session, claim: Claim, job: str, purpose: str) -> Any:
         session.config,
         purpose=f"{purpose}-{job}",
         say=lambda text: session.console.say(text, level=1),
+        warn=session.console.say,
     )
 
 

@@ -140,9 +140,23 @@ class Session:
         """The namespace of a list; empty for all."""
         return "" if self._everywhere else self.namespace
 
+    def command(self, *words: str) -> str:
+        """Return a command of the program that the user called, for the same cluster and namespace."""
+        context, kubeconfig = self._address
+        options = (("-n", self._given), ("--context", context), ("--kubeconfig", kubeconfig))
+        return shlex.join([*self.flavor.program.split(), *words, *(w for pair in options if pair[1] for w in pair)])
+
     def job(self, name: str) -> Manifest:
-        """Return a Job by the name that the user typed."""
-        return ops_jobs.find_job(self.cluster, self.namespace, name, self.flavor.job(name))
+        """Return a Job by the name that the user typed.
+
+        Raises:
+            CheckFailed: there is none.
+        """
+        found = self.find_job(name)
+        if found is None:
+            hint = f"list the Jobs of the namespace: {self.command('list')}"
+            raise CheckFailed(f'Job "{name}" not found in namespace {self.namespace}', hint=hint)
+        return found
 
     def find_job(self, name: str) -> Manifest | None:
         """Return a Job by the name that the user typed; None if there is none."""
@@ -160,6 +174,7 @@ class Session:
         found = self.find_job(name)
         if found is None and not pvc_name:
             if self.cluster.find(ops_helper.CLAIM, own, self.namespace) is None:
+                self._check_expiry(own)
                 self.job(name)
             return ops_build.Claim(own, mount or _MOUNT)
         mounts = ops_build.mounts_of(found) if found else {}
@@ -167,6 +182,30 @@ class Session:
             raise CheckFailed(f"Job {name} has no volume", hint="name one with --pvc-name")
         claim = pvc_name or (own if own in mounts else next(iter(mounts)))
         return ops_build.Claim(claim, mount or mounts.get(claim, _MOUNT))
+
+    def existing(self, claim: Claim, name: str) -> None:
+        """Check that the volume of a Job exists.
+
+        Args:
+            claim: the volume.
+            name: the name of the Job that the user typed.
+
+        Raises:
+            CheckFailed: it does not, or it is being deleted.
+        """
+        try:
+            ops_helper.existing_claim(self.cluster, self.namespace, claim.name)
+        except CheckFailed:
+            self._check_expiry(claim.name)
+            job = self.find_job(name)
+            if job is not None and (lost := ops_jobs.lost_volume(self.cluster, job, claim.name)):
+                raise CheckFailed(lost) from None
+            raise
+
+    def _check_expiry(self, claim: str) -> None:
+        """Raise an error if the events of a volume say that it expired."""
+        if expired := ops_jobs.expiry_of_volume(self.cluster, self.namespace, claim):
+            raise CheckFailed(expired)
 
     def print_objects(self, objects: Sequence[Manifest], output: str, *, single: bool = False) -> None:
         """Print objects as JSON, YAML or names."""

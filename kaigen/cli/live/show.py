@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kaigen.ops.jobs import JobRow
 
 with lazy_imports():
+    from kaigen.cluster import clues
     from kaigen.kubernetes import runs
     from kaigen.ops import jobs as ops_jobs
     from kaigen.ops import logs as ops_logs
@@ -65,7 +66,7 @@ def _table(session: Session, found: Sequence[Manifest], *, wide: bool) -> list[l
     rows = [[*header, *(["JOB", "VOLUME", "IMAGE", "MESSAGE"] if wide else [])]]
     for item in found:
         pods = ops_jobs.pods_of(session.cluster, item) if wide else ()
-        row = ops_jobs.row_of(item, pods)
+        row = ops_jobs.row_of(item, ops_jobs.state_of(session.cluster, item, pods) if wide else None)
         cells = [row.name, row.state.phase, row.gpu, row.model or "-", age(row.created)]
         more = [row.job, ",".join(row.claims) or "-", row.image, row.state.message or "-"]
         rows.append([*([row.namespace] if scope else []), *cells, *(more if wide else [])])
@@ -85,7 +86,8 @@ def _get(flavor: Flavor) -> click.Command:
             session.print_objects([found], output, single=True)
             return
         pods = ops_jobs.pods_of(session.cluster, found)
-        for line in _described(ops_jobs.row_of(found, pods), pods):
+        state = ops_jobs.state_of(session.cluster, found, pods)
+        for line in _described(ops_jobs.row_of(found, state), pods):
             console.out(line)
 
     return command
@@ -152,18 +154,26 @@ def follow(session: Session, job: Manifest, seconds: float | None) -> None:
         SystemFailure: it did not end in time.
     """
     name = job["metadata"]["name"]
-    phase = ""
+    state = None
     try:
         for state in ops_jobs.changes(session.cluster, job, seconds):
-            phase = state.phase
-            session.console.out(f"[{phase}] {state.message}".rstrip())
+            session.console.out(f"[{state.phase}] {state.message}".rstrip())
     except KeyboardInterrupt:
         session.console.say(f"stopped watching; Job {name} goes on")
         raise
-    if phase == "Failed":
-        raise CheckFailed(f"Job {name} failed", hint=f"read what it printed: {session.flavor.program} logs {name}")
+    phase = state.phase if state is not None else ""
+    if state is not None and phase == "Failed":
+        raise CheckFailed(f"Job {name} failed", hint=_hint(session, job, state.container))
     if phase != "Succeeded":
         raise SystemFailure(f"Job {name} did not end within {seconds:g} s; it is {phase}")
+
+
+def _hint(session: Session, job: Manifest, container: str) -> str:
+    """Return how to read what a Job printed that failed, or to keep it the next time."""
+    if ops_jobs.pods_expire(job):
+        return "its pods are deleted at once; to read what they print, create it with a longer --ttl"
+    options = ["-c", container] if container else []
+    return f"read what it printed: {session.command('logs', job['metadata']['name'], *options)}"
 
 
 def _logs(flavor: Flavor) -> click.Command:
@@ -177,7 +187,16 @@ def _logs(flavor: Flavor) -> click.Command:
     def command(console: Console, /, name: str, follow: bool, container: str, tail: int | None, **where: Any) -> None:
         session = Session(console, flavor, **where)
         job = session.job(name)
-        for line in ops_logs.logs(session.cluster, job, follow=follow, container=container, tail=tail):
+        lines = ops_logs.logs(
+            session.cluster,
+            job,
+            follow=follow,
+            container=container,
+            tail=tail,
+            command=session.command,
+            say=console.say,
+        )
+        for line in lines:
             console.out(line.decode(errors="replace"))
 
     return command
@@ -197,7 +216,7 @@ def _events(flavor: Flavor) -> click.Command:
         rows = [["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"]]
         for event in found:
             about = event["involvedObject"]
-            seen = age(runs.time_of(ops_jobs.event_time(event)))
+            seen = age(runs.time_of(clues.event_time(event)))
             target = f"{about['kind'].lower()}/{about['name']}"
             message = " ".join(str(event.get("message", "")).split())
             rows.append([seen, event.get("type", ""), event.get("reason", ""), target, message])

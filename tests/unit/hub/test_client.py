@@ -153,6 +153,17 @@ def test_every_question_has_the_same_failures(
     assert {auth for _, _, auth in web.asked} == {f"Bearer {token}" if token else ""}
 
 
+def test_a_token_that_is_not_sent_without_tls_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "t")
+    server = Hub().server("http://hub.example")
+    assert server.headers.keys() == {"User-Agent"}
+    refusal = server.refusal("o/n", "main", 401, "")
+    assert refusal.hint == "name the Hub with https://: the token of this machine is not sent without TLS"
+    monkeypatch.delenv("HF_TOKEN")
+    monkeypatch.setenv("HF_TOKEN_PATH", "/nonexistent")
+    assert Hub().server("http://hub.example").refusal("o/n", "main", 401, "").hint == SET
+
+
 def test_a_commit_is_found_without_huggingface_hub(
     make_web: Callable[[], Web], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 DATE = "Thu, 01 Jan 2026 10:00:00 GMT"
 """The server's clock."""
@@ -46,6 +46,9 @@ class LogServer(Struct):
         connections: how the next requests are answered; the last one is repeated.
         queries: parameters of the requests for the log.
         kubeconfig: a file for it.
+        pods: the pods, if not the one that prints the log.
+        job: the Job.
+        events: events of the namespace.
         chunked: whether answers are sent in chunks, as an API server does; else with their length, as a proxy may.
     """
 
@@ -53,6 +56,9 @@ class LogServer(Struct):
     connections: list[Connection]
     queries: list[dict[str, list[str]]]
     kubeconfig: Path
+    pods: list[dict[str, Any]] | None = None
+    job: dict[str, Any] = field(default_factory=lambda: JOB)
+    events: list[dict[str, Any]] = []
     chunked: bool = True
 
     def pod(self) -> dict[str, Any]:
@@ -69,6 +75,18 @@ class LogServer(Struct):
             "spec": {"restartPolicy": "Never", "containers": [{"name": "run"}]},
             "status": {"phase": "Running", "containerStatuses": [{"name": "run", "state": state}]},
         }
+
+    def body(self, name: str) -> dict[str, Any]:
+        """Return an object, or a list of them."""
+        pods = [self.pod()] if self.pods is None else self.pods
+        match name:
+            case "job":
+                return self.job
+            case "job-x":
+                return pods[0]
+            case "events":
+                return {"items": self.events}
+        return {"items": pods}
 
     def selected(self, query: dict[str, list[str]], until: int) -> bytes:
         """Return the lines that a request selects, as the kubelet does: since a time that has whole seconds."""
@@ -102,8 +120,7 @@ def log_server(folder: Path, lines: list[str], *connections: Connection) -> Iter
             if parts.path.endswith("/log"):
                 self._log(parse_qs(parts.query))
                 return
-            body = found.pod() if parts.path.endswith("/job-x") else {"items": [found.pod()]}
-            self._send(200, json.dumps(body).encode())
+            self._send(200, json.dumps(found.body(parts.path.rpartition("/")[2])).encode())
 
         def _log(self, query: dict[str, list[str]]) -> None:
             found.queries.append(query)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kaigen.cluster.client import Cluster
 from kaigen.cluster.errors import ApiError
+from kaigen.diagnostics.errors import CheckFailed
 from kaigen.ops import logs as ops_logs
 from kaigen.ops.logs import logs
 from tests.unit.ops import log_server as log_server_module
@@ -81,3 +83,94 @@ def test_a_server_that_stays_away_and_a_refusal_are_errors(tmp_path: Path, monke
     monkeypatch.setattr(ops_logs, "PATIENCE_S", 0.05)
     with pytest.raises(ApiError, match="is busy"):
         followed(tmp_path, Connection(2), Connection(status=503, message="the server is busy"))
+
+
+def pod(*, phase: str = "Pending", init: dict[str, Any] | None = None) -> dict[str, Any]:
+    waits = {"waiting": {"reason": "PodInitializing"}}
+    return {
+        "metadata": {"name": "job-x", "namespace": "ml", "uid": "2", "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {
+            "restartPolicy": "Never",
+            "nodeName": "n",
+            "initContainers": [{"name": "fetch-model", "args": ["fetch"]}, {"name": "wait-for-upload"}],
+            "containers": [{"name": "run"}],
+        },
+        "status": {
+            "phase": phase,
+            "initContainerStatuses": [{"name": "fetch-model", "state": init or waits}],
+            "containerStatuses": [{"name": "run", "state": waits}],
+        },
+    }
+
+
+FAILED = pod(phase="Failed", init={"terminated": {"exitCode": 10, "reason": "Error", "message": "error: no bucket\n"}})
+CREATING = {
+    "involvedObject": {"name": "job", "uid": "1"},
+    "type": "Warning",
+    "reason": "FailedCreate",
+    "message": 'Error creating: pods "job-ab" is forbidden: pod rejected: RuntimeClass "nvidia" not found',
+    "lastTimestamp": "2026-01-01T00:00:00Z",
+    "metadata": {},
+}
+
+
+def refused(folder: Path, *, follow: bool = False, container: str = "", **found: Any) -> CheckFailed:
+    """Return why there is no log."""
+    with log_server(folder, LINES, Connection(status=400, message="is waiting to start: PodInitializing")) as server:
+        for name, value in found.items():
+            setattr(server, name, value)
+        lines = logs(
+            Cluster(str(server.kubeconfig)),
+            {**JOB, "spec": {}},
+            follow=follow,
+            container=container,
+            command=lambda *words: " ".join(("egpu", *words)),
+        )
+        with pytest.raises(CheckFailed) as failure:
+            list(lines)
+    return failure.value
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_a_job_without_a_log_says_which_init_container_failed(tmp_path: Path, follow: bool) -> None:
+    error = refused(tmp_path, follow=follow, pods=[FAILED])
+    assert str(error) == 'container "run" did not run: init container fetch-model: exit code 10: no bucket'
+    assert error.hint == "read what it printed: egpu logs job -c fetch-model"
+
+
+def test_the_names_of_containers_are_listed_nearest_first(tmp_path: Path) -> None:
+    error = refused(tmp_path, container="fetch-modl", pods=[FAILED])
+    assert str(error) == 'pod job-x has no container "fetch-modl"'
+    assert error.hint == "its containers are fetch-model, run, wait-for-upload"
+
+
+def test_a_job_that_waits_says_what_it_waits_for(tmp_path: Path) -> None:
+    error = refused(tmp_path, pods=[pod(init={"running": {}})])
+    assert str(error) == 'container "run" has not started: init container fetch-model runs'
+    assert error.hint == "wait for it with: egpu logs job -f"
+    job = {**JOB, "spec": {}, "status": {}}
+    error = refused(tmp_path, pods=[], job=job, events=[CREATING])
+    assert str(error) == 'Job job has no pods yet: FailedCreate: pod rejected: RuntimeClass "nvidia" not found'
+
+
+@pytest.mark.parametrize(
+    ("annotations", "kind", "message", "hint"),
+    [
+        (
+            {"kaigen.dev/pod-ttl": "60"},
+            "Complete",
+            "the pods of Job job expired at 2026-01-01T00:01:00Z",
+            "the results stay in its volume: egpu fetch job",
+        ),
+        ({"kaigen.dev/pod-ttl": "60", "kaigen.dev/failed-pod-ttl": "never"}, "Failed", "has no pods any more", ""),
+        ({}, "Complete", "Job job has no pods any more", "the results stay in its volume: egpu fetch job"),
+    ],
+)
+def test_pods_that_expired_are_not_said_to_be_missing(
+    tmp_path: Path, annotations: dict[str, str], kind: str, message: str, hint: str
+) -> None:
+    condition = {"type": kind, "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    metadata = {**JOB["metadata"], "annotations": annotations}
+    error = refused(tmp_path, pods=[], job={"metadata": metadata, "spec": {}, "status": {"conditions": [condition]}})
+    assert str(error).endswith(message)
+    assert error.hint == hint

@@ -97,8 +97,16 @@ def test_reason_why_a_pod_waits_is_its_node_or_its_container() -> None:
         return {"status": {"containerStatuses": [{"name": "run", "state": {"waiting": state}}]}}
 
     assert waiting_reason([{"status": {"conditions": [unscheduled]}}]) == unscheduled["message"]
+    unscheduled = {**unscheduled, "reason": "Unschedulable"}
+    expected = f"Unschedulable: {unscheduled['message']}"
+    assert waiting_reason([{"status": {"conditions": [unscheduled]}}]) == expected
     assert waiting_reason([pod(starting), pod(waiting)]) == "run: ImagePullBackOff: no such image"
     assert waiting_reason([pod(starting)]) == ""
+
+
+def test_a_workload_says_more_than_a_volume_of_why_an_app_is_not_ready() -> None:
+    states = {CLAIM: State("progressing", "waiting for a volume"), JOB: State("progressing", "no such image")}
+    assert app(states).state.message == "no such image"
 
 
 def test_table_shows_the_current_run_and_wide_all_runs_and_objects() -> None:
