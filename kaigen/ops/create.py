@@ -75,7 +75,7 @@ def create_run(
         try:
             _make_claim(cluster, run, objects, made, report, detail)
             if project is not None:
-                _upload(cluster, run, config, entries, folder, detail, progress)
+                _upload(cluster, run, config, entries, folder, report, detail, progress)
                 files = sum(not entry.is_folder for entry in entries)
                 report(f"{plural(files, 'file')} uploaded to {folder}")
             job = _make_job(cluster, run, objects, made)
@@ -105,10 +105,12 @@ def _upload(
     config: Config,
     entries: list[Entry],
     folder: str,
+    report: Say,
     detail: Say,
     progress: Progress | None,
 ) -> None:
-    with mount_volume(cluster, run.namespace, run.claim, config, purpose=f"upload-{run.name}", say=detail) as mount:
+    purpose = f"upload-{run.name}"
+    with mount_volume(cluster, run.namespace, run.claim, config, purpose=purpose, say=detail, warn=report) as mount:
         upload(mount, entries, folder, progress)
 
 

@@ -130,7 +130,7 @@ def commands(flavor: Flavor) -> list[click.Command]:
         if wait:
             follow(session, job, float(timeout) if timeout else None)
         else:
-            console.say(f"watch it with: {flavor.program} watch {name}")
+            console.say(f"watch it with: {session.command('watch', name)}")
 
     function: Any = create
     for option in [cluster_options, *reversed(_options(flavor))]:
