@@ -11,7 +11,7 @@ from msgspec import Struct
 from kaigen.cluster.client import Cluster
 from kaigen.cluster.clues import event_time, read_events
 from kaigen.cluster.errors import ApiError
-from kaigen.cluster.runs import ENDED, RunState, run_state
+from kaigen.cluster.runs import ENDED, RunState, failure, run_state
 from kaigen.cluster.waits import read_clues
 from kaigen.diagnostics.errors import CheckFailed
 from kaigen.kubernetes.manifest import Manifest
@@ -173,8 +173,11 @@ def changes(cluster: Cluster, job: Manifest, seconds: float | None) -> Iterator[
     metadata = job["metadata"]
     until = None if seconds is None else time.monotonic() + seconds
     last = None
+    pods: list[Manifest] = []
     while True:
-        state = state_of(cluster, job, pods_of(cluster, job))
+        # With a TTL of 0, kaigen-reaper may have deleted the pods before it is known that the Job failed.
+        pods = pods_of(cluster, job) or [pod for pod in pods if failure([pod]) is not None]
+        state = state_of(cluster, job, pods)
         if state != last:
             yield state
             last = state

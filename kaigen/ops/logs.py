@@ -11,7 +11,7 @@ from hashlib import blake2b
 
 from kaigen.cluster.client import Cluster
 from kaigen.cluster.errors import ApiError, StreamBroken
-from kaigen.cluster.runs import ENDED, failure
+from kaigen.cluster.runs import ENDED, failure, run_state
 from kaigen.cluster.waits import read_clues, waiting
 from kaigen.diagnostics.errors import CheckFailed, SystemFailure
 from kaigen.diagnostics.suggest import nearest
@@ -130,8 +130,10 @@ class _Source:
             job = self.cluster.get(JOB, self._name, metadata["namespace"])
             state = state_of(self.cluster, job, ())
             if state.phase in ENDED:
+                if state.phase == "Failed":
+                    raise CheckFailed(f"{expiry_of_pods(job)}; it failed: {run_state(job).message}")
                 hint = f"the results stay in its volume: {self._command('fetch', self._name)}"
-                raise CheckFailed(expiry_of_pods(job), hint=hint if state.phase == "Succeeded" else "")
+                raise CheckFailed(expiry_of_pods(job), hint=hint)
             if not wait:
                 raise CheckFailed(f"Job {self._name} has no pods yet: {state.message}", hint=self._wait_hint())
             self._report(state.message)

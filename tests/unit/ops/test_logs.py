@@ -10,6 +10,7 @@ import pytest
 from kaigen.cluster.client import Cluster
 from kaigen.cluster.errors import ApiError
 from kaigen.diagnostics.errors import CheckFailed
+from kaigen.ops import jobs as ops_jobs
 from kaigen.ops import logs as ops_logs
 from kaigen.ops.logs import logs
 from tests.unit.ops import log_server as log_server_module
@@ -162,15 +163,37 @@ def test_a_job_that_waits_says_what_it_waits_for(tmp_path: Path) -> None:
             "the pods of Job job expired at 2026-01-01T00:01:00Z",
             "the results stay in its volume: egpu fetch job",
         ),
-        ({"kaigen.dev/pod-ttl": "60", "kaigen.dev/failed-pod-ttl": "never"}, "Failed", "has no pods any more", ""),
+        (
+            {"kaigen.dev/pod-ttl": "60", "kaigen.dev/failed-pod-ttl": "never"},
+            "Failed",
+            "has no pods any more; it failed: Limit",
+            "",
+        ),
         ({}, "Complete", "Job job has no pods any more", "the results stay in its volume: egpu fetch job"),
     ],
 )
 def test_pods_that_expired_are_not_said_to_be_missing(
     tmp_path: Path, annotations: dict[str, str], kind: str, message: str, hint: str
 ) -> None:
-    condition = {"type": kind, "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    condition = {"type": kind, "status": "True", "reason": "Limit", "lastTransitionTime": "2026-01-01T00:00:00Z"}
     metadata = {**JOB["metadata"], "annotations": annotations}
     error = refused(tmp_path, pods=[], job={"metadata": metadata, "spec": {}, "status": {"conditions": [condition]}})
     assert str(error).endswith(message)
     assert error.hint == hint
+
+
+def test_a_watch_knows_why_a_job_failed_whose_pods_are_deleted_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
+    running = {**JOB, "spec": {"backoffLimit": 0}, "status": {"active": 1}}
+    with log_server(tmp_path, LINES, DONE) as server:
+        server.pods, server.job = [FAILED], running
+
+        def end(*_arguments: object) -> None:
+            server.pods, server.job = [], {**running, "status": {"conditions": [failed]}}
+
+        monkeypatch.setattr(ops_jobs, "_await_change", end)
+        states = list(ops_jobs.changes(Cluster(str(server.kubeconfig)), running, None))
+    why = "init container fetch-model: exit code 10: no bucket"
+    assert [state.message for state in states] == [f"attempt 1 of 1 failed: {why}", why]
