@@ -146,6 +146,28 @@ def test_a_volume_that_outlives_its_run_is_known_to_the_reaper(plane: Plane, nam
     assert "kaigen.dev/expires" not in labels["kept"]
 
 
+def test_a_volume_whose_job_was_deleted_expires(plane: Plane, namespace: str) -> None:
+    job = partial(call, plane, "kaigen", "job")
+    options = ("-n", namespace, "--image", BASE, "--command", "true", *SMALL)
+    job("create", "over", *options, "--pvc-ttl", "1", "--wait")
+    job("create", "later", *options, "--pvc-ttl", "1h", "--wait")
+    job("create", "kept", *options, "--wait")
+    for name in ("over", "later", "kept"):
+        job("delete", name, "-n", namespace, "--keep-pvc")
+    wait_until(lambda: "1 PVC(s) deleted, 1 skipped" in job("cleanup", "-n", namespace), "the time of one is over")
+    wait_until(
+        lambda: objects(plane, namespace) == {f"PersistentVolumeClaim/artifacts-{name}" for name in ("later", "kept")},
+        "its volume is gone",
+    )
+    # The time of a volume that a new Job uses begins with the end of that Job.
+    job("create", "later", *options, "--pvc-ttl", "1h")
+    claim = plane.client.get(CLAIM, "artifacts-later", namespace)
+    assert "kaigen.dev/expires-at" not in claim["metadata"]["annotations"]
+    # A volume without a Job is deleted by its name.
+    assert "persistentvolumeclaim/artifacts-kept deleted" in job("delete", "kept", "-n", namespace)
+    assert 'Job "kept" not found' in job("delete", "kept", "-n", namespace, code=1)
+
+
 def test_lists_are_complete_and_names_of_secrets_have_no_values(plane: Plane, namespace: str) -> None:
     for number in range(501):
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"c{number}"}}

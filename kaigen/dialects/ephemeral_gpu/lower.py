@@ -34,7 +34,7 @@ from kaigen.kinds.lowering import PREFIX, Lowering, LoweringContext, LoweringRes
 from kaigen.kinds.positioned import Positioned
 
 _GROUP = "gpu.yourdomain.io"
-_COMMAND = ("python", "-m", "job_image_infer.run_infer")
+COMMAND = ("python", "-m", "job_image_infer.run_infer")
 """Command of the operator's pods."""
 
 _OPERATOR_NAMES = Naming(
@@ -202,7 +202,7 @@ def _put_own_image(
     draft.put(("spec", "resources", "gpus"), spec.resources.gpu, ("spec", "resources", "gpu"))
     arguments = {"model": spec.model, "input": spec.input.path, "output": spec.output.path}
     draft.put(("spec", "image"), spec.image, ("spec", "image"))
-    draft.put(("spec", "command"), list(_COMMAND), ("spec", "image"))
+    draft.put(("spec", "command"), list(COMMAND), ("spec", "image"))
     draft.put(("spec", "args"), [text for name, value in arguments.items() for text in (f"--{name}", value)])
 
 
