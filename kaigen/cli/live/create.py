@@ -24,8 +24,6 @@ _MOUNT = "/artifacts"
 _MODELS = ("resnet50", "mobilenet_v3_small")
 _LABEL_MAX = 63
 """Characters of a label's value; the controller of Jobs sets one with the name of the Job."""
-_UPLOAD = "2h"
-"""How long a Job waits for an image that is uploaded after it was created."""
 
 _SUMMARY = """Create a Job that runs now.
 
@@ -46,6 +44,14 @@ def _options(flavor: Flavor) -> list[Any]:
             "--target-path", default=_MOUNT, metavar="PATH", help="Folder for the project.", show_default=True
         ),
         click.option("--input-path", default=f"{_MOUNT}/input.jpg", metavar="PATH", show_default=True, help="Input."),
+        click.option(
+            "--input-wait",
+            default="1h",
+            callback=lifetime,
+            metavar="DURATION",
+            show_default=True,
+            help="Longest time to wait for an input that the project does not have. The pod holds its GPUs meanwhile.",
+        ),
         click.option(
             "--output-path", default=f"{_MOUNT}/output.json", metavar="PATH", show_default=True, help="Result."
         ),
@@ -191,7 +197,7 @@ def _run(session: Session, name: str, given: dict[str, Any]) -> Any:
         words = [word for name, value in names.items() for word in (f"--{name}", value)]
         spec |= {"image": given["image"], "command": list(flavor.command), "args": words}
         if path := _awaited(given["input_path"], given["project_dir"], given["target_path"]):
-            spec["inputs"] = {"into": "output", "files": [{"path": path, "wait": _UPLOAD}]}
+            spec["inputs"] = {"into": "output", "files": [{"path": path, "wait": _wait_of(given)}]}
         annotations = {ops_build.MODEL: given["model"]}
     else:
         spec |= _classification(given)
@@ -214,7 +220,7 @@ def _classification(given: dict[str, Any]) -> dict[str, Any]:
         settings["image"] = given["image"]
     spec: dict[str, Any] = {"workload": "classify", "classify": settings}
     if path := _awaited(given["input_path"], project, given["target_path"]):
-        spec["inputs"] = {"into": "output", "files": [{"path": path, "wait": _UPLOAD}]}
+        spec["inputs"] = {"into": "output", "files": [{"path": path, "wait": _wait_of(given)}]}
     if weights:
         settings["weights"] = {"path": weights}
         return spec
@@ -226,6 +232,13 @@ def _classification(given: dict[str, Any]) -> dict[str, Any]:
     settings["weights"] = pinned.settings()
     spec["model"] = {"source": pinned.source(), "mountPath": f"{_MOUNT}/.model"}
     return spec
+
+
+def _wait_of(given: dict[str, Any]) -> str:
+    """Return the longest time to wait for the input, as specs have it."""
+    if not given["input_wait"].isdecimal():
+        raise click.UsageError("--input-wait must be seconds or a duration such as 30m")
+    return f"{given['input_wait']}s"
 
 
 def _awaited(path: str, project: Path | None, target: str) -> str:

@@ -37,13 +37,16 @@ _GROUP = "gpu.yourdomain.io"
 COMMAND = ("python", "-m", "job_image_infer.run_infer")
 """Command of the operator's pods."""
 
+_LABELS = {"app": "gpu-job", "ephemeralaccelerationjob": ""}
+"""Labels of the operator's pods, by which its README, and `egpu list`, select them."""
+
 _OPERATOR_NAMES = Naming(
     container="inference",
     volume="artifacts",
     plain=True,
     run_prefix="ephemeralaccelerationjob-",
     claim_prefix="artifacts-",
-    pod_labels={"app": "gpu-job", "ephemeralaccelerationjob": ""},
+    pod_labels=_LABELS,
 )
 
 _WEIGHTS_FOLDER = f"{FOLDER}/.weights"
@@ -91,7 +94,7 @@ def lower(
     lowered = draft.finish(Job, lowering) if not lowering.failed else None
     if lowered is None:
         return lowering.result()
-    return lowering.result(draft.lowered(lowered, _OPERATOR_NAMES if compat else None))
+    return lowering.result(draft.lowered(lowered, _OPERATOR_NAMES if compat else Naming(pod_labels=_LABELS)))
 
 
 def _check_paths(spec: EphemeralAccelerationJobSpec, lowering: Lowering) -> None:

@@ -23,6 +23,7 @@ def options(project: Path | None, **changed: str) -> dict[str, Any]:
         "input_path": "/artifacts/input.jpg",
         "output_path": "/artifacts/output.json",
         "target_path": "/artifacts",
+        "input_wait": "3600",
     }
     return {**given, "project_dir": project, **changed}
 

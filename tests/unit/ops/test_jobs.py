@@ -12,6 +12,8 @@ from kaigen.cli.live.flavor import EGPU, KAIGEN
 from kaigen.cli.live.session import age, lifetime, size_text
 from kaigen.cluster.runs import RunState, run_state
 from kaigen.config.settings import Config
+from kaigen.dialects.ephemeral_gpu.lower import COMMAND
+from kaigen.dialects.ephemeral_gpu.model import DEFAULT_IMAGE
 from kaigen.kubernetes.runs import expiry, tracked_by
 from kaigen.ops.build import Claim, Run, helper_pod, mounts_of, run_objects
 from kaigen.ops.jobs import artifact_of
@@ -152,3 +154,8 @@ def test_pods_of_commands_are_restricted() -> None:
     assert pod["spec"]["activeDeadlineSeconds"] == 60
     assert pod["spec"]["nodeName"] == "n1"
     assert {"name": "output", "mountPath": "/mnt"} in container["volumeMounts"]
+
+
+def test_egpu_knows_the_operators_image_and_command() -> None:
+    assert EGPU.command == COMMAND
+    assert EGPU.replaced_image == DEFAULT_IMAGE
