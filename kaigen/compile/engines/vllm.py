@@ -9,13 +9,17 @@ from kaigen.catalog.engines import Version
 from kaigen.catalog.presets import Preset
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.pods import default_shared_memory
-from kaigen.compile.engines.arguments import MANAGED_FLAGS, key_reference, limit_arguments, with_engine_args
-from kaigen.compile.engines.base import Engine
-from kaigen.compile.engines.drain import CONNECTIONS_CLASS, KEEP_ALIVE_SECONDS, SHUTDOWN_SECONDS, draining
-from kaigen.compile.engines.group import in_group
-from kaigen.compile.engines.huggingface import MODEL_SERVER_HINTS, hub_environment
+from kaigen.compile.engines.arguments import (
+    MANAGED_FLAGS,
+    MODEL_SERVER_HINTS,
+    hub_environment,
+    key_reference,
+    limit_arguments,
+    with_engine_args,
+)
+from kaigen.compile.engines.base import HUB_SERVER, Engine
 from kaigen.compile.engines.launch import Launch, Member, Parallelism
-from kaigen.compile.engines.understood import HUB_SERVER
+from kaigen.compile.engines.lifecycle import CONNECTIONS_CLASS, KEEP_ALIVE_SECONDS, SHUTDOWN_SECONDS, draining, in_group
 from kaigen.compile.engines.vllm_flags import check_flags, list_flags
 from kaigen.compile.engines.vllm_parallelism import vllm_parallelism, vllm_version
 from kaigen.compile.expressions import Expr, Joined, Tree

@@ -17,12 +17,11 @@ from kaigen.compile.kind_compiler import Description, KindCompiler
 from kaigen.compile.model.checks import check_model
 from kaigen.compile.model.conversion import AT, CONVERT
 from kaigen.compile.model.conversion import PERMANENT_EXIT_CODES as CONVERT_EXIT_CODES
-from kaigen.compile.model.existing import record
 from kaigen.compile.model.job_source import bucket_account
 from kaigen.compile.model.mounted import mounted_bucket
 from kaigen.compile.model.pod import FETCH, UPLOAD, download_pod, verification_pod
-from kaigen.compile.model.resolution import ModelResolution, resolve_model
-from kaigen.compile.model.servers import download_servers
+from kaigen.compile.model.resolution import ModelResolution, download_servers, resolve_model
+from kaigen.compile.model.store import record
 from kaigen.compile.model.volume import mount_annotations
 from kaigen.kinds.blocks import FileSource
 from kaigen.kinds.model import Model
