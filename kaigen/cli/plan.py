@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 with lazy_imports():
     from kaigen.pipeline import sources
-    from kaigen.plan import locked, selection, specs, tables
+    from kaigen.plan import locked, specs, tables
     from kaigen.sizing import answer as sizing_answer
     from kaigen.sizing import config_json, png
     from kaigen.sizing import facts as sizing_facts
@@ -179,7 +179,7 @@ def _plan_specs(
     output: str,
 ) -> None:
     config = read_one_config(console, environment)
-    run, chosen = selection.select_specs(words, config, stdin=sys.stdin.buffer if "-" in words else None)
+    run, chosen = specs.select_specs(words, config, stdin=sys.stdin.buffer if "-" in words else None)
     found = specs.plan_specs(chosen, run.resolve, lambda question: sizing_answer.with_options(question, requested))
     if picture is not None and len(found.plans) > 1:
         raise click.UsageError("--picture draws one plan; name one APP")

@@ -19,9 +19,9 @@ from kaigen.kinds.serving import PulledModel, ServedModel
 from kaigen.kinds.sources import S3, Oci
 from kaigen.kubernetes.quantities import units
 from kaigen.sizing.config_json import facts_of_config
-from kaigen.sizing.conversion import converted_bytes
+from kaigen.sizing.constants import GIB, room_for
+from kaigen.sizing.distributed_llama import converted_bytes
 from kaigen.sizing.problem import PlanError
-from kaigen.sizing.room import GIB, room_for
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config

@@ -22,8 +22,12 @@ from kaigen.pipeline.compiler import Compiler
 from kaigen.pipeline.cross_checks import (
     clashes,
     duplicate_names,
+    folders_without_files,
+    gpu_quotas,
     implied_namespace,
     missing_objects,
+    shared_hosts,
+    sync_clashes,
     unknown_overrides,
     unmatched_overrides,
 )
@@ -33,8 +37,6 @@ from kaigen.pipeline.output import OutputTree
 from kaigen.pipeline.sources import is_unreadable, kind_problems, read_named, read_others
 from kaigen.pipeline.store import Store, Stored, SyncRecord
 from kaigen.pipeline.summary import AppRow, Detail, summarize
-from kaigen.pipeline.sync_clashes import sync_clashes
-from kaigen.pipeline.tenant_checks import folders_without_files, gpu_quotas, shared_hosts
 from kaigen.pipeline.unit import summarize_units, unit_of
 from kaigen.system.cache import cache_folder
 from kaigen.system.lazy_import import lazy_imports

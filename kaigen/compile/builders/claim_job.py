@@ -19,7 +19,7 @@ from kaigen.compile.field_expressions import Entries
 from kaigen.compile.json_expressions import ObjectText
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import Security, Volume
-from kaigen.kinds.lifetimes import Ttl, VolumeTtl
+from kaigen.kinds.job import Ttl, VolumeTtl
 from kaigen.kubernetes.metadata_keys import FAILED_POD_TTL, FAILED_TTL, POD_TTL, RUN, TTL
 
 _COMPONENT = "claim"

@@ -8,7 +8,7 @@ from typing import Any
 from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.expressions import Setting, Text, Tree
 from kaigen.core.json_types import FieldPath
-from kaigen.kinds.lifetimes import PodTtl, Ttl
+from kaigen.kinds.job import PodTtl, Ttl
 from kaigen.kubernetes.metadata_keys import EXPIRES, FAILED_POD_TTL, POD_TTL
 
 NEVER = "never"

@@ -21,9 +21,7 @@ from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kinds.block import set_fields
 from kaigen.kinds.blocks import ImageBlock
-from kaigen.kinds.containers import EnvFrom, ExtraContainer, Sidecar
-from kaigen.kinds.pod import PodFields
-from kaigen.kinds.pod_volumes import Files, PodVolume
+from kaigen.kinds.pod import EnvFrom, ExtraContainer, Files, PodFields, PodVolume, Sidecar
 
 Pod = Mapping[str, Any]
 

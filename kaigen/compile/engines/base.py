@@ -24,8 +24,8 @@ from kaigen.kinds.blocks import Image
 from kaigen.kinds.pod import PodFields
 from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.topology import TopologySpec
+from kaigen.sizing.constants import GIB
 from kaigen.sizing.result import Plan
-from kaigen.sizing.room import GIB
 
 AROUND_PODS = frozenset(
     (

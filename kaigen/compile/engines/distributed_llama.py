@@ -27,8 +27,7 @@ from kaigen.kinds.blocks import GpuShare, Image
 from kaigen.kinds.topology import TopologySpec
 from kaigen.kubernetes.quantities import NANO, nano
 from kaigen.programs.files import program
-from kaigen.sizing.ring import BUFFER_TYPES
-from kaigen.sizing.ring_flags import RING_FLAGS, wrong_value
+from kaigen.sizing.ring import BUFFER_TYPES, RING_FLAGS, wrong_value
 
 WORKER_PORT = 9990
 API_PORT = 9991

@@ -25,7 +25,7 @@ from kaigen.compile.expressions import Tree
 from kaigen.compile.problems import Problems, report_ignored_field
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.topology import TopologySpec
-from kaigen.sizing.room import GIB
+from kaigen.sizing.constants import GIB
 
 
 class Transformers(Engine):

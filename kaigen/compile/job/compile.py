@@ -25,8 +25,7 @@ from kaigen.compile.job.upload import upload
 from kaigen.compile.kind_compiler import Description, KindCompiler
 from kaigen.compile.pod_template import pod_template
 from kaigen.kinds.compat import Naming
-from kaigen.kinds.job import OutputVolume
-from kaigen.kinds.lifetimes import Ttl, VolumeTtl
+from kaigen.kinds.job import OutputVolume, Ttl, VolumeTtl
 from kaigen.kubernetes.queues import QUEUE_LABEL
 
 REPLICATED_JOB = "node"

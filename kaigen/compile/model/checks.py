@@ -36,7 +36,7 @@ from kaigen.kinds.blocks import FileSource
 from kaigen.kinds.model import DownloadSpec, ModelSpec
 from kaigen.kinds.store import ModelVolume
 from kaigen.kubernetes.quantities import units
-from kaigen.sizing.room import GIB, room_for
+from kaigen.sizing.constants import GIB, room_for
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 with lazy_imports():
     from kaigen.compile import known_model as known_models
-    from kaigen.sizing import conversion as sizes
+    from kaigen.sizing import distributed_llama as sizes
 
 
 _CODE = "KG0323"

@@ -26,7 +26,7 @@ from kaigen.compile.model.volume import mount_annotations
 from kaigen.kinds.blocks import FileSource
 from kaigen.kinds.model import Model
 from kaigen.kubernetes.queues import QUEUE_LABEL
-from kaigen.sizing.conversion import conversion_text
+from kaigen.sizing.distributed_llama import conversion_text
 
 _COMPONENT = "download"
 

@@ -19,9 +19,9 @@ from kaigen.compile.topology.scaling import scaling_objects
 from kaigen.compile.topology.sizing import model_path, why_unknown
 from kaigen.compile.topology.workload import workload_objects
 from kaigen.kinds.compat import ServingNaming
+from kaigen.sizing.constants import GIB
 from kaigen.sizing.format import context_limit
 from kaigen.sizing.ring import ring_text
-from kaigen.sizing.room import GIB
 
 
 def topology_objects(resolution: TopologyResolution) -> list[Object]:
