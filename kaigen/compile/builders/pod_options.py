@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.mounts import check_image_volumes
 from kaigen.compile.builders.pods import container_security, image_ref
-from kaigen.compile.builders.variables import plain_variables
+from kaigen.compile.builders.settings import plain_variables
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Setting, Tree
 from kaigen.compile.field_expressions import Items

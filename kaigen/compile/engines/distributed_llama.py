@@ -17,8 +17,7 @@ from kaigen.compile.builders.pods import NO_NETWORK, container_security, image_f
 from kaigen.compile.engines.arguments import KEY_FOLDER, key_mount, key_volume, with_engine_args
 from kaigen.compile.engines.base import SERVER, Engine
 from kaigen.compile.engines.launch import Launch, Member
-from kaigen.compile.engines.lifecycle import SETTLE_SECONDS, SHUTDOWN_SECONDS
-from kaigen.compile.engines.probe_port import http_probe, probe_flags, probe_port
+from kaigen.compile.engines.lifecycle import SETTLE_SECONDS, SHUTDOWN_SECONDS, http_probe, probe_flags, probe_port
 from kaigen.compile.expressions import Joined, Release, Tree
 from kaigen.compile.field_expressions import ListFlags
 from kaigen.compile.problems import Problems

@@ -20,7 +20,7 @@ from kaigen.compile.engines.arguments import (
 )
 from kaigen.compile.engines.base import HUB_SERVER, Engine
 from kaigen.compile.engines.launch import Launch
-from kaigen.compile.engines.probe_port import probe_flags, probe_port
+from kaigen.compile.engines.lifecycle import probe_flags, probe_port
 from kaigen.compile.expressions import Tree
 from kaigen.compile.problems import Problems, report_ignored_field
 from kaigen.kinds.blocks import Image

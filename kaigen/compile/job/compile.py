@@ -6,14 +6,13 @@ from collections.abc import Mapping
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders.access import account_objects
-from kaigen.compile.builders.claim_job import claim_job
 from kaigen.compile.builders.frame import POD_SECURITY
 from kaigen.compile.builders.image_build import awaited_builds, gate_failures
 from kaigen.compile.builders.job_gate import gate_access
 from kaigen.compile.builders.job_output import RUN
 from kaigen.compile.builders.jobs import Run, completion_test, failure_policy, job
-from kaigen.compile.builders.lifetimes import EXPIRING, ttl_annotations
 from kaigen.compile.builders.network import headless_service, network_policy
+from kaigen.compile.builders.reaper import EXPIRING, claim_job, ttl_annotations
 from kaigen.compile.builders.resources import claim_template
 from kaigen.compile.builders.storage import claim
 from kaigen.compile.expressions import Release, Tree
