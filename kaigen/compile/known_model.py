@@ -17,7 +17,7 @@ from kaigen.sizing.facts import ModelFacts, facts_of
 from kaigen.sizing.problem import PlanError
 
 if TYPE_CHECKING:
-    from kaigen.kinds.facts import Facts
+    from kaigen.kinds.serving import Facts
 
 
 class KnownModel(Struct, frozen=True):

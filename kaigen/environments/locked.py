@@ -12,10 +12,9 @@ from kaigen.kinds.base import AUTO
 from kaigen.kinds.block import Block, derive_fields
 from kaigen.kinds.blocks import HubRepository
 from kaigen.kinds.build import GitContext
-from kaigen.kinds.facts import Facts
 from kaigen.kinds.model import DownloadSpec, ModelSpec
 from kaigen.kinds.repositories import Repository, with_blocks
-from kaigen.kinds.serving import PulledModel, ServedModel
+from kaigen.kinds.serving import Facts, PulledModel, ServedModel
 from kaigen.kinds.sources import S3, Oci
 from kaigen.kubernetes.quantities import units
 from kaigen.sizing.config_json import facts_of_config

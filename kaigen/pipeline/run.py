@@ -32,9 +32,8 @@ from kaigen.pipeline.cross_checks import (
     unmatched_overrides,
 )
 from kaigen.pipeline.expiry import expiry_problems
-from kaigen.pipeline.inputs import list_inputs
 from kaigen.pipeline.output import OutputTree
-from kaigen.pipeline.sources import is_unreadable, kind_problems, read_named, read_others
+from kaigen.pipeline.sources import is_unreadable, kind_problems, list_inputs, read_named, read_others
 from kaigen.pipeline.store import Store, Stored, SyncRecord
 from kaigen.pipeline.summary import AppRow, Detail, summarize
 from kaigen.pipeline.unit import summarize_units, unit_of
@@ -52,8 +51,8 @@ if TYPE_CHECKING:
     from kaigen.output.contents import FileContent
     from kaigen.pipeline.cross_checks import RunApp
     from kaigen.pipeline.external_secrets import SecretApps
-    from kaigen.pipeline.inputs import Inputs
     from kaigen.pipeline.result import Compilation, Compiled
+    from kaigen.pipeline.sources import Inputs
     from kaigen.pipeline.unit import Unit
     from kaigen.secrets.facts import Facts
     from kaigen.system.progress import Progress

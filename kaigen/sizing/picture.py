@@ -15,7 +15,7 @@ from kaigen.sizing.format import hardware_text
 from kaigen.sizing.plan import gib_text, layout_text
 
 if TYPE_CHECKING:
-    from kaigen.sizing.result import Plan
+    from kaigen.sizing.plan import Plan
 
 
 _FONTS = Path(__file__).parent / "fonts"

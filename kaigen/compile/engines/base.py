@@ -25,7 +25,7 @@ from kaigen.kinds.pod import PodFields
 from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.topology import TopologySpec
 from kaigen.sizing.constants import GIB
-from kaigen.sizing.result import Plan
+from kaigen.sizing.plan import Plan
 
 AROUND_PODS = frozenset(
     (

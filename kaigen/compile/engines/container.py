@@ -15,7 +15,7 @@ from kaigen.compile.problems import Problems
 from kaigen.kinds.block import set_fields
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.topology import TopologySpec
-from kaigen.sizing.result import Plan
+from kaigen.sizing.plan import Plan
 
 
 class Container(Engine):

@@ -31,7 +31,7 @@ from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.topology import TopologySpec
 from kaigen.programs.files import program
 from kaigen.sizing.constants import GIB
-from kaigen.sizing.result import Plan
+from kaigen.sizing.plan import Plan
 
 CPU_CACHE = 4
 """KV cache of an engine without GPUs, in GiB. vLLM would take half of the node's memory."""

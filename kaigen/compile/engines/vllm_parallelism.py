@@ -13,7 +13,7 @@ from kaigen.core.text import plural
 from kaigen.kinds.blocks import GpuShare, Image, Resources
 from kaigen.kinds.serving import Shape
 from kaigen.kinds.topology import TopologySpec
-from kaigen.sizing.result import Plan
+from kaigen.sizing.plan import Plan
 
 _AT: FieldPath = ("spec", "shape")
 

@@ -9,8 +9,7 @@ from kaigen.compile.builders.egress import egress_policy
 from kaigen.compile.builders.frame import LOCATION
 from kaigen.compile.builders.job_gate import run_rule
 from kaigen.compile.builders.jobs import Run, job, test_hook
-from kaigen.compile.builders.monitoring import pod_monitor
-from kaigen.compile.builders.network import network_policy
+from kaigen.compile.builders.network import network_policy, pod_monitor
 from kaigen.compile.builders.sources import job_files, repository_name, source_account
 from kaigen.compile.builders.weights import METRICS, METRICS_PORT, PERMANENT_EXIT_CODES
 from kaigen.compile.kind_compiler import Description, KindCompiler

@@ -6,7 +6,7 @@ from kaigen.compile.app import Note, Object
 from kaigen.compile.builders.access import account_objects
 from kaigen.compile.builders.job_gate import gate_access
 from kaigen.compile.builders.jobs import readiness_test
-from kaigen.compile.builders.monitoring import pod_monitor
+from kaigen.compile.builders.network import pod_monitor
 from kaigen.compile.builders.nodes import node_pool
 from kaigen.compile.builders.resources import claim_template
 from kaigen.compile.builders.workloads import SERVE

@@ -19,8 +19,7 @@ from kaigen.compile.known_model import KnownModel
 from kaigen.compile.model.mounted import conversion, mounted_bucket
 from kaigen.compile.model.volume import find_model, mount_model
 from kaigen.compile.problems import Problems, report_ignored_field
-from kaigen.compile.topology.consumer import Consumer
-from kaigen.compile.topology.hub import COMMIT, check_commit, hub_weights, preset_bytes, preset_weights
+from kaigen.compile.topology.hub import COMMIT, Consumer, check_commit, hub_weights, preset_bytes, preset_weights
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.blocks import FileSource, HubRepository

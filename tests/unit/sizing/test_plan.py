@@ -26,10 +26,9 @@ from kaigen.sizing.facts import (
     quantize,
 )
 from kaigen.sizing.memory import Layout, cache_cost, weights_of_gpu
-from kaigen.sizing.plan import plan
+from kaigen.sizing.plan import Plan, plan
 from kaigen.sizing.problem import PlanError
 from kaigen.sizing.ranking import rank
-from kaigen.sizing.result import Plan
 
 FOLDER = Path(kaigen.sizing.__file__).parent
 

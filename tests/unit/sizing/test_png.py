@@ -18,8 +18,7 @@ from kaigen.catalog.instances import find_instance
 from kaigen.catalog.presets import find_preset
 from kaigen.sizing.facts import Request, facts_of, hardware_of_instance
 from kaigen.sizing.picture import light_style, read_style, render_png, render_svg
-from kaigen.sizing.plan import plan
-from kaigen.sizing.result import Plan
+from kaigen.sizing.plan import Plan, plan
 
 ROOT = Path(__file__).parents[3]
 FONTS = Path(kaigen.sizing.picture.__file__).parent / "fonts"
