@@ -9,10 +9,11 @@ from kaigen.kinds.base import ADDRESS, FILE_PATH, LIFETIME, SHA256, AppName, Dur
 from kaigen.kinds.block import Block, Choice
 from kaigen.kinds.blocks import Params, ParamsFile, Placement, Resources, Security, Source, Transfer, Volume
 from kaigen.kinds.bucket import LOCATION, FilledBucket
+from kaigen.kinds.classify import Classify
 from kaigen.kinds.entry import API_VERSION
-from kaigen.kinds.job_programs import Classify, Tune
 from kaigen.kinds.pod import Args, BuiltImage, Command, GivenImage, PodFields, Variables
 from kaigen.kinds.sources import Globs
+from kaigen.kinds.tune import Tune
 
 Ttl = Annotated[int, Meta(ge=0, le=2147483647)] | Annotated[str, text(LIFETIME, max_length=20)]
 """A time after the end of a run: a duration, seconds, or `never`."""

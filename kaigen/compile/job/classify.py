@@ -7,8 +7,8 @@ from kaigen.compile.problems import Problems, report_ignored_field
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.block import document_name, set_fields
+from kaigen.kinds.classify import Classify
 from kaigen.kinds.job import Inputs, JobSpec, ModelUse, OutputVolume
-from kaigen.kinds.job_programs import Classify
 
 PERMANENT_EXIT_CODES = (2, 10, 11, 12, 13)
 """Exit codes of kaigen-classify after which a retry cannot succeed (source: its README)."""

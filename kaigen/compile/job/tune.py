@@ -15,8 +15,8 @@ from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.block import document_name, set_fields
 from kaigen.kinds.blocks import GpuShare
 from kaigen.kinds.job import Inputs, JobSpec, ModelUse, OutputVolume
-from kaigen.kinds.job_programs import Columns, Tune
 from kaigen.kinds.model import Model
+from kaigen.kinds.tune import Columns, Tune
 from kaigen.sizing.training import Training, least_gpu_memory, node_memory, parameters
 
 PERMANENT_EXIT_CODES = (2, 13)

@@ -13,7 +13,7 @@ from kaigen.config.settings import Config
 from kaigen.dialects.kaito.training import SECTIONS
 from kaigen.dialects.kaito.training_rules import RULES
 from kaigen.kinds.block import Block, document_name, set_fields
-from kaigen.kinds.job_programs import Tune
+from kaigen.kinds.tune import Tune
 from kaigen.pipeline.run import Run, compile_specs
 from tests.unit.dialects.kaito_case import A100, Object, compiled, config_map, errors, hints, warnings, workspace
 
