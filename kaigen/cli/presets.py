@@ -1,4 +1,4 @@
-"""`kaigen presets`: the models of the catalogue."""
+"""`kaigen presets`: the models of the catalogue, and those that a repository adds."""
 
 from __future__ import annotations
 

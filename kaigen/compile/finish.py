@@ -1,4 +1,4 @@
-"""The first and the last step of every compiler: the app's frame, and the app."""
+"""The first and the last step of every compiler: the app's frame, and the app with the programs that its pods run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks about operation: scaling, monitoring, disruptions, rollouts and probes."""
+"""Blocks about operation: scaling, monitoring, disruptions, rollouts, probes, and nodes that are created."""
 
 from typing import Annotated, ClassVar, Literal
 

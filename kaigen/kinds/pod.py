@@ -1,4 +1,4 @@
-"""Fields about pods that every kind has."""
+"""Fields about pods that every kind has: accounts, containers, variables and volumes."""
 
 from typing import Annotated, ClassVar, Literal
 

@@ -1,4 +1,4 @@
-"""Blocks of a Topology: weights, adapters, replicas and their storage."""
+"""Blocks of a Topology: weights, adapters, replicas and their storage, and facts of a model."""
 
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 

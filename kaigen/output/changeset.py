@@ -1,4 +1,4 @@
-"""Computes what a write changes in an output tree. Only reads."""
+"""Computes what a write changes in an output tree. Only reads, and follows no symbolic links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan as an SVG: a bar for each GPU of a replica, with its memory."""
+"""A plan as an SVG or PNG: a bar for each GPU of a replica, with its memory."""
 
 from __future__ import annotations
 

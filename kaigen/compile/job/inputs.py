@@ -1,4 +1,4 @@
-"""Inputs of a Job: files that init containers download, and files that they wait for."""
+"""Inputs of a Job: files that init containers download, files that they wait for, and the egress of downloads."""
 
 from __future__ import annotations
 

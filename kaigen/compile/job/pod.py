@@ -1,4 +1,4 @@
-"""The pod of a Job."""
+"""The pod of a Job, and how the pods on several nodes find each other."""
 
 from __future__ import annotations
 

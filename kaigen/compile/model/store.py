@@ -1,4 +1,4 @@
-"""Where the weights of a Model are stored: a volume, or a folder of a bucket."""
+"""Where the weights of a Model are stored: a volume, a folder of a bucket, or a volume that has them already."""
 
 from __future__ import annotations
 
