@@ -22,7 +22,7 @@ def modules_after(statements: str) -> set[str]:
 
 def test_reading_a_valid_spec_imports_nothing_heavy() -> None:
     loaded = modules_after(
-        "from kaigen.diagnostics.diagnostic import Diagnostics\n"
+        "from kaigen.diagnostics.collector import Diagnostics\n"
         "from kaigen.yaml.sources import Source\n"
         "from kaigen.yaml.document import parse\n"
         "from kaigen.yaml.document_secrets import find_secrets\n"
