@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 
 from kaigen.compile.engines.base import Engine
-from kaigen.compile.engines.pod_template import PodTemplate
+from kaigen.compile.engines.container import PodTemplate
 from kaigen.compile.engines.registry import ENGINES, engine_of, hint_of
 from kaigen.compile.expressions import Joined, Tree
 from kaigen.compile.field_expressions import Arguments
-from kaigen.compile.ignored_fields import is_understood
+from kaigen.compile.job.checks import CLASSIFY, IMAGE, TEMPLATE, TUNE, Runs
 from kaigen.compile.job.compile import compile_job
-from kaigen.compile.job.understood import CLASSIFY, IMAGE, TEMPLATE, TUNE, Runs
 from kaigen.compile.model.compile import compile_model
 from kaigen.compile.notebook.compile import compile_notebook
-from kaigen.compile.problems import Problems
+from kaigen.compile.problems import Problems, is_understood
 from kaigen.compile.topology.compile import compile_topology
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.kinds.block import Block, document_names

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kaigen.config.settings import Config
-from kaigen.dialects.koldun.source import File, Repository, read_source
+from kaigen.dialects.koldun.files import File, Repository, read_source
 from kaigen.kinds.lowering import Lowering
 from kaigen.kinds.positioned import Unplaced
 from tests.unit.dialects.koldun_case import (

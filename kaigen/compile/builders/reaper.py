@@ -1,26 +1,36 @@
-"""Volumes that expire: a Job creates them, because Argo CD and Flux would create them again."""
+"""What kaigen-reaper does for Jobs: it creates volumes that expire, and deletes what finished runs leave."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import role_and_binding
 from kaigen.compile.builders.frame import Frame
-from kaigen.compile.builders.jobs import Run, job
-from kaigen.compile.builders.lifetimes import EXPIRING, NEVER, ttl_setting
+from kaigen.compile.builders.jobs import Run, job, seconds
 from kaigen.compile.builders.pods import NO_NETWORK, container_security, image_fields, pod_security
 from kaigen.compile.builders.storage import claim_spec
 from kaigen.compile.builders.weights import SMALL_RESOURCES
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import Expr, Joined, Release, Setting, Tree
+from kaigen.compile.expressions import Expr, Joined, Release, Setting, Text, Tree
 from kaigen.compile.field_expressions import Entries
 from kaigen.compile.json_expressions import ObjectText
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import Security, Volume
-from kaigen.kinds.lifetimes import Ttl, VolumeTtl
-from kaigen.kubernetes.metadata_keys import FAILED_POD_TTL, FAILED_TTL, POD_TTL, RUN, TTL
+from kaigen.kinds.job import PodTtl, Ttl, VolumeTtl
+from kaigen.kubernetes.metadata_keys import EXPIRES, FAILED_POD_TTL, FAILED_TTL, POD_TTL, RUN, TTL
+
+NEVER = "never"
+
+_SECONDS: Mapping[str, Any] = {
+    "type": ["integer", "string"],
+    "anyOf": [{"type": "integer", "minimum": 0}, {"const": NEVER}],
+}
+
+EXPIRING: Mapping[str, str] = {EXPIRES: "true"}
+"""Label by which kaigen-reaper finds Jobs and volumes."""
 
 _COMPONENT = "claim"
 _SUFFIX = f"-{_COMPONENT}"
@@ -146,3 +156,47 @@ def _access(frame: Frame, account: Expr, volume: Expr, run: Tree) -> list[Object
     }
     own = Object(role="serviceaccount-claim", body=body)
     return [own, *role_and_binding(frame, _SUFFIX, _COMPONENT, rules, account, role_suffix=_SUFFIX)]
+
+
+def ttl_seconds(ttl: Ttl) -> int | str:
+    """Return a time after the end of a run in seconds, or `never`."""
+    return ttl if isinstance(ttl, int) or ttl == NEVER else seconds(ttl)
+
+
+def ttl_annotations(ttl: Ttl | PodTtl, origin: FieldPath) -> dict[str, Tree]:
+    """Return the annotations of a Job whose pods expire.
+
+    They belong to the Job and not to its pod template, so that a change of them does not start a new run.
+
+    Args:
+        ttl: the spec's field.
+        origin: its path.
+    """
+    block = ttl if isinstance(ttl, PodTtl) else PodTtl(pods=ttl)
+    short = block is not ttl
+    failed = block.pods if block.failed_pods is None else block.failed_pods
+    given = block.failed_pods is not None
+    return {
+        POD_TTL: ttl_setting(
+            "ttl.pods", block.pods, "its pods are deleted after it completed", origin if short else (*origin, "pods")
+        ),
+        FAILED_POD_TTL: ttl_setting(
+            "ttl.failedPods",
+            failed,
+            "its pods are deleted after it failed",
+            (*origin, "failedPods") if given else origin if short else (*origin, "pods"),
+        ),
+    }
+
+
+def ttl_setting(path: str, ttl: Ttl, what: str, origin: FieldPath) -> Text:
+    """Return a setting with a time after the end of a run, as the text of an annotation.
+
+    Args:
+        path: path of the setting.
+        ttl: the time.
+        what: what happens then.
+        origin: the spec's field.
+    """
+    doc = f"Seconds until {what}, or `{NEVER}`."
+    return Text(Setting(path, ttl_seconds(ttl), doc, _SECONDS, origin=origin))

@@ -1,17 +1,22 @@
-"""Specs that another spec names."""
+"""Other apps that a spec names: their specs, and the names of their objects."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from kaigen.compile.builders import settings
 from kaigen.compile.context import Context
+from kaigen.compile.expressions import NAME_MAX, Setting
+from kaigen.compile.name_expressions import OtherApp
+from kaigen.compile.setting_expressions import Fallback
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
 
 if TYPE_CHECKING:
     from kaigen.kinds.job import Job
     from kaigen.kinds.model import Dataset, Model
+
 
 _Spec = TypeVar("_Spec", "Model", "Dataset", "Job")
 
@@ -52,3 +57,38 @@ def find_spec(
         raise ProblemError("KG0301", message, origin, hint)
     where = f" in namespace `{namespace}`"
     raise ProblemError.unknown("KG0301", word, name, specs.names(word, namespace), origin, where=where)
+
+
+def other_name(
+    path: str, what: str, app: str, name: str, *, origin: FieldPath, hashed: bool = False, most: int = NAME_MAX
+) -> Setting | Fallback:
+    """Return the name of an object of another app: a setting, with the name in that app as its default.
+
+    Args:
+        path: path of the setting.
+        what: describes the object.
+        app: name of the other app.
+        name: name of the object.
+        origin: the spec's field that names the app.
+        hashed: whether the name ends in a hash of a run.
+        most: most characters of the full name of that app.
+    """
+    default = _default(app, name, hashed=hashed, most=most)
+    if default is None:
+        return settings.text(path, name, f"{what}.", origin=origin)
+    return Fallback(Setting(path, "", _doc(what, name), settings.STRING, origin=origin), default)
+
+
+def _doc(what: str, name: str) -> str:
+    return f"{what}; empty for `{name}`, or `RELEASE-{name}` as a dependency of another chart."
+
+
+def _default(app: str, name: str, *, hashed: bool, most: int = NAME_MAX) -> OtherApp | None:
+    """Return the name by the naming of the other app; None for a name that does not begin with the app's."""
+    if not name.startswith(app):
+        return None
+    suffix = name.removeprefix(app)
+    if not hashed:
+        return OtherApp(app, suffix, most=most)
+    begin, _, digest = suffix.rpartition("-")
+    return OtherApp(app, begin, digest, most)

@@ -1,11 +1,32 @@
-"""Resources of pods that run a program of the user's."""
+"""Resources of containers: those of a program of the user's, and GPUs through Dynamic Resource Allocation."""
 
 from __future__ import annotations
 
+from kaigen.compile.app import Object
+from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.pods import ResolvedResources, default_shared_memory, gpu_count, resolve_resources
 from kaigen.compile.context import Context
 from kaigen.kinds.block import replace_fields
 from kaigen.kinds.blocks import Resources
+
+
+def claim_template(frame: Frame, device_class: str, count: int, component: str = "run") -> Object:
+    """Return the template of each pod's claim for `count` devices of a class."""
+    return Object(
+        role="resourceclaimtemplate",
+        body={
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaimTemplate",
+            "metadata": frame.metadata("-gpus", component),
+            "spec": {
+                "spec": {
+                    "devices": {
+                        "requests": [{"name": "gpus", "exactly": {"deviceClassName": device_class, "count": count}}]
+                    }
+                }
+            },
+        },
+    )
 
 
 def work_resources(
