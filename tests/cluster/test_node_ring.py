@@ -292,6 +292,7 @@ def start_one_worker_late(ring: Ring) -> None:
     ring.start(late)
 
 
+@pytest.mark.promise("Koldun", "The root has a Service, and each worker slot its pod")
 @pytest.mark.ran("Service", by="node")
 @pytest.mark.ran("Job", "PersistentVolumeClaim", by=("node", "downloader"))
 @pytest.mark.parametrize("start", [start_root_first, start_one_worker_late])

@@ -73,11 +73,13 @@ NEW = [
 ]
 
 
+@pytest.mark.promise("KAITO", "Preset configurations instead of deployment parameters")
 @pytest.mark.parametrize(("name", "instance"), OLD)
 def test_examples_of_old_render_on_one_node(name: str, instance: str) -> None:
     assert nodes_of(on(name, instance, "v1alpha1")) == 1
 
 
+@pytest.mark.promise("KAITO", "Preset configurations instead of deployment parameters")
 @pytest.mark.parametrize(("name", "instance"), NEW)
 def test_examples_of_today_render_on_one_node(name: str, instance: str) -> None:
     assert nodes_of(on(name, instance, "v1beta1")) == 1

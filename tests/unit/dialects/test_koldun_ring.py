@@ -60,6 +60,8 @@ def ingress(changes: Object | None = None, **metadata: Any) -> Object:
     return resource("Ingress", spec | changes, "public", **metadata)
 
 
+@pytest.mark.promise("Koldun", "`Dllama` is expanded into a root and its workers")
+@pytest.mark.promise("Koldun", "`rootImage`")
 def test_dllama_is_a_ring_of_its_model() -> None:
     spec = topology(converted(), dllama())
     assert spec.engine == "distributedLlama"
@@ -69,6 +71,8 @@ def test_dllama_is_a_ring_of_its_model() -> None:
     assert warnings(converted(), dllama()) == []
 
 
+@pytest.mark.promise("Koldun", "`replicaPower: 2` gives the root and 3 workers")
+@pytest.mark.promise("Koldun", "Workers are pruned when the replica power changes")
 @pytest.mark.parametrize(("power", "nodes"), [(-3, 1), (0, 1), (1, 2), (2, 4), (3, 8), (4, 16), (6, 64)])
 def test_replica_power_gives_a_ring_of_a_power_of_two(power: int, nodes: int) -> None:
     assert topology(converted(), dllama(power)).shape.nodes == nodes
@@ -180,6 +184,7 @@ def test_error_in_a_launch_option_is_at_the_line_of_the_model() -> None:
     assert errors(converted({"launchOptions": options}), dllama()) == [("KG0413", "spec.launchOptions[1]")]
 
 
+@pytest.mark.promise("Koldun", "Step 4, scaling policies: autoscaling hints and resource requests")
 def test_annotations_decide_resources_and_replicas() -> None:
     notes = annotated(cpu="4", memory="8Gi", replicas="2", context_length="1024", engine_version="0.16.5")
     spec = topology(converted(), dllama(annotations=notes))
@@ -187,6 +192,7 @@ def test_annotations_decide_resources_and_replicas() -> None:
     assert (spec.shape.replicas, spec.context_length, spec.engine_version) == (2, 1024, "0.16.5")
 
 
+@pytest.mark.promise("Koldun", "Step 4, scaling policies: autoscaling hints and resource requests")
 def test_annotations_start_a_ring_on_demand() -> None:
     notes = annotated(prometheus="http://prometheus:9090", query="sum(waiting)", idle_after="10m")
     scaling = topology(converted(), dllama(annotations=notes)).autoscale
@@ -263,6 +269,7 @@ def test_metadata_of_a_worker_that_is_not_that_of_the_root_is_a_warning() -> Non
     ]
 
 
+@pytest.mark.promise("Koldun", "`Root` and `Worker` resources")
 def test_root_and_workers_are_one_app() -> None:
     documents = (converted(), worker(1), root(), worker(0), worker(2))
     blocks = specs(*documents)
