@@ -112,6 +112,7 @@ def test_llama_on_two_nodes_with_its_flags_in_the_same_file() -> None:
     )
 
 
+@pytest.mark.promise("KAITO", "`accessMode: private` with `presetOptions.image` and `imagePullSecrets`")
 @pytest.mark.parametrize("name", ["llama-2-7b", "llama-2-7b-chat", "llama-2-13b", "llama-2-13b-chat"])
 def test_private_images_of_llama_render_when_they_are_filled_in(name: str) -> None:
     def document(image: str) -> Object:

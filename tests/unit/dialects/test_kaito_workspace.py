@@ -156,6 +156,7 @@ def test_conditions_on_labels_become_affinity() -> None:
     assert term == {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]}
 
 
+@pytest.mark.promise("KAITO", "`resource.count`, `resource.preferredNodes`")
 def test_preferred_nodes_are_preferred() -> None:
     spec = pod(preset("phi-4", resource={"preferredNodes": ["gpu-1", "gpu-2"]}))
     (entry,) = spec["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
@@ -222,6 +223,7 @@ def test_a_node_class_is_named_by_its_annotation() -> None:
     assert [code for code, _, _ in warnings(document)] == ["KG0405"]
 
 
+@pytest.mark.promise("KAITO", "`resource.count`, `resource.preferredNodes`")
 def test_several_nodes_hold_one_copy_with_vllm() -> None:
     group = objects(preset("phi-4", resource={"count": 2}))["LeaderWorkerSet"]["spec"]
     assert group["leaderWorkerTemplate"]["size"] == 2
@@ -423,6 +425,7 @@ def test_the_affinity_of_a_template_is_kept_with_the_selectors() -> None:
 # Images of the user's own.
 
 
+@pytest.mark.promise("KAITO", "`accessMode: private` with `presetOptions.image` and `imagePullSecrets`")
 @pytest.mark.promise("KAITO", "Large model files are managed by container images")
 def test_a_private_image_brings_its_server_and_its_weights() -> None:
     document = preset(

@@ -72,10 +72,21 @@ def test_dllama_is_a_ring_of_its_model() -> None:
 
 
 @pytest.mark.promise("Koldun", "`replicaPower: 2` gives the root and 3 workers")
-@pytest.mark.promise("Koldun", "Workers are pruned when the replica power changes")
 @pytest.mark.parametrize(("power", "nodes"), [(-3, 1), (0, 1), (1, 2), (2, 4), (3, 8), (4, 16), (6, 64)])
 def test_replica_power_gives_a_ring_of_a_power_of_two(power: int, nodes: int) -> None:
     assert topology(converted(), dllama(power)).shape.nodes == nodes
+
+
+@pytest.mark.promise("Koldun", "Obsolete workers are pruned when the replica power changes")
+def test_another_power_changes_the_size_of_the_group_and_no_name() -> None:
+    def made(power: int) -> dict[tuple[str, str], Object]:
+        apps = {item.app.name: item for item in compiled(converted(), dllama(power)).apps}
+        return {(item.body["kind"], item.body["metadata"]["name"]): item.body for item in apps["chat"].objects}
+
+    small, large = made(1), made(2)
+    assert small.keys() == large.keys()
+    groups = (found["LeaderWorkerSet", "chat"]["spec"]["leaderWorkerTemplate"] for found in (small, large))
+    assert [group["size"] for group in groups] == [2, 4]
 
 
 @pytest.mark.parametrize("power", [7, 31, 2**31 - 1])
@@ -171,6 +182,7 @@ def test_version_of_an_image_of_the_operator_is_known() -> None:
     assert topology(*documents).engine_version == "0.16.2"
 
 
+@pytest.mark.promise("Koldun", "`launchOptions` of the Model")
 def test_launch_options_of_the_model_are_those_of_the_ring() -> None:
     options = ["--max-seq-len", "2048", "--nthreads", "3", "--temperature", "0.2", "--buffer-float-type", "q80"]
     spec = topology(converted({"launchOptions": options}), dllama())
