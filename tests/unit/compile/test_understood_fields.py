@@ -101,7 +101,7 @@ def _at(value: object, path: list[str]) -> object:
 
 def test_each_field_of_a_topology_is_understood_by_an_engine() -> None:
     nowhere = [field for field in FIELDS if not any(each.understands(field) for each in ENGINES_AND_TEMPLATE)]
-    assert nowhere == [], "list them in `understood` of an engine, or in `compile/engines/understood.py`"
+    assert nowhere == [], "list them in `understood` of an engine, or in `compile/engines/base.py`"
 
 
 @pytest.mark.parametrize("engine", ENGINES_AND_TEMPLATE, ids=lambda engine: engine.name)
@@ -139,7 +139,7 @@ def test_each_field_of_a_job_has_an_effect_on_what_one_runs() -> None:
         name
         for name in document_names(JobSpec)
         if not any(is_understood(name, runs.understood) for runs in RUNS.values())
-    ] == [], "list them in `compile/job/understood.py`"
+    ] == [], "list them in `compile/job/checks.py`"
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ def rendered(kind: str, **spec: Any) -> list[Any]:
 SERVED: dict[str, Any] = {"model": {"huggingFace": {"repo": "Qwen/Qwen2.5-0.5B-Instruct", "revision": "0" * 40}}}
 
 
+@pytest.mark.promise("Koldun", "Step 5, status: pod phase details and endpoints")
 @pytest.mark.parametrize(
     ("route", "expected"),
     [
