@@ -21,7 +21,7 @@ with lazy_imports():
     import time
 
     from kaigen.kubernetes import runs
-    from kaigen.ops import folder_sync, helper
+    from kaigen.ops import folder_sync, interrupts
     from kaigen.ops import notebooks as ops_notebooks
     from kaigen.ops import open_notebook as ops_open
     from kaigen.scaffold import notebook_job
@@ -163,13 +163,13 @@ def open_notebook(
         console.say(f"notebook/{name} applied in namespace {namespace}")
     notebook = ops_notebooks.find_notebook(session.cluster, namespace, name)
     tracked = runs.tracked_by(notebook)
-    with helper.interruptible():
+    with interrupts.interruptible():
         try:
             _work(console, session, notebook, folder, _seconds(timeout), port, no_browser)
         except KeyboardInterrupt:
             console.say(f"Notebook {name} keeps running: {tracked} manages it" if tracked else "closed")
         finally:
-            with helper.ignore_interrupts():
+            with interrupts.ignore_interrupts():
                 if not (tracked or keep_running):
                     notebook = ops_notebooks.find_notebook(session.cluster, namespace, name)
                     ops_notebooks.scale(session.cluster, notebook, suspend=True)
@@ -206,7 +206,7 @@ def _keep(console: Console, sync: FolderSync | None) -> None:
             failure = _again(console, sync, failure)
     finally:
         if sync is not None:
-            with helper.ignore_interrupts():
+            with interrupts.ignore_interrupts():
                 _warn(console, sync.run())
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import urllib3
 from kubernetes.client import ApiClient, Configuration
@@ -15,7 +17,7 @@ from kubernetes.client.exceptions import ApiException
 from msgspec import DecodeError
 from msgspec.json import decode
 
-from kaigen.cluster.errors import ApiError, StreamBroken, unreachable
+from kaigen.cluster.errors import ApiError, StreamBroken, Unreachable, unreachable
 from kaigen.cluster.kubeconfig import log_in
 from kaigen.cluster.resources import Resources
 from kaigen.diagnostics.errors import SystemFailure
@@ -25,13 +27,17 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 Query = Sequence[tuple[str, str]]
+_Result = TypeVar("_Result")
 
-CONNECT_S = 10
+CONNECT_S = 10.0
 """Seconds to wait for a connection."""
-TIMEOUT_S = 30
+TIMEOUT_S = 30.0
 """Seconds to wait for an answer of the API server."""
-_ATTEMPTS = urllib3.Retry(3, connect=1, read=1)
-"""A server that does not answer is asked once more; one that says when to come back, three times."""
+PATIENCE_S = 60.0
+"""Seconds for which a cluster that has answered before is asked again when it does not answer."""
+_PAUSES_S = (0.5, 1.0, 2.0, 4.0)
+_ATTEMPTS = urllib3.Retry(3, connect=0, read=0, other=0)
+"""A server that says when to come back is asked three times more."""
 _PAGE = "500"
 _CHUNK = 1 << 16
 _JSON = "application/json"
@@ -47,6 +53,9 @@ class Cluster:
         configuration: the address and the credentials, as the package has them.
         namespace: the namespace of the context.
         clock: the server's time of the last answer; None before the first one.
+        patience: seconds for which it is asked again when it does not answer.
+        timeouts: seconds to wait for a connection, and for an answer.
+        say: receives that it does not answer and is asked again.
     """
 
     def __init__(self, kubeconfig: str = "", context: str = "") -> None:
@@ -66,6 +75,9 @@ class Cluster:
         self.configuration.retries = _ATTEMPTS
         self.namespace = login.namespace
         self.clock: datetime | None = None
+        self.patience = PATIENCE_S
+        self.timeouts = (CONNECT_S, TIMEOUT_S)
+        self.say: Callable[[str], object] = lambda text: None
         self._api = ApiClient(self.configuration)
         self._resources = Resources(self.read)
 
@@ -88,21 +100,52 @@ class Cluster:
     ) -> Manifest:
         """Return the answer to a request.
 
+        A server that does not answer is asked again for a while, if it has answered before.
+
         Raises:
             ApiError: the server refused.
             SystemFailure: it cannot be reached, or answers with something else than JSON.
         """
         sent = {"Accept": accept, "Content-Type": content_type}
-        with self._answer(method, path, query, body, sent, (CONNECT_S, TIMEOUT_S)) as response:
-            try:
-                found = decode(response.read())
-            except DecodeError:
-                found = None
-            except (urllib3.exceptions.HTTPError, OSError) as error:
-                raise unreachable(self.configuration.host, error) from None
+
+        def ask() -> Any:
+            with self._answer(method, path, query, body, sent, self.timeouts) as response:
+                try:
+                    return decode(response.read())
+                except DecodeError:
+                    return None
+                except (urllib3.exceptions.HTTPError, OSError) as error:
+                    raise unreachable(self.configuration.host, error) from None
+
+        found = self.patiently(ask)
         if not isinstance(found, dict):
             raise SystemFailure(f"the answer of {self.configuration.host} is not of an API server of Kubernetes")
         return found
+
+    def patiently(self, ask: Callable[[], _Result]) -> _Result:
+        """Return what a function returns; call it again as long as the cluster does not answer.
+
+        A cluster that has never answered is asked once more only: its address may be wrong.
+
+        Raises:
+            ApiError: the server refused.
+            Unreachable: it did not answer in time.
+        """
+        until = time.monotonic() + self.patience
+        for number, pause in enumerate(chain(_PAUSES_S, repeat(_PAUSES_S[-1]))):
+            try:
+                return ask()
+            except ApiError as error:
+                error.repeated = number > 0
+                raise
+            except Unreachable as error:
+                is_known = self.clock is not None
+                if time.monotonic() + pause > until or (number and not is_known):
+                    raise
+                if is_known and not number:
+                    self.say(f"{error}; trying again")
+            time.sleep(pause)
+        raise AssertionError
 
     def stream(self, path: str, query: Query = (), timeout: float | None = None) -> Iterator[bytes]:
         """Yield the lines of an answer that goes on until the server ends it.
@@ -118,12 +161,15 @@ class Cluster:
             SystemFailure: the server cannot be reached.
         """
         sent = {"Accept": _JSON, "Content-Type": _JSON}
-        with self._answer("GET", path, query, None, sent, (CONNECT_S, timeout)) as response:
+        with ExitStack() as opened:
+            response = self.patiently(
+                lambda: opened.enter_context(self._answer("GET", path, query, None, sent, (self.timeouts[0], timeout)))
+            )
             rest = b""
             while True:
                 try:
                     data = response.read1(_CHUNK)
-                except (urllib3.exceptions.TimeoutError, urllib3.exceptions.ProtocolError) as error:
+                except (urllib3.exceptions.HTTPError, OSError) as error:
                     raise StreamBroken(f"the connection to the cluster ended: {error}") from None
                 if not data:
                     break
@@ -248,10 +294,23 @@ class Cluster:
             if not token:
                 return pages
 
-    def create(self, obj: Manifest, namespace: str = "") -> Manifest:
-        """Create an object; the server refuses unknown fields."""
+    def create(self, obj: Manifest, namespace: str = "", *, dry_run: bool = False) -> Manifest:
+        """Create an object; the server refuses unknown fields.
+
+        Args:
+            obj: the object.
+            namespace: its namespace.
+            dry_run: let the server check it and store nothing.
+        """
         kind = f"{obj['apiVersion']}/{obj['kind']}"
-        return self.request("POST", api_path(kind, namespace), [("fieldValidation", "Strict")], obj)
+        query = [("fieldValidation", "Strict"), *([("dryRun", "All")] if dry_run else [])]
+        try:
+            return self.request("POST", api_path(kind, namespace), query, obj)
+        except ApiError as error:
+            if not (error.repeated and error.reason == "AlreadyExists"):
+                raise
+            # The answer to the first request was lost.
+            return self.get(kind, obj["metadata"]["name"], namespace)
 
     def patch(self, kind: str, name: str, namespace: str, change: Manifest) -> Manifest:
         """Apply a JSON merge patch to an object."""
@@ -285,7 +344,7 @@ class Cluster:
             self.request("DELETE", api_path(kind, namespace, name), (), options)
         except ApiError as error:
             if error.code == 404:
-                return False
+                return error.repeated
             raise
         return True
 

@@ -15,7 +15,10 @@ class ApiError(SystemFailure):
     Attributes:
         code: HTTP status.
         reason: the server's word for it, such as `NotFound`.
+        repeated: whether the request was sent more than once: the server may have carried out an earlier one.
     """
+
+    repeated = False
 
     def __init__(self, code: int, status: Mapping[str, Any]) -> None:
         self.code = code
@@ -40,11 +43,15 @@ class Forbidden(ApiError):
     """The user may not do it."""
 
 
-class StreamBroken(SystemFailure):
+class Unreachable(SystemFailure):
+    """The cluster does not answer. It may do so a moment later."""
+
+
+class StreamBroken(Unreachable):
     """A connection ended before the server ended its answer."""
 
 
-def unreachable(host: str, error: BaseException) -> SystemFailure:
+def unreachable(host: str, error: BaseException) -> Unreachable:
     """Return the error for an API server that does not answer.
 
     Args:
@@ -54,4 +61,4 @@ def unreachable(host: str, error: BaseException) -> SystemFailure:
     reason = getattr(error, "reason", None) or error
     text = str(reason).partition(") ")[2] or str(reason).partition(": ")[2] or str(reason)
     hint = "check that the cluster runs, and select another with --context"
-    return SystemFailure(f"cannot reach the cluster at {host}: {text}", hint=hint)
+    return Unreachable(f"cannot reach the cluster at {host}: {text}", hint=hint)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import select
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,15 +15,25 @@ from websocket import (
     WebSocketBadStatusException,
     WebSocketConnectionClosedException,
     WebSocketException,
+    WebSocketTimeoutException,
+    setdefaulttimeout,
 )
 
-from kaigen.cluster.client import Cluster
-from kaigen.cluster.errors import ApiError, unreachable
+from kaigen.cluster.client import CONNECT_S, Cluster
+from kaigen.cluster.errors import ApiError, StreamBroken, unreachable
 from kaigen.diagnostics.errors import SystemFailure
 from kaigen.kubernetes.manifest import api_path
 
 if TYPE_CHECKING:
     from kaigen.cluster.client import Query
+
+PING_S = 10.0
+"""Seconds without a message after which the server is asked whether it is there."""
+SILENCE_S = 40.0
+"""Seconds without any message, or in which nothing could be sent, after which a connection is dead."""
+
+# The client takes the timeout of a connection from here only.
+setdefaulttimeout(CONNECT_S)
 
 
 def open_websocket(cluster: Cluster, path: str, query: Query, protocol: str = "") -> WebSocket:
@@ -38,14 +49,20 @@ def open_websocket(cluster: Cluster, path: str, query: Query, protocol: str = ""
         ApiError: the API server refused.
         SystemFailure: it cannot be reached.
     """
-    url, headers = cluster.signed("GET", path, query)
-    headers |= {"sec-websocket-protocol": protocol} if protocol else {}
-    try:
-        return ws_client.create_websocket(cluster.configuration, ws_client.get_websocket_url(url), headers)
-    except WebSocketBadStatusException as error:
-        raise ApiError.of_answer(error.status_code, error.resp_body) from None
-    except (WebSocketException, OSError) as error:
-        raise unreachable(cluster.configuration.host, error) from None
+
+    def connect() -> WebSocket:
+        url, headers = cluster.signed("GET", path, query)
+        headers |= {"sec-websocket-protocol": protocol} if protocol else {}
+        try:
+            return ws_client.create_websocket(cluster.configuration, ws_client.get_websocket_url(url), headers)
+        except WebSocketBadStatusException as error:
+            raise ApiError.of_answer(error.status_code, error.resp_body) from None
+        except (WebSocketException, OSError) as error:
+            raise unreachable(cluster.configuration.host, error) from None
+
+    socket = cluster.patiently(connect)
+    socket.settimeout(SILENCE_S)
+    return socket
 
 
 def has_input(socket: WebSocket) -> bool:
@@ -63,7 +80,10 @@ Sink = Callable[[bytes], object]
 
 
 class CommandStream:
-    """A command that runs in a container, with its streams."""
+    """A command that runs in a container, with its streams.
+
+    A command may be silent for hours. The server answers pings meanwhile, so a dead connection is noticed.
+    """
 
     def __init__(
         self,
@@ -89,6 +109,7 @@ class CommandStream:
         query += [(name, str(value).lower()) for name, value in flags.items()]
         self._socket = open_websocket(cluster, api_path("v1/Pod", namespace, pod, "exec"), query)
         self._status: dict[str, Any] | None = None
+        self._heard = time.monotonic()
 
     def __enter__(self) -> CommandStream:
         return self
@@ -101,9 +122,15 @@ class CommandStream:
         return int(self._socket.fileno())
 
     def send(self, data: bytes) -> bool:
-        """Send input to the command, and return whether it still reads."""
+        """Send input to the command, and return whether it still reads.
+
+        Raises:
+            StreamBroken: the connection takes no more.
+        """
         try:
             self._socket.send(bytes([_STDIN]) + data, opcode=ABNF.OPCODE_BINARY)
+        except (WebSocketTimeoutException, TimeoutError):
+            raise _silent() from None
         except (WebSocketConnectionClosedException, OSError):
             return False
         return True
@@ -128,11 +155,19 @@ class CommandStream:
         return has_input(self._socket) or bool(select.select([sock], [], [], 0)[0])
 
     def read(self) -> tuple[int, bytes] | None:
-        """Return the next output of the command with its channel; None when the command has ended."""
+        """Return the next output of the command with its channel; None when the command has ended.
+
+        Raises:
+            StreamBroken: the connection is dead.
+        """
         try:
+            self._await_message()
             code, frame = self._socket.recv_data_frame(True)
+        except (WebSocketTimeoutException, TimeoutError):
+            raise _silent() from None
         except (WebSocketConnectionClosedException, OSError):
             return None
+        self._heard = time.monotonic()
         if code == ABNF.OPCODE_CLOSE:
             return None
         data = frame.data if code in (ABNF.OPCODE_BINARY, ABNF.OPCODE_TEXT) else b""
@@ -141,6 +176,25 @@ class CommandStream:
         if data[0] == _STATUS:
             self._status = json.loads(data[1:])
         return data[0], bytes(data[1:])
+
+    def _await_message(self) -> None:
+        """Wait until a message begins; ping the server meanwhile."""
+        self._heard = time.monotonic()
+        while not has_input(self._socket) and not select.select([self._socket.sock], [], [], PING_S)[0]:
+            self.ping()
+
+    def ping(self) -> None:
+        """Ask the server whether it is there; its answer is a message without data.
+
+        Raises:
+            StreamBroken: the last answer is too long ago.
+        """
+        if time.monotonic() - self._heard > SILENCE_S:
+            raise _silent()
+        try:
+            self._socket.ping()
+        except (WebSocketException, OSError):
+            raise _silent() from None
 
     def outputs(self) -> Iterator[tuple[int, bytes]]:
         """Yield what the command prints, with the channel, until it ends."""
@@ -152,10 +206,11 @@ class CommandStream:
         """The exit code of a command that has ended.
 
         Raises:
-            SystemFailure: the connection ended before the command did, or the command could not be started.
+            StreamBroken: the connection ended before the command did.
+            SystemFailure: the command could not be started.
         """
         if self._status is None:
-            raise SystemFailure("the connection to the container ended before its command")
+            raise StreamBroken("the connection to the container ended before its command")
         if self._status.get("status") == "Success":
             return 0
         causes = (self._status.get("details") or {}).get("causes") or []
@@ -163,6 +218,10 @@ class CommandStream:
             if cause.get("reason") == "ExitCode":
                 return int(cause["message"])
         raise SystemFailure(str(self._status.get("message") or "the command could not be started"))
+
+
+def _silent() -> StreamBroken:
+    return StreamBroken(f"the connection to the container was silent for {SILENCE_S:g} s")
 
 
 class Finished:
@@ -202,7 +261,8 @@ def run_command(
         stderr: receives its errors, which are returned as well.
 
     Raises:
-        SystemFailure: the command could not be started, or the connection ended before it.
+        StreamBroken: the connection ended before the command did.
+        SystemFailure: the command could not be started.
     """
     errors = bytearray()
 

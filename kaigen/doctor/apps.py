@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from kaigen import __version__
-from kaigen.cluster.errors import Forbidden
+from kaigen.cluster.reapers import reapers
 from kaigen.doctor.model import Check
 from kaigen.hub.client import HUB
 from kaigen.kinds.bucket import Bucket
 from kaigen.kinds.job import Input
 from kaigen.kinds.repositories import blocks_in
-from kaigen.kubernetes.manifest import identity_of, mapping
+from kaigen.kubernetes.manifest import mapping
 from kaigen.kubernetes.metadata_keys import EXPIRES
 from kaigen.mirror.collect import CLOUDS, models_in
 from kaigen.requirements.cluster import Finding
@@ -95,10 +95,6 @@ def _check(url: str, use: str) -> Check:
     return Check(name, "ok", f"{url} from this machine; pods may have other routes")
 
 
-_REAPER = "app.kubernetes.io/name=kaigen-reaper"
-_REAPER_KINDS = ("apps/v1/Deployment", "batch/v1/CronJob")
-
-
 def check_requirements(findings: Mapping[Requirement, Finding]) -> Iterator[Check]:
     """Yield a check for each requirement that is not found, and one for all others.
 
@@ -147,29 +143,29 @@ def expiring(apps: Iterable[Compiled]) -> list[str]:
 
 
 def check_reaper(cluster: Cluster, namespaces: Iterable[str], users: list[str]) -> Check:
-    """Return whether the reaper is in the cluster.
+    """Return whether a reaper of the cluster works in each namespace.
 
     Args:
         cluster: the cluster.
-        namespaces: where it is looked for if the user may not read all namespaces.
-        users: the apps that need it.
+        namespaces: the namespaces of the apps.
+        users: the apps that need it, `NAMESPACE/NAME`.
     """
-    places = []
-    readable = False
-    for where in ("", *namespaces):
-        try:
-            found = [item for kind in _REAPER_KINDS for item in cluster.objects(kind, where, _REAPER)]
-        except Forbidden:
-            continue
-        readable = True
-        places += [f"{identity.namespace}/{identity.name}" for identity in map(identity_of, found)]
-        if not where:
-            break
-    if places:
-        return Check("reaper", "ok", ", ".join(places))
+    wanted = list(namespaces)
+    found = reapers(cluster, wanted)
     fix = "install kaigen-reaper, which deletes pods and volumes whose TTL has ended"
-    if not readable:
+    if found is None:
         return Check("reaper", "warning", "not allowed to list deployments and cronjobs", fix)
-    if users:
-        return Check("reaper", "failed", f"not found, and these apps expire: {', '.join(users)}", fix)
-    return Check("reaper", "ok", "not found; no app of the repository needs it")
+    if not found:
+        if users:
+            return Check("reaper", "failed", f"not found, and these apps expire: {', '.join(users)}", fix)
+        return Check("reaper", "ok", "not found; no app of the repository needs it")
+    places = ", ".join(each.place for each in found)
+    missed = [place for place in wanted if not any(each.works_in(place) for each in found)]
+    if not missed:
+        return Check("reaper", "ok", places)
+    expiring_there = [user for user in users if user.partition("/")[0] in missed]
+    message = f"{places} does not work in {', '.join(missed)}"
+    if expiring_there:
+        message += f", where these apps expire: {', '.join(expiring_there)}"
+    fix = f"add {', '.join(missed)} to `namespaces` of its chart"
+    return Check("reaper", "failed" if expiring_there else "warning", message, fix)

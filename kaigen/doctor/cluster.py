@@ -215,6 +215,7 @@ _WRITE = (
     *(Right(verb, "persistentvolumeclaims") for verb in ("create", "delete")),
     *(Right(verb, "pods") for verb in ("create", "delete")),
     Right("create", "pods/exec"),
+    *(Right(verb, "networkpolicies", "networking.k8s.io") for verb in ("create", "patch", "delete")),
 )
 """What commands ask for that start runs and copy files. A syncer deploys apps with rights of its own."""
 

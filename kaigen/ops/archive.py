@@ -8,7 +8,7 @@ import stat
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any
 
 from msgspec import Struct
 from pathspec import GitIgnoreSpec
@@ -119,15 +119,37 @@ def write_archive(entries: list[Entry], checksums: dict[str, str], advance: Adva
             yield info.tobuf(tarfile.PAX_FORMAT)
             continue
         info.size = entry.size
-        info.mode = 0o775 if entry.path.stat().st_mode & stat.S_IXUSR else 0o664
+        info.mode = mode_of(entry)
         yield info.tobuf(tarfile.PAX_FORMAT)
-        yield from _content(entry, checksums, advance)
+        yield from content_of(entry, checksums, advance)
+        if entry.size % _BLOCK:
+            yield bytes(_BLOCK - entry.size % _BLOCK)
     yield bytes(2 * _BLOCK)
 
 
-def _content(entry: Entry, checksums: dict[str, str], advance: Advance | None) -> Iterator[bytes]:
-    digest, left = hashlib.sha256(), entry.size
+def mode_of(entry: Entry) -> int:
+    """Return the mode that a file gets in the volume: its group may write, and it is executable if it is here."""
+    return 0o775 if entry.path.stat().st_mode & stat.S_IXUSR else 0o664
+
+
+def content_of(
+    entry: Entry, checksums: dict[str, str], advance: Advance | None = None, digest: Any = None, start: int = 0
+) -> Iterator[bytes]:
+    """Yield the content of a file, in chunks.
+
+    Args:
+        entry: the file.
+        checksums: receives its SHA-256 by its name.
+        advance: receives the bytes as they are read.
+        digest: the SHA-256 of what comes before the start.
+        start: offset of the first byte.
+
+    Raises:
+        SystemFailure: the file changed while it was read.
+    """
+    digest, left = digest or hashlib.sha256(), entry.size - start
     with entry.path.open("rb") as file:
+        file.seek(start)
         while left:
             data = file.read(min(_CHUNK, left))
             if not data:
@@ -140,8 +162,16 @@ def _content(entry: Entry, checksums: dict[str, str], advance: Advance | None) -
         if left or file.read(1):
             raise SystemFailure(f"{entry.path}: the file changed while it was copied", hint="copy it again")
     checksums[entry.name] = digest.hexdigest()
-    if entry.size % _BLOCK:
-        yield bytes(_BLOCK - entry.size % _BLOCK)
+
+
+def digest_of_start(entry: Entry, size: int) -> Any:
+    """Return the SHA-256 of the first bytes of a file, which takes more bytes."""
+    digest, left = hashlib.sha256(), size
+    with entry.path.open("rb") as file:
+        while data := file.read(min(_CHUNK, left)):
+            digest.update(data)
+            left -= len(data)
+    return digest
 
 
 class Received(Struct):

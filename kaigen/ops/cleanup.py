@@ -10,8 +10,8 @@ from msgspec import Struct
 from kaigen.cluster.client import Cluster
 from kaigen.cluster.runs import ENDED
 from kaigen.kubernetes.manifest import Manifest
-from kaigen.kubernetes.metadata_keys import EXPIRES, RUN
-from kaigen.kubernetes.runs import expiry, tracked_by
+from kaigen.kubernetes.metadata_keys import EXPIRES, EXPIRES_AT, RUN
+from kaigen.kubernetes.runs import end_of_job, expiry, tracked_by
 from kaigen.ops.helper import CLAIM, POD, claims_of
 from kaigen.ops.jobs import JOB
 
@@ -53,7 +53,7 @@ def decisions(cluster: Cluster, namespace: str) -> Iterator[Decision]:
                 ended.setdefault(key, []).append((pod["metadata"]["name"], pod["metadata"]["uid"]))
             else:
                 used.add(key)
-    now = cluster.clock or datetime.now(UTC)
+    now = _now(cluster)
     for claim in claims:
         space, name = _key(claim)
         job = jobs.get((space, (claim["metadata"].get("annotations") or {}).get(RUN, "")))
@@ -74,6 +74,78 @@ def _kept_because(claim: Manifest, job: Manifest | None, now: datetime, *, in_us
     if moment > now:
         return f"its TTL ends at {moment:%Y-%m-%dT%H:%M:%SZ}"
     return "a pod uses it" if in_use else ""
+
+
+def keep_lifetimes(cluster: Cluster, job: Manifest) -> None:
+    """Note in the volumes of a Job when they expire: nothing else knows it when the Job is deleted.
+
+    Args:
+        cluster: the cluster.
+        job: a Job that is about to be deleted. The time of one that has not ended begins now.
+    """
+    metadata = job["metadata"]
+    for name in sorted(claims_of(job["spec"]["template"])):
+        claim = cluster.find(CLAIM, name, metadata["namespace"])
+        if claim is None or not _is_own(claim, metadata["name"]):
+            continue
+        end = end_of_job(job)
+        moment = _expiry_after(claim, end[0] if end else _now(cluster), is_failed=bool(end and end[1]))
+        if moment is not None:
+            _set_expiry(cluster, claim, _stamp(moment))
+
+
+def expire_from_now(cluster: Cluster, claim: Manifest) -> None:
+    """Note in a new volume with a lifetime when it expires if no Job ever uses it.
+
+    Args:
+        cluster: the cluster.
+        claim: the volume, which is changed.
+    """
+    moment = _expiry_after(claim, _now(cluster))
+    if moment is not None:
+        claim["metadata"]["annotations"][EXPIRES_AT] = _stamp(moment)
+
+
+def expire_after_run(cluster: Cluster, name: str, namespace: str, job: str) -> None:
+    """Let the time of a volume that was there before begin with the end of a new Job.
+
+    Args:
+        cluster: the cluster.
+        name: name of the volume.
+        namespace: its namespace.
+        job: name of the Job.
+    """
+    claim = cluster.get(CLAIM, name, namespace)
+    if EXPIRES_AT in (claim["metadata"].get("annotations") or {}) and _is_own(claim, job):
+        _set_expiry(cluster, claim, None)
+
+
+def _now(cluster: Cluster) -> datetime:
+    return cluster.clock or datetime.now(UTC)
+
+
+def _expiry_after(claim: Manifest, end: datetime, *, is_failed: bool = False) -> datetime | None:
+    """Return when a volume expires that a run used to an end; None if it does not expire."""
+    condition = {"type": "Failed" if is_failed else "Complete", "status": "True", "lastTransitionTime": _stamp(end)}
+    moment = expiry(claim, {"status": {"conditions": [condition]}})
+    return moment if isinstance(moment, datetime) else None
+
+
+def _stamp(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _set_expiry(cluster: Cluster, claim: Manifest, stamp: str | None) -> None:
+    metadata = claim["metadata"]
+    change = {"metadata": {"annotations": {EXPIRES_AT: stamp}}}
+    cluster.patch(CLAIM, metadata["name"], metadata["namespace"], change)
+
+
+def _is_own(claim: Manifest, job: str) -> bool:
+    """Return whether a volume with a lifetime was created for a Job by a live command."""
+    metadata = claim["metadata"]
+    is_named = (metadata.get("annotations") or {}).get(RUN) == job
+    return is_named and EXPIRES in (metadata.get("labels") or {}) and not tracked_by(claim)
 
 
 def delete(cluster: Cluster, item: Decision) -> None:

@@ -11,22 +11,19 @@ from kaigen.config.settings import Config
 from kaigen.core.text import plural
 from kaigen.diagnostics.errors import CheckFailed
 from kaigen.kubernetes.manifest import Manifest
+from kaigen.kubernetes.quantities import units
 from kaigen.ops.archive import Entry, entries_of
 from kaigen.ops.build import Objects, Run, run_objects
-from kaigen.ops.helper import (
-    CLAIM,
-    await_gone,
-    ensure_claim,
-    existing_claim,
-    ignore_interrupts,
-    interruptible,
-    mount_volume,
-)
+from kaigen.ops.cleanup import expire_after_run
+from kaigen.ops.creation import Creation
+from kaigen.ops.helper import CLAIM, await_gone, ensure_claim, existing_claim, mount_volume
+from kaigen.ops.interrupts import interruptible
 from kaigen.ops.jobs import JOB
 from kaigen.ops.transfer import upload
 from kaigen.system.progress import Progress
 
 Say = Callable[[str], object]
+_GIB = 1 << 30
 
 
 def create_run(
@@ -70,64 +67,52 @@ def create_run(
     if not create_claim:
         existing_claim(cluster, run.namespace, run.claim.name)
     entries = entries_of(project) if project is not None else []
-    made: list[tuple[str, str]] = []
-    with interruptible():
-        try:
-            _make_claim(cluster, run, objects, made, report, detail)
-            if project is not None:
-                _upload(cluster, run, config, entries, folder, report, detail, progress)
-                files = sum(not entry.is_folder for entry in entries)
-                report(f"{plural(files, 'file')} uploaded to {folder}")
-            job = _make_job(cluster, run, objects, made)
-        except BaseException:
-            with ignore_interrupts():
-                for kind, name in reversed(made):
-                    if cluster.delete(kind, name, run.namespace):
-                        detail(f"{name} deleted again")
-            raise
+    _check(cluster, run, objects, entries, detail)
+    creation = Creation(cluster, run.namespace)
+    with interruptible(), creation.undone_on_error(detail):
+        created = ensure_claim(cluster, run.namespace, objects.claim, detail, creation.create)
+        report(f"persistentvolumeclaim/{run.claim.name} {'created' if created else 'exists'}")
+        if not created:
+            expire_after_run(cluster, run.claim.name, run.namespace, run.job)
+        if project is not None:
+            purpose = f"upload-{run.name}"
+            with mount_volume(
+                cluster, run.namespace, run.claim, config, purpose=purpose, say=detail, warn=report, creation=creation
+            ) as mount:
+                upload(mount, entries, folder, progress)
+            files = sum(not entry.is_folder for entry in entries)
+            report(f"{plural(files, 'file')} uploaded to {folder}")
+        job = _make_job(cluster, run, objects, creation)
     report(f"job.batch/{run.job} created")
     return job
 
 
-def _make_claim(
-    cluster: Cluster, run: Run, objects: Objects, made: list[tuple[str, str]], report: Say, detail: Say
-) -> None:
-    if await_gone(cluster, CLAIM, run.claim.name, run.namespace, detail):
-        # Noted before the request: an interrupt may come while the server answers.
-        made.append((CLAIM, run.claim.name))
-    created = ensure_claim(cluster, run.namespace, objects.claim)
-    report(f"persistentvolumeclaim/{run.claim.name} {'created' if created else 'exists'}")
+def _check(cluster: Cluster, run: Run, objects: Objects, entries: list[Entry], detail: Say) -> None:
+    """Check before anything is uploaded that the server accepts every object, and that the files fit.
+
+    Raises:
+        ApiError: the user lacks a right, or the server refuses an object.
+        CheckFailed: the files are larger than the volume.
+    """
+    is_new = await_gone(cluster, CLAIM, run.claim.name, run.namespace, detail)
+    size = sum(entry.size for entry in entries)
+    if is_new and size > (capacity := units(run.claim.size) or 0):
+        needed = -(-size * 11 // (10 * _GIB))
+        message = f"the files have {size} bytes, and the volume {run.claim.name} only {capacity}"
+        raise CheckFailed(message, hint=f"give it more, such as --pvc-size {needed}Gi")
+    for body in (*([objects.claim] if is_new else []), *objects.others, objects.job):
+        try:
+            cluster.create(body, run.namespace, dry_run=True)
+        except ApiError as error:
+            # A webhook with side effects cannot take part in a dry run.
+            if "dry run" not in str(error):
+                raise
 
 
-def _upload(
-    cluster: Cluster,
-    run: Run,
-    config: Config,
-    entries: list[Entry],
-    folder: str,
-    report: Say,
-    detail: Say,
-    progress: Progress | None,
-) -> None:
-    purpose = f"upload-{run.name}"
-    with mount_volume(cluster, run.namespace, run.claim, config, purpose=purpose, say=detail, warn=report) as mount:
-        upload(mount, entries, folder, progress)
-
-
-def _make_job(cluster: Cluster, run: Run, objects: Objects, made: list[tuple[str, str]]) -> Manifest:
+def _make_job(cluster: Cluster, run: Run, objects: Objects, creation: Creation) -> Manifest:
     """Create the Job and what it needs, which it then owns."""
-    others = []
-    for body in objects.others:
-        kind = f"{body['apiVersion']}/{body['kind']}"
-        made.append((kind, body["metadata"]["name"]))
-        others.append((kind, cluster.create(body, run.namespace)))
-    made.append((JOB, run.job))
-    try:
-        job = cluster.create(objects.job, run.namespace)
-    except ApiError as error:
-        if error.reason == "AlreadyExists":
-            made.remove((JOB, run.job))
-        raise
+    others = [(f"{body['apiVersion']}/{body['kind']}", creation.create(body)) for body in objects.others]
+    job = creation.create(objects.job)
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": run.job, "uid": job["metadata"]["uid"]}
     for kind, body in others:
         change = {"metadata": {"ownerReferences": [owner]}}

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import secrets
-import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
-from typing import NoReturn
+from contextlib import contextmanager, nullcontext, suppress
 
 from kaigen.cluster.client import Cluster
-from kaigen.cluster.errors import ApiError
+from kaigen.cluster.errors import Unreachable
 from kaigen.cluster.runs import ENDED, failure
 from kaigen.cluster.waits import Waiting, read_clues, waiting
 from kaigen.config.settings import Config
@@ -19,6 +16,8 @@ from kaigen.diagnostics.errors import CheckFailed, SystemFailure
 from kaigen.kubernetes.manifest import Manifest
 from kaigen.kubernetes.metadata_keys import RUN
 from kaigen.ops.build import Claim, helper_pod
+from kaigen.ops.creation import Creation
+from kaigen.ops.interrupts import interruptible
 from kaigen.ops.transfer import Mount
 
 CLAIM = "v1/PersistentVolumeClaim"
@@ -39,33 +38,6 @@ Say = Callable[[str], object]
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
-    """Let a request to end or to hang up clean up as Ctrl-C does."""
-
-    def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextmanager
-def ignore_interrupts() -> Iterator[None]:
-    """Ignore Ctrl-C, so that the second one does not stop the cleaning up after the first."""
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextmanager
 def mount_volume(
     cluster: Cluster,
     namespace: str,
@@ -78,6 +50,7 @@ def mount_volume(
     keep: bool = False,
     say: Say = lambda text: None,
     warn: Say = lambda text: None,
+    creation: Creation | None = None,
 ) -> Iterator[Mount]:
     """Run a pod that mounts a volume, and delete it at the end of the block.
 
@@ -92,6 +65,7 @@ def mount_volume(
         keep: leave the pod when the block ends without an error.
         say: receives what happens.
         warn: receives what the pod waits for.
+        creation: what deletes the pod after an error; the end of the block when None.
 
     Raises:
         SystemFailure: the pod does not start.
@@ -99,31 +73,24 @@ def mount_volume(
     name = name or f"{purpose[:50].rstrip('-.')}-{secrets.token_hex(3)}"
     node = node_of(cluster, namespace, claim.name)
     pod = helper_pod(name, namespace, claim, config, image=image, seconds=LONGEST_S, node=node)
+    made = creation or Creation(cluster, namespace)
     with interruptible():
-        done = False
-        try:
-            # The answer to the request may be lost with an interrupt: the pod is deleted by its name.
-            cluster.create(pod, namespace)
+        with made.undone_on_error(say) if creation is None else nullcontext():
+            made.create(pod, grace=1)
             say(f"pod {name} is starting")
             wait_running(cluster, namespace, name, say=warn)
             yield Mount(cluster, namespace, name)
-            done = True
-        except ApiError as error:
-            if error.reason == "AlreadyExists":
-                done = keep = True
-            raise
-        finally:
-            if not (keep and done):
-                with ignore_interrupts():
-                    remove(cluster, namespace, name)
+        if not keep:
+            made.undo(lambda text: None, POD)
+            _await_end(cluster, namespace, name)
 
 
-def remove(cluster: Cluster, namespace: str, name: str) -> None:
-    """Delete a pod and wait until it is gone, so that its volume can be mounted elsewhere."""
-    cluster.delete(POD, name, namespace, grace=1)
+def _await_end(cluster: Cluster, namespace: str, name: str) -> None:
+    """Wait until a pod that was deleted is gone, so that its volume can be mounted elsewhere."""
     until = time.monotonic() + 30
-    while cluster.find(POD, name, namespace) is not None and time.monotonic() < until:
-        time.sleep(_POLL_S)
+    with suppress(Unreachable):
+        while cluster.find(POD, name, namespace) is not None and time.monotonic() < until:
+            time.sleep(_POLL_S)
 
 
 def await_gone(cluster: Cluster, kind: str, name: str, namespace: str, say: Say, seconds: float = GONE_S) -> bool:
@@ -171,17 +138,33 @@ def existing_claim(cluster: Cluster, namespace: str, name: str) -> Manifest:
     return found
 
 
-def ensure_claim(cluster: Cluster, namespace: str, body: Manifest, say: Say = lambda text: None) -> bool:
+def ensure_claim(
+    cluster: Cluster,
+    namespace: str,
+    body: Manifest,
+    say: Say = lambda text: None,
+    create: Callable[[Manifest], object] | None = None,
+) -> bool:
     """Create a volume claim unless it exists, and return whether it was created.
 
     One that is being deleted does not exist: what is written to it is lost.
+
+    Args:
+        cluster: the cluster.
+        namespace: namespace of the claim.
+        body: the claim.
+        say: receives that it waits for the end of a deletion.
+        create: creates the claim; the cluster when None.
 
     Raises:
         CheckFailed: it exists and belongs to another Job, or its deletion does not end.
     """
     name = body["metadata"]["name"]
     if await_gone(cluster, CLAIM, name, namespace, say):
-        cluster.create(body, namespace)
+        if create is None:
+            cluster.create(body, namespace)
+        else:
+            create(body)
         return True
     found = cluster.get(CLAIM, name, namespace)
     owner = (found["metadata"].get("annotations") or {}).get(RUN)

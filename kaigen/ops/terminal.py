@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kaigen.cluster.client import Cluster
-from kaigen.cluster.execution import CommandStream
+from kaigen.cluster.execution import PING_S, CommandStream
 from kaigen.diagnostics.errors import SystemFailure
 
 _CHUNK = 4096
@@ -33,7 +33,9 @@ def shell(cluster: Cluster, namespace: str, pod: str) -> int:
         signal.signal(signal.SIGWINCH, lambda _number, _frame: _resize(run))
         try:
             while True:
-                ready = [run] if run.has_output() else select.select([run, stdin], [], [])[0]
+                ready = [run] if run.has_output() else select.select([run, stdin], [], [], PING_S)[0]
+                if not ready:
+                    run.ping()
                 if run in ready:
                     item = run.read()
                     if item is None:

@@ -5,21 +5,34 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from msgspec import Struct
 
 from kaigen.cluster.client import Cluster
+from kaigen.cluster.errors import StreamBroken
 from kaigen.cluster.execution import CommandStream, run_command
 from kaigen.diagnostics.errors import SystemFailure
-from kaigen.ops.archive import Entry, Received, read_archive, write_archive
+from kaigen.ops.archive import Entry, Received, content_of, digest_of_start, mode_of, read_archive, write_archive
 from kaigen.system.progress import Progress
+
+_Result = TypeVar("_Result")
 
 _STDOUT, _STDERR = 1, 2
 # `-o` keeps the user of the pod as the owner, in the tar of GNU and of BusyBox.
 _UNPACK = 'mkdir -p -- "$1" && exec tar -x -o -f - -C "$1"'
-_VERIFY = 'cd -- "$1" && exec sha256sum -c -'
+_VERIFY = 'mkdir -p -- "$1" && cd -- "$1" && exec sha256sum -c -'
 _KIND = 'if [ -d "$1" ]; then echo folder; elif [ -e "$1" ]; then echo file; else echo none; fi'
 _SIZE = 'du -s -k -- "$1" | cut -f 1'
+_STATE = 'wc -c < "$1" && sha256sum < "$1"'
+_APPEND = 'cat >> "$1" && chmod "$2" -- "$1" && touch -d "@$3" -- "$1"'
+_FREE = 'df -P -k -- "$1" | tail -n 1'
+# Every process but this one and the first of the pod: those of a connection that ended may still write.
+_END = "kill -9 -1 2>/dev/null; true"
+_FULL_KIB = 64
+"""A volume with less free space is full."""
+_TRIES = 5
+"""How often a copy goes on after its connection ended, without a file that was copied in between."""
 
 
 class Mount(Struct, frozen=True):
@@ -53,6 +66,32 @@ class Mount(Struct, frozen=True):
         """Return `file`, `folder` or `none` for a path."""
         return self.output(_KIND, path)
 
+    def end_commands(self) -> None:
+        """End the commands of connections that ended. The pod is that of one user's command, and runs nothing else."""
+        self.output(_END, "/")
+
+    def persist(self, copy: Callable[[], _Result], is_going_on: Callable[[], bool] = lambda: False) -> _Result:
+        """Return what a copy returns; begin it again when its connection ends.
+
+        Args:
+            copy: the copy. What it copied already, it leaves out when it is called again.
+            is_going_on: whether something was copied since the last call of this function.
+
+        Raises:
+            StreamBroken: the connection ended again and again.
+        """
+        tries, is_broken = 0, False
+        while True:
+            try:
+                if is_broken:
+                    self.end_commands()
+                return copy()
+            except StreamBroken as error:
+                tries, is_broken = 1 if is_going_on() else tries + 1, True
+                if tries > _TRIES:
+                    raise
+                self.cluster.say(f"{error}; going on")
+
 
 def upload(mount: Mount, entries: list[Entry], folder: str, progress: Progress | None = None) -> int:
     """Copy files into a folder of a volume, check them there, and return the number of bytes.
@@ -66,16 +105,90 @@ def upload(mount: Mount, entries: list[Entry], folder: str, progress: Progress |
     Raises:
         SystemFailure: a file could not be written, or differs from the original.
     """
-    checksums: dict[str, str] = {}
-    total = sum(entry.size for entry in entries)
-    advance = _counter("uploading", total, progress)
-    command = ["sh", "-c", _UNPACK, "sh", folder]
-    archive = write_archive(entries, checksums, advance)
-    done = run_command(mount.cluster, mount.namespace, mount.pod, command, stdin=archive)
-    if done.exit_code:
-        raise SystemFailure(f"the files could not be written to {folder}: {done.errors or 'tar failed'}")
-    verify(mount, checksums, folder)
-    return total
+    work = _Upload(mount, entries, folder, progress)
+    mount.persist(work.send, work.is_going_on)
+    mount.persist(lambda: verify(mount, work.checksums, folder))
+    return work.total
+
+
+class _Upload:
+    """Files on their way to a volume. When the connection ends, those that arrived are not sent again.
+
+    Attributes:
+        checksums: SHA-256 of each file that was sent, by name.
+        total: bytes of all files.
+    """
+
+    def __init__(self, mount: Mount, entries: list[Entry], folder: str, progress: Progress | None) -> None:
+        self.checksums: dict[str, str] = {}
+        self.total = sum(entry.size for entry in entries)
+        self._mount = mount
+        self._folder = folder
+        self._left = entries
+        self._counter = _Counter("uploading", self.total, progress)
+        self._is_begun = False
+        self._arrived = self._arrived_before = 0
+
+    def is_going_on(self) -> bool:
+        """Return whether bytes arrived since the last call."""
+        before, self._arrived_before = self._arrived_before, self._arrived
+        return self._arrived > before
+
+    def send(self) -> None:
+        """Send what did not arrive yet."""
+        if self._is_begun:
+            self._skip_arrived()
+        self._is_begun = True
+        archive = write_archive(self._left, self.checksums, self._counter.advance)
+        self._run(["sh", "-c", _UNPACK, "sh", self._folder], archive)
+
+    def _run(self, command: list[str], data: Iterator[bytes]) -> None:
+        mount = self._mount
+        done = run_command(mount.cluster, mount.namespace, mount.pod, command, stdin=data)
+        if done.exit_code:
+            raise self._failure(done.errors or "tar failed")
+
+    def _failure(self, errors: str) -> SystemFailure:
+        """Return the error for files that could not be written; a full volume is named."""
+        text = self._mount.output(_FREE, self._folder).split()
+        if len(text) > 3 and text[3].isdecimal() and int(text[3]) < _FULL_KIB:
+            size = int(text[1]) / (1 << 20)
+            hint = "use a larger volume, such as one with a larger --pvc-size"
+            return SystemFailure(f"the volume of {size:.1f} GiB is full: {errors}", hint=hint)
+        return SystemFailure(f"the files could not be written to {self._folder}: {errors}")
+
+    def _skip_arrived(self) -> None:
+        """Leave out the files that arrived, and send the rest of the one that did in part."""
+        sent = {entry.name: self.checksums[entry.name] for entry in self._left if entry.name in self.checksums}
+        wrong = set(differing(self._mount, sent, self._folder))
+        self._left = [entry for entry in self._left if entry.name not in sent or entry.name in wrong]
+        self._note(0)
+        first = next((entry for entry in self._left if not entry.is_folder), None)
+        if first is not None:
+            self._append(first)
+
+    def _append(self, entry: Entry) -> None:
+        path = f"{self._folder.rstrip('/')}/{entry.name}"
+        if self._mount.kind(path) != "file":
+            return
+        count, digest = self._mount.output(_STATE, path).split()[:2]
+        start = int(count)
+        if not 0 < start <= entry.size:
+            return
+        known = digest_of_start(entry, start)
+        if known.hexdigest() != digest:
+            return
+        self._note(start)
+        rest = content_of(entry, self.checksums, self._counter.advance, known, start)
+        mode, moment = f"{mode_of(entry):o}", str(int(entry.path.stat().st_mtime))
+        self._run(["sh", "-c", _APPEND, "sh", path, mode, moment], rest)
+        self._left = [each for each in self._left if each is not entry]
+        self._note(0)
+
+    def _note(self, more: int) -> None:
+        """Note how much arrived: all files that are not left, and some bytes of the next one."""
+        self._arrived = self.total - sum(entry.size for entry in self._left) + more
+        self._counter.done = self._arrived
 
 
 def download(mount: Mount, path: str, target: Callable[[str], Path], progress: Progress | None = None) -> Received:
@@ -90,6 +203,11 @@ def download(mount: Mount, path: str, target: Callable[[str], Path], progress: P
     Raises:
         SystemFailure: there is no such path, or a copy differs from the original.
     """
+    found = mount.persist(lambda: _download(mount, path, target, progress))
+    return found
+
+
+def _download(mount: Mount, path: str, target: Callable[[str], Path], progress: Progress | None) -> Received:
     kind = mount.kind(path)
     if kind == "none":
         raise SystemFailure(f"{path}: no such file or folder in the volume")
@@ -100,7 +218,11 @@ def download(mount: Mount, path: str, target: Callable[[str], Path], progress: P
         mount.cluster, mount.namespace, mount.pod, ["tar", "-c", "-f", "-", "-C", folder, "--", chosen]
     ) as run:
         stream = _Output(run.outputs())
-        found = read_archive(io.BufferedReader(stream), target, _counter("downloading", total, progress))
+        try:
+            found = read_archive(io.BufferedReader(stream), target, _Counter("downloading", total, progress).advance)
+        except SystemFailure:
+            stream.check(run)
+            raise
         stream.drain()
         code = run.exit_code
     if code:
@@ -120,31 +242,55 @@ def verify(mount: Mount, checksums: dict[str, str], folder: str) -> None:
     Raises:
         SystemFailure: a file differs or is missing.
     """
+    if failed := differing(mount, checksums, folder):
+        raise SystemFailure(f"the copy differs from the original: {', '.join(failed[:3])}", hint="copy again")
+
+
+def differing(mount: Mount, checksums: dict[str, str], folder: str) -> list[str]:
+    """Return the files of a folder in a volume that are missing or differ.
+
+    Args:
+        mount: where the volume is mounted.
+        checksums: SHA-256 by path in the folder.
+        folder: absolute path in the container.
+
+    Raises:
+        SystemFailure: they could not be compared.
+    """
     if not checksums:
-        return
+        return []
     lines = "".join(f"{digest}  {name}\n" for name, digest in checksums.items())
     printed = bytearray()
     command = ["sh", "-c", _VERIFY, "sh", folder]
     done = run_command(
         mount.cluster, mount.namespace, mount.pod, command, stdin=iter([lines.encode()]), stdout=printed.extend
     )
-    if done.exit_code:
-        failed = [line for line in printed.decode(errors="replace").splitlines() if not line.endswith(": OK")]
-        names = ", ".join(line.rpartition(":")[0] for line in failed[:3]) or done.errors
-        raise SystemFailure(f"the copy differs from the original: {names}", hint="copy again")
+    if not done.exit_code:
+        return []
+    failed = [line for line in printed.decode(errors="replace").splitlines() if not line.endswith(": OK")]
+    if not failed:
+        raise SystemFailure(f"the copies in {folder} could not be checked: {done.errors}")
+    return [line.rpartition(":")[0] for line in failed]
 
 
-def _counter(what: str, total: int, progress: Progress | None) -> Callable[[int], None] | None:
-    if progress is None:
-        return None
-    done = 0
+class _Counter:
+    """The bytes of a copy.
 
-    def advance(count: int) -> None:
-        nonlocal done
-        done += count
-        progress(what, done, max(total, done))
+    Attributes:
+        done: bytes that were copied.
+    """
 
-    return advance
+    def __init__(self, what: str, total: int, progress: Progress | None) -> None:
+        self.done = 0
+        self._what = what
+        self._total = total
+        self._progress = progress
+
+    def advance(self, count: int) -> None:
+        """Count more bytes."""
+        self.done += count
+        if self._progress is not None:
+            self._progress(self._what, self.done, max(self._total, self.done))
 
 
 class _Output(io.RawIOBase):
@@ -177,6 +323,15 @@ class _Output(io.RawIOBase):
         """Read to the end, where the exit code is."""
         while self.read(1 << 16):
             pass
+
+    def check(self, run: CommandStream) -> None:
+        """Check that the command has ended, and not only its connection.
+
+        Raises:
+            StreamBroken: the connection ended.
+        """
+        self.drain()
+        assert run.exit_code is not None
 
     def errors(self) -> str:
         """Return what the command wrote to standard error."""

@@ -27,6 +27,8 @@ def tracked(plane: Plane, kind: str, name: str, namespace: str) -> None:
     plane.client.patch(kind, name, namespace, change)
 
 
+@pytest.mark.promise("Ephemeral GPU", "`egpu watch NAME`")
+@pytest.mark.promise("Ephemeral GPU", "Troubleshooting: why a pod is not scheduled")
 def test_jobs_are_listed_watched_and_deleted(plane: Plane, namespace: str) -> None:
     job = partial(call, plane, "kaigen", "job")
     options = ("-n", namespace, "--image", BASE, "--command", "true", *SMALL)
@@ -72,6 +74,7 @@ def test_jobs_are_listed_watched_and_deleted(plane: Plane, namespace: str) -> No
     assert "managed by Argo CD" in job("delete", "good", "-n", namespace, code=1)
 
 
+@pytest.mark.promise("Ephemeral GPU", "`egpu cleanup`, also with `--namespace`, deletes PVCs where the TTL has expired")
 def test_volumes_are_cleaned_up_when_their_time_is_over(plane: Plane, namespace: str) -> None:
     job = partial(call, plane, "kaigen", "job")
     options = ("-n", namespace, "--image", BASE, "--command", "true", *SMALL, "--wait")
@@ -94,6 +97,7 @@ def test_volumes_are_cleaned_up_when_their_time_is_over(plane: Plane, namespace:
     assert {each.rpartition("-")[0] for each in gone} == {"PersistentVolumeClaim/artifacts", "Pod/over"}
 
 
+@pytest.mark.promise("Ephemeral GPU", "Job creation: if the PVC exists, its status is checked")
 def test_what_is_being_deleted_does_not_exist(plane: Plane, namespace: str, tmp_path: Path) -> None:
     job = partial(call, plane, "kaigen", "job")
     options = ("-n", namespace, "--image", BASE, "--command", "true", *SMALL)
@@ -126,6 +130,7 @@ def test_the_job_of_a_spec_is_the_one_that_runs(plane: Plane, namespace: str) ->
     assert 'Job "photos" not found' in job("get", "photos", "-n", namespace, code=1)
 
 
+@pytest.mark.promise("Ephemeral GPU", "`egpu cleanup`, also with `--namespace`, deletes PVCs where the TTL has expired")
 def test_a_volume_is_gone_with_the_pods_that_have_ended(plane: Plane, namespace: str) -> None:
     job = partial(call, plane, "kaigen", "job")
     job("create", "over", "-n", namespace, "--image", BASE, "--command", "true", *SMALL, "--wait", "--pvc-ttl", "0")
@@ -144,6 +149,29 @@ def test_a_volume_that_outlives_its_run_is_known_to_the_reaper(plane: Plane, nam
     labels = {name: plane.client.get(JOB, name, namespace)["metadata"]["labels"] for name in ("brief", "kept")}
     assert labels["brief"]["kaigen.dev/expires"] == "true"
     assert "kaigen.dev/expires" not in labels["kept"]
+
+
+@pytest.mark.promise("Ephemeral GPU", "After the job was deleted, the PVC is deleted when its TTL expires")
+def test_a_volume_whose_job_was_deleted_expires(plane: Plane, namespace: str) -> None:
+    job = partial(call, plane, "kaigen", "job")
+    options = ("-n", namespace, "--image", BASE, "--command", "true", *SMALL)
+    job("create", "over", *options, "--pvc-ttl", "1", "--wait")
+    job("create", "later", *options, "--pvc-ttl", "1h", "--wait")
+    job("create", "kept", *options, "--wait")
+    for name in ("over", "later", "kept"):
+        job("delete", name, "-n", namespace, "--keep-pvc")
+    wait_until(lambda: "1 PVC(s) deleted, 1 skipped" in job("cleanup", "-n", namespace), "the time of one is over")
+    wait_until(
+        lambda: objects(plane, namespace) == {f"PersistentVolumeClaim/artifacts-{name}" for name in ("later", "kept")},
+        "its volume is gone",
+    )
+    # The time of a volume that a new Job uses begins with the end of that Job.
+    job("create", "later", *options, "--pvc-ttl", "1h")
+    claim = plane.client.get(CLAIM, "artifacts-later", namespace)
+    assert "kaigen.dev/expires-at" not in claim["metadata"]["annotations"]
+    # A volume without a Job is deleted by its name.
+    assert "persistentvolumeclaim/artifacts-kept deleted" in job("delete", "kept", "-n", namespace)
+    assert 'Job "kept" not found' in job("delete", "kept", "-n", namespace, code=1)
 
 
 def test_lists_are_complete_and_names_of_secrets_have_no_values(plane: Plane, namespace: str) -> None:

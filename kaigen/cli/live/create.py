@@ -16,13 +16,14 @@ from kaigen.kinds.base import APP_NAME_MAX
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():
+    from kaigen.cluster import reapers as cluster_reapers
     from kaigen.ops import build as ops_build
     from kaigen.ops import create as ops_create
 
 _MOUNT = "/artifacts"
 _MODELS = ("resnet50", "mobilenet_v3_small")
-_UPLOAD = "2h"
-"""How long a Job waits for an image that is uploaded after it was created."""
+_LABEL_MAX = 63
+"""Characters of a label's value; the controller of Jobs sets one with the name of the Job."""
 
 _SUMMARY = """Create a Job that runs now.
 
@@ -43,6 +44,14 @@ def _options(flavor: Flavor) -> list[Any]:
             "--target-path", default=_MOUNT, metavar="PATH", help="Folder for the project.", show_default=True
         ),
         click.option("--input-path", default=f"{_MOUNT}/input.jpg", metavar="PATH", show_default=True, help="Input."),
+        click.option(
+            "--input-wait",
+            default="1h",
+            callback=lifetime,
+            metavar="DURATION",
+            show_default=True,
+            help="Longest time to wait for an input that the project does not have. The pod holds its GPUs meanwhile.",
+        ),
         click.option(
             "--output-path", default=f"{_MOUNT}/output.json", metavar="PATH", show_default=True, help="Result."
         ),
@@ -85,7 +94,13 @@ def _options(flavor: Flavor) -> list[Any]:
             metavar="NAME",
             help=f"StorageClass of a new volume. Default: {flavor.storage_class or 'that of the profile'}.",
         ),
-        click.option("--image", default="", metavar="IMAGE", help="Image to run. Default: the one that classifies."),
+        click.option(
+            "--image",
+            default="",
+            metavar="IMAGE",
+            help="Image to run. Default: the one that classifies."
+            + (f" Without --command it runs `{' '.join(flavor.command)}`." if flavor.command else ""),
+        ),
         click.option(
             "--command", "words", default="", callback=command_words, metavar="COMMAND", help="Command of the image."
         ),
@@ -112,9 +127,14 @@ def commands(flavor: Flavor) -> list[click.Command]:
         context: str,
         **given: Any,
     ) -> None:
+        if len(flavor.job(name)) > _LABEL_MAX:
+            most = _LABEL_MAX - len(flavor.job(""))
+            raise click.UsageError(f"NAME has {len(name)} characters and may have {most}")
         session = Session(console, flavor, namespace=namespace, kubeconfig=kubeconfig, context=context)
         given["project_dir"], given["target_path"] = project_dir, target_path
         run = _run(session, name, given)
+        if given["ttl"] or given["pvc_ttl"]:
+            _warn_without_reaper(session)
         with transfer_line(console) as progress:
             job = ops_create.create_run(
                 session.cluster,
@@ -138,6 +158,16 @@ def commands(flavor: Flavor) -> list[click.Command]:
     return [click.command("create", help=_SUMMARY)(click.argument("name", callback=_name)(function))]
 
 
+def _warn_without_reaper(session: Session) -> None:
+    """Print that nothing expires, unless a reaper works in the namespace or the user may not look for one."""
+    found = cluster_reapers.reapers(session.cluster, [session.namespace])
+    if found is not None and not any(each.works_in(session.namespace) for each in found):
+        session.console.say(
+            f"no kaigen-reaper works in namespace {session.namespace}: nothing expires until one does, or until you "
+            f"run `{session.flavor.program} cleanup`"
+        )
+
+
 def _name(_context: click.Context, argument: click.Parameter, value: str) -> str:
     if len(value) > APP_NAME_MAX:
         raise click.BadParameter(f"has more than {APP_NAME_MAX} characters", param=argument)
@@ -157,8 +187,18 @@ def _run(session: Session, name: str, given: dict[str, Any]) -> Any:
     annotations = {}
     if given["words"] and not given["image"]:
         raise click.UsageError("--command requires --image")
+    if given["image"] and given["image"] == flavor.replaced_image:
+        session.console.say(f"{given['image']} is in no registry, so kaigen's own image classifies")
+        given["image"] = ""
     if given["words"]:
         spec |= {"image": given["image"], "command": given["words"]}
+    elif given["image"] and flavor.command:
+        names = {"model": given["model"], "input": given["input_path"], "output": given["output_path"]}
+        words = [word for name, value in names.items() for word in (f"--{name}", value)]
+        spec |= {"image": given["image"], "command": list(flavor.command), "args": words}
+        if path := _awaited(given["input_path"], given["project_dir"], given["target_path"]):
+            spec["inputs"] = {"into": "output", "files": [{"path": path, "wait": _wait_of(given)}]}
+        annotations = {ops_build.MODEL: given["model"]}
     else:
         spec |= _classification(given)
         annotations = {ops_build.MODEL: given["model"]}
@@ -180,7 +220,7 @@ def _classification(given: dict[str, Any]) -> dict[str, Any]:
         settings["image"] = given["image"]
     spec: dict[str, Any] = {"workload": "classify", "classify": settings}
     if path := _awaited(given["input_path"], project, given["target_path"]):
-        spec["inputs"] = {"into": "output", "files": [{"path": path, "wait": _UPLOAD}]}
+        spec["inputs"] = {"into": "output", "files": [{"path": path, "wait": _wait_of(given)}]}
     if weights:
         settings["weights"] = {"path": weights}
         return spec
@@ -192,6 +232,13 @@ def _classification(given: dict[str, Any]) -> dict[str, Any]:
     settings["weights"] = pinned.settings()
     spec["model"] = {"source": pinned.source(), "mountPath": f"{_MOUNT}/.model"}
     return spec
+
+
+def _wait_of(given: dict[str, Any]) -> str:
+    """Return the longest time to wait for the input, as specs have it."""
+    if not given["input_wait"].isdecimal():
+        raise click.UsageError("--input-wait must be seconds or a duration such as 30m")
+    return f"{given['input_wait']}s"
 
 
 def _awaited(path: str, project: Path | None, target: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import secrets
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -23,11 +24,17 @@ if TYPE_CHECKING:
 
     from kaigen.ops.build import Claim
     from kaigen.ops.transfer import Mount
+    from kaigen.system.progress import Progress
+
+    Say = Callable[[str], object]
 
 with lazy_imports():
+    import json
+
     from kaigen.cluster import execution as cluster_execution
     from kaigen.ops import archive as ops_archive
     from kaigen.ops import build as ops_build
+    from kaigen.ops import cleanup as ops_cleanup
     from kaigen.ops import helper as ops_helper
     from kaigen.ops import jobs as ops_jobs
     from kaigen.ops import transfer as ops_transfer
@@ -185,22 +192,60 @@ def _copy_file(flavor: Flavor) -> click.Command:
             claim = ops_build.Claim(pvc_name or f"artifacts-{name}", folder, pvc_size, storage_class, flavor.pvc_ttl)
             run = ops_build.Run(name, session.namespace, flavor.job(name), claim, {"image": "none"})
             body = ops_build.run_objects(run, session.config).claim
+            # No Job may ever come, whose end the time of the volume would begin with.
+            ops_cleanup.expire_from_now(session.cluster, body)
             if ops_helper.ensure_claim(session.cluster, session.namespace, body, console.say):
                 console.out(f"persistentvolumeclaim/{claim.name} created")
-        with _mounted(session, claim, name, "copy-file") as mount:
-            size = _fetch_url(mount, url, path, folder)
+        with _mounted(session, claim, name, "copy-file") as mount, transfer_line(console) as progress:
+            size = mount.persist(partial(_fetch_url, mount, url, path, folder, progress, console.say))
         console.out(f"{size_text(size)} downloaded to {name}:{path}")
 
     return command
 
 
-def _fetch_url(mount: Mount, url: str, path: str, volume: str) -> int:
+def _reader(progress: Progress | None, say: Say) -> Callable[[bytes], None]:
+    """Return the function that reads what the downloader writes to standard error.
+
+    Args:
+        progress: receives the bytes that were downloaded.
+        say: receives why it tries again.
+    """
+    rest = b""
+
+    def read(data: bytes) -> None:
+        nonlocal rest
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            try:
+                event = json.loads(line)
+            except ValueError:
+                if not line.startswith(b"error:"):
+                    say(line.decode(errors="replace"))
+                continue
+            if progress is not None and event.get("event") == "progress":
+                progress("downloading", event["bytes"], event["bytesTotal"] or event["bytes"] + 1)
+
+    return read
+
+
+def _fetch_url(mount: Mount, url: str, path: str, volume: str, progress: Progress | None, say: Say) -> int:
     """Download a file to a volume in the pod, and return its size. No shell reads the URL or the path."""
     folder, name = f"{volume}/.kaigen-{secrets.token_hex(4)}", posixpath.basename(path)
-    fetch = ["kaigen-downloader", "fetch", "http", f"--file={name}={url}", f"--dest={folder}", "--identity=file"]
+    fetch = [
+        "env",
+        "KAIGEN_PROGRESS=1",
+        "kaigen-downloader",
+        "fetch",
+        "http",
+        f"--file={name}={url}",
+        f"--dest={folder}",
+        "--identity=file",
+    ]
     printed = bytearray()
     try:
-        done = cluster_execution.run_command(mount.cluster, mount.namespace, mount.pod, fetch, stdout=printed.extend)
+        done = cluster_execution.run_command(
+            mount.cluster, mount.namespace, mount.pod, fetch, stdout=printed.extend, stderr=_reader(progress, say)
+        )
         if done.exit_code:
             said = done.errors or printed.decode(errors="replace").strip()
             raise SystemFailure(f"{url} could not be downloaded: {said.splitlines()[-1] if said else done.exit_code}")

@@ -24,6 +24,9 @@ class Flavor(Struct, frozen=True):
         gpu: default number of GPUs.
         keeps_pvc: whether `delete` keeps the volume.
         debug_mount: where debug pods mount the volume; empty for where the Job does.
+        replaced_image: the image in place of which kaigen's own classifies; empty for none.
+        command: what another image runs without `--command`, with the arguments `--model`, `--input` and `--output`;
+            empty for the image's own entry point, with the arguments of kaigen's image.
     """
 
     program: str
@@ -38,6 +41,8 @@ class Flavor(Struct, frozen=True):
     gpu: int = 0
     keeps_pvc: bool = False
     debug_mount: str = ""
+    replaced_image: str = ""
+    command: tuple[str, ...] = ()
 
     def job(self, name: str) -> str:
         """Return the name of the Job that is created for a name."""
@@ -69,5 +74,10 @@ EGPU = Flavor(
     gpu=1,
     keeps_pvc=True,
     debug_mount="/mnt",
+    replaced_image="gpu-job-inference:latest",
+    command=("python", "-m", "job_image_infer.run_infer"),
 )
-"""Names and defaults of the Ephemeral GPU operator's own command (source: its README and src/cli/main.py)."""
+"""Names and defaults of the Ephemeral GPU operator's own command (source: its README and src/cli/main.py).
+
+Image and command are those of the dialect; importing it here would make every command slower, so a test compares them.
+"""

@@ -33,13 +33,21 @@ def _delete(flavor: Flavor) -> click.Command:
         console: Console, /, name: str, pvc_name: str, keep_pvc: bool = False, delete_pvc: bool = False, **where: Any
     ) -> None:
         session = Session(console, flavor, **where)
-        job = session.job(name)
+        deletes_volume = delete_pvc or not (flavor.keeps_pvc or keep_pvc)
+        job = session.find_job(name)
+        if job is None:
+            # The volume outlives its Job, and one of `copy-file` is there before it.
+            if not (deletes_volume and _delete_own_volume(session, name, pvc_name)):
+                session.job(name)
+            return
         metadata = job["metadata"]
         if syncer := runs.tracked_by(job):
             raise CheckFailed(f"Job {name} is managed by {syncer}", hint="delete its spec from the repository")
+        if not deletes_volume:
+            ops_cleanup.keep_lifetimes(session.cluster, job)
         session.cluster.delete(ops_jobs.JOB, metadata["name"], session.namespace, uid=metadata["uid"])
         console.out(f"job.batch/{metadata['name']} deleted")
-        if delete_pvc or not (flavor.keeps_pvc or keep_pvc):
+        if deletes_volume:
             _delete_volumes(session, name, job, pvc_name)
 
     if flavor.keeps_pvc:
@@ -51,6 +59,26 @@ def _delete(flavor: Flavor) -> click.Command:
     named = click.option("--pvc-name", default="", metavar="NAME", help="Volume. Default: that of the Job.")
     function = click.argument("name")(cluster_options(option(named(delete))))
     return click.command("delete", help=about)(function)
+
+
+def _delete_own_volume(session: Session, name: str, pvc_name: str) -> bool:
+    """Delete the volume of a name that has no Job, and return whether there is one.
+
+    Raises:
+        CheckFailed: it belongs to another Job, or a syncer manages it.
+    """
+    claim = pvc_name or f"artifacts-{name}"
+    found = session.cluster.find(ops_helper.CLAIM, claim, session.namespace)
+    if found is None or "deletionTimestamp" in found["metadata"]:
+        return False
+    owner = (found["metadata"].get("annotations") or {}).get(metadata_keys.RUN)
+    if owner != session.flavor.job(name):
+        raise CheckFailed(f"PersistentVolumeClaim {claim} was not created for Job {name}")
+    if syncer := runs.tracked_by(found):
+        raise CheckFailed(f"PersistentVolumeClaim {claim} is managed by {syncer}")
+    session.cluster.delete(ops_helper.CLAIM, claim, session.namespace, uid=found["metadata"]["uid"])
+    session.console.out(f"persistentvolumeclaim/{claim} deleted")
+    return True
 
 
 def _delete_volumes(session: Session, name: str, job: Manifest, pvc_name: str) -> None:

@@ -53,7 +53,7 @@ def transfer_line(console: Console) -> Iterator[Progress | None]:
         return
     line = TerminalLine()
     try:
-        yield _reporter(line.show, bar=True)
+        yield _reporter(line.show, line.clear, bar=True)
     finally:
         line.clear()
 
@@ -67,13 +67,23 @@ def _plain(console: Console) -> Progress:
             due = monotonic() + LINE_S
             console.say(text)
 
-    return _reporter(show, bar=False)
+    return _reporter(show, lambda: None, bar=False)
 
 
-def _reporter(show: Callable[[str], None], *, bar: bool) -> Progress:
+def _reporter(show: Callable[[str], None], clear: Callable[[], None], *, bar: bool) -> Progress:
+    """Return the function that receives the bytes of a transfer.
+
+    Args:
+        show: shows a text.
+        clear: removes it at the end, before the next line is printed.
+        bar: whether a bar is drawn.
+    """
     start = monotonic()
 
     def report(what: str, done: int, total: int) -> None:
+        if done >= total:
+            clear()
+            return
         rate = done / max(monotonic() - start, 0.001)
         filled = _BAR * done // max(total, 1)
         state = f"[{'#' * filled}{'.' * (_BAR - filled)}]" if bar else f"{100 * done // max(total, 1)}%"
@@ -123,7 +133,9 @@ class Session:
     @cached_property
     def cluster(self) -> Cluster:
         """The cluster."""
-        return cluster_connect.connect(*self._address)
+        found = cluster_connect.connect(*self._address)
+        found.say = self.console.say
+        return found
 
     @cached_property
     def config(self) -> Config:

@@ -34,8 +34,11 @@ from kaigen.kinds.lowering import PREFIX, Lowering, LoweringContext, LoweringRes
 from kaigen.kinds.positioned import Positioned
 
 _GROUP = "gpu.yourdomain.io"
-_COMMAND = ("python", "-m", "job_image_infer.run_infer")
+COMMAND = ("python", "-m", "job_image_infer.run_infer")
 """Command of the operator's pods."""
+
+_LABELS = {"app": "gpu-job", "ephemeralaccelerationjob": ""}
+"""Labels of the operator's pods, by which its README, and `egpu list`, select them."""
 
 _OPERATOR_NAMES = Naming(
     container="inference",
@@ -43,7 +46,7 @@ _OPERATOR_NAMES = Naming(
     plain=True,
     run_prefix="ephemeralaccelerationjob-",
     claim_prefix="artifacts-",
-    pod_labels={"app": "gpu-job", "ephemeralaccelerationjob": ""},
+    pod_labels=_LABELS,
 )
 
 _WEIGHTS_FOLDER = f"{FOLDER}/.weights"
@@ -91,7 +94,7 @@ def lower(
     lowered = draft.finish(Job, lowering) if not lowering.failed else None
     if lowered is None:
         return lowering.result()
-    return lowering.result(draft.lowered(lowered, _OPERATOR_NAMES if compat else None))
+    return lowering.result(draft.lowered(lowered, _OPERATOR_NAMES if compat else Naming(pod_labels=_LABELS)))
 
 
 def _check_paths(spec: EphemeralAccelerationJobSpec, lowering: Lowering) -> None:
@@ -202,7 +205,7 @@ def _put_own_image(
     draft.put(("spec", "resources", "gpus"), spec.resources.gpu, ("spec", "resources", "gpu"))
     arguments = {"model": spec.model, "input": spec.input.path, "output": spec.output.path}
     draft.put(("spec", "image"), spec.image, ("spec", "image"))
-    draft.put(("spec", "command"), list(_COMMAND), ("spec", "image"))
+    draft.put(("spec", "command"), list(COMMAND), ("spec", "image"))
     draft.put(("spec", "args"), [text for name, value in arguments.items() for text in (f"--{name}", value)])
 
 

@@ -27,6 +27,9 @@ SELECTOR = f"{EXPIRES}=true"
 CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
 """Label that Kubernetes sets on the pods of a Job: the UID of the Job."""
 
+JOB_NAME = "batch.kubernetes.io/job-name"
+"""Label that Kubernetes sets on the pods of a Job: the name of the Job."""
+
 APP_LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/name")
 """Labels that are the same on all objects of an app."""
 

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Literal
 
 from kaigen_reaper.cluster import METADATA, Api, Expired, Json, items, pages, refused
-from kaigen_reaper.contract import CONTROLLER_UID
+from kaigen_reaper.contract import CONTROLLER_UID, JOB_NAME
 from kaigen_reaper.decide import decide_pod, decide_volume
 from kaigen_reaper.errors import ApiUnavailable
 from kaigen_reaper.events import Events
@@ -228,6 +228,22 @@ class Reaper:
             return
         say(f"deleted {text}")
         self._events.write("PersistentVolumeClaim", key, volume.uid, "ExpiredVolumeDeleted", f"Deleted {text}")
+        self._reap_holders(volume, verdict.due)
+
+    def _reap_holders(self, volume: Volume, due: float) -> None:
+        """Delete the finished pods of a Job that mount its deleted volume: Kubernetes keeps the volume for them."""
+        job = self._index.job_of(volume)
+        if job is None:
+            return
+        query = {"labelSelector": f"{JOB_NAME}={volume.job}", "fieldSelector": _FINISHED}
+        for page in pages(self._api, _path("pods", volume.namespace), query, self._options.page):
+            for found in items(page):
+                pod = read_pod(found, finished=True)
+                is_held = pod.job_uid == job.uid and volume.name in mounted_claims(found)
+                if not is_held or pod.tracked or pod.deleting:
+                    continue
+                if self._delete("pod", pod, due) == "deleted":
+                    say(f"deleted Pod {pod.namespace}/{pod.name}, which had ended and mounted {volume.name}")
 
     def _job_now(self, volume: Volume) -> Job | None:
         """Return the Job whose end starts the clock of a volume, as the API server has it now."""

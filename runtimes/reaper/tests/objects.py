@@ -53,6 +53,7 @@ def add_pod(
     if job is not None:
         uid = job["metadata"]["uid"]
         found["labels"]["batch.kubernetes.io/controller-uid"] = uid
+        found["labels"]["batch.kubernetes.io/job-name"] = job["metadata"]["name"]
         owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job["metadata"]["name"], "uid": uid}
         found["ownerReferences"] = [{**owner, "controller": True}]
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}] if claim else []

@@ -107,6 +107,17 @@ def pod_may_go(cluster: Cluster, pod: Object) -> bool:
     return has_expired(job, annotations, "pod-ttl", "failed-pod-ttl", cluster.now())
 
 
+def held_volumes(cluster: Cluster, pod: Object) -> set[tuple[str, str]]:
+    """Return the volumes that a finished pod of a Job holds, each with the name of the Job."""
+    owners = [each for each in pod["metadata"].get("ownerReferences", []) if each.get("controller")]
+    if not owners or pod["status"]["phase"] not in ("Succeeded", "Failed") or is_tracked(pod):
+        return set()
+    job = cluster.get("jobs", owners[0]["name"], pod["metadata"]["namespace"])
+    if job is None or job["metadata"]["uid"] != owners[0]["uid"]:
+        return set()
+    return {(each["persistentVolumeClaim"]["claimName"], owners[0]["name"]) for each in pod["spec"]["volumes"]}
+
+
 def volume_may_go(cluster: Cluster, volume: Object) -> bool:
     """Return whether the reaper may delete a volume, by the plain objects."""
     metadata = volume["metadata"]
@@ -132,9 +143,11 @@ class Judged(Cluster):
 
     Attributes:
         changes: plural, name and kind of changes that happen just before the next deletion.
+        freed: name of the last volume that was deleted, and of its Job. The pods that hold it may go.
     """
 
     changes: list[tuple[str, str, str]]
+    freed: tuple[str, str]
 
     def _answer(self, method: str, path: str, body: Object) -> tuple[int, Object]:
         if method != "DELETE":
@@ -143,8 +156,12 @@ class Judged(Cluster):
         *_, namespace, plural, name = path.split("/")
         found = self.get(plural, name, namespace)
         may_go = found is not None and JUDGES[plural](self, found)
+        if found is not None and plural == "pods":
+            may_go |= self.freed in held_volumes(self, found)
         status, answer = super()._answer(method, path, body)
         assert may_go or status != 200, path
+        if found is not None and plural == CLAIMS and status == 200:
+            self.freed = name, found["metadata"]["annotations"].get(f"{PREFIX}job", "")
         assert set(body["preconditions"]) == {"uid", "resourceVersion"}
         return status, answer
 
@@ -172,7 +189,7 @@ class Histories(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.cluster = Judged(time=START)
-        self.cluster.changes = []
+        self.cluster.changes, self.cluster.freed = [], ("", "")
         self.asleep, self.rerun = 0, ""
         self.restart()
 

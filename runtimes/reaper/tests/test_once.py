@@ -24,6 +24,7 @@ def once(server: Server, cluster: Cluster) -> Run:
     return lambda *arguments: main(["run", "--once", "--rate=1000", *arguments], server.env)
 
 
+@pytest.mark.promise("Ephemeral GPU", "`ttlSecondsAfterFinished`: the pod is deleted at once, or after N seconds")
 def test_finished_pods_and_expired_volumes_are_deleted(
     once: Run, cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -48,6 +49,20 @@ def test_finished_pods_and_expired_volumes_are_deleted(
     printed = capsys.readouterr().err
     assert "deleted 2 finished pods of Job models/old, which completed 2h00m ago" in printed
     assert "looked at 4 Jobs and 5 volumes that expire; deleted 2 pods and 2 volumes" in printed
+
+
+def test_a_volume_goes_with_the_finished_pods_of_its_job(once: Run, cluster: Cluster) -> None:
+    """Kubernetes keeps a volume as long as a pod mounts it, be it a finished one."""
+    job, other = add_job(cluster, "old", ended=NOW - 7200), add_job(cluster, "other", ended=NOW - 7200)
+    add_volume(cluster, "output", job="old", ttl="3600")
+    add_pod(cluster, "holds", job, claim="output")
+    add_pod(cluster, "holds-nothing", job)
+    add_pod(cluster, "of-another-job", other, claim="output")
+    add_pod(cluster, "of-a-syncer", job, claim="output", annotations={"argocd.argoproj.io/tracking-id": "x"})
+    assert once("--dry-run") == 0
+    assert cluster.deleted() == []
+    assert once() == 0
+    assert sorted(cluster.deleted()) == ["holds", "output"]
 
 
 def test_events_name_what_was_deleted(once: Run, cluster: Cluster) -> None:
