@@ -287,7 +287,7 @@ class _Server:
         folder = (folder or DATA).rstrip("/") or DATA
         source: dict[str, Any] = {"persistentVolumeClaim": {"claimName": claim}} if claim else {"emptyDir": {}}
         if claim:
-            self.lowering.uses_claim(claim)
+            self.lowering.find_claim(claim)
         self.volumes.append({"name": "index", **source})
         self.mounts.append({"name": "index", "mountPath": folder})
         self.set("DEFAULT_VECTOR_DB_PERSIST_DIR", folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -15,6 +15,9 @@ from kaigen.dialects.draft import Draft
 from kaigen.dialects.metadata import ForeignMetadata, own_labels, report_cluster_fields
 from kaigen.kinds.lowering import PREFIX, Lowering, LoweringContext
 from kaigen.kinds.positioned import Positioned
+
+if TYPE_CHECKING:
+    from kaigen.yaml.document import Document
 
 
 class Runtime(Enum):
@@ -31,6 +34,9 @@ class Runtime(Enum):
 
 _RUNTIME_NAMES = tuple(runtime.value for runtime in Runtime)
 
+
+MODEL = PREFIX + "model"
+TOKEN_KEY = "HF_TOKEN"
 
 DIRECTIVES = ("api-key-secret", "compat", "model", "provisioning", "version")
 """Annotations, without `kaigen.dev/`, of resources that serve."""
@@ -182,9 +188,9 @@ class ResourceLowering(Lowering):
             return ""
         return value
 
-    def uses_claim(self, name: str) -> None:
-        """Record that the resource uses a PersistentVolumeClaim; one in the same file is rendered with it."""
-        self.find_object("v1", "PersistentVolumeClaim", name)
+    def find_claim(self, name: str) -> Document | None:
+        """Return a PersistentVolumeClaim that the resource uses; one in the same file is rendered with it."""
+        return self.find_object("v1", "PersistentVolumeClaim", name)
 
     def draft(self, kind: str, *, name: str = "", namespace: str | None = None) -> Draft:
         """Return an empty spec with the resource's name, labels and annotations.
