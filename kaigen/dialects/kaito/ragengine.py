@@ -177,6 +177,7 @@ def lower(engine: RagEngine | RagEngineV1Alpha1, document: Positioned, context: 
     """
     lowering = ResourceLowering(engine.metadata, document, context)
     options = lowering.options()
+    lowering.unused_weights("the server downloads its model itself; set `embedding.local` for it")
     spec = engine.spec
     draft = lowering.draft("Topology")
     draft.origins["spec",] = ("spec",)

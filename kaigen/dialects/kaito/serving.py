@@ -304,3 +304,4 @@ def _template(draft: Draft, serving: Serving, nodes: Nodes, lowering: ResourceLo
     for field in ("config", "adapters"):
         if getattr(serving.inference, field):
             lowering.unused((*serving.at, field), why)
+    lowering.unused_weights(why)

@@ -10,7 +10,7 @@ from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.blocks import PresetOptions, PresetV1Alpha1
 from kaigen.dialects.kaito.presets import NamedModel
-from kaigen.dialects.kaito.resource import MODEL, TOKEN_KEY, Options, ResourceLowering
+from kaigen.dialects.kaito.resource import MODEL, TOKEN, TOKEN_KEY, Options, ResourceLowering
 
 if TYPE_CHECKING:
     from kaigen.catalog.presets import Preset
@@ -46,8 +46,13 @@ def find_token(
     """
     own = preset.preset_options if preset is not None else None
     if isinstance(own, PresetOptions) and own.model_access_secret:
+        if options.token_secret:
+            lowering.unused(lowering.annotation_at(TOKEN), "`modelAccessSecret` names the Secret")
         return Token({"name": own.model_access_secret, "key": TOKEN_KEY}, (*at, "presetOptions", "modelAccessSecret"))
-    return None
+    if not options.token_secret:
+        return None
+    name, _, key = options.token_secret.partition("/")
+    return Token({"name": name, "key": key or TOKEN_KEY}, lowering.annotation_at(TOKEN))
 
 
 def warn_of_gate(preset: PresetV1Alpha1 | None, known: Preset, at: FieldPath, lowering: ResourceLowering) -> None:
@@ -59,11 +64,14 @@ def warn_of_gate(preset: PresetV1Alpha1 | None, known: Preset, at: FieldPath, lo
         at: path of the name.
         lowering: collects problems.
     """
+    has_field = preset is not None and isinstance(preset.preset_options, PresetOptions)
     lowering.warning(
         "KG0411",
         f"`{known.repo}` is gated: downloading it requires a Hub token",
         at,
-        f"set `modelAccessSecret` to a Secret with the key `{TOKEN_KEY}` (kaito.sh/v1beta1)",
+        f"set `modelAccessSecret` to a Secret with the key `{TOKEN_KEY}`"
+        if has_field
+        else f"set the annotation `{TOKEN}` to a Secret with the key `{TOKEN_KEY}`, or to SECRET/KEY",
     )
 
 

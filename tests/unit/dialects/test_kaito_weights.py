@@ -12,8 +12,10 @@ from tests.unit.dialects.kaito_case import (
     NAME,
     Object,
     annotated,
+    compiled,
     engine,
     errors,
+    hints,
     pod,
     preset,
     warnings,
@@ -24,6 +26,7 @@ CLAIM = {"modelWeightsPVC": "weights"}
 GATED = "llama-3.1-8b-instruct"
 OPTIONS = "inference.preset.presetOptions"
 NOTE = ("KG0414", f"{OPTIONS}.modelWeightsPVC")
+TOKEN = 'metadata.annotations["kaigen.dev/token-secret"]'
 
 
 def places(*documents: Object) -> list[tuple[str, str]]:
@@ -162,3 +165,82 @@ def test_the_largest_number_of_replicas_decides_whether_they_share_a_claim() -> 
 def test_nodes_of_a_workspace_do_not_share_a_claim_of_one_node() -> None:
     document = preset("llama-3.3-70b-instruct", options=CLAIM, resource={"count": 3})
     assert ("KG0309", NOTE[1]) in [(code, path) for code, path, _ in errors(document, claim("ReadWriteOnce"))]
+
+
+# Tokens.
+
+
+@pytest.mark.parametrize(("value", "key"), [("hf", "HF_TOKEN"), ("hf/token", "token")])
+def test_an_annotation_names_the_token_of_a_resource_without_a_field_for_it(value: str, key: str) -> None:
+    document = annotated({"kaigen.dev/token-secret": value}, "llama-2-7b-chat", version="v1alpha1")
+    assert tokens(document) == [{"name": "hf", "key": key}]
+    assert "KG0411" not in [code for code, _ in places(document)]
+
+
+def test_a_gated_model_without_a_token_names_the_annotation_or_the_field() -> None:
+    older, newer = preset("llama-2-7b-chat", version="v1alpha1"), preset(GATED)
+    found = [hint for document in (older, newer) for hint in gate_hints(document)]
+    assert found == [
+        "set the annotation `kaigen.dev/token-secret` to a Secret with the key `HF_TOKEN`, or to SECRET/KEY",
+        "set `modelAccessSecret` to a Secret with the key `HF_TOKEN`",
+    ]
+
+
+def gate_hints(document: Object) -> list[str]:
+    """Return the hints of warnings about missing tokens."""
+    return [item.hint for item in compiled(document).diagnostics if item.code == "KG0411"]
+
+
+def test_the_field_takes_precedence_over_the_annotation() -> None:
+    document = annotated({"kaigen.dev/token-secret": "other"}, GATED, options={"modelAccessSecret": "hf"})
+    assert places(document) == [("KG0405", TOKEN)]
+    assert tokens(document) == [{"name": "hf", "key": "HF_TOKEN"}]
+
+
+@pytest.mark.parametrize("value", ["hf/", "Hf", "a/b/c"])
+def test_an_annotation_that_names_no_secret_is_an_error(value: str) -> None:
+    document = annotated({"kaigen.dev/token-secret": value}, "llama-2-7b-chat", version="v1alpha1")
+    assert [(code, path) for code, path, _ in errors(document)] == [("KG0406", TOKEN)]
+    assert hints(document) == ["write the name of a Secret with the key `HF_TOKEN`, or SECRET/KEY"]
+
+
+@pytest.mark.parametrize("compat", ["true", "false"])
+def test_a_run_of_v1alpha1_downloads_with_the_token_of_the_annotation(compat: str) -> None:
+    source = {"volumeSource": {"persistentVolumeClaim": {"claimName": "data"}}}
+    output = {"volumeSource": {"persistentVolumeClaim": {"claimName": "adapters"}}}
+    block = {"preset": {"name": "phi-3-mini-128k-instruct"}, "method": "lora", "input": source, "output": output}
+    annotations = {"kaigen.dev/token-secret": "hf/token", "kaigen.dev/compat": compat}
+    document = workspace(version="v1alpha1", tuning=block, metadata={"annotations": annotations})
+    secret = {"name": "hf", "key": "token"}
+    assert [item["kind"] for item in bodies(document) if secret in references(item)] == ["Job"]
+
+
+def bodies(document: Object) -> list[Object]:
+    """Return all objects of a file."""
+    return [item.body for app in compiled(document).apps for item in app.objects]
+
+
+def references(value: Any) -> list[Object]:
+    """Return the references to keys of Secrets in an object."""
+    if isinstance(value, list):
+        return [found for item in value for found in references(item)]
+    if not isinstance(value, dict):
+        return []
+    own = [value["secretKeyRef"]] if "secretKeyRef" in value else []
+    return own + [found for item in value.values() for found in references(item)]
+
+
+def test_a_template_and_a_retrieval_server_do_not_read_weights() -> None:
+    annotations = {"kaigen.dev/model": "phi", "kaigen.dev/token-secret": "hf"}
+    container = {"name": "a", "image": "registry.example/a:1", "ports": [{"containerPort": 1}]}
+    metadata = {"annotations": annotations}
+    template = workspace(inference={"template": {"spec": {"containers": [container]}}}, metadata=metadata)
+    retrieval = {
+        "apiVersion": "kaito.sh/v1beta1",
+        "kind": "RAGEngine",
+        "metadata": {"name": NAME, **metadata},
+        "spec": {"embedding": {"local": {"modelID": "BAAI/bge-small-en-v1.5"}}},
+    }
+    unused = {("KG0405", f'metadata.annotations["{key}"]') for key in annotations}
+    assert unused <= set(places(template))
+    assert unused <= set(places(retrieval))
