@@ -157,9 +157,10 @@ def test_nodes_of_azure_are_instance_types_with_that_gpu() -> None:
 
 
 def test_a_pod_template_gets_nodes_of_the_instance_type_that_it_selects() -> None:
+    selector = {"node.kubernetes.io/instance-type": "g6.12xlarge", "team": "a"}
     template = {
         "spec": {
-            "nodeSelector": {"node.kubernetes.io/instance-type": "g6.12xlarge", "team": "a"},
+            "nodeSelector": selector,
             "tolerations": [{"key": "own", "operator": "Exists"}],
             "containers": [{"name": "c", "image": "i:1", "ports": [{"containerPort": 80}]}],
         }
@@ -172,7 +173,7 @@ def test_a_pod_template_gets_nodes_of_the_instance_type_that_it_selects() -> Non
     labels = {"kaigen.dev/nodes": "default.t", "nvidia.com/gpu.present": "true", "team": "a"}
     assert pool["template"]["metadata"]["labels"] == labels
     spec = made["Deployment"]["spec"]["template"]["spec"]
-    assert spec["nodeSelector"] == {**template["spec"]["nodeSelector"], "kaigen.dev/nodes": "default.t"}
+    assert spec["nodeSelector"] == {**selector, "kaigen.dev/nodes": "default.t"}
     accepted = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
     assert spec["tolerations"] == [{"key": "own", "operator": "Exists"}, accepted]
 
