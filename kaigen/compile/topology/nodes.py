@@ -103,7 +103,7 @@ def resolve_node_pool(
         resource=next((name for name in amounts if "/" in name), ""),
         per_node=gpus,
         spot=spec.placement.spot,
-        labels=_node_labels(vendor, spec.placement.node_selector),
+        labels=_node_labels(vendor, spec.placement.node_selector, spec.placement.affinity),
     )
 
 
@@ -142,7 +142,7 @@ def template_node_pool(topology: Topology, karpenter: Karpenter, context: Contex
         resource=resource,
         per_node=instance.count if instance is not None else 0,
         spot=False,
-        labels=_node_labels(vendor, selector),
+        labels=_node_labels(vendor, selector, _mapping(topology.spec.template, "spec").get("affinity")),
     )
 
 
@@ -164,10 +164,30 @@ def on_node_pool(template: Mapping[str, Any], pool: NodePoolRequest) -> dict[str
 
 def _selector_of(template: Mapping[str, Any] | None) -> dict[str, str]:
     """Return the node selector of a pod template; the schema check reports values that are no texts."""
-    pod = (template or {}).get("spec")
-    selector = pod.get("nodeSelector") if isinstance(pod, Mapping) else None
-    items = selector.items() if isinstance(selector, Mapping) else ()
-    return {key: value for key, value in items if isinstance(value, str)}
+    selector = _mapping(template, "spec", "nodeSelector")
+    return {key: value for key, value in selector.items() if isinstance(value, str)}
+
+
+def _mapping(value: object, *keys: str) -> Mapping[str, Any]:
+    """Return a mapping in a part of a pod; an empty one where there is none."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value if isinstance(value, Mapping) else {}
+
+
+def _required_labels(affinity: object) -> dict[str, str]:
+    """Return the labels of which an affinity for nodes requires one value."""
+    required = _mapping(affinity, "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    terms = required.get("nodeSelectorTerms")
+    # Of several terms, a node fulfills one.
+    term = _mapping(terms[0]) if isinstance(terms, list) and len(terms) == 1 else {}
+    given = term.get("matchExpressions")
+    conditions = [_mapping(each) for each in given] if isinstance(given, list) else []
+    return {
+        str(each.get("key")): str(each["values"][0])
+        for each in conditions
+        if each.get("operator") == "In" and isinstance(each.get("values"), list) and len(each["values"]) == 1
+    }
 
 
 def scheduling_fields(
@@ -257,17 +277,17 @@ def _counts_hint(cloud: str, gpu: Gpu | None, counts: Sequence[int]) -> str:
     return f"ask for {several} GPUs, as {cloud}'s nodes with {gpu.name} have, or set `resources.instanceType`"
 
 
-def _node_labels(vendor: str, selector: Mapping[str, str]) -> dict[str, str]:
+def _node_labels(vendor: str, selector: Mapping[str, str], affinity: object) -> dict[str, str]:
     """Return the labels that Karpenter must set on the nodes.
 
     NVIDIA's device plugin runs on nodes with `nvidia.com/gpu.present`, or where node feature discovery found a GPU
-    (source: `affinity` in values.yaml of the chart nvidia-device-plugin). Of a selector, those labels are set that
-    neither Kubernetes nor a cloud sets.
+    (source: `affinity` in values.yaml of the chart nvidia-device-plugin). Of a selector and of an affinity that
+    allows one value, those labels are set that neither Kubernetes nor a cloud sets.
     """
     present = {f"{NVIDIA}/gpu.present": "true"} if vendor == NVIDIA else {}
     custom = {
         key: value
-        for key, value in selector.items()
+        for key, value in {**_required_labels(affinity), **selector}.items()
         if "/" not in key or not _KNOWN_DOMAINS.search(key.partition("/")[0])
     }
     return present | custom

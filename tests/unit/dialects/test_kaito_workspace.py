@@ -414,6 +414,16 @@ def test_a_template_gets_nodes_as_a_preset_does(profile: str, instance: str, lim
     assert warnings(document, profile=profile) == []
 
 
+@pytest.mark.parametrize("inference", [{"preset": {"name": "phi-4"}}, {"template": TEMPLATE}])
+def test_nodes_have_the_labels_that_expressions_require(inference: dict[str, Any]) -> None:
+    """KAITO reads them as labels (`LabelSelectorAsMap` of k8s.io/apimachinery): `In` with one value."""
+    expressions = [{"key": "disk", "operator": "In", "values": ["ssd"]}, {"key": "zone", "operator": "Exists"}]
+    document = workspace(inference=inference)
+    document["resource"]["labelSelector"] = {"matchExpressions": expressions}
+    labels = objects(document, profile="aks")["NodePool"]["spec"]["template"]["metadata"]["labels"]
+    assert labels == {"disk": "ssd", "kaigen.dev/nodes": "default.it", "nvidia.com/gpu.present": "true"}
+
+
 def test_a_template_gets_no_nodes_elsewhere_or_where_it_is_said() -> None:
     assert "NodePool" not in objects(workspace(inference={"template": TEMPLATE}))
     metadata = {"annotations": {"kaigen.dev/provisioning": "none"}}
