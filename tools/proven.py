@@ -15,6 +15,8 @@ from typing import Any
 import msgspec
 import yaml
 
+from tools.markers import markers_in
+
 ROOT = Path(__file__).parent.parent
 _TESTS = ROOT / "tests" / "cluster"
 _DATA = Path(__file__).parent / "proven.yaml"
@@ -100,20 +102,9 @@ def markers_of(source: str, file: str) -> Iterator[Marker]:
         source: Python.
         file: its path in the repository.
     """
-    for function in ast.parse(source).body:
-        if not isinstance(function, ast.FunctionDef):
-            continue
-        for node in (node for decorator in function.decorator_list for node in ast.walk(decorator)):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in {"pytest.mark.ran", "pytest.mark.accepted"}:
-                yield _marker(node, file, function.name)
-
-
-def _marker(call: ast.Call, file: str, test: str) -> Marker:
-    kinds = tuple(ast.literal_eval(argument) for argument in call.args)
-    by: Any = next((ast.literal_eval(keyword.value) for keyword in call.keywords if keyword.arg == "by"), ())
-    return Marker(
-        ast.unparse(call.func).rpartition(".")[2], kinds, (by,) if isinstance(by, str) else tuple(by), file, test
-    )
+    for found in markers_in(source, ("ran", "accepted")):
+        by = found.keywords.get("by", ())
+        yield Marker(found.marker, found.arguments, (by,) if isinstance(by, str) else tuple(by), file, found.test)
 
 
 def emitted_kinds() -> list[str]:

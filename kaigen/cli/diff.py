@@ -14,7 +14,7 @@ with lazy_imports():
     from kaigen.environments import combined
     from kaigen.git import repository
     from kaigen.pipeline import change as changes
-    from kaigen.pipeline import revision, run
+    from kaigen.pipeline import run
 
 
 @click.command("diff")
@@ -52,7 +52,7 @@ def command(
     trees = combined.for_each(configs, lambda config: run.render((), config, overrides=overrides))
     is_readable = True
     try:
-        before = revision.configs_at(configs[0], commit)
+        before = changes.configs_at(configs[0], commit)
     except InputError:
         console.say(f"kaigen.yaml is invalid at {base}: a change of folders is not shown, and all it allows is new")
         is_readable = False

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 with lazy_imports():
     from kaigen.pipeline import sources
-    from kaigen.plan import locked, selection, specs, tables
+    from kaigen.plan import locked, specs, tables
     from kaigen.sizing import answer as sizing_answer
-    from kaigen.sizing import config_json, png
+    from kaigen.sizing import config_json
     from kaigen.sizing import facts as sizing_facts
     from kaigen.sizing import picture as sizing_picture
 
@@ -179,7 +179,7 @@ def _plan_specs(
     output: str,
 ) -> None:
     config = read_one_config(console, environment)
-    run, chosen = selection.select_specs(words, config, stdin=sys.stdin.buffer if "-" in words else None)
+    run, chosen = specs.select_specs(words, config, stdin=sys.stdin.buffer if "-" in words else None)
     found = specs.plan_specs(chosen, run.resolve, lambda question: sizing_answer.with_options(question, requested))
     if picture is not None and len(found.plans) > 1:
         raise click.UsageError("--picture draws one plan; name one APP")
@@ -239,6 +239,6 @@ def _print_json(console: Console, data: object) -> None:
 
 def _draw(console: Console, found: Answer, path: str) -> None:
     is_png = Path(path).suffix.lower() == ".png"
-    drawn = png.render_png(found.plan) if is_png else sizing_picture.render_svg(found.plan).encode()
+    drawn = sizing_picture.render_png(found.plan) if is_png else sizing_picture.render_svg(found.plan).encode()
     Path(path).write_bytes(drawn)
     console.say(f"wrote {path}")

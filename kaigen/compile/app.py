@@ -15,6 +15,9 @@ from kaigen.diagnostics.diagnostic import Mark
 from kaigen.kubernetes.kind_table import longest_name
 from kaigen.kubernetes.pod_security import LEVELS
 
+RESERVED = "kustomization"
+"""The file that lists the others has this name."""
+
 Place = Callable[[FieldPath], Mark | None]
 """Returns where a field of an object was written; None where kaigen made it."""
 
@@ -198,3 +201,27 @@ def collect_settings(objects: Sequence[Object], order: Sequence[str] = ()) -> tu
             assert known.default == setting.default, f"two defaults for the setting {setting.path}"
     rank = {name: index for index, name in enumerate(order)}
     return tuple(sorted(by_path.values(), key=lambda s: rank.get(s.path.partition(".")[0], len(rank))))
+
+
+class Roles:
+    """The roles of an app's objects.
+
+    Attributes:
+        separator: between a role and the number that distinguishes it.
+    """
+
+    def __init__(self, separator: str = "-") -> None:
+        self.separator = separator
+        self._taken = {RESERVED}
+        self._numbers: dict[str, int] = {}
+
+    def take(self, wanted: str) -> str:
+        """Return a role that no other object has, and reserve it: the wanted one, or that with the next free number."""
+        role = wanted
+        number = self._numbers.get(wanted, 1)
+        while role in self._taken:
+            number += 1
+            role = f"{wanted}{self.separator}{number}"
+        self._numbers[wanted] = number
+        self._taken.add(role)
+        return role

@@ -12,12 +12,12 @@ from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kubernetes.quantities import units
 from kaigen.sizing.config_json import facts_of_config
+from kaigen.sizing.constants import GIB
 from kaigen.sizing.facts import ModelFacts, facts_of
 from kaigen.sizing.problem import PlanError
-from kaigen.sizing.room import GIB
 
 if TYPE_CHECKING:
-    from kaigen.kinds.facts import Facts
+    from kaigen.kinds.serving import Facts
 
 
 class KnownModel(Struct, frozen=True):

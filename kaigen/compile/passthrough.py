@@ -6,8 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from kaigen.compile.app import App, Object
-from kaigen.compile.roles import Roles
+from kaigen.compile.app import App, Object, Roles
 from kaigen.yaml.document_secrets import is_sops_secret
 
 SECRET_SOURCES: Mapping[tuple[str, str], str] = {

@@ -7,11 +7,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kaigen.compile.app import App, Object
+from kaigen.compile.app import App, Object, Roles
 from kaigen.compile.expressions import Expr, Setting, Tree, find_settings
 from kaigen.compile.field_expressions import Entries, HashedName, Items, Labels
 from kaigen.compile.json_expressions import ObjectText
-from kaigen.compile.roles import Roles
 
 Edit = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Returns a changed copy of the spec of a pod, or of an item of one of its lists."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from kaigen.compile.app import App
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Setting
-from kaigen.compile.image_mirror import mirror_image
 from kaigen.compile.pod_edits import edit_items, edit_pods
+from kaigen.kubernetes.images import parse_image
+
+if TYPE_CHECKING:
+    from kaigen.config.registry import RegistryBlock
 
 
 def with_images(app: App, context: Context) -> App:
@@ -45,3 +48,29 @@ def with_images(app: App, context: Context) -> App:
         return {key: edit_items(value, edits[key]) if key in edits else value for key, value in spec.items()}
 
     return edit_pods(app, pod)
+
+
+def mirror_image(reference: str, mirror: RegistryBlock) -> str:
+    """Return where an image is pulled from: by the rule with the longest prefix, else from the mirror.
+
+    Tag and digest stay. An image that is at the target of a rule or of the mirror already stays as it is.
+    """
+    image = parse_image(reference)
+    name = f"{image.registry}/{image.repository}"
+    targets = [rule.to for rule in mirror.rules]
+    targets += [mirror.mirror.partition("{")[0]] if mirror.mirror else []
+    if any(_has_prefix(name, target) for target in targets if target):
+        return reference
+    fitting = [rule for rule in mirror.rules if _has_prefix(name, rule.from_)]
+    if fitting:
+        rule = max(fitting, key=lambda rule: len(rule.from_))
+        rest = name[len(rule.from_) :].lstrip("/")
+        return f"{rule.to.rstrip('/')}/{rest}{image.version}" if rest else f"{rule.to}{image.version}"
+    if not mirror.mirror:
+        return reference
+    return f"{mirror.mirror.replace('{host}', image.registry)}/{image.repository}{image.version}"
+
+
+def _has_prefix(name: str, prefix: str) -> bool:
+    """Return whether a name is below a prefix, which ends at a slash or with a whole part of the name."""
+    return name == prefix or name.startswith(prefix if prefix.endswith("/") else f"{prefix}/")

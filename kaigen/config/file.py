@@ -28,7 +28,6 @@ with lazy_imports():
 
 if TYPE_CHECKING:
     from kaigen.config.allow import Allow
-    from kaigen.config.builds import Builds
     from kaigen.config.dialects import Dialects
     from kaigen.config.external import ExternalEntry
     from kaigen.config.gitops import Cluster, GitOps
@@ -37,11 +36,12 @@ if TYPE_CHECKING:
     from kaigen.config.overrides import OverrideEntry
     from kaigen.config.patches import PatchEntry
     from kaigen.config.publish import Publish
+    from kaigen.config.registry import Builds
     from kaigen.config.secrets import Secrets
     from kaigen.config.tenants import TenantBlock
 else:
     Allow = later("kaigen.config.allow:Allow")
-    Builds = later("kaigen.config.builds:Builds")
+    Builds = later("kaigen.config.registry:Builds")
     Dialects = later("kaigen.config.dialects:Dialects")
     ExternalEntry = later("kaigen.config.external:ExternalEntry")
     Cluster = later("kaigen.config.gitops:Cluster")

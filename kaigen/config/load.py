@@ -10,16 +10,19 @@ from typing import Any
 import msgspec
 from msgspec.structs import asdict, replace
 
-from kaigen.config.lock_content import read_lock
-from kaigen.config.settings import FILE_NAME, Config, LockRef, pins_path
+from kaigen.config.settings import FILE_NAME, LOCK_NAME, Config, LockRef, pins_path
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.errors import InputError
+from kaigen.files import read_file
 from kaigen.system.cache import build_id, cache_folder, replace_file
 from kaigen.system.lazy_import import lazy_imports
+from kaigen.system.limits import GENERATED_FILE_BYTES
 
 with lazy_imports():
     from kaigen.config import catalog_rows, dialects, merge, missing
 
+
+RESTORE = "restore it from Git, or delete it and run `kaigen lock`"
 
 _MAX_CACHED_BYTES = 1 << 20
 
@@ -138,3 +141,12 @@ class _SettingsCache:
         if self._path is None:
             return
         replace_file(self._path, msgspec.json.encode({"settings": config}, enc_hook=str))
+
+
+def read_lock(root: Path) -> bytes | None:
+    """Return the content of a repository's lock; None without one.
+
+    Raises:
+        InputError: it cannot be read, is too large, or is a link that leads out of the repository.
+    """
+    return read_file(root / LOCK_NAME, root, GENERATED_FILE_BYTES, RESTORE)

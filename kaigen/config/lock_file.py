@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta, field
 
-from kaigen.config.lock_content import RESTORE, read_lock
+from kaigen.config.load import RESTORE, read_lock
 from kaigen.config.settings import LOCK_NAME, LockRef
 from kaigen.core.json_types import JsonObject
 from kaigen.diagnostics.collector import Diagnostics

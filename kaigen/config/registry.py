@@ -1,4 +1,4 @@
-"""The field `registry` of kaigen.yaml: where images are pulled from."""
+"""The fields `registry` and `builds` of kaigen.yaml: where images are pulled from and pushed to."""
 
 from typing import Annotated
 
@@ -6,6 +6,8 @@ from msgspec import Meta, field
 
 from kaigen.kinds.base import check_text, listable_text, text
 from kaigen.kinds.block import Block
+
+_REGISTRY = r"^[A-Za-z0-9.-]+(:[0-9]+)?(/[a-z0-9]+([._/-]+[a-z0-9]+)*)?$"
 
 REGISTRY = r"^[a-z0-9][a-z0-9.:/_-]*[a-z0-9]$"
 _PREFIX = r"^[a-z0-9][a-z0-9.:/_-]*$"
@@ -58,3 +60,16 @@ def check_registry(value: object) -> None:
         ValueError: it is not a registry.
     """
     check_text(REGISTRY, value)
+
+
+class Builds(Block):
+    """Images that are built in the cluster."""
+
+    registry: Annotated[
+        Annotated[str, text(_REGISTRY, max_length=200)] | None,
+        Meta(
+            description="Registry, with or without a path, of images whose `build` has no `repository`: they are "
+            "pushed to `REGISTRY/NAME`, with the name of the spec.",
+            examples=["registry.example.com/acme"],
+        ),
+    ] = None

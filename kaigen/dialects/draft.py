@@ -12,8 +12,7 @@ from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.problem import dotted_path
 from kaigen.kinds.block import Block, read_block
 from kaigen.kinds.lowering import Lowered
-from kaigen.kinds.positioned import Unplaced
-from kaigen.kinds.source_field import SourceField, find_source
+from kaigen.kinds.positioned import SourceField, Unplaced, find_source
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():

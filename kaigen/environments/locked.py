@@ -12,16 +12,15 @@ from kaigen.kinds.base import AUTO
 from kaigen.kinds.block import Block, derive_fields
 from kaigen.kinds.blocks import HubRepository
 from kaigen.kinds.build import GitContext
-from kaigen.kinds.facts import Facts
 from kaigen.kinds.model import DownloadSpec, ModelSpec
 from kaigen.kinds.repositories import Repository, with_blocks
-from kaigen.kinds.serving import PulledModel, ServedModel
+from kaigen.kinds.serving import Facts, PulledModel, ServedModel
 from kaigen.kinds.sources import S3, Oci
 from kaigen.kubernetes.quantities import units
 from kaigen.sizing.config_json import facts_of_config
-from kaigen.sizing.conversion import converted_bytes
+from kaigen.sizing.constants import GIB, room_for
+from kaigen.sizing.distributed_llama import converted_bytes
 from kaigen.sizing.problem import PlanError
-from kaigen.sizing.room import GIB, room_for
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config

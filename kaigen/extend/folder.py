@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from kaigen.compile.app import App
+from kaigen.compile.app import App, Roles
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Expr, Namespace, Release, Setting
 from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.compile.name_expressions import AppName, ReleaseName
 from kaigen.compile.problems import Problems
-from kaigen.compile.roles import Roles
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark

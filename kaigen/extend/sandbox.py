@@ -9,20 +9,32 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
 from jinja2 import FunctionLoader, StrictUndefined, nodes, pass_context
-from jinja2.exceptions import SecurityError
+from jinja2.exceptions import SecurityError, UndefinedError
 from jinja2.filters import do_round
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import missing
 from markupsafe import Markup
 
+from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.extend.instrument import InstrumentedTemplate
-from kaigen.extend.tokens import MAX_STEPS, MAX_TEXT, LimitExceeded, MisusedValue, Placeholder, Run
-from kaigen.extend.undefined import Undefined
+from kaigen.extend.tokens import (
+    MAX_STEPS,
+    MAX_TEXT,
+    NAMES,
+    LimitExceeded,
+    MisusedValue,
+    Placeholder,
+    Run,
+    TemplateFailure,
+)
 from kaigen.extend.wire import plain
+
+_MOST_LISTED = 12
 
 MAX_NUMBER = 2**53
 
@@ -54,6 +66,8 @@ _TESTS = frozenset(
         ">", ">=", "<", "<=",
     ]
 )
+
+
 # fmt: on
 
 
@@ -303,3 +317,56 @@ def _b64encode(value: str) -> str:
     if not isinstance(value, str):
         raise MisusedValue("`b64encode` requires a string that is known at render time")
     return b64encode(value.encode()).decode()
+
+
+class UndefinedName(UndefinedError):
+    """A template uses a name that does not exist.
+
+    Attributes:
+        failure: the error.
+    """
+
+    def __init__(self, failure: TemplateFailure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+class Undefined(StrictUndefined):
+    """A name that does not exist; its error suggests the one that was probably meant."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        hint: str | None = None,
+        obj: Any = missing,
+        name: str | None = None,
+        exc: Callable[[TemplateFailure], Exception] = UndefinedName,
+    ) -> None:
+        super().__init__(hint, obj, name, exc)  # type: ignore[arg-type]
+
+    @property
+    def _undefined_message(self) -> TemplateFailure:  # type: ignore[override]
+        """The error; Jinja passes it to the exception."""
+        name, owner = str(self._undefined_name), self._undefined_obj
+        if isinstance(owner, dict):
+            known = [key for key in owner if isinstance(key, str)]
+            hint = did_you_mean(name, known) or _listed("fields here", known) or "the mapping is empty"
+            return TemplateFailure(f"unknown field `{name}`", hint, name)
+        if self._undefined_hint:
+            return TemplateFailure(self._undefined_hint, word=name)
+        if isinstance(owner, list | tuple | str | int | float | bool):
+            return TemplateFailure(f"{_type_name(owner)} has no `{name}`", word=name)
+        return TemplateFailure(
+            f"`{name}` is not defined", did_you_mean(name, NAMES) or _listed("available names", NAMES), name
+        )
+
+
+def _listed(title: str, names: Sequence[str]) -> str:
+    return f"{title}: " + ", ".join(f"`{name}`" for name in names[:_MOST_LISTED]) if names else ""
+
+
+def _type_name(value: object) -> str:
+    if isinstance(value, bool):
+        return "a boolean"
+    return "a list" if isinstance(value, list | tuple) else "a string" if isinstance(value, str) else "a number"

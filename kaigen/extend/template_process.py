@@ -15,7 +15,7 @@ from jinja2.exceptions import SecurityError, TemplateNotFound, TemplateRuntimeEr
 
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.extend.child import Report
-from kaigen.extend.sandbox import Sandbox
+from kaigen.extend.sandbox import Sandbox, UndefinedName
 from kaigen.extend.tokens import (
     FIRST_TOKENS,
     MAX_TEXT,
@@ -27,7 +27,6 @@ from kaigen.extend.tokens import (
     check_path,
     check_same,
 )
-from kaigen.extend.undefined import UndefinedName
 from kaigen.extend.wire import (
     LIMIT,
     Failure,

@@ -9,7 +9,7 @@ from kaigen.graph.geometry import BOX_HEIGHT, BOX_WIDTH, Box, FrameBox, Layout, 
 from kaigen.graph.layout import lay_out
 from kaigen.graph.model import ExternalNode, Graph, Relation
 from kaigen.graph.style import absence, family, one_line, shorten
-from kaigen.sizing.png import light_style, png_of
+from kaigen.sizing.picture import light_style, png_of
 
 _MARGIN = 16
 _NAME = 26

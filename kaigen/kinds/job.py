@@ -5,17 +5,48 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta, field
 
 from kaigen.core.json_types import JsonObject
-from kaigen.kinds.base import ADDRESS, FILE_PATH, SHA256, AppName, Duration, KeyRef, Metadata, MountPath, text
+from kaigen.kinds.base import ADDRESS, FILE_PATH, LIFETIME, SHA256, AppName, Duration, KeyRef, Metadata, MountPath, text
 from kaigen.kinds.block import Block, Choice
 from kaigen.kinds.blocks import Params, ParamsFile, Placement, Resources, Security, Source, Transfer, Volume
 from kaigen.kinds.bucket import LOCATION, FilledBucket
 from kaigen.kinds.classify import Classify
 from kaigen.kinds.entry import API_VERSION
-from kaigen.kinds.lifetimes import PodTtl, Ttl, VolumeTtl
-from kaigen.kinds.pod import PodFields
-from kaigen.kinds.program import Args, BuiltImage, Command, GivenImage, Variables
+from kaigen.kinds.pod import Args, BuiltImage, Command, GivenImage, PodFields, Variables
 from kaigen.kinds.sources import Globs
 from kaigen.kinds.tune import Tune
+
+Ttl = Annotated[int, Meta(ge=0, le=2147483647)] | Annotated[str, text(LIFETIME, max_length=20)]
+"""A time after the end of a run: a duration, seconds, or `never`."""
+
+
+class PodTtl(Block):
+    """How long pods of a finished run are kept. Their Job stays, so that Argo CD and Flux do not run it again."""
+
+    pods: Annotated[
+        Ttl,
+        Meta(
+            description="Time after a completed run until its pods are deleted: a duration, seconds, or `never`.",
+            examples=["1h", 0],
+        ),
+    ] = "never"
+    failed_pods: Annotated[
+        Ttl | None, Meta(description="The same for a failed run. Default: `pods`.", examples=["7d", "never"])
+    ] = None
+
+
+class VolumeTtl(Block):
+    """How long a volume is kept after the run that wrote to it."""
+
+    completed: Annotated[
+        Ttl,
+        Meta(
+            description="Time after a completed run until the volume is deleted: a duration, seconds, or `never`.",
+            examples=["1h"],
+        ),
+    ] = "never"
+    failed: Annotated[
+        Ttl | None, Meta(description="The same after a failed run. Default: `completed`.", examples=["7d", "never"])
+    ] = None
 
 
 class ModelUse(Choice):

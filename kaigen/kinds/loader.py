@@ -7,8 +7,7 @@ from msgspec import Meta, field
 from kaigen.kinds.base import AppName, Duration
 from kaigen.kinds.block import Choice
 from kaigen.kinds.blocks import Params, Placement, Resources, Security, Volume
-from kaigen.kinds.pod import PodFields
-from kaigen.kinds.program import Args, BuiltImage, Command, GivenImage, Variables
+from kaigen.kinds.pod import Args, BuiltImage, Command, GivenImage, PodFields, Variables
 
 CONTENT = "/content"
 """Folder of everything that the container reads and writes."""

@@ -15,8 +15,7 @@ from kaigen.diagnostics.suggest import nearest
 from kaigen.kinds.compat import Naming, ServingNaming
 from kaigen.kinds.config_files import file_key, resolve_file
 from kaigen.kinds.input_documents import ANY_NAME, InputDocuments, ObjectName
-from kaigen.kinds.positioned import Positioned
-from kaigen.kinds.source_field import SourceField
+from kaigen.kinds.positioned import Positioned, SourceField
 
 if TYPE_CHECKING:
     from kaigen.kinds.base import AppBlock

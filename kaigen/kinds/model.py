@@ -15,12 +15,12 @@ from kaigen.kinds.store import NoStore, Store
 
 if TYPE_CHECKING:
     from kaigen.kinds.convert import Convert
-    from kaigen.kinds.facts import Facts
     from kaigen.kinds.loader import Loader
     from kaigen.kinds.operation import Monitoring
+    from kaigen.kinds.serving import Facts
 else:
     Convert = later("kaigen.kinds.convert:Convert")
-    Facts = later("kaigen.kinds.facts:Facts")
+    Facts = later("kaigen.kinds.serving:Facts")
     Loader = later("kaigen.kinds.loader:Loader")
     Monitoring = later("kaigen.kinds.operation:Monitoring")
 

@@ -9,8 +9,7 @@ from kaigen.kinds.base import AppName, Duration, Metadata, MountPath, Port, Quan
 from kaigen.kinds.block import Block
 from kaigen.kinds.blocks import Image, Params, ParamsFile, Placement, Resources, Security, Volume
 from kaigen.kinds.entry import API_VERSION
-from kaigen.kinds.pod import PodFields
-from kaigen.kinds.program import Args, BuiltImage, Command, Variables
+from kaigen.kinds.pod import Args, BuiltImage, Command, PodFields, Variables
 
 
 class Mounted(Block):

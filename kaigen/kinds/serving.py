@@ -1,9 +1,10 @@
-"""Blocks of a Topology: weights, adapters, replicas and their storage."""
+"""Blocks of a Topology: weights, adapters, replicas and their storage, and facts of a model."""
 
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
+from kaigen.core.json_types import JsonObject
 from kaigen.kinds.base import (
     ADDRESS,
     DNS_LABEL,
@@ -20,13 +21,28 @@ from kaigen.kinds.base import (
 )
 from kaigen.kinds.block import Block, Choice
 from kaigen.kinds.blocks import HubRepository, RepoName, RevisionName
-from kaigen.kinds.facts import Facts
 from kaigen.kinds.promotable import IMAGE
 
 if TYPE_CHECKING:
     FileName = str
 else:
     FileName = Literal["model.m", "tokenizer.t"]
+
+
+class Facts(Block):
+    """Shape and size of a model, from which kaigen plans its GPUs."""
+
+    config: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=1024)] | JsonObject,
+        Meta(
+            description="The model's `config.json`: a path relative to the spec, or its content.",
+            examples=["qwen/config.json"],
+        ),
+    ]
+    weights: Annotated[
+        Quantity,
+        Meta(description="Size of the weights that the engine loads, in bytes with a unit.", examples=["14.2Gi"]),
+    ]
 
 
 class PulledModel(Block):

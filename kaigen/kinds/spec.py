@@ -12,7 +12,7 @@ from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.diagnostics.problem import dotted_path
 from kaigen.kinds.compat import Naming, ServingNaming
 from kaigen.kinds.entry import OWN_SYSTEM
-from kaigen.kinds.source_field import SourceField, find_source
+from kaigen.kinds.positioned import SourceField, find_source
 
 if TYPE_CHECKING:
     from kaigen.kinds.base import AppBlock

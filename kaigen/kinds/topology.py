@@ -12,11 +12,9 @@ from kaigen.kinds.blocks import Image, Params, ParamsFile, Placement, Resources,
 from kaigen.kinds.build import Build
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.exposure import Auth, InferencePool, Route, Service
-from kaigen.kinds.operation import Autoscale, Disruption, Monitoring, Probes, Rollout
-from kaigen.kinds.pod import PodFields
-from kaigen.kinds.program import Variables
+from kaigen.kinds.operation import Autoscale, Disruption, Monitoring, Probes, ProvisioningRef, Rollout
+from kaigen.kinds.pod import PodFields, Variables
 from kaigen.kinds.promotable import NAME
-from kaigen.kinds.provisioning import ProvisioningRef
 from kaigen.kinds.serving import Adapter, ServedModelRef, Shape, Storage
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from kaigen.mirror.model import ChartItem, FileItem, ImageItem, ModelItem, Trans
 from kaigen.oci.reference import registry_url
 from kaigen.pipeline.result import Compiled
 from kaigen.pipeline.run import Run
-from kaigen.sizing.room import GIB
+from kaigen.sizing.constants import GIB
 
 CLOUDS = {"s3": "https://s3.amazonaws.com", "gs": "https://storage.googleapis.com"}
 """Servers of buckets without an `endpoint`."""

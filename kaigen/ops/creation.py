@@ -63,7 +63,7 @@ class Creation:
         try:
             yield
         except KeyboardInterrupt:
-            with ignore_interrupts(), hurried(self._cluster):
+            with ignore_interrupts(), hurry(self._cluster):
                 self._announce()
                 self.undo(say)
             raise
@@ -112,7 +112,7 @@ def _short(kind: str, name: str, _grace: int | None) -> str:
 
 
 @contextmanager
-def hurried(cluster: Cluster) -> Iterator[None]:
+def hurry(cluster: Cluster) -> Iterator[None]:
     """Let requests fail within seconds: the user has pressed Ctrl-C and waits."""
     before = cluster.patience, cluster.timeouts
     cluster.patience, cluster.timeouts = INTERRUPTED_S, _TIMEOUTS_S

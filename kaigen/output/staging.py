@@ -28,9 +28,8 @@ from stat import S_IMODE, S_ISDIR
 from kaigen.diagnostics.errors import SystemFailure
 from kaigen.output import replacement
 from kaigen.output.contents import FileContent, Stamp, data_of, now_ns, stamp_of
-from kaigen.output.copying import OPEN_DIRECTORY, remove_directory
 from kaigen.output.index import STAGING_PREFIX, parents, path_problem
-from kaigen.output.replacement import Replacement, exists
+from kaigen.output.replacement import OPEN_DIRECTORY, Replacement, exists, remove_directory
 
 _CONTAINER = re.compile(re.escape(STAGING_PREFIX) + "[0-9a-f]{16}")
 _OLD_PREFIX = ".kaigen-old-"

@@ -19,9 +19,8 @@ from msgspec import Struct
 
 from kaigen.diagnostics.diagnostic import Mark
 from kaigen.diagnostics.errors import InputError, SystemFailure
-from kaigen.output.changeset import Changeset, Scope, compute_changeset, index_after, read_index
+from kaigen.output.changeset import Changeset, Scope, compute_changeset, index_after, read_file, read_index
 from kaigen.output.contents import FileContent, Stamp, TreeState, data_of, digest_of, stamp_of
-from kaigen.output.disk import read_file
 from kaigen.output.index import INDEX_NAME
 from kaigen.output.lock import write_lock
 from kaigen.output.root import OutputRoot, resolve_root

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -24,10 +24,13 @@ from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.diagnostics.problem import first_of
+from kaigen.kinds.blocks import HubRepository
+from kaigen.kinds.repositories import blocks_in
+from kaigen.kinds.serving import PulledModel
+from kaigen.kinds.spec import Spec
 from kaigen.pipeline.origins import find_text, spec_path
 from kaigen.pipeline.result import Compiled
 from kaigen.pipeline.summary import Missing
-from kaigen.pipeline.tokens import check_tokens
 from kaigen.system.lazy_import import lazy_imports
 from kaigen.yaml.document_secrets import find_secrets
 
@@ -42,12 +45,12 @@ if TYPE_CHECKING:
     from kaigen.diagnostics.problem import Problem
     from kaigen.extend.patches import Patches
     from kaigen.kinds.input_documents import Key
-    from kaigen.kinds.spec import Spec
 
 with lazy_imports():
     from kaigen.emit import values as emit_values
     from kaigen.pipeline import licenses
     from kaigen.tenancy import violations as tenancy
+
 
 _LEVEL = ("spec", "security", "podSecurity")
 _BUILD = ("spec", "build")
@@ -299,3 +302,28 @@ class _External:
 def _has_credential(spec: Spec) -> bool:
     """Return whether loading reported a credential in the spec's document."""
     return any(find_secrets(spec.document))  # type: ignore[arg-type]
+
+
+def check_tokens(spec: Spec, context: Context) -> Iterator[Diagnostic]:
+    """Yield a warning for each repository that the lock has as gated, and for which the spec has no token."""
+    lock = context.lock
+    if lock is None or _may_have_token(spec):
+        return
+    for path, block in blocks_in(spec.block):
+        if not isinstance(block, HubRepository | PulledModel) or block.token_secret is not None:
+            continue
+        locked = lock.of(block)
+        if locked is not None and locked.gated:
+            yield spec.diagnostic(
+                "KG0355",
+                f"{block.repo} is gated, and the spec has no token for it",
+                (*path, "repo"),
+                "set `tokenSecret` to a Secret with a Hub token",
+                warning=True,
+            )
+
+
+def _may_have_token(spec: Spec) -> bool:
+    """Return whether variables of the pods may contain a token."""
+    fields = getattr(spec.block, "spec", None)
+    return "HF_TOKEN" in getattr(fields, "env", {}) or bool(getattr(fields, "env_from", ()))

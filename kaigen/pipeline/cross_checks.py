@@ -1,20 +1,31 @@
-"""Problems between specs and apps that are valid by themselves."""
+"""Checks of all apps of a run: names, references and objects that clash, hosts, and GPUs of tenants."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from kaigen.config.globs import is_granted
+from kaigen.config.reserved import ALLOW_DNS, ALLOW_NETWORK, DEFAULT_DENY, QUOTA
 from kaigen.config.settings import FILE_NAME
+from kaigen.config.tenant_settings import tenant_of_file, tenant_of_namespace
 from kaigen.core.text import some_of
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
+from kaigen.files import walk
+from kaigen.pipeline.output import delivery_of
 from kaigen.pipeline.summary import FOLDER, AppSummary, Missing, ObjectKey
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
+    from kaigen.config.gitops import GitOps
     from kaigen.config.settings import Config
+    from kaigen.config.tenant_settings import Tenant
     from kaigen.core.json_types import FieldPath
     from kaigen.pipeline.compiler import Compiler
+    from kaigen.pipeline.gpu_facts import ScaledKey
     from kaigen.pipeline.unit import Unit
 
 with lazy_imports():
@@ -22,9 +33,15 @@ with lazy_imports():
     from kaigen.compile.model import mounted
     from kaigen.emit import values
     from kaigen.environments import unmatched as environments_unmatched
+    from kaigen.gitops import files as gitops_files
     from kaigen.kinds import job as kinds_job
     from kaigen.kinds import model as kinds_model
 
+
+_GROUPS = ("argoproj.io", "toolkit.fluxcd.io")
+"""The groups of Argo CD and Flux, or how they end."""
+
+_NAMES = frozenset({ALLOW_DNS, ALLOW_NETWORK, DEFAULT_DENY, QUOTA, "argocd-cm"})
 
 _LISTED = 5
 """Most names in a message."""
@@ -173,3 +190,108 @@ def _same_object(key: ObjectKey, unit: Unit | None, app: AppSummary, owner: AppS
     if unit is None:
         return Diagnostic(code, message, Mark(app.source), hint)
     return unit.diagnostic(app, code, message, field, hint)
+
+
+def shared_hosts(apps: Sequence[RunApp], tenants: Sequence[Tenant]) -> Iterator[Diagnostic]:
+    """Return a warning for each app with a host of another namespace's app, unless tenants of both list it."""
+    first: dict[str, RunApp] = {}
+    for unit, app in apps:
+        for host in app.hosts:
+            _, other = first.setdefault(host, (unit, app))
+            if unit is None or other.namespace == app.namespace:
+                continue
+            if _lists(host, app.namespace, tenants) and _lists(host, other.namespace, tenants):
+                continue
+            message = f"the host `{host}` is also that of app `{other.name}` in namespace `{other.namespace}`"
+            hint = "choose another host for one of them, or list it in `hosts` of both tenants in kaigen.yaml"
+            found = unit.diagnostic(app, "KG0384", message, ("metadata", "name"), hint)
+            yield replace(found, severity=Severity.WARNING)
+
+
+def _lists(host: str, namespace: str, tenants: Sequence[Tenant]) -> bool:
+    """Return whether the tenant of a namespace is granted a host."""
+    tenant = tenant_of_namespace(namespace, tenants)
+    return tenant is not None and is_granted(host, tenant.granted("hosts"))
+
+
+def folders_without_files(config: Config) -> Iterator[Diagnostic]:
+    """Return a warning for each folder of a tenant in which there is no file."""
+    for tenant in config.tenants:
+        for folder in tenant.folders:
+            if not any(files for _, _, files in walk(config.root / folder)):
+                yield Diagnostic(
+                    "KG0743",
+                    f"folder `{folder}` of tenant `{tenant.name}` has no files, so its rules apply to no spec",
+                    Mark(str(config.root / FILE_NAME)),
+                    f"correct `tenants.{tenant.name}.folders`, or add the specs",
+                    Severity.WARNING,
+                )
+
+
+def gpu_quotas(apps: Sequence[RunApp], config: Config) -> Iterator[Diagnostic]:
+    """Return an error for each tenant whose apps may request more GPUs than it has."""
+    most: dict[ScaledKey, int] = {}
+    for _, app in apps:
+        for key, replicas in app.gpus.replicas if app.gpus is not None else ():
+            most[key] = max(most.get(key, 0), replicas)
+    used: Counter[str] = Counter()
+    by_app: Counter[tuple[str, str]] = Counter()
+    for unit, app in apps:
+        for each in app.gpus.objects if app.gpus is not None else ():
+            namespace, kind, name = each.key
+            tenant = tenant_of_file(app.source, config.tenants) or tenant_of_namespace(namespace, config.tenants)
+            if tenant is None or tenant.gpus is None:
+                continue
+            amount = each.most(most.get(each.key, 0))
+            used[tenant.name] += amount
+            by_app[tenant.name, app.name] += amount
+            if each.unlimited and unit is not None:
+                message = f"{kind} {name} requests GPUs, and {each.unlimited}, so `gpus` of tenant `{tenant.name}` "
+                hint = "request none, set a limit, or use another kind"
+                yield unit.diagnostic(app, "KG0385", f"{message}cannot limit them", ("metadata", "name"), hint)
+    for tenant in config.tenants:
+        if tenant.gpus is not None and used[tenant.name] > tenant.gpus:
+            largest, name = max((number, app) for (owner, app), number in by_app.items() if owner == tenant.name)
+            yield Diagnostic(
+                "KG0385",
+                f"the apps of tenant `{tenant.name}` request {used[tenant.name]} GPUs, and it has {tenant.gpus}",
+                Mark(str(config.root / FILE_NAME)),
+                f"request fewer, or raise `tenants.{tenant.name}.gpus`; app `{name}` requests most: {largest}",
+            )
+
+
+def sync_clashes(apps: Sequence[RunApp], config: Config) -> Iterator[Diagnostic]:
+    """Return an error for each object of an app that kaigen writes itself."""
+    if config.gitops is None:
+        return
+    wanted = [(unit, app, key) for unit, app in apps for key in app.objects if may_be_synced(key, config.gitops)]
+    made = synced_objects(apps, config, config.gitops) if wanted else {}
+    for unit, app, key in wanted:
+        path = made.get(key)
+        if path is not None:
+            message = f"kaigen writes {key.kind} `{key.name}` itself, for `gitops` of kaigen.yaml, to {path}"
+            yield _at_object(unit, app, key, message)
+
+
+def may_be_synced(key: ObjectKey, gitops: GitOps) -> bool:
+    """Return whether kaigen may write an object itself; True for all that it does write."""
+    account = gitops.tenancy.service_account if gitops.tenancy is not None else None
+    return key.kind == "Namespace" or key.group.endswith(_GROUPS) or key.name in {*_NAMES, account}
+
+
+def synced_objects(apps: Sequence[RunApp], config: Config, gitops: GitOps) -> dict[ObjectKey, str]:
+    """Return the paths in the output tree of the objects that kaigen writes for Argo CD, Flux and namespaces."""
+    facts = [app.facts for _, app in apps if app.facts is not None]
+    named = gitops_files.identities(delivery_of(facts, config, gitops, config.format))
+    return {ObjectKey(group, kind, namespace, name): path for (group, kind, namespace, name), path in named.items()}
+
+
+def _at_object(unit: Unit | None, app: AppSummary, key: ObjectKey, message: str) -> Diagnostic:
+    """Return the error at the plain object, or at the name of the spec."""
+    hint = "choose another name, or remove it"
+    if unit is None:
+        return Diagnostic("KG0302", message, Mark(app.source), hint)
+    for document in unit.loaded.plain if app.position < 0 else ():
+        if (document.kind, document.name) == (key.kind, key.name):
+            return Diagnostic("KG0302", message, document.mark(("metadata", "name")), hint)
+    return unit.diagnostic(app, "KG0302", message, ("metadata", "name"), hint)

@@ -15,7 +15,7 @@ from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.kinds.block import Block
 from kaigen.kinds.blocks import Http, HubRepository
-from kaigen.kinds.pod_volumes import PodVolume
+from kaigen.kinds.pod import PodVolume
 from kaigen.kinds.repositories import blocks_in
 from kaigen.kinds.serving import ImageVolume, PulledModel
 from kaigen.kinds.sources import S3, Oci

@@ -22,19 +22,20 @@ from kaigen.pipeline.compiler import Compiler
 from kaigen.pipeline.cross_checks import (
     clashes,
     duplicate_names,
+    folders_without_files,
+    gpu_quotas,
     implied_namespace,
     missing_objects,
+    shared_hosts,
+    sync_clashes,
     unknown_overrides,
     unmatched_overrides,
 )
 from kaigen.pipeline.expiry import expiry_problems
-from kaigen.pipeline.inputs import list_inputs
 from kaigen.pipeline.output import OutputTree
-from kaigen.pipeline.sources import is_unreadable, kind_problems, read_named, read_others
+from kaigen.pipeline.sources import is_unreadable, kind_problems, list_inputs, read_named, read_others
 from kaigen.pipeline.store import Store, Stored, SyncRecord
 from kaigen.pipeline.summary import AppRow, Detail, summarize
-from kaigen.pipeline.sync_clashes import sync_clashes
-from kaigen.pipeline.tenant_checks import folders_without_files, gpu_quotas, shared_hosts
 from kaigen.pipeline.unit import summarize_units, unit_of
 from kaigen.system.cache import cache_folder
 from kaigen.system.lazy_import import lazy_imports
@@ -50,8 +51,8 @@ if TYPE_CHECKING:
     from kaigen.output.contents import FileContent
     from kaigen.pipeline.cross_checks import RunApp
     from kaigen.pipeline.external_secrets import SecretApps
-    from kaigen.pipeline.inputs import Inputs
     from kaigen.pipeline.result import Compilation, Compiled
+    from kaigen.pipeline.sources import Inputs
     from kaigen.pipeline.unit import Unit
     from kaigen.secrets.facts import Facts
     from kaigen.system.progress import Progress

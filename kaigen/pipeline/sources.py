@@ -1,29 +1,40 @@
-"""The source files of a run."""
+"""What a run reads: paths, specs as Python objects, and the text of the files."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import to_builtins
 
 from kaigen.config.settings import FILE_NAME, paths_without_specs
 from kaigen.diagnostics.category import UNREADABLE
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
-from kaigen.pipeline.inputs import object_sources, paths_of
 from kaigen.system.lazy_import import lazy_imports
-from kaigen.yaml.sources import read_sources
+from kaigen.yaml.sources import STDIN, Source, read_sources
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config
+    from kaigen.kinds.block import Block
     from kaigen.kinds.spec import Spec
-    from kaigen.pipeline.inputs import Input
-    from kaigen.yaml.sources import Source
 
 with lazy_imports():
     from kaigen.config import missing
     from kaigen.extend import find
+    from kaigen.kinds import block as kinds_block
+    from kaigen.yaml import dump as yaml_dump
+
+
+Input: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | Block"
+"""A file or folder, or a spec: an object of a kind such as `Model`, or a dict with the same content as in YAML."""
+
+Inputs: TypeAlias = "Input | Sequence[Input]"
+"""One input or several; none for the specs that are configured."""
+
+_DOCUMENT = ("api_version", "kind")
 
 
 def read_named(
@@ -96,3 +107,65 @@ def spec_key(spec: Spec, namespace: str) -> tuple[str, str, str]:
     """Return the kind, namespace and name of a spec."""
     metadata = spec.block.metadata
     return (spec.block.kind, metadata.namespace or namespace, metadata.name)
+
+
+def list_inputs(inputs: Inputs) -> list[Input]:
+    """Return inputs as a list."""
+    # Kinds are not imported for paths: start-up is import time.
+    if isinstance(inputs, str | os.PathLike | Mapping):
+        return [inputs]
+    if isinstance(inputs, list | tuple):
+        return list(inputs)
+    return [inputs] if isinstance(inputs, kinds_block.Block) else list(inputs)
+
+
+def paths_of(inputs: Iterable[Input], folder: Path) -> list[str]:
+    """Return the paths among inputs.
+
+    Args:
+        inputs: paths and specs.
+        folder: that relative paths start from.
+    """
+    paths = [os.fspath(item) for item in inputs if isinstance(item, str | os.PathLike)]
+    if folder == Path():
+        return paths
+    return [path if path in ("", "-") or os.path.isabs(path) else str(folder / path) for path in paths]
+
+
+def object_sources(inputs: Iterable[Input]) -> list[Source]:
+    """Return the specs among inputs as YAML, so that messages can show a line of it."""
+    sources: dict[str, Source] = {}
+    for item in inputs:
+        if isinstance(item, str | os.PathLike):
+            continue
+        data = plain(item)
+        metadata = data.get("metadata")
+        name = metadata.get("name", "") if isinstance(metadata, dict) else ""
+        title = f"{data.get('kind', 'spec')} {name}".strip()
+        path = f"<{title}>"
+        while path in sources or path == STDIN:
+            path = f"<{title} {len(sources) + 1}>"
+        sources[path] = Source(path, yaml_dump.dump(data))
+    return list(sources.values())
+
+
+def plain(value: Any) -> Any:
+    """Return a spec, or a part of it, as plain data with the names of a document.
+
+    Raises:
+        TypeError: a value cannot be written to YAML.
+    """
+    if isinstance(value, kinds_block.Block):
+        names = kinds_block.set_fields(value)
+        if set(_DOCUMENT) <= set(value.__struct_fields__):
+            names |= set(_DOCUMENT)
+        return {
+            kinds_block.document_name(value, name): plain(getattr(value, name))
+            for name in value.__struct_fields__
+            if name in names
+        }
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in value]
+    return to_builtins(value)

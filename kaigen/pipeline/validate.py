@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from kaigen.config.settings import Config
     from kaigen.diagnostics.diagnostic import Diagnostic
-    from kaigen.pipeline.inputs import Inputs
+    from kaigen.pipeline.sources import Inputs
 
 
 def validate(

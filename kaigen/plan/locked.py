@@ -6,8 +6,8 @@ from kaigen.catalog.presets import find_preset
 from kaigen.config.lock_file import lock_of
 from kaigen.config.settings import Config
 from kaigen.sizing.config_json import facts_of_config
+from kaigen.sizing.constants import GIB
 from kaigen.sizing.facts import ModelFacts
-from kaigen.sizing.room import GIB
 
 
 def locked_facts(name: str, config: Config) -> ModelFacts | None:

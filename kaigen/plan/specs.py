@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
 from msgspec import Struct
 
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.pipeline.app_names import unknown_app
+from kaigen.pipeline.run import Run
 from kaigen.sizing.answer import Answer, Question, answer
 from kaigen.sizing.problem import PlanError
 from kaigen.sizing.ring import RingPlan
@@ -16,6 +21,7 @@ if TYPE_CHECKING:
     from kaigen.compile.builders.pods import ResolvedResources
     from kaigen.compile.kind_compiler import Resolution
     from kaigen.compile.topology.resolution import TopologyResolution
+    from kaigen.config.settings import Config
     from kaigen.diagnostics.diagnostic import Diagnostic
     from kaigen.diagnostics.problem import Problem
     from kaigen.kinds.spec import Spec
@@ -27,7 +33,7 @@ with lazy_imports():
     from kaigen.diagnostics import diagnostic
     from kaigen.kinds import model as kinds_model
     from kaigen.kinds import topology as kinds_topology
-    from kaigen.sizing import conversion
+    from kaigen.sizing import distributed_llama
 
 
 class SpecPlan(Struct, frozen=True):
@@ -116,7 +122,7 @@ def plan_specs(
             if model.conversion is not None and model.spec.source.volume is None:
                 wrong = model.conversion.model.problems
                 if not wrong:
-                    text = conversion.conversion_text(model.spec, model.context.catalog)
+                    text = distributed_llama.conversion_text(model.spec, model.context.catalog)
                     conversions.append((spec.block.metadata.name, text))
                 diagnostics += [_diagnostic(spec, problem) for problem in wrong]
         if isinstance(spec.block, kinds_topology.Topology):
@@ -182,3 +188,37 @@ def _memory(resources: ResolvedResources) -> str:
 def _diagnostic(spec: Spec, problem: Problem) -> Diagnostic:
     warning = problem.severity is diagnostic.Severity.WARNING
     return spec.diagnostic(problem.code, str(problem.message), problem.path, problem.hint, warning=warning)
+
+
+def select_specs(words: Sequence[str], config: Config, *, stdin: IO[bytes] | None = None) -> tuple[Run, list[Spec]]:
+    """Return a run of the repository, and the specs to plan.
+
+    Args:
+        words: files, folders, `-`, and apps by `NAME` or `NAMESPACE/NAME`; the whole repository when empty.
+        config: the repository's settings.
+        stdin: what `-` reads.
+
+    Raises:
+        InputError: a file has an error, or there is no such app.
+    """
+    paths = [word for word in words if _is_path(word)]
+    names = [word for word in words if word not in paths]
+    run = Run.load(paths, config, stdin=stdin, folder=Path() if paths else None)
+    chosen: list[Spec] = []
+    if paths or not names:
+        Diagnostics(run.load_diagnostics).raise_errors()
+        chosen += run.specs
+    for name in names:
+        found = [unit.loaded.specs[position] for unit, position in run.find(name)]
+        if not found:
+            every = (*run.units, *run.others)
+            problems = Diagnostics(run.load_diagnostics)
+            problems.extend(item for unit in run.others for item in unit.load_diagnostics)
+            problems.raise_errors()
+            raise unknown_app(name, [key[1:] for unit in every for key in unit.defines])
+        chosen += [spec for spec in found if spec not in chosen]
+    return run, chosen
+
+
+def _is_path(word: str) -> bool:
+    return word == "-" or os.path.lexists(word) or word.lower().endswith((".yaml", ".yml", ".json"))

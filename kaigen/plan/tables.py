@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kaigen.sizing import format
+from kaigen.sizing.constants import GIB
 from kaigen.sizing.plan import gib_text, layout_text
-from kaigen.sizing.room import GIB
 
 if TYPE_CHECKING:
     from kaigen.core.json_types import Json

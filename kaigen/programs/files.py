@@ -1,6 +1,6 @@
 """The files of this package as pods find them: their paths in a container, and their texts.
 
-A container that names a path of a program gets the mount (`kaigen.compile.programs`).
+A container that names a path of a program gets the mount (`kaigen.compile.finish`).
 """
 
 from __future__ import annotations

@@ -20,8 +20,7 @@ from msgspec import Struct
 from kaigen.core.credentials import mask_urls
 from kaigen.diagnostics.diagnostic import Mark
 from kaigen.diagnostics.errors import InputError, SystemFailure
-from kaigen.git.failures import BranchMoved, main_error, pull_request_url, remote_failure
-from kaigen.git.remote import Git, check_branch
+from kaigen.git.remote import BranchMoved, Git, check_branch, main_error, pull_request_url, remote_failure
 from kaigen.git.runner import Result
 from kaigen.output.index import INDEX_NAME, parents, parse_index
 from kaigen.publish.branch_changes import (

@@ -14,8 +14,7 @@ from itertools import chain
 
 from msgspec import Struct
 
-from kaigen.regex.nodes import WORD, Assertion, Chars, Choice, Node, Repeat, Sequence
-from kaigen.regex.parser import PatternError, parse
+from kaigen.regex.parser import WORD, Assertion, Chars, Choice, Node, PatternError, Repeat, Sequence, parse
 
 _MOST_STATES = 5000
 _MOST_STEPS = 50_000

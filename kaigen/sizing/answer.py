@@ -14,10 +14,9 @@ from kaigen.catalog.instances import CLOUDS, find_instance, instances, nearest_i
 from kaigen.catalog.presets import Preset, find_preset, nearest_presets
 from kaigen.diagnostics.category import Category
 from kaigen.sizing.facts import Hardware, ModelFacts, Request, facts_of, hardware_of_gpu, hardware_of_instance
-from kaigen.sizing.plan import layout_text, plan
+from kaigen.sizing.plan import Plan, layout_text, plan
 from kaigen.sizing.problem import Field, PlanError
 from kaigen.sizing.ranking import Ranking, rank
-from kaigen.sizing.result import Plan
 
 NEXT_BEST = 3
 """Number of alternative instance types in an answer."""

@@ -1,4 +1,4 @@
-"""Constants of the memory model, from `constants.json`, which explains each."""
+"""Bytes and sizes of weights."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+GIB = 2**30
+"""Bytes of a GiB."""
 
 
 @cache
@@ -26,3 +29,8 @@ def quantized_bits() -> Mapping[str, float]:
     """Return the bits per weight of a linear layer, including scales, by quantization."""
     bits: Mapping[str, float] = _file()["quantizedBits"]["bits"]
     return bits
+
+
+def room_for(weights: float, copies: int = 1) -> str:
+    """Return a size of a volume with room for weights in GiB, tokenizer and other files, a number of times."""
+    return f"{copies * (-(-int(weights * 11) // 10) + 2)}Gi"

@@ -10,8 +10,12 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from kaigen.catalog.catalog import Catalog
+from kaigen.catalog.presets import find_preset
 from kaigen.core.json_types import Json
+from kaigen.kinds.model import DownloadSpec, ModelSpec
 from kaigen.sizing.config_json import MOST, wrong_number
+from kaigen.sizing.constants import GIB
 from kaigen.sizing.problem import Field, PlanError
 
 BYTES: Mapping[str, float] = {"q40": 18 / 32, "f32": 4.0}
@@ -201,3 +205,36 @@ def _number(config: Mapping[str, Json], key: str, default: int | None = None) ->
 
 def _refusal(message: str, hint: str) -> PlanError:
     return PlanError("KG0390", Field.MODEL, message, hint)
+
+
+def conversion_text(spec: DownloadSpec, catalog: Catalog) -> str:
+    """Return what a Model is converted to, with its size, as a sentence; empty for a Model that is not converted."""
+    if not isinstance(spec, ModelSpec):
+        return ""
+    convert = spec.convert.distributed_llama if spec.convert is not None else None
+    if convert is None:
+        return ""
+    size = converted_bytes(spec, catalog)
+    most = "" if spec.facts is not None else "at most "
+    known = f"{most}{size / GIB:.2f} GiB" if size else "an unknown size"
+    return f"The weights are converted to {convert.weights} for distributed-llama: model.m has {known}."
+
+
+def converted_bytes(spec: DownloadSpec, catalog: Catalog) -> int:
+    """Return the size of converted weights; an upper bound for a model of the catalogue; 0 if unknown."""
+    if not isinstance(spec, ModelSpec):
+        return 0
+    convert = spec.convert.distributed_llama if spec.convert is not None else None
+    if convert is None or convert.weights not in BYTES:
+        return 0
+    config = spec.facts.config if spec.facts is not None else None
+    if isinstance(config, Mapping):
+        try:
+            return file_bytes(shape_of_config(config), convert.weights)
+        except PlanError:
+            return 0
+    hub = spec.source.hugging_face
+    preset = find_preset(hub.repo, catalog) if hub is not None else None
+    if preset is None or not preset.parameters or not preset.vocabulary:
+        return 0
+    return estimated_bytes(int(preset.parameters * 1e9), preset.vocabulary, preset.hidden_size, convert.weights)

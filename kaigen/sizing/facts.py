@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaigen.sizing.constants import constant, quantized_bits
+from kaigen.sizing.constants import GIB, constant, quantized_bits
 from kaigen.sizing.problem import Field, PlanError
-from kaigen.sizing.room import GIB
 
 if TYPE_CHECKING:
     from kaigen.catalog.gpus import Gpu

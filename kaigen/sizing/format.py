@@ -12,8 +12,8 @@ from kaigen.core.text import plural
 from kaigen.sizing.constants import constant
 
 if TYPE_CHECKING:
+    from kaigen.sizing.plan import Plan
     from kaigen.sizing.ranking import Ranking
-    from kaigen.sizing.result import Plan
 
 
 class Row(Struct, frozen=True):

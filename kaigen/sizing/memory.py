@@ -7,9 +7,8 @@ from math import ceil
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaigen.sizing.constants import constant
+from kaigen.sizing.constants import GIB, constant
 from kaigen.sizing.facts import Hardware, ModelFacts
-from kaigen.sizing.room import GIB
 
 _ROOM = 1e-9
 """Tolerance of floating-point sums, in GiB."""

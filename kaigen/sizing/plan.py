@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kaigen.sizing.constants import constant
@@ -9,7 +10,6 @@ from kaigen.sizing.facts import Hardware, ModelFacts, Request, quantize
 from kaigen.sizing.layouts import check_overrides, layouts, most_nodes, preference
 from kaigen.sizing.memory import GpuMemory, Layout, Load, longest_context, memory_of_gpu, most_sequences
 from kaigen.sizing.problem import Field, PlanError
-from kaigen.sizing.result import Plan
 
 _KV_DTYPES = ("auto", "bfloat16", "float16", "fp8", "fp8_e4m3", "fp8_e5m2")
 _DTYPES = ("bfloat16", "float16")
@@ -278,3 +278,46 @@ def _notes(facts: ModelFacts, hardware: Hardware, layout: Layout) -> tuple[str, 
     if hardware.arch != "amd64":
         notes.append(f"the nodes are {hardware.arch}; images must be built for it")
     return tuple(notes)
+
+
+class Plan(Struct, frozen=True):
+    """How a model runs, and why it fits.
+
+    Attributes:
+        facts: of the loaded model.
+        request: the request.
+        hardware: of each node.
+        load: the load with defaults applied.
+        layout: nodes and parallelism of a replica.
+        memory: of the fullest GPU.
+        max_context: longest context at the load's concurrency.
+        max_concurrency: sequences of the load's context length that fit at once, in a replica.
+        flags: arguments of the engine, by vLLM's names without dashes.
+        notes: remarks for people.
+    """
+
+    facts: ModelFacts
+    request: Request
+    hardware: Hardware
+    load: Load
+    layout: Layout
+    memory: GpuMemory
+    max_context: int
+    max_concurrency: int
+    flags: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...]
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of a replica."""
+        return self.layout.nodes
+
+    @property
+    def total_nodes(self) -> int:
+        """Nodes of all replicas."""
+        return self.layout.nodes * self.request.replicas
+
+    @property
+    def gpus_per_node(self) -> int:
+        """GPUs that each pod requests."""
+        return -(-self.layout.gpus // self.layout.nodes)

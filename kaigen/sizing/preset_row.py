@@ -9,7 +9,7 @@ from kaigen.diagnostics.errors import InputError
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.config_files import parse_config, read_file
 from kaigen.sizing.config_json import facts_of_config
-from kaigen.sizing.room import GIB
+from kaigen.sizing.constants import GIB
 
 
 def preset_row(

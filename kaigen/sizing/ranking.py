@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from kaigen.sizing.facts import Hardware, ModelFacts, Request
-from kaigen.sizing.plan import plan
+from kaigen.sizing.plan import Plan, plan
 from kaigen.sizing.problem import PlanError
-from kaigen.sizing.result import Plan
 
 
 class Refused(Struct, frozen=True):

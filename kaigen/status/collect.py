@@ -17,6 +17,7 @@ from kaigen.kubernetes.manifest import Identity, Object, group_of, identity_of, 
 from kaigen.kubernetes.runs import end_of, time_of
 from kaigen.kubernetes.schemas import is_cluster_type
 from kaigen.status.app_status import AppStatus, Run
+from kaigen.status.facts import endpoint_facts, recorded_facts, records_facts
 from kaigen.status.syncers import find_sync, read_syncers
 
 if TYPE_CHECKING:
@@ -191,10 +192,19 @@ def collect(compilation: Compilation, config: Config, cluster: Cluster, apps: Se
                 objects={identity: _state(live, identity, of_app) for identity in own},
                 runs=_runs(item, own, live, of_app),
                 sync=find_sync(own, syncers),
-                facts=object_facts(present),
+                facts=_facts(cluster, item, own, present),
             )
         )
     return result
+
+
+def _facts(
+    cluster: Cluster, item: Compiled, own: Mapping[Identity, Object], present: Iterable[Object]
+) -> dict[str, str]:
+    """Return what an app reports: by its objects, by its download, and where it is reached."""
+    name, namespace = item.app.name, item.app.namespace
+    recorded = recorded_facts(cluster, name, namespace) if records_facts(name, own.values()) else {}
+    return {**object_facts(present), **recorded, **endpoint_facts(name, namespace, own.values())}
 
 
 def _objects(item: Compiled) -> dict[Identity, Object]:

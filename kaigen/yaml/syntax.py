@@ -13,9 +13,12 @@ from yaml.error import MarkedYAMLError, YAMLError
 
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.suggest import nearest
-from kaigen.yaml.error_context import MOST_SCANNED, OPENING_OF, ErrorContext, Explanation
 from kaigen.yaml.sources import Source
 from kaigen.yaml.structure import (
+    MOST_SCANNED,
+    OPENING_OF,
+    ErrorContext,
+    Explanation,
     after_document,
     directive_at,
     in_block,

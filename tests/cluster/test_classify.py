@@ -64,6 +64,9 @@ def test_an_uploaded_image_is_labelled(node: Node, node_namespace: str, tmp_path
     assert json.loads(status["state"]["terminated"]["message"])["classified"] == 1
 
 
+@pytest.mark.promise(
+    "Ephemeral GPU", "`egpu create --project-dir --input-path` creates the PVC and uploads the project"
+)
 @pytest.mark.ran("Job", "PersistentVolumeClaim", by="node")
 def test_egpu_classifies_an_image_of_a_project(node: Node, tmp_path: Path) -> None:
     node.import_image(runtime_image("classify"))

@@ -42,6 +42,7 @@ def specs(hub_model: Object) -> list[Object]:
     return [hub_model, spec("Job", "read", image=BASE, command=["python", "-c", READ], resources=small, model=use)]
 
 
+@pytest.mark.promise("Koldun", "Root and workers wait for the output of the `Model`")
 @pytest.mark.ran("Job", "PersistentVolumeClaim", by=("node", "downloader", "convert"))
 @pytest.mark.ran("Job", "PersistentVolumeClaim", by="node")
 def test_a_downloaded_model_is_converted_and_read_by_its_gate(node: Node, node_namespace: str, tmp_path: Path) -> None:
@@ -72,6 +73,7 @@ def test_a_downloaded_model_is_converted_and_read_by_its_gate(node: Node, node_n
         hub.__exit__()
 
 
+@pytest.mark.promise("Koldun", "The conversion Job reads the bucket and uploads the result to the target prefix")
 @pytest.mark.ran("Job", by=("node", "downloader", "convert"))
 def test_a_model_of_a_bucket_is_converted_on_the_disk_of_the_node(
     node: Node, node_namespace: str, storage: S3, tmp_path: Path

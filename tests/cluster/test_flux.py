@@ -271,6 +271,7 @@ def applied(kustomization: Object, commit: str) -> bool:
     return commit in kustomization["status"].get("lastAppliedRevision", "") and is_ready(kustomization)
 
 
+@pytest.mark.promise("Ephemeral GPU", "Reconciliation ensures the desired state")
 @pytest.mark.ran("HelmRelease", by="helm-controller")
 def test_a_tenants_charts_under_lockdown_upgrade_alone_fail_without_rollback_and_correct_drift(
     plane: Plane, locked_down: Flux, tree: Callable[..., Tree]

@@ -49,6 +49,8 @@ def reap(plane: Plane, namespace: str) -> None:
             plane.client.wait_gone(POD, pod["metadata"]["name"], namespace)
 
 
+@pytest.mark.promise("AI Operator", "Manages the lifecycle of resources")
+@pytest.mark.promise("Koldun", "Garbage collection when top level resources are deleted")
 def test_finished_work_is_left_alone_and_a_change_is_one_new_run(
     plane: Plane, syncer: Syncer, namespace: str, tmp_path: Path
 ) -> None:

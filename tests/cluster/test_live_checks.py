@@ -44,6 +44,7 @@ def _user(plane: Plane, namespace: str, name: str, *resources: tuple[str, str]) 
     return plane.kubeconfig_of(plane.as_service_account(namespace, name), namespace=namespace)
 
 
+@pytest.mark.promise("Ephemeral GPU", "Graceful error handling and retry logic")
 def test_a_missing_right_is_the_error_and_nothing_is_left(plane: Plane, namespace: str, project: Path) -> None:
     few = _user(plane, namespace, "few", ("batch", "jobs"), ("", "persistentvolumeclaims"), ("", "pods"))
     words = ("--kubeconfig", str(few), "-n", namespace, "--project-dir", str(project))

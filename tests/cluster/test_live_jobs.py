@@ -59,6 +59,17 @@ def add_gpus(node: Node) -> None:
 WORK = "sh -c 'echo working; cat /artifacts/image.jpg > /artifacts/output.json'"
 
 
+@pytest.mark.promise(
+    "Ephemeral GPU", "`egpu create --project-dir --input-path` creates the PVC and uploads the project"
+)
+@pytest.mark.promise("Ephemeral GPU", "`egpu create --pvc-ttl 86400` keeps the PVC that long")
+@pytest.mark.promise("Ephemeral GPU", "`egpu copy-file NAME URL --target-path`, also before `egpu create`")
+@pytest.mark.promise("Ephemeral GPU", "`egpu debug NAME`, then `kubectl exec`")
+@pytest.mark.promise("Ephemeral GPU", "`egpu watch NAME`")
+@pytest.mark.promise("Ephemeral GPU", "`egpu get NAME` shows the artifact path")
+@pytest.mark.promise("Ephemeral GPU", "`egpu list`")
+@pytest.mark.promise("Ephemeral GPU", "`egpu cleanup`, also with `--namespace`, deletes PVCs where the TTL has expired")
+@pytest.mark.promise("Ephemeral GPU", "`egpu delete --delete-pvc`")
 @pytest.mark.ran("Job", "PersistentVolumeClaim", by="node")
 def test_every_egpu_command_of_the_readme(node: Node, tmp_path: Path) -> None:
     add_gpus(node)
@@ -135,6 +146,11 @@ values:
 """
 
 
+@pytest.mark.promise("Ephemeral GPU", "`EphemeralAccelerationJob` creates a PVC and a GPU pod that reads and writes it")
+@pytest.mark.promise("Ephemeral GPU", "`image`: job container image")
+@pytest.mark.promise("Ephemeral GPU", "`make example`: the example resource is applied and watched")
+@pytest.mark.promise("Ephemeral GPU", "`make artifacts`")
+@pytest.mark.promise("Ephemeral GPU", "`make clean`")
 @pytest.mark.ran("Job", "PersistentVolumeClaim", by=("node", "downloader", "reaper"))
 def test_a_resource_of_the_operator_runs_after_its_image_was_copied(node: Node, tmp_path: Path) -> None:
     """The README's way with kubectl: apply, wait for the volume, copy the image, read the result."""
@@ -183,6 +199,7 @@ for number in range(60):
 """
 
 
+@pytest.mark.promise("Ephemeral GPU", "`make logs`")
 def test_files_logs_and_shells_of_a_job(node: Node, node_namespace: str, tmp_path: Path) -> None:
     project = tmp_path / "project"
     (project / "empty").mkdir(parents=True)

@@ -27,6 +27,8 @@ def tracked(plane: Plane, kind: str, name: str, namespace: str) -> None:
     plane.client.patch(kind, name, namespace, change)
 
 
+@pytest.mark.promise("Ephemeral GPU", "`egpu watch NAME`")
+@pytest.mark.promise("Ephemeral GPU", "Troubleshooting: why a pod is not scheduled")
 def test_jobs_are_listed_watched_and_deleted(plane: Plane, namespace: str) -> None:
     job = partial(call, plane, "kaigen", "job")
     options = ("-n", namespace, "--image", BASE, "--command", "true", *SMALL)
@@ -72,6 +74,7 @@ def test_jobs_are_listed_watched_and_deleted(plane: Plane, namespace: str) -> No
     assert "managed by Argo CD" in job("delete", "good", "-n", namespace, code=1)
 
 
+@pytest.mark.promise("Ephemeral GPU", "`egpu cleanup`, also with `--namespace`, deletes PVCs where the TTL has expired")
 def test_volumes_are_cleaned_up_when_their_time_is_over(plane: Plane, namespace: str) -> None:
     job = partial(call, plane, "kaigen", "job")
     options = ("-n", namespace, "--image", BASE, "--command", "true", *SMALL, "--wait")
@@ -94,6 +97,7 @@ def test_volumes_are_cleaned_up_when_their_time_is_over(plane: Plane, namespace:
     assert {each.rpartition("-")[0] for each in gone} == {"PersistentVolumeClaim/artifacts", "Pod/over"}
 
 
+@pytest.mark.promise("Ephemeral GPU", "Job creation: if the PVC exists, its status is checked")
 def test_what_is_being_deleted_does_not_exist(plane: Plane, namespace: str, tmp_path: Path) -> None:
     job = partial(call, plane, "kaigen", "job")
     options = ("-n", namespace, "--image", BASE, "--command", "true", *SMALL)
@@ -126,6 +130,7 @@ def test_the_job_of_a_spec_is_the_one_that_runs(plane: Plane, namespace: str) ->
     assert 'Job "photos" not found' in job("get", "photos", "-n", namespace, code=1)
 
 
+@pytest.mark.promise("Ephemeral GPU", "`egpu cleanup`, also with `--namespace`, deletes PVCs where the TTL has expired")
 def test_a_volume_is_gone_with_the_pods_that_have_ended(plane: Plane, namespace: str) -> None:
     job = partial(call, plane, "kaigen", "job")
     job("create", "over", "-n", namespace, "--image", BASE, "--command", "true", *SMALL, "--wait", "--pvc-ttl", "0")
@@ -146,6 +151,7 @@ def test_a_volume_that_outlives_its_run_is_known_to_the_reaper(plane: Plane, nam
     assert "kaigen.dev/expires" not in labels["kept"]
 
 
+@pytest.mark.promise("Ephemeral GPU", "After the job was deleted, the PVC is deleted when its TTL expires")
 def test_a_volume_whose_job_was_deleted_expires(plane: Plane, namespace: str) -> None:
     job = partial(call, plane, "kaigen", "job")
     options = ("-n", namespace, "--image", BASE, "--command", "true", *SMALL)

@@ -35,6 +35,7 @@ def _project(folder: Path) -> Path:
     return project
 
 
+@pytest.mark.promise("Ephemeral GPU", "Graceful error handling and retry logic")
 def test_an_upload_goes_on_after_the_line_was_cut(node: Node, node_namespace: str, tmp_path: Path) -> None:
     project = _project(tmp_path)
     with BadLine(node, tmp_path) as line:

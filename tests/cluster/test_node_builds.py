@@ -104,6 +104,7 @@ def repository(server: GitServer, tmp_path: Path) -> dict[str, object]:
     return {"git": {"url": server.url("train", user=""), "commit": made, "tokenSecret": {"name": "git"}}}
 
 
+@pytest.mark.promise("Substratus", "`container.git` triggers a container build Job")
 @pytest.mark.ran("Job", "ServiceAccount", "Role", "RoleBinding", by=("node", "downloader"))
 @pytest.mark.parametrize("source", ["repository", "artifact"])
 def test_image_is_built_pushed_and_run(

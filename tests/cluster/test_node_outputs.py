@@ -94,6 +94,7 @@ def specs(storage: S3, bucket: str) -> list[Object]:
     ]
 
 
+@pytest.mark.promise("Substratus", "`loader` loads a model into its location")
 @pytest.mark.ran("Job", "PersistentVolumeClaim", "ServiceAccount", "Role", "RoleBinding", by=("node", "downloader"))
 def test_outputs_of_jobs_are_read_as_datasets_and_models(
     node: Node, node_namespace: str, storage: S3, tmp_path: Path

@@ -26,6 +26,7 @@ def finished(node: Node, namespace: str) -> int:
     return sum(each["status"]["phase"] in ("Succeeded", "Failed") for each in pods)
 
 
+@pytest.mark.promise("Ephemeral GPU", "`make install` installs with Helm what cleans up")
 @pytest.mark.ran("Deployment", "ServiceAccount", "Role", "RoleBinding", by=("node", "reaper"))
 def test_the_installed_reaper_deletes_the_pods_of_5000_runs(node: Node, node_namespace: str) -> None:
     node.import_image(runtime_image("reaper"))

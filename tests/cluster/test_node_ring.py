@@ -292,6 +292,7 @@ def start_one_worker_late(ring: Ring) -> None:
     ring.start(late)
 
 
+@pytest.mark.promise("Koldun", "The root has a Service, and each worker slot its pod")
 @pytest.mark.ran("Service", by="node")
 @pytest.mark.ran("Job", "PersistentVolumeClaim", by=("node", "downloader"))
 @pytest.mark.parametrize("start", [start_root_first, start_one_worker_late])
@@ -312,6 +313,7 @@ def test_a_ring_answers_although_workers_start_after_its_root(
     print(f"{groups}, {start.__name__}: answers after {time.monotonic() - started:.0f} s")
 
 
+@pytest.mark.promise("Koldun", "The root has a Service, and each worker slot its pod")
 @pytest.mark.ran("Service", by="node")
 @pytest.mark.ran("Job", "PersistentVolumeClaim", by=("node", "downloader"))
 @pytest.mark.parametrize(

@@ -181,6 +181,7 @@ def wait_until_ready(node: Node, namespace: str) -> Object:
     return node.client.wait(POD, f"{NAME}-0", namespace, lambda pod: is_true(pod, "Ready"), "ready")
 
 
+@pytest.mark.promise("Substratus", "A Notebook serves HTTP on port 8888")
 @pytest.mark.ran("StatefulSet", "PersistentVolumeClaim", "Service", "ConfigMap", by="node")
 def test_a_notebook_keeps_its_files_while_it_is_suspended_and_ends_when_idle(
     node: Node, node_namespace: str, tmp_path: Path
@@ -219,6 +220,9 @@ def test_a_notebook_keeps_its_files_while_it_is_suspended_and_ends_when_idle(
     assert container["lastState"]["terminated"]["exitCode"] == 0
 
 
+@pytest.mark.promise("Substratus", "`kubectl open notebook -f`")
+@pytest.mark.promise("Substratus", "`container.local: true`: the notebook has the contents of the local directory")
+@pytest.mark.promise("Substratus", "At the end, files are synced from the Notebook back to the local directory")
 @pytest.mark.ran("StatefulSet", "Service", by="node")
 def test_the_command_opens_synchronizes_suspends_and_promotes_a_notebook(
     node: Node, node_namespace: str, tmp_path: Path

@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.cluster.apps import CLAIM, JOB, POD
 from tests.cluster.client import Object, is_true
 from tests.cluster.plane import Plane
@@ -36,6 +38,7 @@ def with_claim(name: str, claim: str) -> Object:
     return body
 
 
+@pytest.mark.promise("Ephemeral GPU", "`pvcTTLSecondsAfterFinished`: the PVC is deleted after its TTL")
 def test_what_expired_is_deleted_with_exactly_the_role_of_the_chart(
     plane: Plane, namespace: str, tmp_path: Path
 ) -> None:

@@ -109,6 +109,7 @@ def two(plane: Plane, argocd: ArgoCD, locked_down: Flux, tmp_path: Path) -> Iter
         plane.client.delete("v1/Namespace", team.space)
 
 
+@pytest.mark.promise("Ephemeral GPU", "Verify prerequisites: GPU nodes, device plugin, storage class")
 @pytest.mark.ran("Kustomization", by="kustomize-controller")
 @pytest.mark.ran("GitRepository", by="source-controller")
 @pytest.mark.ran("Application", "AppProject", by="argocd")

@@ -93,6 +93,7 @@ def test_only_the_listed_fields_differ(compat: Compilation) -> None:
     assert [path for path in MEANT if path not in found] == []
 
 
+@pytest.mark.promise("AI Operator", "The training job has access to the downloaded model files")
 def test_no_field_of_the_operator_has_a_different_value(compat: Compilation) -> None:
     """Fields are added or left out; but for the list of what is left out, no value changes."""
     made = objects(compat)
@@ -103,6 +104,7 @@ def test_no_field_of_the_operator_has_a_different_value(compat: Compilation) -> 
             assert difference.startswith("not expected") or any(path.endswith(end) for end in gone), line
 
 
+@pytest.mark.promise("AI Operator", "`Job` wraps storage, token, download and fine-tuning")
 def test_the_only_additional_object_is_a_network_policy(compat: Compilation) -> None:
     assert sorted(objects(compat)) == ["Job", "NetworkPolicy", "PersistentVolumeClaim"]
     assert [item.message for item in compat.diagnostics] == []

@@ -106,6 +106,8 @@ def mounted(bucket: S3, prefix: str, folder: Path) -> None:
             target.write_bytes(bucket.get(key) or b"")
 
 
+@pytest.mark.promise("Koldun", "The Model's Job streams files from Hugging Face into the S3 bucket")
+@pytest.mark.promise("Koldun", "Step 3, credentials management: `objectStorage.secretRef` into env")
 def test_the_downloader_fills_a_bucket_and_the_gate_opens(tmp_path: Path, hub: Hub, bucket: S3) -> None:
     objects = rendered(tmp_path, hub, bucket)
     (fetch,) = objects["qwen Job"]["spec"]["template"]["spec"]["containers"]

@@ -142,6 +142,7 @@ def check_reader(objects: dict[str, Any], bucket: S3, prefix: str, folder: Path)
     assert objects["qwen PersistentVolume"]["spec"]["csi"]["volumeHandle"] == f"{bucket.bucket}/{prefix.rstrip('/')}"
 
 
+@pytest.mark.promise("Koldun", "The conversion Job reads the bucket and uploads the result to the target prefix")
 def test_files_of_one_bucket_are_converted_into_another(tmp_path: Path, hub: Hub, bucket: S3) -> None:
     source = f'{{huggingFace: {{repo: org/qwen, revision: {COMMIT}, endpoint: "{hub.url}"}}}}'
     own = f", store: {block(bucket, 'converted/qwen')}"

@@ -190,6 +190,7 @@ def test_kaito_orders_flags_by_chance_and_kaigen_gives_the_same_bytes_each_time(
     assert compiled(document).stream() == compiled(document).stream()
 
 
+@pytest.mark.promise("KAITO", "`inference.preset.name: falcon-7b`")
 def test_the_quick_start_runs_the_server_that_answers_chat_with_arguments_that_it_takes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

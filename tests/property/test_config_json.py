@@ -11,9 +11,8 @@ from kaigen.catalog.catalog import BUILT_IN
 from kaigen.catalog.gpus import get_gpu
 from kaigen.sizing.config_json import facts_of_config
 from kaigen.sizing.facts import Request, hardware_of_gpu
-from kaigen.sizing.plan import plan
+from kaigen.sizing.plan import Plan, plan
 from kaigen.sizing.problem import PlanError
-from kaigen.sizing.result import Plan
 
 KEYS = (
     "num_hidden_layers",

@@ -9,9 +9,9 @@ import re2
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kaigen.config.bucket_grants import bucket_pattern, is_bucket_granted
 from kaigen.config.globs import entry_pattern, glob_pattern, host_pattern, is_entry_granted, is_granted, is_host_granted
 from kaigen.kubernetes.buckets import ANY_URI, BUCKET_URI, WEB_BUCKET, bucket_uris
+from kaigen.tenancy.conditions.volumes import bucket_pattern, is_bucket_granted
 
 GLOBS = st.lists(st.text("ab/*?, .", max_size=8), max_size=3)
 TEXTS = st.text("ab/, .\n", max_size=10)

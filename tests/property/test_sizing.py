@@ -14,9 +14,8 @@ from kaigen.catalog.instances import Instance, instances
 from kaigen.catalog.presets import Preset, find_preset, preset_names, presets
 from kaigen.sizing.facts import Hardware, ModelFacts, Request, facts_of, hardware_of_instance
 from kaigen.sizing.memory import Layout, Load, memory_of_gpu
-from kaigen.sizing.plan import plan, settle
+from kaigen.sizing.plan import Plan, plan, settle
 from kaigen.sizing.problem import Field, PlanError
-from kaigen.sizing.result import Plan
 
 NODES = [hardware_of_instance(instance) for instance in instances(BUILT_IN)]
 

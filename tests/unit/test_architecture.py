@@ -143,7 +143,7 @@ def test_a_render_calls_the_functions_of_the_walk_in_their_order() -> None:
     assert [name for name in WALK if name not in remaining] == []
 
 
-TABLES = ("kaigen.diff.rules.", "kaigen.pipeline.setting_decisions")
+TABLES = ("kaigen.diff.rules.", "kaigen.pipeline.setting_changes")
 """Modules whose functions are entries of a table, named after the change that they find."""
 
 

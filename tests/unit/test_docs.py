@@ -15,6 +15,7 @@ import pytest
 
 from kaigen.cli.main import COMMANDS, cli
 from kaigen.diagnostics.codes import codes
+from kaigen.dialects.registry import Dialect, own_dialects
 from tests.unit.test_pages import PAGES as RUN
 from tools import docs, site_pages
 
@@ -191,14 +192,22 @@ def pages_of_docs() -> list[str]:
 def test_the_site_leads_to_every_page() -> None:
     nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
     listed = re.findall(r": (\S+\.md)$", nav, re.MULTILINE)
-    assert {*pages_of_docs(), *site_pages.pages()} <= set(listed)
+    assert {*pages_of_docs(), *site_pages.pages()} - set(listed) == set(), "add them to `nav` in mkdocs.yml"
     assert len(listed) == len(set(listed))
 
 
 def test_the_list_of_documents_has_every_page() -> None:
     listed = re.findall(r"\]\(([^)#]+\.md)[^)]*\)", (ROOT / "docs/index.md").read_text(encoding="utf-8"))
     runtimes = [f"../runtimes/{path.parent.name}/README.md" for path in ROOT.glob("runtimes/*/README.md")]
-    assert set(pages_of_docs()) - {"index.md"} | set(runtimes) <= set(listed)
+    missing = (set(pages_of_docs()) | set(runtimes)) - {"index.md"} - set(listed)
+    assert missing == set(), "add them to the list of docs/index.md"
+
+
+@pytest.mark.parametrize("dialect", own_dialects(), ids=lambda dialect: dialect.name)
+def test_every_dialect_has_a_page_in_the_list_of_dialects(dialect: Dialect) -> None:
+    page = f"dialects/{dialect.name}.md"
+    assert page in pages_of_docs(), "write this page in docs/"
+    assert f"[{dialect.title}]({page})" in (ROOT / "docs/dialects.md").read_text(encoding="utf-8")
 
 
 def test_pages_are_found() -> None:

@@ -8,10 +8,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaigen.compile.builders.found_specs import find_spec
 from kaigen.compile.builders.job_gate import AwaitedRun, job_gate
 from kaigen.compile.builders.mounts import Mounted, MountPoint, Readers, mount_claim
-from kaigen.compile.builders.references import other_name
+from kaigen.compile.builders.other_apps import find_spec, other_name
 from kaigen.compile.builders.storage import SHARED
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import DIGEST_LENGTH, NAME_MAX, Expr

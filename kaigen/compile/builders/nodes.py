@@ -13,7 +13,7 @@ from kaigen.compile.builders.routes import gateway_duration
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Joined, Namespace, Release, Shortened, Tree, shorten_name
 from kaigen.diagnostics.problem import ProblemError
-from kaigen.kinds.provisioning import Karpenter
+from kaigen.kinds.operation import Karpenter
 
 NODES_LABEL = "kaigen.dev/nodes"
 """Label of nodes that belong to one app."""

@@ -15,8 +15,7 @@ from kaigen.compile.builders.node_affinity import Term, gpu_node_terms, label_te
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Setting, Tree
 from kaigen.compile.field_expressions import Items, Spread
-from kaigen.compile.ignored_fields import report_ignored_field
-from kaigen.compile.problems import Problems
+from kaigen.compile.problems import Problems, report_ignored_field
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.blocks import GpuShare, Image, ImageBlock, Placement, PodUser, Resources, Security

@@ -13,7 +13,7 @@ from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import Volume
 from kaigen.kubernetes.quantities import units
-from kaigen.sizing.room import GIB, room_for
+from kaigen.sizing.constants import GIB, room_for
 
 if TYPE_CHECKING:
     from kaigen.compile.known_model import KnownModel

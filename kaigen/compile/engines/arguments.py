@@ -1,14 +1,20 @@
-"""Command-line arguments that several engines share."""
+"""Command-line arguments and environment that several engines share."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from kaigen.compile.builders import settings
+from kaigen.compile.engines.launch import Launch
 from kaigen.compile.expressions import Joined, Setting, Text, Tree
 from kaigen.compile.field_expressions import Arguments, ListFlags
 from kaigen.kinds.exposure import Auth
 from kaigen.kinds.topology import TopologySpec
+
+MODEL_SERVER_HINTS: Mapping[str, str] = dict.fromkeys(
+    ("command", "args"), "use `engineArgs` for further flags, or `engine: container`"
+)
+"""Hints by fields that only a container without an engine of kaigen's understands."""
 
 KEY_FOLDER = "/etc/kaigen/auth"
 """Folder of the API key, for engines that read it from a file."""
@@ -104,3 +110,13 @@ def _number(flag: str, path: str, value: int | None, doc: str, field: str) -> li
         return []
     schema = {"type": "integer", "minimum": 1}
     return [Joined((f"{flag}=", Text(Setting(path, value, doc, schema, origin=("spec", field)))))]
+
+
+def hub_environment(launch: Launch) -> dict[str, str]:
+    """Return the folders that the libraries write to, and their switches.
+
+    A user id that is not in the image has no name, which PyTorch's compiler requires.
+    """
+    cache = launch.folders.cache
+    variables = {"HOME": cache, "USER": "kaigen", "HF_HOME": f"{cache}/huggingface", "HF_HUB_DISABLE_TELEMETRY": "1"}
+    return variables | ({"HF_HUB_OFFLINE": "1"} if launch.weights.offline else {})

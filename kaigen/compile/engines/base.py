@@ -1,4 +1,9 @@
-"""The interface of serving engines."""
+"""The interface of serving engines.
+
+Sets of the fields that several engines understand have their names in documents. The name of a block contains all of
+its fields, so blocks that concern engines are listed field by field: a new field of theirs is reported on each engine
+until the engine lists it.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +14,44 @@ from typing import ClassVar
 from kaigen.catalog.engines import EngineFacts, Version, engine_facts
 from kaigen.catalog.presets import Preset
 from kaigen.compile.builders.jobs import seconds
-from kaigen.compile.engines.drain import SETTLE_SECONDS, SHUTDOWN_SECONDS, wait_for_requests
-from kaigen.compile.engines.group import wait_for_leader
 from kaigen.compile.engines.launch import Launch, Member, Parallelism
+from kaigen.compile.engines.lifecycle import SETTLE_SECONDS, SHUTDOWN_SECONDS, wait_for_leader, wait_for_requests
 from kaigen.compile.expressions import Tree
-from kaigen.compile.ignored_fields import is_understood
-from kaigen.compile.problems import Problems
+from kaigen.compile.problems import Problems, is_understood
 from kaigen.core.json_types import Json
+from kaigen.kinds.block import document_names
 from kaigen.kinds.blocks import Image
+from kaigen.kinds.pod import PodFields
 from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.topology import TopologySpec
-from kaigen.sizing.result import Plan
-from kaigen.sizing.room import GIB
+from kaigen.sizing.constants import GIB
+from kaigen.sizing.plan import Plan
+
+AROUND_PODS = frozenset(
+    (
+        *("shape.replicas", "autoscale", "rollout", "disruption", "placement.queue", "security.podSecurity"),
+        *("port", "service", "route", "inferencePool", "monitoring"),
+    )
+)
+"""Fields about what is around the pods, whatever runs in them."""
+
+PODS = AROUND_PODS | {
+    *("engine", "image", "build", "env", "params", "paramsFile", "probes", "drain"),
+    *("resources", "placement", "security", "provisioning", "shape.nodes"),
+    *("model.name", "model.namespace", "model.image", "model.job", "model.folder", "model.mountPath"),
+    *("model.volume.claimName", "model.volume.path"),
+    *document_names(PodFields),
+}
+"""Fields of engines whose pods kaigen makes."""
+
+SERVER = PODS | {*("engineArgs", "servedNames", "contextLength", "auth.secret", "auth.key"), "model.facts"}
+"""Fields of model servers."""
+
+HUB_SERVER = SERVER | {
+    *("model.huggingFace", "preset", "tokenSecret", "trustRemoteCode", "concurrency", "storage", "transfer"),
+    *(f"adapters.{name}" for name in ("name", "model", "job", "volume", "image", "huggingFace")),
+}
+"""Fields of model servers on Hugging Face's libraries."""
 
 
 class Engine(ABC):
@@ -29,7 +60,7 @@ class Engine(ABC):
     Attributes:
         name: value of `engine` in a spec, and name of the row in `kaigen/catalog/engines.yaml`.
         facts: that row.
-        understood: the fields of `spec` that have an effect (see `kaigen.compile.ignored_fields`); others are reported.
+        understood: the fields of `spec` that have an effect (see `kaigen.compile.problems`); others are reported.
         hints: what to do in place of a field that has none, by field or block. Default: to use an engine that
             understands it.
         managed_flags: fields of the spec by flags of the engine that kaigen sets from them.

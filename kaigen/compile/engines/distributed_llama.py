@@ -15,11 +15,9 @@ from kaigen.catalog.engines import Version, parse_version, tag_version
 from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.builders.pods import NO_NETWORK, container_security, image_fields, image_ref
 from kaigen.compile.engines.arguments import KEY_FOLDER, key_mount, key_volume, with_engine_args
-from kaigen.compile.engines.base import Engine
-from kaigen.compile.engines.drain import SETTLE_SECONDS, SHUTDOWN_SECONDS
+from kaigen.compile.engines.base import SERVER, Engine
 from kaigen.compile.engines.launch import Launch, Member
-from kaigen.compile.engines.probe_port import http_probe, probe_flags, probe_port
-from kaigen.compile.engines.understood import SERVER
+from kaigen.compile.engines.lifecycle import SETTLE_SECONDS, SHUTDOWN_SECONDS, http_probe, probe_flags, probe_port
 from kaigen.compile.expressions import Joined, Release, Tree
 from kaigen.compile.field_expressions import ListFlags
 from kaigen.compile.problems import Problems
@@ -28,8 +26,7 @@ from kaigen.kinds.blocks import GpuShare, Image
 from kaigen.kinds.topology import TopologySpec
 from kaigen.kubernetes.quantities import NANO, nano
 from kaigen.programs.files import program
-from kaigen.sizing.ring import BUFFER_TYPES
-from kaigen.sizing.ring_flags import RING_FLAGS, wrong_value
+from kaigen.sizing.ring import BUFFER_TYPES, RING_FLAGS, wrong_value
 
 WORKER_PORT = 9990
 API_PORT = 9991

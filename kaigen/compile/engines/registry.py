@@ -8,12 +8,11 @@ from __future__ import annotations
 from itertools import accumulate
 
 from kaigen.compile.engines.base import Engine
-from kaigen.compile.engines.container import Container
+from kaigen.compile.engines.container import Container, PodTemplate
 from kaigen.compile.engines.distributed_llama import DistributedLlama
-from kaigen.compile.engines.pod_template import PodTemplate
 from kaigen.compile.engines.transformers import Transformers
 from kaigen.compile.engines.vllm import Vllm
-from kaigen.compile.ignored_fields import is_understood
+from kaigen.compile.problems import is_understood
 from kaigen.kinds.topology import TopologySpec
 
 ENGINES: tuple[type[Engine], ...] = (Vllm, Transformers, DistributedLlama, Container)

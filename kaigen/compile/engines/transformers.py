@@ -11,22 +11,21 @@ from kaigen.compile.builders.pods import image_ref
 from kaigen.compile.engines.arguments import (
     KEY_FOLDER,
     MANAGED_FLAGS,
+    MODEL_SERVER_HINTS,
+    hub_environment,
     key_mount,
     key_volume,
     limit_arguments,
     with_engine_args,
 )
-from kaigen.compile.engines.base import Engine
-from kaigen.compile.engines.huggingface import MODEL_SERVER_HINTS, hub_environment
+from kaigen.compile.engines.base import HUB_SERVER, Engine
 from kaigen.compile.engines.launch import Launch
-from kaigen.compile.engines.probe_port import probe_flags, probe_port
-from kaigen.compile.engines.understood import HUB_SERVER
+from kaigen.compile.engines.lifecycle import probe_flags, probe_port
 from kaigen.compile.expressions import Tree
-from kaigen.compile.ignored_fields import report_ignored_field
-from kaigen.compile.problems import Problems
+from kaigen.compile.problems import Problems, report_ignored_field
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.topology import TopologySpec
-from kaigen.sizing.room import GIB
+from kaigen.sizing.constants import GIB
 
 
 class Transformers(Engine):

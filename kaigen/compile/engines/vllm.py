@@ -9,13 +9,17 @@ from kaigen.catalog.engines import Version
 from kaigen.catalog.presets import Preset
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.pods import default_shared_memory
-from kaigen.compile.engines.arguments import MANAGED_FLAGS, key_reference, limit_arguments, with_engine_args
-from kaigen.compile.engines.base import Engine
-from kaigen.compile.engines.drain import CONNECTIONS_CLASS, KEEP_ALIVE_SECONDS, SHUTDOWN_SECONDS, draining
-from kaigen.compile.engines.group import in_group
-from kaigen.compile.engines.huggingface import MODEL_SERVER_HINTS, hub_environment
+from kaigen.compile.engines.arguments import (
+    MANAGED_FLAGS,
+    MODEL_SERVER_HINTS,
+    hub_environment,
+    key_reference,
+    limit_arguments,
+    with_engine_args,
+)
+from kaigen.compile.engines.base import HUB_SERVER, Engine
 from kaigen.compile.engines.launch import Launch, Member, Parallelism
-from kaigen.compile.engines.understood import HUB_SERVER
+from kaigen.compile.engines.lifecycle import CONNECTIONS_CLASS, KEEP_ALIVE_SECONDS, SHUTDOWN_SECONDS, draining, in_group
 from kaigen.compile.engines.vllm_flags import check_flags, list_flags
 from kaigen.compile.engines.vllm_parallelism import vllm_parallelism, vllm_version
 from kaigen.compile.expressions import Expr, Joined, Tree
@@ -26,8 +30,8 @@ from kaigen.kinds.blocks import Image
 from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.topology import TopologySpec
 from kaigen.programs.files import program
-from kaigen.sizing.result import Plan
-from kaigen.sizing.room import GIB
+from kaigen.sizing.constants import GIB
+from kaigen.sizing.plan import Plan
 
 CPU_CACHE = 4
 """KV cache of an engine without GPUs, in GiB. vLLM would take half of the node's memory."""

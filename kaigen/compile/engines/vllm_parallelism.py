@@ -7,14 +7,13 @@ from msgspec.structs import replace
 from kaigen.catalog.engines import EngineFacts, NodeSupport, Version, parse_version, tag_version
 from kaigen.compile.builders.pods import image_ref
 from kaigen.compile.engines.launch import Parallelism
-from kaigen.compile.ignored_fields import report_ignored_field
-from kaigen.compile.problems import Problems
+from kaigen.compile.problems import Problems, report_ignored_field
 from kaigen.core.json_types import FieldPath
 from kaigen.core.text import plural
 from kaigen.kinds.blocks import GpuShare, Image, Resources
 from kaigen.kinds.serving import Shape
 from kaigen.kinds.topology import TopologySpec
-from kaigen.sizing.result import Plan
+from kaigen.sizing.plan import Plan
 
 _AT: FieldPath = ("spec", "shape")
 

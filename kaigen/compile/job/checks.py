@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
 from functools import partial
+
+from msgspec import Struct, field
 
 from kaigen.compile.builders.image_build import check_build
 from kaigen.compile.builders.mounts import check_mounts
-from kaigen.compile.builders.pod_option_checks import check_pod_options
+from kaigen.compile.builders.pod_options import check_pod_options
 from kaigen.compile.builders.pods import check_capabilities
 from kaigen.compile.builders.storage import check_access_modes
 from kaigen.compile.expressions import Tree
-from kaigen.compile.ignored_fields import report_ignored_field
-from kaigen.compile.job.classify import check_classify
-from kaigen.compile.job.egress import check_job_egress
-from kaigen.compile.job.inputs import check_inputs
-from kaigen.compile.job.nodes import node_variables
-from kaigen.compile.job.pod import SHARDS, container_mounts, own_pod, params_of
+from kaigen.compile.job.classify import check_classify, classify_settings
+from kaigen.compile.job.inputs import check_inputs, check_job_egress
+from kaigen.compile.job.pod import SHARDS, container_mounts, node_variables, own_pod, params_of
 from kaigen.compile.job.resolution import JobResolution, Workload
 from kaigen.compile.job.tune import check_tune
-from kaigen.compile.job.understood import check_fields
 from kaigen.compile.job.upload import check_upload
 from kaigen.compile.pod_template import check_pod_template
-from kaigen.compile.problems import Problems
+from kaigen.compile.problems import Problems, ignored_fields, report_ignored_field
 from kaigen.core.json_types import FieldPath
-from kaigen.kinds.block import set_fields
+from kaigen.kinds.block import document_names, set_fields
+from kaigen.kinds.job import JobSpec
+from kaigen.kinds.pod import PodFields
 
 
 def check_job(resolution: JobResolution, problems: Problems) -> None:
@@ -113,3 +114,68 @@ def _check_variables(resolution: JobResolution, problems: Problems) -> None:
             message = f"`{name}` is set by kaigen for a Job of several nodes"
             problems.error("KG0313", message, ("spec", "env", name), "leave it out")
     params_of(resolution).check(spec.env, problems)
+
+
+class Runs(Struct, frozen=True):
+    """What a Job runs.
+
+    Attributes:
+        where: end of the message about a field without effect.
+        understood: the fields that have one.
+        hint: what to do in place of the others.
+        hints: other hints, by field.
+    """
+
+    where: str
+    understood: Set[str]
+    hint: str
+    hints: Mapping[str, str] = field(default_factory=dict)
+
+
+_PODS = frozenset(
+    (
+        *("retries", "deadline", "ttl", "placement.queue", "security.podSecurity"),
+        # A document sets exactly one of these.
+        *JobSpec.exactly_one,
+    )
+)
+_CONTAINER = _PODS | {
+    *("env", "model", "inputs", "output", "resources", "placement", "security"),
+    *("nodes", "shards", "parallelism", "groups"),
+    *document_names(PodFields),
+}
+
+TEMPLATE = Runs("on a pod template", _PODS, "set it in the template")
+IMAGE = Runs(
+    "on an image of your own",
+    _CONTAINER | {"command", "args", "params", "paramsFile"},
+    "leave it out",
+    {"classify": "set `workload: classify` in place of the image"},
+)
+CLASSIFY = Runs(
+    "on `workload: classify`",
+    _CONTAINER | {"classify", "params", "paramsFile"},
+    "use the fields of `classify`, or an image of your own",
+)
+TUNE = Runs(
+    "next to `tune`",
+    _CONTAINER,
+    "use the fields of `tune`, or an image of your own",
+    {"classify": "set `workload: classify` in place of `tune`"},
+)
+
+
+def runs_of(spec: JobSpec) -> Runs:
+    """Return what a Job runs."""
+    if spec.template is not None:
+        return TEMPLATE
+    if spec.tune is not None:
+        return TUNE
+    return IMAGE if classify_settings(spec) is None else CLASSIFY
+
+
+def check_fields(spec: JobSpec, problems: Problems) -> None:
+    """Report every field that has no effect on what a Job runs."""
+    runs = runs_of(spec)
+    for name, path in ignored_fields(spec, runs.understood):
+        report_ignored_field(problems, str(path[-1]), path, runs.where, runs.hints.get(name, runs.hint))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from kaigen.compile.builders.pods import gpu_count
-from kaigen.compile.ignored_fields import report_ignored_field
-from kaigen.compile.problems import Problems
+from kaigen.compile.problems import Problems, report_ignored_field
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.block import document_name, set_fields

@@ -6,31 +6,33 @@ from collections.abc import Mapping
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders.access import account_objects
-from kaigen.compile.builders.claim_job import claim_job
-from kaigen.compile.builders.devices import claim_template
 from kaigen.compile.builders.frame import POD_SECURITY
 from kaigen.compile.builders.image_build import awaited_builds, gate_failures
 from kaigen.compile.builders.job_gate import gate_access
 from kaigen.compile.builders.job_output import RUN
-from kaigen.compile.builders.job_sets import job_set
-from kaigen.compile.builders.jobs import Run, completion_test, job
-from kaigen.compile.builders.lifetimes import EXPIRING, ttl_annotations
+from kaigen.compile.builders.jobs import Run, completion_test, failure_policy, job
 from kaigen.compile.builders.network import headless_service, network_policy
+from kaigen.compile.builders.reaper import EXPIRING, claim_job, ttl_annotations
+from kaigen.compile.builders.resources import claim_template
 from kaigen.compile.builders.storage import claim
 from kaigen.compile.expressions import Release, Tree
 from kaigen.compile.job.checks import check_job
-from kaigen.compile.job.egress import job_egress
-from kaigen.compile.job.inputs import permanent_input_failures
-from kaigen.compile.job.nodes import MASTER_PORT
-from kaigen.compile.job.pod import params_of, pod_pull_secrets, pod_spec
+from kaigen.compile.job.inputs import job_egress, permanent_input_failures
+from kaigen.compile.job.pod import MASTER_PORT, params_of, pod_pull_secrets, pod_spec
 from kaigen.compile.job.resolution import JobResolution, Workload, resolve_job
 from kaigen.compile.job.upload import upload
 from kaigen.compile.kind_compiler import Description, KindCompiler
 from kaigen.compile.pod_template import pod_template
 from kaigen.kinds.compat import Naming
-from kaigen.kinds.job import OutputVolume
-from kaigen.kinds.lifetimes import Ttl, VolumeTtl
+from kaigen.kinds.job import OutputVolume, Ttl, VolumeTtl
 from kaigen.kubernetes.queues import QUEUE_LABEL
+
+REPLICATED_JOB = "node"
+"""Name of the only Job of a JobSet, in the names of its pods: `JOBSET-node-0-INDEX`."""
+
+_DISRUPTED = "has condition DisruptionTarget"
+"""Text of the message of a Job that failed because a pod was evicted (source: k8s.io/kubernetes,
+pkg/controller/job/pod_failure_policy.go)."""
 
 _WAVE = 3
 
@@ -178,3 +180,35 @@ compile_job = KindCompiler(
         "podSpec",
     ),
 )
+
+
+def job_set(run: Run) -> Object:
+    """Return the JobSet of pods that work together.
+
+    Its only Job has no retries of its own: the first failed pod fails the Job, and JobSet deletes all pods and starts
+    them again. An eviction does not count as a retry.
+    """
+    policy = failure_policy(run.permanent, disruption="FailJob")
+    attempt = run.job_spec({"backoffLimit": 0}, policy, "Time limit of each attempt in seconds")
+    spec: dict[str, Tree] = {
+        "failurePolicy": {"maxRestarts": run.retry_limit, "rules": _rules(run)},
+        "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True},
+        "replicatedJobs": [{"name": REPLICATED_JOB, "replicas": 1, "template": {"spec": attempt}}],
+    }
+    return run.object({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet"}, spec)
+
+
+def _rules(run: Run) -> list[Tree]:
+    """Return what follows the failure of the Job, by its reason; for other reasons, JobSet starts it again."""
+    rules: list[Tree] = [
+        {"name": "timeLimit", "action": "FailJobSet", "onJobFailureReasons": ["DeadlineExceeded"]},
+        {
+            "name": "disruption",
+            "action": "RestartJobSetAndIgnoreMaxRestarts",
+            "onJobFailureReasons": ["PodFailurePolicy"],
+            **({"onJobFailureMessagePatterns": [_DISRUPTED]} if run.permanent else {}),
+        },
+    ]
+    if run.permanent:
+        rules.append({"name": "permanent", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"]})
+    return rules

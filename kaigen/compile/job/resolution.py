@@ -10,15 +10,15 @@ from msgspec import Struct
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.image_build import ImageBuild, image_build
 from kaigen.compile.builders.mounts import Mounted, Readers
+from kaigen.compile.builders.params import ParamsOf
 from kaigen.compile.builders.pods import BUILT, NO_RESOURCES, ResolvedResources, placement_fields, pod_security
-from kaigen.compile.builders.work_resources import work_resources
+from kaigen.compile.builders.resources import work_resources
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Release, Tree
 from kaigen.compile.finish import frame_of
-from kaigen.compile.job.datasets import job_datasets, with_folders
-from kaigen.compile.job.program import Program, own_program
+from kaigen.compile.job import classify, tune
+from kaigen.compile.job.mounts import job_datasets, job_weights, with_folders
 from kaigen.compile.job.tune import tune_memory
-from kaigen.compile.job.weights import job_weights
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.base import Metadata
@@ -174,3 +174,62 @@ def _scratch_folder(spec: JobSpec, inputs: Inputs | None, output: OutputVolume |
     mounted += [volume.mount_path for volume in (inputs, output) if volume is not None]
     taken = {folder.rstrip("/") for folder in mounted}
     return next(folder for folder in _SCRATCH_FOLDERS if folder not in taken)
+
+
+class Program(Struct, frozen=True):
+    """One of kaigen's own programs with its settings.
+
+    Attributes:
+        image: its image.
+        image_origin: the spec's field of the image; empty for the default image.
+        arguments: its arguments.
+        permanent: exit codes after which a retry cannot succeed.
+        params: its settings in a file; None where all are arguments.
+    """
+
+    image: Image
+    image_origin: FieldPath
+    arguments: Sequence[str]
+    permanent: tuple[int, ...]
+    params: ParamsOf | None = None
+
+
+def own_program(
+    spec: JobSpec,
+    inputs: Inputs | None,
+    output: OutputVolume | None,
+    context: Context,
+    problems: Problems,
+    *,
+    has_gpu: bool,
+) -> Program | None:
+    """Return the program of a Job; None for a Job with an image of its own.
+
+    Args:
+        spec: the spec.
+        inputs: files that are fetched before the run.
+        output: the volume for results.
+        context: its images are the defaults.
+        problems: collects what the program lacks.
+        has_gpu: whether the container has a GPU.
+    """
+    none: list[str] = []
+    settings = classify.classify_settings(spec)
+    if settings is not None:
+        own = settings.image
+        return Program(
+            own if own is not None else context.config.images["classify"],
+            ("spec", "classify", "image") if own is not None else (),
+            problems.attempt(lambda: classify.classify_arguments(spec, inputs, output, has_gpu=has_gpu), none),
+            classify.PERMANENT_EXIT_CODES,
+        )
+    if spec.tune is None:
+        return None
+    own = spec.tune.image
+    return Program(
+        own if own is not None else context.config.images["train"],
+        ("spec", "tune", "image") if own is not None else (),
+        problems.attempt(lambda: tune.tune_arguments(spec, inputs, output), none),
+        tune.PERMANENT_EXIT_CODES,
+        tune.tune_params(spec.tune),
+    )

@@ -8,9 +8,8 @@ from kaigen.catalog.instances import find_instance
 from kaigen.compile.builders.params import FOLDER, KEY, ParamsOf
 from kaigen.compile.builders.pods import gpu_count
 from kaigen.compile.context import Context
-from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.known_model import KnownModel, model_of_facts, model_of_repository
-from kaigen.compile.problems import Problems
+from kaigen.compile.problems import Problems, report_ignored_field
 from kaigen.core.json_types import FieldPath, Json
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.block import document_name, set_fields

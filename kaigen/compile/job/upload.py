@@ -16,9 +16,9 @@ from kaigen.compile.builders.image_build import FAILED
 from kaigen.compile.builders.job_gate import AwaitedRun, job_gate, run_rule
 from kaigen.compile.builders.job_output import UPLOAD
 from kaigen.compile.builders.jobs import Run, job
+from kaigen.compile.builders.mounts import read_only_mount
 from kaigen.compile.builders.pods import pull_secrets
 from kaigen.compile.builders.sources import globs
-from kaigen.compile.builders.volumes import read_only_mount
 from kaigen.compile.builders.weights import PERMANENT_EXIT_CODES, upload_container
 from kaigen.compile.expressions import Expr, Release, Tree
 from kaigen.compile.job.resolution import JobResolution

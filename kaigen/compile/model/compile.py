@@ -9,25 +9,23 @@ from kaigen.compile.builders.egress import egress_policy
 from kaigen.compile.builders.frame import LOCATION
 from kaigen.compile.builders.job_gate import run_rule
 from kaigen.compile.builders.jobs import Run, job, test_hook
-from kaigen.compile.builders.monitoring import pod_monitor
-from kaigen.compile.builders.network import network_policy
+from kaigen.compile.builders.network import network_policy, pod_monitor
 from kaigen.compile.builders.sources import job_files, repository_name, source_account
 from kaigen.compile.builders.weights import METRICS, METRICS_PORT, PERMANENT_EXIT_CODES
 from kaigen.compile.kind_compiler import Description, KindCompiler
 from kaigen.compile.model.checks import check_model
 from kaigen.compile.model.conversion import AT, CONVERT
 from kaigen.compile.model.conversion import PERMANENT_EXIT_CODES as CONVERT_EXIT_CODES
-from kaigen.compile.model.existing import record
 from kaigen.compile.model.job_source import bucket_account
 from kaigen.compile.model.mounted import mounted_bucket
 from kaigen.compile.model.pod import FETCH, UPLOAD, download_pod, verification_pod
-from kaigen.compile.model.resolution import ModelResolution, resolve_model
-from kaigen.compile.model.servers import download_servers
+from kaigen.compile.model.resolution import ModelResolution, download_servers, resolve_model
+from kaigen.compile.model.store import record
 from kaigen.compile.model.volume import mount_annotations
 from kaigen.kinds.blocks import FileSource
 from kaigen.kinds.model import Model
 from kaigen.kubernetes.queues import QUEUE_LABEL
-from kaigen.sizing.conversion import conversion_text
+from kaigen.sizing.distributed_llama import conversion_text
 
 _COMPONENT = "download"
 

@@ -35,13 +35,13 @@ from kaigen.kinds.bucket import Bucket
 from kaigen.kinds.model import DownloadSpec, ModelSpec
 from kaigen.kinds.store import ModelVolume
 from kaigen.kubernetes.quantities import units
-from kaigen.sizing.room import GIB, room_for
+from kaigen.sizing.constants import GIB, room_for
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():
     from kaigen.compile.model import scratch as scratches
-    from kaigen.sizing import conversion as sizes
     from kaigen.sizing import distributed_llama as llama
+    from kaigen.sizing import distributed_llama as sizes
     from kaigen.sizing import problem
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.buckets import destination, transfer_arguments
 from kaigen.compile.builders.job_gate import job_gate
+from kaigen.compile.builders.mounts import read_only_mount
 from kaigen.compile.builders.sources import JOB_OUTPUT, globs, job_files, job_folder
-from kaigen.compile.builders.volumes import read_only_mount
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Expr, Joined, Tree
 from kaigen.compile.problems import Problems

@@ -10,8 +10,8 @@ from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import account_fields, download_account, token_mount, token_volume
 from kaigen.compile.builders.pod_options import extended_pod
 from kaigen.compile.builders.pods import pull_secrets
+from kaigen.compile.builders.settings import variables_of
 from kaigen.compile.builders.sources import identity
-from kaigen.compile.builders.variables import variables_of
 from kaigen.compile.builders.weights import (
     METRICS,
     METRICS_PORT,

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from kaigen.compile.builders.egress import Server, bucket_server, source_servers
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.pods import placement_fields, pod_security
 from kaigen.compile.builders.sources import job_files
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Tree
 from kaigen.compile.finish import frame_of
-from kaigen.compile.model.conversion import Conversion, resolve_conversion
+from kaigen.compile.model.conversion import AT, Conversion, resolve_conversion
 from kaigen.compile.model.job_source import WAVE as AFTER_JOBS
 from kaigen.compile.model.job_source import reported_output, with_run
 from kaigen.compile.model.mounted import mounted_bucket
-from kaigen.compile.model.store import WAVE, Store, resolve_store
+from kaigen.compile.model.store import STORE, WAVE, Store, resolve_store
 from kaigen.compile.problems import Problems
 from kaigen.kinds.base import Metadata
 from kaigen.kinds.block import set_fields
@@ -126,3 +127,17 @@ def _commit(hub: HubRepository, problems: Problems) -> str:
         "run `kaigen lock`, or set `revision` to a commit, 40 hex digits",
     )
     return ""
+
+
+def download_servers(resolution: ModelResolution) -> list[Server]:
+    """Return the servers of the source, of the bucket that stores its files, and of that of converted files."""
+    spec = resolution.spec
+    found = [*source_servers(spec.source, ("spec", "source"), resolution.context)]
+    if resolution.output is not None and resolution.output.bucket is not None:
+        found.append(bucket_server(resolution.output.bucket, ("spec", "source", "job")))
+    bucket, served = spec.store.bucket, mounted_bucket(spec)
+    if bucket is not None:
+        found.append(bucket_server(bucket, (*STORE, "bucket")))
+    if served is not None and served is not bucket:
+        found.append(bucket_server(served, (*AT, "store", "bucket")))
+    return found

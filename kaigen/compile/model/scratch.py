@@ -13,8 +13,8 @@ from kaigen.config.locked_files import chosen_files
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.model import DownloadSpec, ModelSpec
 from kaigen.kubernetes.quantities import units
-from kaigen.sizing.conversion import converted_bytes
-from kaigen.sizing.room import GIB, room_for
+from kaigen.sizing.constants import GIB, room_for
+from kaigen.sizing.distributed_llama import converted_bytes
 
 
 class Scratch(Struct, frozen=True):

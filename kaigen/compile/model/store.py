@@ -1,4 +1,4 @@
-"""Where the weights of a Model are stored: a volume, or a folder of a bucket."""
+"""Where the weights of a Model are stored: a volume, a folder of a bucket, or a volume that has them already."""
 
 from __future__ import annotations
 
@@ -7,15 +7,22 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct, field
 
 from kaigen.compile.app import Object
+from kaigen.compile.builders import settings
 from kaigen.compile.builders.buckets import bucket_volume, destination, transfer_arguments
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.storage import claim
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Release, Tree
+from kaigen.compile.problems import Problems, ignored_fields, report_ignored_field
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.bucket import Bucket
+from kaigen.kinds.model import DownloadSpec
+from kaigen.kinds.serving import ExistingVolume
 from kaigen.kinds.store import ModelVolume
 from kaigen.kinds.store import Store as StoreBlock
+
+_UNDERSTOOD = frozenset({"source", "facts"})
+"""Fields that such a Model uses; all others are about a download."""
 
 FOLDER = "/model"
 """Mount path of the store, in the pods of the downloader."""
@@ -96,3 +103,29 @@ def _bucket(bucket: Bucket, frame: Frame, *, is_served: bool) -> Store:
         env,
         account=account.annotations if account else {},
     )
+
+
+def record(frame: Frame, volume: ExistingVolume) -> Object:
+    """Return the ConfigMap that says where the weights are: an app has at least one object."""
+    claim = settings.text(
+        "storage.claimName",
+        volume.claim_name,
+        "PersistentVolumeClaim with the weights, for readers of this ConfigMap.",
+        origin=("spec", "source", "volume", "claimName"),
+    )
+    return Object(
+        role="configmap",
+        body={
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": frame.metadata("-weights", "model"),
+            "data": {"claimName": claim, "path": volume.path or "."},
+        },
+    )
+
+
+def check_existing(spec: DownloadSpec, problems: Problems) -> None:
+    """Report fields of a Model in an existing volume that would have no effect."""
+    where = "on weights that are in a volume already: nothing is downloaded"
+    for name, path in ignored_fields(spec, _UNDERSTOOD):
+        report_ignored_field(problems, name, path, where, "leave it out")

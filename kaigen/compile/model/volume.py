@@ -8,11 +8,9 @@ from msgspec.structs import replace
 
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.buckets import SIDECAR, driver_of, volume_suffix
-from kaigen.compile.builders.found_specs import find_spec
-from kaigen.compile.builders.mounts import Mounted, MountPoint, Readers, mount_claim
-from kaigen.compile.builders.references import other_name
+from kaigen.compile.builders.mounts import Mounted, MountPoint, Readers, mount_claim, read_only_mount
+from kaigen.compile.builders.other_apps import find_spec, other_name
 from kaigen.compile.builders.storage import SHARED
-from kaigen.compile.builders.volumes import read_only_mount
 from kaigen.compile.builders.weights import WAIT_TIMEOUT, marker_container
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Expr, Tree

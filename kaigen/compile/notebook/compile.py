@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import account_objects
-from kaigen.compile.builders.devices import claim_template
 from kaigen.compile.builders.frame import POD_SECURITY
-from kaigen.compile.builders.image_build import awaited_builds
+from kaigen.compile.builders.image_build import awaited_builds, check_build
 from kaigen.compile.builders.job_gate import gate_access
 from kaigen.compile.builders.jobs import readiness_test
+from kaigen.compile.builders.mounts import check_mounts
 from kaigen.compile.builders.network import network_policy, service
-from kaigen.compile.builders.storage import claim
+from kaigen.compile.builders.pod_options import check_pod_options
+from kaigen.compile.builders.pods import check_capabilities
+from kaigen.compile.builders.resources import claim_template
+from kaigen.compile.builders.storage import check_access_modes, claim
 from kaigen.compile.builders.workloads import WAVE, single_stateful_set
 from kaigen.compile.expressions import Setting, Tree
 from kaigen.compile.kind_compiler import Description, KindCompiler
-from kaigen.compile.notebook.checks import check_notebook
-from kaigen.compile.notebook.pod import HOME_CLAIM, PORT, params_of, pod_spec
+from kaigen.compile.notebook.pod import (
+    HOME_CLAIM,
+    PORT,
+    container_mounts,
+    own_pod,
+    params_of,
+    pod_spec,
+    required_environment,
+)
 from kaigen.compile.notebook.resolution import NotebookResolution, resolve_notebook
+from kaigen.compile.problems import Problems
+from kaigen.core.json_types import FieldPath
 from kaigen.kubernetes.queues import QUEUE_LABEL
+
+_STORAGE: FieldPath = ("spec", "storage")
 
 _COMPONENT = "notebook"
 _TEST_MINUTES = 15
@@ -91,6 +107,32 @@ def describe_notebook(resolution: NotebookResolution) -> Description:
         notes=(build.note,) if build is not None else (),
         built=(build.reference,) if build is not None else (),
     )
+
+
+def check_notebook(resolution: NotebookResolution, problems: Problems) -> None:
+    """Report every problem of a Notebook that its resolution did not."""
+    spec = resolution.spec
+
+    def origin(volumes: tuple[Tree, Tree]) -> FieldPath:
+        """Return the field of the Model or Dataset that is mounted, or of the home folder."""
+        named = [
+            field
+            for field, mounted in resolution.sources.items()
+            for mount in mounted.mounts
+            if mount["name"] in volumes
+        ]
+        return named[-1] if named else (*_STORAGE, "mountPath")
+
+    check_mounts(container_mounts(resolution), origin, problems)
+    check_build(spec.build, spec.image, problems)
+    check_access_modes(spec.storage, resolution.context, _STORAGE, problems)
+    check_pod_options(partial(own_pod, resolution), spec, resolution.metadata.name, resolution.context, problems)
+    check_capabilities(spec.security, problems)
+    for name in (str(entry["name"]) for entry in required_environment(resolution)):
+        if name in spec.env:
+            message = f"`{name}` is set by kaigen for a Notebook"
+            problems.error("KG0313", message, ("spec", "env", name), "leave it out")
+    params_of(resolution).check(spec.env, problems)
 
 
 compile_notebook = KindCompiler(

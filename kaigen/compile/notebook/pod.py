@@ -20,7 +20,7 @@ from kaigen.compile.builders.pods import (
     scratch_volume,
     shared_memory_volume,
 )
-from kaigen.compile.builders.variables import variables_of
+from kaigen.compile.builders.settings import variables_of
 from kaigen.compile.expressions import Release, Setting, Text, Tree
 from kaigen.compile.notebook.resolution import NotebookResolution
 

@@ -1,4 +1,4 @@
-"""Checks of a resolved Topology: fields without effect, and decisions that contradict each other."""
+"""Checks of a resolved Topology: contradictions, and decisions that work but not as a reader of the spec may expect."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from functools import partial
 from kaigen.catalog.proxies import GatewayLimit, IngressLimit, gateway_limit, ingress_limit
 from kaigen.compile.builders.image_build import check_build
 from kaigen.compile.builders.mounts import check_mounts
-from kaigen.compile.builders.pod_option_checks import check_pod_options
+from kaigen.compile.builders.pod_options import check_pod_options
 from kaigen.compile.builders.pods import check_capabilities
 from kaigen.compile.builders.storage import check_room
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.registry import hint_of
-from kaigen.compile.ignored_fields import ignored_fields, report_ignored_field
-from kaigen.compile.problems import Problems
+from kaigen.compile.problems import Problems, ignored_fields, report_ignored_field
 from kaigen.compile.topology.pod import engine_mounts, members, own_pod, params_of, required_environment
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
 from kaigen.compile.topology.resources import hub_model
-from kaigen.compile.topology.surprises import warn_of_surprises
+from kaigen.compile.topology.sizing import model_path
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.block import document_name, set_fields
 from kaigen.kinds.topology import TopologySpec
+
+ETHERNET = ", and its pipeline stages talk over Ethernet"
 
 _SPEC: FieldPath = ("spec",)
 _DEGREES = {
@@ -272,3 +273,77 @@ def _check_environment(resolution: TopologyResolution, problems: Problems) -> No
             message = f"`{name}` is set by kaigen for this Topology"
             problems.error("KG0313", message, (*_SPEC, "env", name), "leave it out")
     params_of(resolution).check(resolution.spec.env, problems)
+
+
+def warn_of_surprises(resolution: TopologyResolution, problems: Problems) -> None:
+    """Warn of metrics that nothing collects or nobody reaches, and of nodes that the spec does not ask for."""
+    _warn_of_metrics(resolution, problems)
+    _warn_of_blocked_metrics(resolution, problems)
+    _warn_of_nodes(resolution, problems)
+
+
+def _warn_of_metrics(resolution: TopologyResolution, problems: Problems) -> None:
+    """Warn where the scaler follows a metric of the engine, and the app makes nobody collect it."""
+    autoscaling, spec = resolution.autoscaling, resolution.spec
+    if autoscaling is None or not autoscaling.metric_name or spec.monitoring is not None:
+        return
+    if autoscaling.spec.pod_metric is None:
+        problems.warning(
+            "KG0357",
+            f"the scaler follows `{autoscaling.metric_name}` of the pods, and no object of the app makes Prometheus "
+            "collect it",
+            (*_SPEC, "autoscale"),
+            "set `monitoring: {}` for a PodMonitor, or configure Prometheus to collect it",
+        )
+
+
+def _warn_of_blocked_metrics(resolution: TopologyResolution, problems: Problems) -> None:
+    """Warn where the NetworkPolicy admits only pods of the app's namespace: Prometheus is rarely there."""
+    spec = resolution.spec
+    peers = spec.service.allow_from
+    if spec.monitoring is None or not peers:
+        return
+    if not any("namespaceSelector" in peer or "ipBlock" in peer for peer in peers):
+        problems.warning(
+            "KG0363",
+            "`allowFrom` admits only pods of this namespace, so a Prometheus in another one cannot read the metrics",
+            (*_SPEC, "service", "allowFrom"),
+            "add `namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}` with the namespace of "
+            "Prometheus",
+        )
+
+
+def _warn_of_nodes(resolution: TopologyResolution, problems: Problems) -> None:
+    """Warn of nodes, and of pipeline stages over Ethernet, that the plan chose and the spec does not mention."""
+    shape, parallelism = resolution.spec.shape, resolution.parallelism
+    slow = uses_ethernet(resolution)
+    chosen = shape.nodes is None or (slow and shape.pipeline_parallel is None)
+    if resolution.sizing.plan is None or parallelism.nodes == 1 or not chosen:
+        return
+    accept = f"`shape.nodes: {parallelism.nodes}`"
+    if slow:
+        accept += f" and `shape.pipelineParallel: {parallelism.pipeline}`"
+    problems.warning(
+        "KG0358",
+        f"a replica uses {parallelism.summary}{ETHERNET if slow else ''}",
+        model_path(resolution.spec),
+        f"use larger nodes or more GPUs of a node; a Topology accepts it with {accept}",
+    )
+
+
+def uses_ethernet(resolution: TopologyResolution) -> bool:
+    """Whether pipeline stages are on nodes without a fast network that the catalogue knows."""
+    plan = resolution.sizing.plan
+    return plan is not None and plan.layout.nodes > 1 and plan.layout.pp > 1 and not plan.hardware.network
+
+
+def stops_the_only_replica(resolution: TopologyResolution) -> bool:
+    """Whether a change stops the only replica before the next one starts."""
+    spec, rollout = resolution.spec, resolution.spec.rollout
+    if not resolution.engine.builds_pods or (spec.autoscale.min if spec.autoscale else spec.shape.replicas) != 1:
+        return False
+    if resolution.workload in {Workload.STATEFUL_SET, Workload.STATEFUL_SET_GROUPS}:
+        return True
+    if rollout.max_surge is not None:
+        return rollout.max_surge in (0, "0%")
+    return not resolution.can_surge or rollout.max_unavailable not in (None, 0, "0%")

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from kaigen.compile.app import Object
+from kaigen.compile.app import Note, Object
 from kaigen.compile.builders.access import account_objects
-from kaigen.compile.builders.devices import claim_template
 from kaigen.compile.builders.job_gate import gate_access
 from kaigen.compile.builders.jobs import readiness_test
-from kaigen.compile.builders.monitoring import pod_monitor
+from kaigen.compile.builders.network import pod_monitor
 from kaigen.compile.builders.nodes import node_pool
+from kaigen.compile.builders.resources import claim_template
 from kaigen.compile.builders.workloads import SERVE
 from kaigen.compile.kind_compiler import Description, KindCompiler
-from kaigen.compile.topology.checks import check_topology
+from kaigen.compile.topology.checks import ETHERNET, check_topology, stops_the_only_replica, uses_ethernet
 from kaigen.compile.topology.networking import headless_services, route_objects_of, service_objects
 from kaigen.compile.topology.pod import awaited_runs, params_of
 from kaigen.compile.topology.resolution import TopologyResolution, resolve_topology
 from kaigen.compile.topology.scaling import scaling_objects
-from kaigen.compile.topology.summary import notes, summary
+from kaigen.compile.topology.sizing import model_path, why_unknown
 from kaigen.compile.topology.workload import workload_objects
 from kaigen.kinds.compat import ServingNaming
+from kaigen.sizing.constants import GIB
+from kaigen.sizing.format import context_limit
+from kaigen.sizing.ring import ring_text
 
 
 def topology_objects(resolution: TopologyResolution) -> list[Object]:
@@ -108,3 +111,68 @@ compile_topology = KindCompiler(
         "podSpec",
     ),
 )
+
+
+def summary(resolution: TopologyResolution) -> str:
+    """Return what the app does, in one sentence."""
+    if not resolution.engine.builds_pods:
+        return "Serves the containers of its pod template behind a Service."
+    text = f"Serves a model with {resolution.engine.facts.title} behind a Service."
+    if resolution.parallelism.nodes == 1:
+        return text
+    if resolution.sizing.ring is not None:
+        return f"{text} Each replica is a ring of {resolution.parallelism.nodes} nodes."
+    slow = ETHERNET if uses_ethernet(resolution) else ""
+    return f"{text} Each replica uses {resolution.parallelism.summary}{slow}."
+
+
+def notes(resolution: TopologyResolution) -> tuple[Note, ...]:
+    """Return what kaigen decided where the spec leaves it open, each with the field that overrides it."""
+    if not resolution.engine.builds_pods:
+        return ()
+    items, sizing = [], resolution.sizing
+    if resolution.engine.facts.planned and resolution.gpus:
+        items.append(Note(f"Each replica uses {resolution.parallelism.summary}.", ("spec", "shape")))
+    if sizing.plan is not None:
+        model = model_path(resolution.spec)
+        items.append(Note(f"It fits: {sizing.summary}.", model))
+        context = f"{sizing.plan.load.context} tokens{context_limit(sizing.plan)}"
+        items.append(Note(f"The longest context of a request is {context}.", ("spec", "contextLength")))
+        items += [Note(f"{_sentence(text)}.", model) for text in sizing.plan.notes]
+    elif resolution.engine.facts.planned and sizing.model is None:
+        why = why_unknown(resolution.spec, resolution.namespace, resolution.context.specs)
+        items.append(Note(f"It is not known whether the model fits: {why}.", model_path(resolution.spec)))
+    items += _ring_notes(resolution)
+    size = resolution.weights.size
+    exact = sizing.model is not None or sizing.ring is not None
+    most = "" if exact else "at most "
+    known = f"{most}{size / GIB:.1f} GiB of weights" if size else "weights of unknown size"
+    why = "as set in the spec" if resolution.spec.probes.startup else f"for {known}"
+    minutes = resolution.startup // 60
+    items.append(Note(f"A pod may take {minutes} minutes to become ready, {why}.", ("spec", "probes")))
+    if stops_the_only_replica(resolution):
+        text = "A change stops the only replica before it starts the next, so the service is down until that is ready."
+        items.append(Note(text, ("spec", "rollout")))
+    return tuple(items)
+
+
+def _ring_notes(resolution: TopologyResolution) -> list[Note]:
+    """Return what a ring needs of its nodes."""
+    ring = resolution.sizing.ring
+    if ring is None:
+        return []
+    items = [
+        Note(f"The longest context of a request is {ring.context} tokens.", ("spec", "contextLength")),
+        Note(
+            "The image must be built for the processors of the nodes: distributed-llama is compiled for those of the "
+            "machine that builds it, and is fast only with AVX2, AVX-512 or NEON.",
+            ("spec", "placement", "nodeSelector"),
+        ),
+    ]
+    if ring.shape is not None:
+        items.insert(0, Note(f"It fits: {ring_text(ring)}.", ("spec", "shape", "nodes")))
+    return items
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,4 +1,4 @@
-"""Weights from the Hub, which the engine pulls or kaigen's downloader fetches when a pod starts."""
+"""The pods of a Topology that read weights, and weights from the Hub, which the engine pulls or a pod downloads."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ import re
 from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.presets import Preset
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.mounts import Mounted
+from kaigen.compile.builders.frame import Frame
+from kaigen.compile.builders.mounts import Mounted, Readers
 from kaigen.compile.builders.weights import Fetch, fetch_container
+from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.launch import Weights
 from kaigen.compile.expressions import Tree
 from kaigen.compile.known_model import model_of_repository
 from kaigen.compile.problems import Problems
-from kaigen.compile.topology.consumer import Consumer
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.base import TokenSecret
 from kaigen.kinds.block import set_fields
-from kaigen.kinds.blocks import HubRepository, HuggingFace, Source
+from kaigen.kinds.blocks import HubRepository, HuggingFace, Source, Transfer
+from kaigen.kinds.compat import Folders
 from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.topology import TopologySpec
 
@@ -157,3 +159,24 @@ def preset_bytes(repo: str, catalog: Catalog) -> int | None:
     """Return the bytes of a Hub repository's weights; None when the catalogue does not have it."""
     model = model_of_repository(repo, catalog)
     return model.weights_bytes if model is not None else None
+
+
+class Consumer(Readers, frozen=True, kw_only=True):
+    """The pods of a Topology, which read weights.
+
+    Attributes:
+        frame: names and labels of the app's objects.
+        engine: the engine that loads the weights.
+        transfer: settings of kaigen's downloader.
+        folders: folders in the engine's container.
+    """
+
+    frame: Frame
+    engine: Engine
+    transfer: Transfer
+    folders: Folders
+
+    @property
+    def own_downloader(self) -> Transfer | None:
+        """Settings of the downloader if the spec names an image of it, which waiting containers use too."""
+        return self.transfer if self.transfer.image is not None else None

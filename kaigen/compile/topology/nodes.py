@@ -19,7 +19,7 @@ from kaigen.compile.expressions import Tree
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.block import replace_fields
 from kaigen.kinds.blocks import Resources
-from kaigen.kinds.provisioning import Karpenter, Provisioning, ProvisioningRef
+from kaigen.kinds.operation import Karpenter, Provisioning, ProvisioningRef
 from kaigen.kinds.topology import Topology
 
 NVIDIA = "nvidia.com"

@@ -21,9 +21,9 @@ from kaigen.compile.builders.pods import (
     scratch_volume,
     shared_memory_volume,
 )
-from kaigen.compile.builders.variables import variables_of
+from kaigen.compile.builders.settings import variables_of
 from kaigen.compile.engines.launch import Launch, Member
-from kaigen.compile.engines.probe_port import http_probe
+from kaigen.compile.engines.lifecycle import http_probe
 from kaigen.compile.expressions import Expr, Joined, Release, Setting, Text, Tree
 from kaigen.compile.topology.hub import CACHE_VOLUME
 from kaigen.compile.topology.resolution import TopologyResolution, Workload

@@ -23,12 +23,11 @@ from kaigen.compile.engines.registry import engine_of
 from kaigen.compile.expressions import Release, Tree
 from kaigen.compile.finish import frame_of
 from kaigen.compile.problems import Problems
-from kaigen.compile.topology.adapters import adapter_mounts
-from kaigen.compile.topology.consumer import Consumer
+from kaigen.compile.topology.hub import Consumer
 from kaigen.compile.topology.nodes import karpenter_of, resolve_node_pool, scheduling_fields, template_node_pool
 from kaigen.compile.topology.resources import pod_gpus, pod_resources
 from kaigen.compile.topology.sizing import Sizing, size
-from kaigen.compile.topology.weights import topology_weights
+from kaigen.compile.topology.weights import adapter_mounts, topology_weights
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.base import Metadata

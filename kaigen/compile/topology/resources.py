@@ -15,8 +15,8 @@ from kaigen.kinds.block import replace_fields
 from kaigen.kinds.blocks import GpuShare, Resources
 from kaigen.kinds.serving import ServedModel
 from kaigen.kinds.topology import TopologySpec
+from kaigen.sizing.constants import GIB
 from kaigen.sizing.ring import memory_request
-from kaigen.sizing.room import GIB
 
 
 def pod_gpus(spec: TopologySpec, engine: Engine, sizing: Sizing) -> int:

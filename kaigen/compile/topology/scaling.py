@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kaigen.compile.app import Object
-from kaigen.compile.builders.scaling import autoscaler, disruption_budget
+from kaigen.compile.builders import settings
+from kaigen.compile.builders.autoscaling import LONGEST_WINDOW, ORIGIN, Autoscaling
+from kaigen.compile.builders.frame import Frame
+from kaigen.compile.builders.jobs import seconds
+from kaigen.compile.builders.workloads import autoscaling_switch
+from kaigen.compile.expressions import Expr, Joined, JsonText, Namespace, Release, Setting, Text, Tree
 from kaigen.compile.topology.resolution import TopologyResolution
+from kaigen.kinds.operation import Autoscale, Disruption
+
+_WAVE = 3
+_TARGETS: Mapping[str, int] = {"waiting": 5, "running": 16, "cache": 80, "cpu": 80}
+_IDLE = "5m"
+
+
+_POD_SUFFIX: Mapping[str, str] = {
+    # The hash of the ReplicaSet, and five characters; none is a vowel (source: k8s.io/apimachinery, pkg/util/rand). The
+    # API server cuts long names before these five, with the hyphen.
+    "Deployment": "[b-df-hj-np-tv-z2456789]{1,10}-?[b-df-hj-np-tv-z2456789]{5}",
+    "StatefulSet": "[0-9]+",
+    # Its workers do not serve; they are called NAME-GROUP-INDEX.
+    "LeaderWorkerSet": "[0-9]+",
+}
+"""Ends of the names of the pods that serve, by the kind of the workload: other apps' names may begin alike."""
 
 
 def scaling_objects(resolution: TopologyResolution, workload: Object) -> list[Object]:
@@ -16,3 +39,179 @@ def scaling_objects(resolution: TopologyResolution, workload: Object) -> list[Ob
     if resolution.autoscaling is not None:
         objects.append(autoscaler(frame, resolution.autoscaling, workload, resolution.startup))
     return objects
+
+
+def autoscaler(frame: Frame, autoscaling: Autoscaling, workload: Object, startup: int) -> Object:
+    """Return the HorizontalPodAutoscaler or ScaledObject of a workload.
+
+    Args:
+        frame: the app.
+        autoscaling: how replicas follow the load.
+        workload: the object that is scaled.
+        startup: longest time until a pod is ready, in seconds.
+    """
+    reference: dict[str, Tree] = {"apiVersion": workload.body["apiVersion"], "kind": workload.kind, "name": Release()}
+    if autoscaling.keda:
+        return _scaled_object(frame, autoscaling, reference, startup)
+    return _hpa(frame, autoscaling, reference)
+
+
+def _bounds(autoscale: Autoscale) -> tuple[Tree, Tree]:
+    return (
+        settings.count("autoscaling.min", autoscale.min, "Minimum number of replicas.", origin=(*ORIGIN, "min")),
+        settings.count("autoscaling.max", autoscale.max, "Maximum number of replicas.", origin=(*ORIGIN, "max")),
+    )
+
+
+def _target(autoscale: Autoscale) -> Setting:
+    return settings.count(
+        "autoscaling.target",
+        autoscale.target or _TARGETS[autoscale.metric],
+        "Value of the metric above which replicas are added; in percent for a ratio.",
+        origin=(*ORIGIN, "target"),
+    )
+
+
+def _window(autoscale: Autoscale) -> int:
+    return min(seconds(autoscale.idle_after or _IDLE), LONGEST_WINDOW)
+
+
+def _hpa(frame: Frame, autoscaling: Autoscaling, reference: dict[str, Tree]) -> Object:
+    autoscale = autoscaling.spec
+    least, most = _bounds(autoscale)
+    value = _target(autoscale)
+    metric: dict[str, Tree]
+    if not autoscaling.metric_name:
+        metric = {
+            "type": "Resource",
+            "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": value}},
+        }
+    else:
+        # A share is a fraction of 1; one percent is 10 thousandths.
+        average: Expr = Joined((Text(value), "0m")) if autoscale.metric == "cache" else JsonText(value)
+        metric = {
+            "type": "Pods",
+            "pods": {
+                "metric": {"name": autoscaling.metric_name},
+                "target": {"type": "AverageValue", "averageValue": average},
+            },
+        }
+    return Object(
+        role="horizontalpodautoscaler",
+        wave=_WAVE,
+        when=autoscaling_switch(),
+        body={
+            "apiVersion": "autoscaling/v2",
+            "kind": "HorizontalPodAutoscaler",
+            "metadata": frame.metadata("", "scaling", wave=_WAVE),
+            "spec": {
+                "scaleTargetRef": reference,
+                "minReplicas": least,
+                "maxReplicas": most,
+                "metrics": [metric],
+                "behavior": {"scaleDown": {"stabilizationWindowSeconds": _window(autoscale)}},
+            },
+        },
+    )
+
+
+def _scaled_object(frame: Frame, autoscaling: Autoscaling, reference: dict[str, Tree], startup: int) -> Object:
+    autoscale = autoscaling.spec
+    least, most = _bounds(autoscale)
+    cooldown = seconds(autoscale.idle_after or _IDLE)
+    spec: dict[str, Tree] = {
+        "scaleTargetRef": reference,
+        "minReplicaCount": least,
+        "maxReplicaCount": most,
+        "pollingInterval": 15,
+        "cooldownPeriod": cooldown,
+        # A new workload starts with one pod; without this, KEDA stops it at once, while it loads.
+        **({"initialCooldownPeriod": startup + cooldown} if autoscale.min == 0 else {}),
+        "advanced": {
+            "horizontalPodAutoscalerConfig": {
+                "behavior": {"scaleDown": {"stabilizationWindowSeconds": _window(autoscale)}}
+            }
+        },
+        "triggers": [_trigger(autoscaling, str(reference["kind"]))],
+    }
+    return Object(
+        role="scaledobject",
+        wave=_WAVE,
+        when=autoscaling_switch(),
+        body={
+            "apiVersion": "keda.sh/v1alpha1",
+            "kind": "ScaledObject",
+            "metadata": frame.metadata("", "scaling", wave=_WAVE),
+            "spec": spec,
+        },
+    )
+
+
+def _trigger(autoscaling: Autoscaling, kind: str) -> dict[str, Tree]:
+    autoscale, name = autoscaling.spec, autoscaling.metric_name
+    value = _target(autoscale)
+    if autoscale.prometheus is None:
+        return {"type": "cpu", "metricType": "Utilization", "metadata": {"value": Text(value)}}
+    scale = " * 100" if autoscale.metric == "cache" else ""
+    query: Tree = autoscale.query
+    if query is None:
+        pods = (Release(), f"-{_POD_SUFFIX[kind]}")
+        query = Joined((f'sum({name}{{namespace="', Namespace(), '",pod=~"', *pods, f'"}}){scale}'))
+    server = autoscale.prometheus
+    metadata: dict[str, Tree] = {
+        "serverAddress": settings.text(
+            "autoscaling.prometheus",
+            server.address,
+            "Address of the Prometheus server to query.",
+            origin=(*ORIGIN, "prometheus", "address"),
+        ),
+        "query": query,
+        "threshold": Text(value),
+    }
+    # KEDA ignores the parameters of a TriggerAuthentication that no mode uses.
+    if server.auth_modes:
+        metadata["authModes"] = ",".join(server.auth_modes)
+    trigger: dict[str, Tree] = {"type": "prometheus", "metadata": metadata}
+    if server.trigger_authentication:
+        trigger["authenticationRef"] = {"name": server.trigger_authentication}
+    return trigger
+
+
+def disruption_budget(frame: Frame, disruption: Disruption | None, nodes: int) -> Object:
+    """Return the budget of pods that may be unavailable while nodes are drained.
+
+    Args:
+        frame: the app.
+        disruption: the spec's block, in replicas; None for one replica.
+        nodes: pods of one replica; when one stops, all of them stop.
+    """
+    field, path, amount = "maxUnavailable", "maxUnavailable", 1
+    doc = "Pods that may be unavailable while nodes are drained."
+    value: int | str = amount
+    if disruption is not None and disruption.min_available is not None:
+        field, path, doc = ("minAvailable", "minAvailable", "Pods that must stay available while nodes are drained.")
+        value = disruption.min_available
+        value = value * nodes if isinstance(value, int) else value
+    elif disruption is not None and disruption.max_unavailable is not None:
+        value = disruption.max_unavailable
+        # The first pod of a replica that stops also stops the others.
+        value = max(0, (value - 1) * nodes + 1) if isinstance(value, int) else value
+    return Object(
+        role="poddisruptionbudget",
+        wave=3,
+        body={
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": frame.metadata("", "scaling", wave=3),
+            "spec": {
+                field: Setting(
+                    f"disruption.{path}",
+                    value,
+                    doc,
+                    {"type": ["integer", "string"]},
+                    origin=("spec", "disruption", field) if disruption else (),
+                ),
+                "selector": {"matchLabels": frame.selector()},
+            },
+        },
+    )

@@ -25,9 +25,8 @@ from kaigen.kinds.model import Model
 from kaigen.kinds.serving import ServedModel
 from kaigen.kinds.topology import TopologySpec
 from kaigen.sizing.facts import Hardware, ModelFacts, Request, hardware_of_gpu, hardware_of_instance
-from kaigen.sizing.plan import arithmetic, plan
+from kaigen.sizing.plan import Plan, arithmetic, plan
 from kaigen.sizing.problem import Field, PlanError
-from kaigen.sizing.result import Plan
 from kaigen.sizing.ring import RingPlan
 
 NVIDIA = "nvidia"

@@ -1,26 +1,30 @@
-"""Weights of a served model: what the engine loads, and what its pod mounts, waits for or fetches."""
+"""Weights and LoRA adapters of a Topology."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.buckets import bucket_volume, check_grant, volume_suffix
 from kaigen.compile.builders.job_output import mount_output
-from kaigen.compile.builders.mounts import MountPoint, mount_claim, mount_image
+from kaigen.compile.builders.mounts import Mounted, MountPoint, mount_claim, mount_image, read_only_mount
+from kaigen.compile.builders.settings import key
+from kaigen.compile.builders.weights import Fetch, fetch_container
 from kaigen.compile.engines.launch import Weights
 from kaigen.compile.expressions import Release
-from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.known_model import KnownModel
 from kaigen.compile.model.mounted import conversion, mounted_bucket
 from kaigen.compile.model.volume import find_model, mount_model
-from kaigen.compile.problems import Problems
-from kaigen.compile.topology.consumer import Consumer
-from kaigen.compile.topology.hub import COMMIT, hub_weights, preset_bytes, preset_weights
+from kaigen.compile.problems import Problems, report_ignored_field
+from kaigen.compile.topology.hub import COMMIT, Consumer, check_commit, hub_weights, preset_bytes, preset_weights
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
+from kaigen.kinds.blocks import FileSource, HubRepository
 from kaigen.kinds.model import Model
-from kaigen.kinds.serving import ServedModel, WeightsVolume
+from kaigen.kinds.serving import Adapter, ServedModel, WeightsVolume
 from kaigen.kinds.topology import TopologySpec
 
 
@@ -177,3 +181,62 @@ def _from_volume(use: WeightsVolume, point: MountPoint, at: FieldPath) -> Weight
     )
     mounted = replace(mount_claim(claim, point, use.path), pinned=True)
     return Weights(point.folder, mounted, files=use.files)
+
+
+def adapter_mounts(adapters: Sequence[Adapter], consumer: Consumer, problems: Problems) -> list[Mounted]:
+    """Return how each adapter of a spec reaches the engine's container."""
+    taken: dict[str, int] = {}
+    found = []
+    for index, adapter in enumerate(adapters):
+        at: FieldPath = ("spec", "adapters", index)
+        if taken.setdefault(adapter.name, index) != index:
+            problems.error(
+                "KG0342", f"two adapters have the name `{adapter.name}`", (*at, "name"), "rename one of them"
+            )
+            continue
+        found.append(problems.attempt(partial(_mount_adapter, adapter, at, consumer, problems), Mounted()))
+    return found
+
+
+def _mount_adapter(adapter: Adapter, at: FieldPath, consumer: Consumer, problems: Problems) -> Mounted:
+    point = MountPoint(
+        volume=f"adapter-{adapter.name}",
+        folder=f"{consumer.folders.adapters}/{adapter.name}",
+        gate=f"wait-for-{adapter.name}",
+        settings=f"adapters.{key(adapter.name)}.",
+        transfer=consumer.own_downloader,
+    )
+    if adapter.model is not None:
+        origin = (*at, "model")
+        model = find_model(consumer.context, consumer.namespace, adapter.model, origin)
+        return mount_model(model, point, consumer, origin, problems)
+    if adapter.job is not None:
+        return mount_output(adapter.job, point, consumer, (*at, "job"), problems, adapter=True)
+    if adapter.volume is not None:
+        return mount_claim(adapter.volume.claim_name, point, adapter.volume.path)
+    if adapter.image is not None:
+        return mount_image(adapter.image, point, consumer, (*at, "image"), problems)
+    assert adapter.hugging_face is not None
+    check_commit(adapter.hugging_face, (*at, "huggingFace"), "set", problems)
+    return _mount_downloaded(adapter, adapter.hugging_face, point, at, consumer)
+
+
+def _mount_downloaded(
+    adapter: Adapter, hub: HubRepository, point: MountPoint, at: FieldPath, consumer: Consumer
+) -> Mounted:
+    """Return the mount of a repository that the downloader fetches into a folder of the pod."""
+    fetch = Fetch(
+        source=FileSource(hugging_face=hub),
+        origin=at,
+        destination=point.folder,
+        transfer=consumer.transfer,
+        own_token=False,
+    )
+    mount = {"name": point.volume, "mountPath": point.folder}
+    return Mounted(
+        folder=point.folder,
+        init=[fetch_container(fetch, consumer.context, name=f"fetch-{adapter.name}", mounts=[mount])],
+        mounts=[read_only_mount(point.volume, point.folder, None)],
+        volumes=[{"name": point.volume, "emptyDir": {}}],
+        downloaded=True,
+    )

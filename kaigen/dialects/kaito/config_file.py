@@ -14,7 +14,7 @@ from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.diagnostics.problem import dotted_path
 from kaigen.kinds.lowering import Lowering
-from kaigen.kinds.source_field import SourceField
+from kaigen.kinds.positioned import SourceField
 from kaigen.yaml.document import Document, parse
 from kaigen.yaml.sources import Source
 

@@ -20,9 +20,9 @@ from kaigen.catalog.instances import find_instance
 from kaigen.core.text import plural
 from kaigen.dialects.kaito.catalog import kaito_memory, kaito_preset
 from kaigen.dialects.registry import Estimate
+from kaigen.sizing.constants import GIB
 from kaigen.sizing.facts import Hardware, ModelFacts
 from kaigen.sizing.problem import Field, PlanError
-from kaigen.sizing.room import GIB
 
 if TYPE_CHECKING:
     from kaigen.catalog.instances import Instance

@@ -11,8 +11,7 @@ from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.dialects.draft import Draft
 from kaigen.kinds.base import FILE_PATH, matches
 from kaigen.kinds.lowering import Lowering
-from kaigen.sizing.ring import BUFFER_TYPES
-from kaigen.sizing.ring_flags import RING_FLAGS
+from kaigen.sizing.ring import BUFFER_TYPES, RING_FLAGS
 
 _FILES: Mapping[str, str] = {"model": "model.m", "tokenizer": "tokenizer.t"}
 """kaigen's names of the converted files, by the options that name them."""

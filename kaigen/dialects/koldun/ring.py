@@ -16,10 +16,9 @@ from kaigen.dialects.koldun.resource import KoldunLowering, app_name
 from kaigen.kinds.base import ADDRESS, DURATION, QUANTITY, matches
 from kaigen.kinds.compat import ServingNaming
 from kaigen.kinds.lowering import PREFIX, LoweringResult
-from kaigen.kinds.source_field import SourceField
+from kaigen.kinds.positioned import SourceField
 from kaigen.kinds.topology import Topology
-from kaigen.sizing.ring import BUFFER_TYPES
-from kaigen.sizing.ring_flags import RING_FLAGS
+from kaigen.sizing.ring import BUFFER_TYPES, RING_FLAGS
 from kaigen.yaml.document import Document
 
 ENGINE = "distributedLlama"

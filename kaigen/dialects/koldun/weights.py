@@ -16,20 +16,23 @@ from typing import Any
 from kaigen.catalog.presets import find_preset
 from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
-from kaigen.dialects.koldun.kinds import Download, Model, ObjectStorage
-from kaigen.dialects.koldun.options import NAMED_FILES, check_options, put_files, read_options
-from kaigen.dialects.koldun.resource import KoldunLowering
-from kaigen.dialects.koldun.source import SOURCE, File, Repository, read_source
-from kaigen.dialects.koldun.storage import (
+from kaigen.dialects.koldun.files import (
+    SOURCE,
     STORAGE,
+    File,
     Folder,
+    Repository,
     check_folders,
     check_pv,
     converted_folder,
     mount_block,
+    read_source,
     source_folder,
     volume_block,
 )
+from kaigen.dialects.koldun.kinds import Download, Model, ObjectStorage
+from kaigen.dialects.koldun.options import NAMED_FILES, check_options, put_files, read_options
+from kaigen.dialects.koldun.resource import KoldunLowering
 from kaigen.kinds import model as kinds_model
 from kaigen.kinds.base import SHA256, matches
 from kaigen.kinds.lowering import LoweringContext, LoweringResult

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 
-from kaigen.catalog.kind_effects import effects, harmless_kinds, protections
 from kaigen.core.json_types import Json
 from kaigen.diff.formatting import clip, listing, value
 from kaigen.diff.objects import Obj, get, get_list, get_map, get_text
@@ -14,6 +14,11 @@ from kaigen.diff.rules import storage
 from kaigen.diff.rules.case import Case, Finding
 from kaigen.diff.trees import TENANT_FOLDER, Trees, is_own, top_of
 from kaigen.kubernetes.schemas import is_cluster_type
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    from kaigen.catalog import yaml_files
+
 
 UNKNOWN = "kaigen does not know this kind: review what its controller does"
 
@@ -299,3 +304,26 @@ def _put(data: Json, keys: tuple[str, ...], item: Json) -> None:
     above = get_map(data, *keys[:-1])
     if keys[-1] in above:
         above[keys[-1]] = item
+
+
+@cache
+def harmless_kinds() -> dict[str, str]:
+    """Return the kinds that act in their own namespace only, by type, each with the reason."""
+    return _listed("harmless")
+
+
+@cache
+def effects() -> dict[str, str]:
+    """Return what objects of further kinds do, by type, in one clause."""
+    return _listed("effects")
+
+
+@cache
+def protections() -> dict[str, str]:
+    """Return the kinds whose removal takes a protection away, by type, each with what they protect from."""
+    return _listed("protections")
+
+
+def _listed(field: str) -> dict[str, str]:
+    groups = yaml_files.load("kind_effects").values()
+    return {type_: text for group in groups for type_, text in group.get(field, {}).items()}

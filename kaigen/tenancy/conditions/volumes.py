@@ -1,14 +1,16 @@
-"""Conditions of claims, of buckets, and of images that BuildKit reads or writes."""
+"""Conditions of claims, of buckets, and of images that BuildKit reads or writes.
+
+The URI of a bucket or a folder in it grants everything below it, too.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from kaigen.config.bucket_grants import bucket_pattern, is_bucket_granted
-from kaigen.config.globs import glob_pattern, is_granted
+from kaigen.config.globs import NOTHING, glob_pattern, is_granted, pattern_of
 from kaigen.config.tenant_settings import Tenant
 from kaigen.kubernetes.buckets import (
     ANY_URI,
@@ -16,6 +18,7 @@ from kaigen.kubernetes.buckets import (
     BUCKET_URI,
     INLINE_OPTIONS,
     MARK,
+    SCHEMES,
     WEB_BUCKET,
     bucket_uris,
     is_bucket_uri,
@@ -25,6 +28,9 @@ from kaigen.kubernetes.buckets import (
 from kaigen.kubernetes.manifest import mapping
 from kaigen.tenancy.cel import at, matches, text
 from kaigen.tenancy.reach import Refusal, refuse_value
+
+_OF_PATH = r"[^\t\n\r ,?#]"
+_QUERY = r"([?#][\s\S]*)?"
 
 _ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 """The annotation that overrides the storage class of a claim (source: Kubernetes, well-known annotations)."""
@@ -160,3 +166,37 @@ def _build_images(argument: object) -> Iterator[str]:
             found = re.match(BUILD_IMAGE, field)
             if found:
                 yield field[found.end() :]
+
+
+def bucket_pattern(globs: Iterable[str]) -> str:
+    """Return a pattern of RE2 for the buckets of these URIs, and everything below them.
+
+    The pattern of a URI, `BUCKET_URI`, must match, too: a star would match a path with `..`.
+    """
+    places: dict[str, set[str]] = {}
+    for glob in globs:
+        scheme, place = _place(glob)
+        if scheme in SCHEMES:
+            places.setdefault(schemes_pattern(scheme), set()).add(pattern_of(place, _OF_PATH))
+    listed = (rf"({schemes})://({'|'.join(sorted(below))})(/{_OF_PATH}*)?{_QUERY}" for schemes, below in places.items())
+    return "|".join(sorted(listed)) or NOTHING
+
+
+def is_bucket_granted(uri: str, globs: Iterable[str]) -> bool:
+    """Return whether a URI is that of one of the buckets, or below it, in linear time.
+
+    A URI that is not well-formed, such as one with `..`, is granted to nobody.
+    """
+    if not is_bucket_uri(uri):
+        return False
+    scheme, _, rest = uri.partition("://")
+    family = schemes_pattern(scheme.lower())
+    places = [place for found, place in map(_place, globs) if found in SCHEMES and schemes_pattern(found) == family]
+    path = re.split(r"[?#]", rest, maxsplit=1)[0]
+    return is_granted(path, places) or is_granted(path, [f"{place}/*" for place in places])
+
+
+def _place(glob: str) -> tuple[str, str]:
+    """Return the scheme, and what follows it."""
+    scheme, _, rest = glob.partition("://")
+    return scheme.lower(), rest.removesuffix("*").rstrip("/")

@@ -17,8 +17,7 @@ from kaigen.core.json_types import FieldPath
 from kaigen.kubernetes.manifest import ALL, Step, mapping
 from kaigen.tenancy.cel import at, texts
 from kaigen.tenancy.conditions.references import OwnNamespace, Reference, ReferenceKind
-from kaigen.tenancy.conditions.servers import Server
-from kaigen.tenancy.conditions.values import Granted, Matching, Missing, NotTrue
+from kaigen.tenancy.conditions.values import Granted, Matching, Missing, NotTrue, Server
 from kaigen.tenancy.hosts import GATEWAY_GROUP as _GROUP
 from kaigen.tenancy.hosts import HOST_ROUTES, INGRESS, INGRESS_HOSTS, ROUTE_HOSTS
 from kaigen.tenancy.reach import RAY_HEADS, RAY_SERVICES, Reach, Refusal

@@ -25,8 +25,7 @@ from kaigen.kubernetes.scaler_triggers import (
 )
 from kaigen.tenancy import cel
 from kaigen.tenancy.conditions.references import OwnIdentity
-from kaigen.tenancy.conditions.servers import Server
-from kaigen.tenancy.conditions.values import Granted, Matching, Missing
+from kaigen.tenancy.conditions.values import Granted, Matching, Missing, Server
 from kaigen.tenancy.reach import Reach, Refusal, refuse_value
 
 _SERVERS = ((SERVER_KEYS, Server(plain=True)), (HOST_KEYS, Server(plain=True, is_url=False)))

@@ -38,6 +38,8 @@ def holds(s3: S3, hub: Hub, prefix: str = "llm/v1/") -> bool:
     return all(s3.get(key) == data for key, data in wanted.items())
 
 
+@pytest.mark.promise("Koldun", "The Model's Job streams files from Hugging Face into the S3 bucket")
+@pytest.mark.promise("Koldun", "Step 1, model caching pipeline: size and checksum data")
 def test_it_is_there_whole_with_its_checksums(hub: Hub, s3: S3, run: Runner) -> None:
     hub.add("model-00003.safetensors", content(BIG, 3))
     done = fill(run, hub, s3)

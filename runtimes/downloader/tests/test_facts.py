@@ -48,6 +48,7 @@ def old_authority(folder: Path) -> ssl.SSLContext:
     return context
 
 
+@pytest.mark.promise("Koldun", "Step 1, model caching pipeline: size and checksum data")
 def test_facts_are_created(hub: Hub, api: Api, run: Runner, dest: Path) -> None:
     job = {"JOB_NAME": "llama-1a2b", "JOB_UID": "6f1e", "KAIGEN_APP": "llama"}
     done = run.fetch(hub, dest, "--facts", "llama-facts", **api.env, **job)

@@ -24,6 +24,7 @@ def once(server: Server, cluster: Cluster) -> Run:
     return lambda *arguments: main(["run", "--once", "--rate=1000", *arguments], server.env)
 
 
+@pytest.mark.promise("Ephemeral GPU", "`ttlSecondsAfterFinished`: the pod is deleted at once, or after N seconds")
 def test_finished_pods_and_expired_volumes_are_deleted(
     once: Run, cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:

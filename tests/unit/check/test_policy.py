@@ -144,7 +144,8 @@ def test_labels_have_a_syntax(key: str, value: str, valid: bool, place: tuple[st
 def test_annotations_have_keys_and_a_size() -> None:
     obj = example("ConfigMap")
     obj["metadata"]["annotations"] = {"a b": "", "Example.com/ok": ""}
-    assert [f.path[-1] for f in check_policy(obj)] == ["a b", "Example.com/ok"]
+    wrong = [(codes.ANNOTATION_INVALID, key) for key in ("a b", "Example.com/ok")]
+    assert [(f.code, f.path[-1]) for f in check_policy(obj)] == wrong
     obj["metadata"]["annotations"] = {"note": "x" * (256 * 1024 - 4)}
     assert check_policy(obj) == []
     obj["metadata"]["annotations"] = {"note": "x" * (256 * 1024 - 3)}
@@ -156,9 +157,11 @@ def test_annotations_have_keys_and_a_size() -> None:
 def test_a_config_map_has_keys_and_a_size() -> None:
     obj = example("ConfigMap")
     obj["data"] = {"a/b": "", "..": "", "..x": "", "ok.json": ""}
-    assert [f.path for f in check_policy(obj)] == [("data", "a/b"), ("data", ".."), ("data", "..x")]
+    wrong = [(codes.DATA_KEY_INVALID, ("data", key)) for key in ("a/b", "..", "..x")]
+    assert [(f.code, f.path) for f in check_policy(obj)] == wrong
     obj["data"] = {"tokenizer.bin": ""}
-    assert only(check_policy(obj)).path == ("binaryData", "tokenizer.bin")
+    finding = only(check_policy(obj))
+    assert (finding.code, finding.path) == (codes.DATA_KEY_INVALID, ("binaryData", "tokenizer.bin"))
     obj["data"] = {"a": "x" * (1024 * 1024 + 1)}
     finding = only(check_policy(obj))
     assert (finding.code, finding.severity) == (codes.TOO_LARGE, Severity.ERROR)

@@ -43,7 +43,8 @@ def test_the_files_were_made_from_the_current_sources() -> None:
 
 def test_every_code_is_in_the_table_of_codes() -> None:
     constants = {value for name, value in vars(codes).items() if name.isupper()}
-    assert constants == {code for code in all_codes() if code.startswith("KG05")}
+    registered = {code for code in all_codes() if code.startswith("KG05")}
+    assert constants == registered, "the codes of checks are in `check/codes.py` and in `diagnostics/codes.yaml`"
 
 
 def test_every_custom_resource_names_its_source() -> None:

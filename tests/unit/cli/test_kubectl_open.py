@@ -10,6 +10,7 @@ from kaigen.cli import kubectl_open
 from kaigen.cli.main import run
 
 
+@pytest.mark.promise("Substratus", "`kubectl open notebook -f`")
 def test_kubectl_finds_the_plugin_by_its_name_and_it_opens_notebooks(capsys: pytest.CaptureFixture[str]) -> None:
     (script,) = entry_points(group="console_scripts", name="kubectl-open")
     assert script.load() is kubectl_open.main

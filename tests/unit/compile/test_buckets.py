@@ -61,6 +61,7 @@ def fetch(bucket: Object) -> Object:
     return container
 
 
+@pytest.mark.promise("Substratus", "Buckets are mounted with FUSE")
 @pytest.mark.parametrize(
     ("bucket", "driver"), [(S3, "s3.csi.aws.com"), (SERVER, "ru.yandex.s3.csi"), (GOOGLE, "gcsfuse.csi.storage.gke.io")]
 )

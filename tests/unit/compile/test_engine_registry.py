@@ -9,10 +9,9 @@ import pytest
 from kaigen.catalog.engines import engine_facts, engine_names
 from kaigen.catalog.yaml_files import load
 from kaigen.compile.engines import registry
-from kaigen.compile.engines.base import Engine
+from kaigen.compile.engines.base import PODS, Engine
 from kaigen.compile.engines.launch import Launch
 from kaigen.compile.engines.registry import ENGINES, engine_of
-from kaigen.compile.engines.understood import PODS
 from kaigen.compile.expressions import Tree
 from kaigen.kinds.block import read_block, replace_fields
 from kaigen.kinds.topology import Topology, TopologySpec

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from kaigen.compile.engines.group import GROUP_PORT
+from kaigen.compile.engines.lifecycle import GROUP_PORT
 from kaigen.programs import group as group_program
 from kaigen.programs import wait_for_leader
 from kaigen.programs.files import program

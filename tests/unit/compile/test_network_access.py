@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kaigen.compile.image_mirror import mirror_image
 from kaigen.compile.network_access import egress_rules
+from kaigen.compile.pod_images import mirror_image
 from kaigen.config.load import load_config
 from kaigen.config.network import Network
 from kaigen.config.registry import RegistryBlock, Rule

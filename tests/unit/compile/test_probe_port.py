@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kaigen.compile.engines.probe_port import PROBE_PORT
+from kaigen.compile.engines.lifecycle import PROBE_PORT
 from tests.unit.compile.specs import configured, objects, pod, topology
 from tests.unit.compile.test_rings import ring
 from tests.unit.compile.topologies import CONTEXT, FOLDER

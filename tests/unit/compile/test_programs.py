@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kaigen.compile import programs
+from kaigen.compile import finish
 from kaigen.kubernetes.pods import containers, pod_templates
 from kaigen.programs import files
 from kaigen.programs.files import FOLDER, program, program_text
@@ -96,7 +96,7 @@ def test_a_changed_program_makes_new_pods(monkeypatch: pytest.MonkeyPatch) -> No
     before = names()
     assert before[0] == before[1]
     assert names() == before
-    monkeypatch.setattr(programs, "program_text", lambda name: program_text(name) + "# changed\n")
+    monkeypatch.setattr(finish, "program_text", lambda name: program_text(name) + "# changed\n")
     after = names()
     assert after[0] == after[1] != before[0]
 

@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 
 from kaigen.compile.engines.base import Engine
-from kaigen.compile.engines.pod_template import PodTemplate
+from kaigen.compile.engines.container import PodTemplate
 from kaigen.compile.engines.registry import ENGINES, engine_of, hint_of
 from kaigen.compile.expressions import Joined, Tree
 from kaigen.compile.field_expressions import Arguments
-from kaigen.compile.ignored_fields import is_understood
+from kaigen.compile.job.checks import CLASSIFY, IMAGE, TEMPLATE, TUNE, Runs
 from kaigen.compile.job.compile import compile_job
-from kaigen.compile.job.understood import CLASSIFY, IMAGE, TEMPLATE, TUNE, Runs
 from kaigen.compile.model.compile import compile_model
 from kaigen.compile.notebook.compile import compile_notebook
-from kaigen.compile.problems import Problems
+from kaigen.compile.problems import Problems, is_understood
 from kaigen.compile.topology.compile import compile_topology
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.kinds.block import Block, document_names
@@ -102,7 +101,7 @@ def _at(value: object, path: list[str]) -> object:
 
 def test_each_field_of_a_topology_is_understood_by_an_engine() -> None:
     nowhere = [field for field in FIELDS if not any(each.understands(field) for each in ENGINES_AND_TEMPLATE)]
-    assert nowhere == []
+    assert nowhere == [], "list them in `understood` of an engine, or in `compile/engines/base.py`"
 
 
 @pytest.mark.parametrize("engine", ENGINES_AND_TEMPLATE, ids=lambda engine: engine.name)
@@ -120,6 +119,7 @@ def test_a_field_that_an_engine_does_not_understand_is_reported_with_a_hint(engi
     if engine.name != "template" and field == "template":
         return  # Then it is no longer this engine.
     own = {"template": topologies.TEMPLATE} if engine.name == "template" else {"engine": engine.name}
+    assert field in examples("Topology"), "write it in a Topology of `tests/chart/specs`"
     block = topology(**examples("Topology")[field], **own)
     reported = {(code, _without_indexes(path)) for code, path in problem_paths(block)}
     assert ("KG0340", f"spec.{field}") in reported
@@ -139,7 +139,7 @@ def test_each_field_of_a_job_has_an_effect_on_what_one_runs() -> None:
         name
         for name in document_names(JobSpec)
         if not any(is_understood(name, runs.understood) for runs in RUNS.values())
-    ] == []
+    ] == [], "list them in `compile/job/checks.py`"
 
 
 @pytest.mark.parametrize(
@@ -152,6 +152,7 @@ def test_each_field_of_a_job_has_an_effect_on_what_one_runs() -> None:
     ],
 )
 def test_a_field_that_has_no_effect_on_what_a_job_runs_is_reported(what: str, runs: Runs, field: str) -> None:
+    assert field in examples("Job"), "write it in a Job of `tests/chart/specs`"
     own: dict[str, Object] = {
         "template": {"template": {"spec": {"containers": [{"name": "a", "image": "i"}]}}},
         "image": {"image": "i"},
@@ -215,7 +216,8 @@ def set_flags() -> dict[str, set[str]]:
 @pytest.mark.parametrize("engine", ENGINES_AND_TEMPLATE, ids=lambda engine: engine.name)
 def test_each_flag_that_kaigen_sets_is_managed_or_may_be_set_as_well(engine: Engine) -> None:
     flags = set_flags()[engine.name]
-    assert flags - engine.managed_flags.keys() - OVERRIDABLE.get(engine.name, set()) == set()
+    unknown = flags - engine.managed_flags.keys() - OVERRIDABLE.get(engine.name, set())
+    assert unknown == set(), "add them to `managed_flags` of the engine, or to OVERRIDABLE if `engineArgs` may set them"
     assert flags or engine.name in {"container", "template"}
 
 
@@ -245,5 +247,8 @@ def test_each_setting_of_a_kind_has_one_place_in_its_order(kind: str, order: Seq
         for item in rich_apps()
         if item.spec is not None and item.spec.target.kind == kind
         for setting in item.app.settings
-    }
-    assert sorted([*order, *LAST[kind]]) == sorted(used - OF_EVERY_POD)
+    } - OF_EVERY_POD
+    ordered = {*order, *LAST[kind]}
+    assert used - ordered == set(), "add them to `settings_order` of the KindCompiler"
+    assert ordered - used == set(), "no spec in `tests/chart/specs` has these settings"
+    assert len(order) + len(LAST[kind]) == len(ordered)

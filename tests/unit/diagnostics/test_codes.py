@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 import kaigen
+from kaigen.check import codes as check_codes
 from kaigen.diagnostics.codes import codes
 
 PACKAGE = Path(kaigen.__file__).parent
+TESTS = Path(__file__).parents[2]
 CODE = re.compile(r"\bKG[0-9]{4}\b")
+NAMED = re.compile(r"\bKG[0-9]{4}\b|\bcodes\.[A-Z_]+")
 
 
 def codes_in_use(folder: str = "") -> set[str]:
@@ -66,11 +69,27 @@ def test_a_dialect_replaces_only_hints_of_problems_that_a_compiler_reports() -> 
 
 
 def test_every_code_in_use_is_registered() -> None:
-    assert sorted(codes_in_use() - set(codes())) == []
+    missing = sorted(codes_in_use() - set(codes()))
+    assert missing == [], "describe them in `kaigen/diagnostics/codes.yaml`, and run `make docs`"
 
 
 def test_every_registered_code_is_in_use() -> None:
     assert sorted(set(codes()) - codes_in_use()) == []
+
+
+def codes_in_tests() -> set[str]:
+    """Return the codes that tests name, in Python, in scenarios or in golden files of messages."""
+    constants = {f"codes.{name}": code for name, code in vars(check_codes).items() if name.isupper()}
+    named: set[str] = set()
+    for path in (each for suffix in ("py", "txt") for each in TESTS.rglob(f"*.{suffix}")):
+        if path != Path(__file__) and "rendered" not in path.parts:
+            named.update(NAMED.findall(path.read_text()))
+    return {constants.get(name, name) for name in named}
+
+
+def test_every_registered_code_occurs_in_a_test() -> None:
+    missing = sorted(set(codes()) - codes_in_tests())
+    assert missing == [], "add a test or a scenario with the diagnostic"
 
 
 def test_codes_are_in_order_and_say_something() -> None:

@@ -55,6 +55,8 @@ def errors(spec: Object | None = None, **metadata: Any) -> Said:
     ]
 
 
+@pytest.mark.promise("AI Operator", "Defaults of the Job CRD specification")
+@pytest.mark.promise("AI Operator", "Creates a PersistentVolumeClaim for model storage")
 def test_every_default_is_the_operators() -> None:
     made, template = objects(), pod()
     volume, container = made["PersistentVolumeClaim"]["spec"], template["containers"][0]
@@ -75,6 +77,11 @@ def test_every_default_is_the_operators() -> None:
     assert warnings() == []
 
 
+@pytest.mark.promise("AI Operator", "The Secret `hf-token` with the key `token`")
+@pytest.mark.promise("AI Operator", "`runtimeClassName`, `image` and `command` of the training container")
+@pytest.mark.promise("AI Operator", "`model`: the model is downloaded from Hugging Face by an init container")
+@pytest.mark.promise("AI Operator", "`diskSize`, `storageClassName`, `accessModes` of the volume")
+@pytest.mark.promise("AI Operator", "`huggingFaceSecret`: name of the Secret with the token")
 def test_every_field_has_its_effect() -> None:
     spec = {
         "image": "tune:2",
@@ -113,6 +120,7 @@ def test_an_empty_class_asks_for_none(field: str) -> None:
     assert field in yaml.safe_dump(objects({}))
 
 
+@pytest.mark.promise("AI Operator", "The training job has access to GPU resources")
 def test_the_default_is_one_gpu() -> None:
     def gpus(**annotations: str) -> Any:
         noted = {f"kaigen.dev/{key}": value for key, value in annotations.items()}
@@ -129,6 +137,7 @@ def test_a_number_of_gpus_that_is_none_is_refused(value: str) -> None:
     ]
 
 
+@pytest.mark.promise("AI Operator", "Manages the lifecycle of resources")
 @pytest.mark.parametrize(("value", "kept"), [(None, True), ("true", True), ("false", False)])
 def test_trained_weights_are_kept_by_default(value: str | None, kept: bool) -> None:
     annotations = {} if value is None else {"kaigen.dev/retain-output": value}
@@ -183,6 +192,7 @@ def test_what_cannot_be_meant_is_an_error_at_its_field(spec: Object, code: str, 
     assert [(said[0], said[1]) for said in errors(spec)] == [(code, path)]
 
 
+@pytest.mark.promise("AI Operator", "`huggingFaceSecret`: name of the Secret with the token")
 def test_a_token_in_place_of_a_secrets_name_is_an_error_that_does_not_repeat_it() -> None:
     token = "hf_" + "AbCdEfGhIjKlMnOpQrStUvWxYzAbCdEfGh"
     found = errors({"huggingFaceSecret": token})
@@ -255,6 +265,7 @@ def test_labels_that_are_kaigens_own_are_overruled() -> None:
         assert found["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "kaigen"
 
 
+@pytest.mark.promise("AI Operator", "Manages the lifecycle of resources")
 @pytest.mark.parametrize(
     "edit",
     [

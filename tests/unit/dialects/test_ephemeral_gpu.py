@@ -73,6 +73,10 @@ def claimed(made: dict[str, Object]) -> Object:
     return found
 
 
+@pytest.mark.promise("Ephemeral GPU", "`EphemeralAccelerationJob` creates a PVC and a GPU pod that reads and writes it")
+@pytest.mark.promise("Ephemeral GPU", "`ttlSecondsAfterFinished`: the pod is deleted at once, or after N seconds")
+@pytest.mark.promise("Ephemeral GPU", "`pvcTTLSecondsAfterFinished`: the PVC is deleted after its TTL")
+@pytest.mark.promise("Ephemeral GPU", "`storageClass`, `pvcSize` of the PVC")
 def test_every_default_is_that_of_the_operators_definition() -> None:
     made = objects()
     job = made["job"]
@@ -96,6 +100,7 @@ def test_every_default_is_that_of_the_operators_definition() -> None:
     assert warnings() == []
 
 
+@pytest.mark.promise("Ephemeral GPU", "`model: resnet50`")
 def test_weights_are_downloaded_into_the_volume() -> None:
     (fetch,) = (
         item
@@ -110,6 +115,10 @@ def test_weights_are_downloaded_into_the_volume() -> None:
     assert arguments()["weights-version"] == "IMAGENET1K_V1"
 
 
+@pytest.mark.promise("Ephemeral GPU", "`ttlSecondsAfterFinished`: the pod is deleted at once, or after N seconds")
+@pytest.mark.promise("Ephemeral GPU", "`pvcTTLSecondsAfterFinished`: the PVC is deleted after its TTL")
+@pytest.mark.promise("Ephemeral GPU", "`storageClass`, `pvcSize` of the PVC")
+@pytest.mark.promise("Ephemeral GPU", "`input.path`, `output.path`: paths inside the PVC")
 def test_every_field_has_its_effect() -> None:
     spec = {
         "model": "mobilenet_v3_small",
@@ -166,6 +175,7 @@ def test_a_negative_volume_ttl_keeps_the_volume_as_long_as_the_resource() -> Non
     assert "helm.sh/resource-policy" not in claim["metadata"].get("annotations", {})
 
 
+@pytest.mark.promise("Ephemeral GPU", "`image`: job container image")
 def test_an_image_of_ones_own_runs_the_operators_command() -> None:
     spec = {"image": "registry.example.com/infer:2"}
     found = container(spec)

@@ -73,11 +73,13 @@ NEW = [
 ]
 
 
+@pytest.mark.promise("KAITO", "Preset configurations instead of deployment parameters")
 @pytest.mark.parametrize(("name", "instance"), OLD)
 def test_examples_of_old_render_on_one_node(name: str, instance: str) -> None:
     assert nodes_of(on(name, instance, "v1alpha1")) == 1
 
 
+@pytest.mark.promise("KAITO", "Preset configurations instead of deployment parameters")
 @pytest.mark.parametrize(("name", "instance"), NEW)
 def test_examples_of_today_render_on_one_node(name: str, instance: str) -> None:
     assert nodes_of(on(name, instance, "v1beta1")) == 1
@@ -110,6 +112,7 @@ def test_llama_on_two_nodes_with_its_flags_in_the_same_file() -> None:
     )
 
 
+@pytest.mark.promise("KAITO", "`accessMode: private` with `presetOptions.image` and `imagePullSecrets`")
 @pytest.mark.parametrize("name", ["llama-2-7b", "llama-2-7b-chat", "llama-2-13b", "llama-2-13b-chat"])
 def test_private_images_of_llama_render_when_they_are_filled_in(name: str) -> None:
     def document(image: str) -> Object:

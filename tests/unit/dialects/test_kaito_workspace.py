@@ -32,6 +32,9 @@ def codes(*documents: Any) -> list[str]:
 # Presets and engines.
 
 
+@pytest.mark.promise("KAITO", "`Workspace`: the deployment is created from the preset")
+@pytest.mark.promise("KAITO", "`inference.preset.name: falcon-7b`")
+@pytest.mark.promise("KAITO", "The Service listens on port 80")
 def test_the_quick_start_is_served_by_the_server_that_answers_chat() -> None:
     container = engine(FALCON)
     assert container["command"] == ["kaigen-chat"]
@@ -138,12 +141,14 @@ def test_fields_of_the_newer_version_are_unknown_to_the_older() -> None:
 # Nodes.
 
 
+@pytest.mark.promise("KAITO", "`resource.instanceType`, `resource.labelSelector`")
 def test_labels_and_instance_type_choose_the_nodes() -> None:
     spec = pod(preset("phi-4"))
     assert spec["nodeSelector"] == {"node.kubernetes.io/instance-type": A100, "pool": "gpu"}
     assert {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"} in spec["tolerations"]
 
 
+@pytest.mark.promise("KAITO", "`resource.instanceType`, `resource.labelSelector`")
 def test_conditions_on_labels_become_affinity() -> None:
     selector = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]}
     spec = pod(preset("phi-4", resource={"labelSelector": selector}))
@@ -151,6 +156,7 @@ def test_conditions_on_labels_become_affinity() -> None:
     assert term == {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]}
 
 
+@pytest.mark.promise("KAITO", "`resource.count`, `resource.preferredNodes`")
 def test_preferred_nodes_are_preferred() -> None:
     spec = pod(preset("phi-4", resource={"preferredNodes": ["gpu-1", "gpu-2"]}))
     (entry,) = spec["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
@@ -195,6 +201,7 @@ def test_the_older_version_has_a_default_instance_type() -> None:
     assert [(code, path) for code, path, _ in warnings(document)] == [("KG0403", "resource")]
 
 
+@pytest.mark.promise("KAITO", "GPU nodes are provisioned based on model requirements")
 @pytest.mark.parametrize("profile", ["aks", "eks"])
 def test_nodes_are_made_where_the_profile_has_karpenter(profile: str) -> None:
     made = objects(preset("phi-4"), profile=profile)
@@ -216,6 +223,7 @@ def test_a_node_class_is_named_by_its_annotation() -> None:
     assert [code for code, _, _ in warnings(document)] == ["KG0405"]
 
 
+@pytest.mark.promise("KAITO", "`resource.count`, `resource.preferredNodes`")
 def test_several_nodes_hold_one_copy_with_vllm() -> None:
     group = objects(preset("phi-4", resource={"count": 2}))["LeaderWorkerSet"]["spec"]
     assert group["leaderWorkerTemplate"]["size"] == 2
@@ -385,6 +393,7 @@ TEMPLATE: dict[str, Any] = {
 }
 
 
+@pytest.mark.promise("KAITO", "A pod template in `inference` serves a containerized model")
 def test_a_template_is_served_on_its_own_port_with_as_many_pods_as_nodes() -> None:
     made = objects(workspace(inference={"template": TEMPLATE}, resource={"count": 2}))
     assert made["Service"]["spec"]["ports"][0] == {"name": "http", "port": 80, "targetPort": 9000, "protocol": "TCP"}
@@ -453,6 +462,8 @@ def test_the_affinity_of_a_template_is_kept_with_the_selectors() -> None:
 # Images of the user's own.
 
 
+@pytest.mark.promise("KAITO", "`accessMode: private` with `presetOptions.image` and `imagePullSecrets`")
+@pytest.mark.promise("KAITO", "Large model files are managed by container images")
 def test_a_private_image_brings_its_server_and_its_weights() -> None:
     document = preset(
         "llama-2-13b-chat",
@@ -593,6 +604,7 @@ def test_the_transformers_runtime_adds_adapters_to_the_model() -> None:
     assert [argument for argument in args if "adapter" in argument] == ["--merge-adapters=/adapters/a=0.5,/adapters/b"]
 
 
+@pytest.mark.promise("KAITO", "GPU nodes are provisioned based on model requirements")
 def test_nodes_that_are_made_carry_the_labels_that_are_selected_by() -> None:
     """Karpenter makes no node for a pod that asks for a label which its pool does not have."""
     selector = {"matchLabels": {"pool": "gpu", "topology.kubernetes.io/zone": "a-1"}}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kaigen.config.settings import Config
-from kaigen.dialects.koldun.source import File, Repository, read_source
+from kaigen.dialects.koldun.files import File, Repository, read_source
 from kaigen.kinds.lowering import Lowering
 from kaigen.kinds.positioned import Unplaced
 from tests.unit.dialects.koldun_case import (
@@ -38,6 +38,7 @@ def load_volume(document: Object) -> Any:
     return claim["spec"]
 
 
+@pytest.mark.promise("Koldun", "`sourceUrl`")
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -84,6 +85,7 @@ def test_source_url_that_names_no_model_is_an_error(text: str) -> None:
     assert [(item.code, item.path) for item in lowering.diagnostics] == [("KG0412", "spec.sourceUrl")]
 
 
+@pytest.mark.promise("Koldun", "`objectStorage.endpoint`, `secretRef` with the standard key names")
 def test_every_default() -> None:
     spec = lowered({"localPath": ""})
     hub, bucket = spec.source.hugging_face, spec.store.bucket
@@ -96,6 +98,7 @@ def test_every_default() -> None:
     assert warnings(model({"localPath": ""})) == []
 
 
+@pytest.mark.promise("Koldun", "`download.memory`, `chunkMaxMiB`, `concurrency`, `huggingFaceTokenSecretRef`")
 def test_download_settings() -> None:
     given = {"memory": "2Gi", "chunkMaxMiB": 256, "concurrency": 6, "huggingFaceTokenSecretRef": {"name": "my-hf"}}
     spec = lowered({"download": given})
@@ -125,6 +128,7 @@ def test_too_little_memory_is_replaced_with_a_warning() -> None:
     assert warnings(model(given)) == [("KG0414", "spec.download.memory")]
 
 
+@pytest.mark.promise("Koldun", "`localPath`")
 @pytest.mark.parametrize(
     ("local", "uri"),
     [
@@ -145,6 +149,8 @@ def test_local_path_in_another_bucket_is_used_with_a_warning() -> None:
     assert warnings(model(given)) == [("KG0414", "spec.localPath")]
 
 
+@pytest.mark.promise("Koldun", "`bucketForSource`, `bucketForConvert`")
+@pytest.mark.promise("Koldun", "`conversion.outputPath`, `conversion.memory`")
 @pytest.mark.parametrize(
     ("output", "weights", "uri"),
     [
@@ -183,6 +189,7 @@ def test_type_of_converted_weights(conversion: Object, weights: str, expected: l
     assert warnings(document) == expected
 
 
+@pytest.mark.promise("Koldun", "`csi.volumeHandle` is derived from bucket and prefix")
 def test_pods_mount_the_converted_files_only() -> None:
     given: Object = {"conversion": {}, "pv": {"csiSecretName": "keys", "csiSecretNamespace": "storage"}}
     (block,) = specs(model(given))
@@ -203,6 +210,7 @@ def test_two_models_in_one_source_folder_are_an_error() -> None:
     assert errors(model(one), model(other, name="other")) == [("KG0318", "spec.localPath")]
 
 
+@pytest.mark.promise("Koldun", "`pv.csiDriver`, `csiMounter`, `csiOptions`, `csiSecretName`, `csiSecretNamespace`")
 def test_every_field_of_pv_has_its_effect_on_the_bucket() -> None:
     pv = {
         "csiDriver": "s3.example.com",
@@ -265,6 +273,7 @@ def test_fields_of_pv_without_effect_on_buckets_are_warnings() -> None:
     assert lowered({"pv": pv}).store.bucket.mount.attributes == {}
 
 
+@pytest.mark.promise("Koldun", "`pv.pvcCapacity`, `pvcStorageClassName`, `pvcAccessModes` without a bucket")
 def test_without_object_storage_files_are_in_a_volume() -> None:
     pv = {
         "capacity": "10Gi",

@@ -60,6 +60,8 @@ def ingress(changes: Object | None = None, **metadata: Any) -> Object:
     return resource("Ingress", spec | changes, "public", **metadata)
 
 
+@pytest.mark.promise("Koldun", "`Dllama` is expanded into a root and its workers")
+@pytest.mark.promise("Koldun", "`rootImage`")
 def test_dllama_is_a_ring_of_its_model() -> None:
     spec = topology(converted(), dllama())
     assert spec.engine == "distributedLlama"
@@ -69,9 +71,22 @@ def test_dllama_is_a_ring_of_its_model() -> None:
     assert warnings(converted(), dllama()) == []
 
 
+@pytest.mark.promise("Koldun", "`replicaPower: 2` gives the root and 3 workers")
 @pytest.mark.parametrize(("power", "nodes"), [(-3, 1), (0, 1), (1, 2), (2, 4), (3, 8), (4, 16), (6, 64)])
 def test_replica_power_gives_a_ring_of_a_power_of_two(power: int, nodes: int) -> None:
     assert topology(converted(), dllama(power)).shape.nodes == nodes
+
+
+@pytest.mark.promise("Koldun", "Obsolete workers are pruned when the replica power changes")
+def test_another_power_changes_the_size_of_the_group_and_no_name() -> None:
+    def made(power: int) -> dict[tuple[str, str], Object]:
+        apps = {item.app.name: item for item in compiled(converted(), dllama(power)).apps}
+        return {(item.body["kind"], item.body["metadata"]["name"]): item.body for item in apps["chat"].objects}
+
+    small, large = made(1), made(2)
+    assert small.keys() == large.keys()
+    groups = (found["LeaderWorkerSet", "chat"]["spec"]["leaderWorkerTemplate"] for found in (small, large))
+    assert [group["size"] for group in groups] == [2, 4]
 
 
 @pytest.mark.parametrize("power", [7, 31, 2**31 - 1])
@@ -167,6 +182,7 @@ def test_version_of_an_image_of_the_operator_is_known() -> None:
     assert topology(*documents).engine_version == "0.16.2"
 
 
+@pytest.mark.promise("Koldun", "`launchOptions` of the Model")
 def test_launch_options_of_the_model_are_those_of_the_ring() -> None:
     options = ["--max-seq-len", "2048", "--nthreads", "3", "--temperature", "0.2", "--buffer-float-type", "q80"]
     spec = topology(converted({"launchOptions": options}), dllama())
@@ -180,6 +196,7 @@ def test_error_in_a_launch_option_is_at_the_line_of_the_model() -> None:
     assert errors(converted({"launchOptions": options}), dllama()) == [("KG0413", "spec.launchOptions[1]")]
 
 
+@pytest.mark.promise("Koldun", "Step 4, scaling policies: autoscaling hints and resource requests")
 def test_annotations_decide_resources_and_replicas() -> None:
     notes = annotated(cpu="4", memory="8Gi", replicas="2", context_length="1024", engine_version="0.16.5")
     spec = topology(converted(), dllama(annotations=notes))
@@ -187,6 +204,7 @@ def test_annotations_decide_resources_and_replicas() -> None:
     assert (spec.shape.replicas, spec.context_length, spec.engine_version) == (2, 1024, "0.16.5")
 
 
+@pytest.mark.promise("Koldun", "Step 4, scaling policies: autoscaling hints and resource requests")
 def test_annotations_start_a_ring_on_demand() -> None:
     notes = annotated(prometheus="http://prometheus:9090", query="sum(waiting)", idle_after="10m")
     scaling = topology(converted(), dllama(annotations=notes)).autoscale
@@ -263,6 +281,7 @@ def test_metadata_of_a_worker_that_is_not_that_of_the_root_is_a_warning() -> Non
     ]
 
 
+@pytest.mark.promise("Koldun", "`Root` and `Worker` resources")
 def test_root_and_workers_are_one_app() -> None:
     documents = (converted(), worker(1), root(), worker(0), worker(2))
     blocks = specs(*documents)

@@ -74,7 +74,7 @@ def test_every_kind_comes_from_kaigen_or_from_a_registered_dialect() -> None:
 
 def test_the_table_of_dialects_equals_the_entry_points() -> None:
     project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["entry-points"][GROUP] == OWN
+    assert project["entry-points"][GROUP] == OWN, "pyproject.toml and OWN list the same entry points"
     assert [dialect.name for dialect in own_dialects()] == [*OWN]
 
 

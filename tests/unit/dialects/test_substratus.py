@@ -157,6 +157,7 @@ def test_containers_have_the_contract_of_the_releases() -> None:
     assert notebook.env["NOTEBOOK_TOKEN"].secret.name == "llama-2-7b-notebook-token"
 
 
+@pytest.mark.promise("Substratus", "`params` are converted to environment variables")
 def test_parameters_are_in_the_file_and_in_variables_without_dashes() -> None:
     document = resource("Dataset", {"image": "a:1", "params": {"learning-rate": 3e-5, "epochs": 2, "on": True}})
     (job,) = [body for name, body in objects(document).items() if name.startswith("Job/it-data-loader-")]
@@ -206,6 +207,7 @@ def test_a_token_in_a_parameter_is_refused() -> None:
     assert ("KG0150", "spec.params.hugging_face_hub_token") in codes(list(found.load_diagnostics))
 
 
+@pytest.mark.promise("Substratus", "`resources: {}`")
 def test_resources_have_the_defaults_of_the_operator() -> None:
     cases: list[Object] = [{}, {"resources": {}}, {"resources": {"gpu": {"count": 1, "type": "nvidia-l4"}}}]
     for given in cases:
@@ -242,6 +244,7 @@ def test_gpus_without_a_type_are_any_gpu() -> None:
     assert warnings(document, of=config(profile="gke")) == [("KG0414", "spec.resources.gpu.count")]
 
 
+@pytest.mark.promise("Substratus", "Model files in a bucket")
 def test_files_have_a_readable_folder_in_the_bucket() -> None:
     found = specs(model(name="falcon-7b"))["Model/falcon-7b"].spec.store
     assert found.bucket.uri == "s3://acme-artifacts/substratus/ml/models/falcon-7b"

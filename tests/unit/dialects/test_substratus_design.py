@@ -155,6 +155,7 @@ def test_a_claim_in_the_same_file_is_the_place() -> None:
     assert "PersistentVolumeClaim/files" in objects(place, claim)
 
 
+@pytest.mark.promise("Substratus", "`container.image` or `container.git`, not both")
 @pytest.mark.parametrize(("block", "line"), [(LOADED, 8), (TRAINED, 9)], ids=["loaded", "trained"])
 def test_an_image_together_with_git_is_refused(block: str, line: int) -> None:
     (error,) = errors(text(block))
@@ -164,6 +165,8 @@ def test_an_image_together_with_git_is_refused(block: str, line: int) -> None:
     assert "allows only one of them" in error.message
 
 
+@pytest.mark.promise("Substratus", "`container.image` or `container.git`, not both")
+@pytest.mark.promise("Substratus", "A Notebook with no `sourceModel`")
 def test_each_other_example_renders() -> None:
     found = objects(*ALL)
     apps = {name.partition("/")[2].rpartition("-")[0] for name in found if name.startswith("Job/")}
@@ -181,6 +184,12 @@ def test_each_other_example_renders() -> None:
     assert {"Deployment/falcon-7b-k8s-server", "StatefulSet/notebooks-for-anything"} <= found.keys()
 
 
+@pytest.mark.promise("Substratus", "`loader` loads a model into its location")
+@pytest.mark.promise("Substratus", "`trainer` with `baseModel`, `dataset`, `params`")
+@pytest.mark.promise("Substratus", "A Notebook runs `notebook.sh`")
+@pytest.mark.promise("Substratus", "`resources: {gpuCount: 4, type: L4}`")
+@pytest.mark.promise("Substratus", "ModelServer: the model gets mounted to `/model/saved`")
+@pytest.mark.promise("Substratus", "`quantization.bits: 4`")
 def test_containers_have_the_contract_of_the_design() -> None:
     found = specs(*ALL)
     assert found["Job/falcon-7b-modeller"].spec.command == ["load.sh"]
@@ -200,6 +209,8 @@ def test_containers_have_the_contract_of_the_design() -> None:
     assert (notebook.resources.gpus, notebook.resources.gpu_type) == (4, "L4")
 
 
+@pytest.mark.promise("Substratus", "`sourceModel` is mounted in a Notebook")
+@pytest.mark.promise("Substratus", "`container.local: true`: the notebook has the contents of the local directory")
 def test_a_local_folder_is_synchronized_in_place_of_a_build() -> None:
     found = specs(*ALL)["Notebook/notebook-training-experiment"].spec
     assert (found.image, found.command) == (None, None)
@@ -226,6 +237,7 @@ def test_a_chain_in_any_order_has_the_same_objects() -> None:
         assert objects(*order) == first
 
 
+@pytest.mark.promise("Substratus", "`container.git` triggers a container build Job")
 def test_each_step_of_a_chain_waits_for_the_one_before() -> None:
     found = objects(with_image(LOADED), text(INSTRUCTIONS), with_git(TRAINED), text(SERVED))
 
@@ -241,3 +253,11 @@ def test_each_step_of_a_chain_waits_for_the_one_before() -> None:
     assert waits("Job/falcon-7b-k8s-modeller") == expected
     assert waits("Job/falcon-7b-k8s") == ["wait-for-job"]
     assert waits("Deployment/falcon-7b-k8s-server") == ["wait-for-model"]
+
+
+@pytest.mark.promise("Substratus", "`baseModel` can be left out for a new base model")
+def test_a_model_that_is_trained_from_nothing_mounts_no_other() -> None:
+    document = yaml.safe_load(with_git(TRAINED))
+    del document["spec"]["trainer"]["baseModel"]
+    job = specs(yaml.safe_dump(document), text(INSTRUCTIONS))["Job/falcon-7b-k8s-modeller"].spec
+    assert (job.command, job.model, job.inputs.files[0].dataset) == (["train.sh"], None, "k8s-instructions")

@@ -29,6 +29,7 @@ def promoted(root: Path, *documents: Any, **options: Any) -> tuple[dict[str, Any
     return yaml.safe_load(made.text), made.blank, made.text
 
 
+@pytest.mark.promise("Substratus", "`model-EPOCH.yaml` is generated with the image")
 def test_a_model_of_the_releases_has_what_the_notebook_has(tmp_path: Path) -> None:
     spec = {
         "image": "example.com/notebook:1",
@@ -52,6 +53,8 @@ def test_a_model_of_the_releases_has_what_the_notebook_has(tmp_path: Path) -> No
     assert blank == ()
 
 
+@pytest.mark.promise("Substratus", "`model-EPOCH.yaml` is generated with the image")
+@pytest.mark.promise("Substratus", "`dataset` is left blank with a comment unless the notebook has a single one")
 def test_a_model_of_the_design_has_its_shape(tmp_path: Path) -> None:
     notebook = resource("Notebook", {"container": {"image": "example.com/notebook:1"}, "sourceModel": "it"})
     notebook["metadata"]["namespace"] = "research"

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from kaigen.catalog.kind_effects import effects, harmless_kinds
 from kaigen.config.block_settings import Allowed, VolumeGrant
 from kaigen.config.settings import Config
 from kaigen.diff import Effect, compare
-from kaigen.diff.rules.kinds import UNKNOWN
+from kaigen.diff.rules.kinds import UNKNOWN, effects, harmless_kinds
 from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.schemas import index
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import kaigen.compile as compile_package
+import kaigen.secrets as secrets_package
 from kaigen.check.schema_check import check_object
 from kaigen.kubernetes.kind_table import OWN_KINDS
 from kaigen.kubernetes.schemas import is_cluster_scoped
@@ -117,9 +118,9 @@ def test_every_place_has_a_project_that_outlives_its_applications(rendered: Call
 
 
 def test_the_kinds_of_a_project_are_all_that_kaigen_makes() -> None:
-    """A kind that is new in `compile/` belongs into `OWN_KINDS`, or what it made is left behind one day."""
-    folder = Path(compile_package.__file__).parent
-    source = "".join(path.read_text() for path in folder.rglob("*.py"))
+    """A kind that is new in a compiler belongs into `OWN_KINDS`, or what it made is left behind one day."""
+    folders = (Path(file).parent for file in (compile_package.__file__, secrets_package.__file__))
+    source = "".join(path.read_text() for folder in folders for path in folder.rglob("*.py"))
     # A Secret is only referred to; nodes and volumes belong to the cluster.
     others = {"Pod", "Secret", "NodePool", "PersistentVolume"}
     made = set(re.findall(r'"kind": "([A-Z][A-Za-z]+)"', source)) - others

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kaigen.graph.svg import read_style, render_png, render_svg
-from kaigen.sizing.png import light_style, png_of
+from kaigen.sizing.picture import light_style, png_of
 from tests.unit.graph.graphs import DEMO, graph_of
 
 

@@ -114,7 +114,7 @@ def test_every_example_points_its_editor_at_the_schema_that_takes_it(file: Path)
     named = re.match(r"# yaml-language-server: \$schema=(\S+)\n", text)
     if named is None:
         # Only what somebody else wrote, and is read unchanged, names none.
-        assert "kaigen.dev/" not in text
+        assert "kaigen.dev/" not in text, "the first line must be `# yaml-language-server: $schema=PATH`"
     schema = (file.parent / named[1]).resolve() if named else SCHEMAS / "kaigen.json"
     assert schema.parent == SCHEMAS
     resources = [(path.name, json.loads(path.read_text())) for path in SCHEMAS.glob("*.json")]

@@ -161,6 +161,7 @@ def test_all_names_that_do_not_exist_are_reported_at_once(repository: Repository
     repository.write(model(hub, "other", repo="owner/missing"), "specs/b.yaml")
     code, printed = repository.run("lock")
     assert code == 2
+    assert printed.count("error[KG0751]") == 2
     assert "specs/a.yaml:9:" in printed
     assert "has no `nope` of owner/name" in printed
     assert "specs/b.yaml:7:" in printed

@@ -46,6 +46,7 @@ def test_a_job_waits_for_an_image_that_the_project_does_not_have(tmp_path: Path)
     assert "inputs" not in _classification(options(tmp_path, input_path="/artifacts/images"))
 
 
+@pytest.mark.promise("Ephemeral GPU", "`model: resnet50`")
 def test_weights_of_the_hub_are_pinned_by_commit_and_checksum() -> None:
     spec = _classification(options(None))
     source = spec["model"]["source"]["huggingFace"]

@@ -69,6 +69,7 @@ SYNCS = st.tuples(
 )
 
 
+@pytest.mark.promise("Substratus", "At the end, files are synced from the Notebook back to the local directory")
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.one_of(EDITS, SYNCS), max_size=14))
 def test_no_version_that_only_one_side_has_is_lost(steps: list[tuple[object, ...]]) -> None:

@@ -10,13 +10,14 @@ import pytest
 
 from kaigen.cli.live.flavor import EGPU, KAIGEN
 from kaigen.cli.live.session import age, lifetime, size_text
+from kaigen.cli.live.show import _described
 from kaigen.cluster.runs import RunState, run_state
 from kaigen.config.settings import Config
 from kaigen.dialects.ephemeral_gpu.lower import COMMAND
 from kaigen.dialects.ephemeral_gpu.model import DEFAULT_IMAGE
 from kaigen.kubernetes.runs import expiry, tracked_by
 from kaigen.ops.build import Claim, Run, helper_pod, mounts_of, run_objects
-from kaigen.ops.jobs import artifact_of
+from kaigen.ops.jobs import artifact_of, row_of
 
 END = "2026-11-22T10:00:00Z"
 
@@ -39,6 +40,7 @@ FAILED_POD = {
 }
 
 
+@pytest.mark.promise("Ephemeral GPU", "Status `phase` and `message`")
 @pytest.mark.parametrize(
     ("found", "pods", "expected"),
     [
@@ -70,6 +72,17 @@ def test_the_result_is_where_the_job_or_its_argument_says(
 ) -> None:
     spec = {"template": {"spec": {"containers": [{"name": "run", "args": args}]}}}
     assert artifact_of({"metadata": {"annotations": annotations}, "spec": spec}) == expected
+
+
+@pytest.mark.promise("Ephemeral GPU", "Status `startedAt`, `finishedAt`, `podName`, `artifactPath`")
+def test_a_job_is_described_with_its_times_pods_and_result() -> None:
+    template = {"spec": {"containers": [{"name": "run", "args": ["--output=/artifacts/output.json"]}]}}
+    found = job("Complete", startTime="2026-11-22T09:58:30Z")
+    found |= {"metadata": {"name": "cat-1a2b", "namespace": "ml"}, "spec": {"template": template}}
+    pods = [{"metadata": {"name": "cat-1a2b-x7k2p"}}]
+    described = dict(line.split(maxsplit=1) for line in _described(row_of(found), pods))
+    assert (described["Started:"], described["Finished:"]) == ("2026-11-22T09:58:30Z", f"{END} (90s)")
+    assert (described["Pods:"], described["Artifact:"]) == ("cat-1a2b-x7k2p", "/artifacts/output.json")
 
 
 @pytest.mark.parametrize(
@@ -123,6 +136,7 @@ def test_objects_of_argo_cd_and_flux_are_recognized() -> None:
 SPEC = {"image": "python:3.13-slim", "command": ["true"], "ttl": {"pods": 0}}
 
 
+@pytest.mark.promise("Ephemeral GPU", "`egpu create --pvc-ttl 86400` keeps the PVC that long")
 def test_names_and_lifetimes_of_egpu() -> None:
     run = Run("cat", "default", EGPU.job("cat"), Claim("artifacts-cat", ttl="3600"), SPEC, dict(EGPU.labels("cat")))
     found = run_objects(run, Config())

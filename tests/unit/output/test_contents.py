@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.output import changeset, disk, index
+from kaigen.output import changeset, index
 from kaigen.output.contents import FileContent, TreeState
 from kaigen.output.tree import TreeChange, diff_tree, plan_tree, write_tree
 from tests.unit.output.trees import at_the_swap, read_tree
@@ -43,7 +43,7 @@ def root(tmp_path: Path) -> Path:
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The files of trees that are read."""
     names: list[str] = []
-    real, real_index = disk.read_file, index.read_index_file
+    real, real_index = changeset.read_file, index.read_index_file
 
     def read_file(path: str) -> bytes:
         names.append(os.path.basename(path))

@@ -10,9 +10,9 @@ import pytest
 
 from kaigen.diagnostics.errors import InputError, SystemFailure
 from kaigen.output import replacement
-from kaigen.output.copying import link_or_copy
-from kaigen.output.disk import Disk
+from kaigen.output.changeset import Disk
 from kaigen.output.index import INDEX_NAME
+from kaigen.output.replacement import link_or_copy
 from kaigen.output.root import resolve_root
 from kaigen.output.tree import write_tree
 from tests.unit.output.trees import at_the_swap, contents, leftovers, no_exchange, read_tree, snapshot, write_files

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kaigen.diagnostics.errors import InputError, SystemFailure
-from kaigen.output.disk import read_file
+from kaigen.output.changeset import read_file
 from kaigen.output.index import INDEX_NAME, format_index
 from kaigen.output.tree import plan_tree, write_tree
 from tests.unit.output.trees import leftovers, read_tree, snapshot, write_files

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from kaigen.config.load import load_config
 from kaigen.config.settings import Config
 from kaigen.pipeline.grant_changes import new_grants, replaced_images
-from kaigen.pipeline.setting_changes import dangerous_settings, leaves
-from kaigen.pipeline.setting_decisions import DECISIONS
+from kaigen.pipeline.setting_changes import DECISIONS, dangerous_settings, leaves
 
 Data = dict[str, Any]
 

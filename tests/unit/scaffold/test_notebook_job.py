@@ -70,6 +70,7 @@ def test_a_job_has_the_weights_data_parameters_and_resources_of_the_notebook(rep
     assert run(["validate"]) == 0
 
 
+@pytest.mark.promise("Substratus", "`dataset` is left blank with a comment unless the notebook has a single one")
 @pytest.mark.parametrize(("datasets", "count"), [("[]", "none"), ("[squad, alpaca]", "2")])
 def test_what_the_notebook_does_not_answer_is_a_comment(
     repository: Path, datasets: str, count: str, capsys: pytest.CaptureFixture[str]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.config import lock_content
+from kaigen.config import load
 from kaigen.files import walk
 from kaigen.output import index
 from kaigen.system.limits import FOLDER_DEPTH
@@ -172,7 +172,7 @@ def test_a_lock_may_be_a_link_inside_the_repository(repository: Repository) -> N
 
 
 def test_a_lock_has_a_limit(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock_content, "GENERATED_FILE_BYTES", 1024)
+    monkeypatch.setattr(load, "GENERATED_FILE_BYTES", 1024)
     repository.write({"kaigen.lock": " " * 1025})
     done = repository.kaigen("validate")
     assert (done.code, "error[KG0104]: the file is larger than 1 KiB" in done.text) == (2, True), done.text

@@ -9,7 +9,7 @@ import yaml
 from msgspec.structs import replace
 
 from kaigen.config.licenses import Licenses
-from kaigen.pipeline.license_changes import wider_licenses
+from kaigen.pipeline.grant_changes import wider_licenses
 from tests.unit.security.hostile import CONFIG, Repository
 
 

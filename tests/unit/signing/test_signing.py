@@ -68,8 +68,9 @@ def test_an_encrypted_key_needs_its_password(tmp_path: Path, monkeypatch: pytest
 def test_other_files_are_not_keys(tmp_path: Path) -> None:
     private, public = write_keys(tmp_path)
     other = tmp_path / "other"
-    with pytest.raises(InputError, match="private key, not a public one"):
+    with pytest.raises(InputError, match="private key, not a public one") as error:
         read_public_key(private)
+    assert error.value.diagnostics[0].code == "KG0910"
     with pytest.raises(InputError, match="not a readable private key"):
         read_private_key(public)
     with pytest.raises(InputError, match="cannot be read"):

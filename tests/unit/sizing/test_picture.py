@@ -15,8 +15,7 @@ from kaigen.catalog.instances import find_instance
 from kaigen.catalog.presets import find_preset, preset_names
 from kaigen.sizing.facts import Hardware, Request, facts_of, hardware_of_gpu, hardware_of_instance
 from kaigen.sizing.picture import render_svg
-from kaigen.sizing.plan import plan
-from kaigen.sizing.result import Plan
+from kaigen.sizing.plan import Plan, plan
 
 SVG = "{http://www.w3.org/2000/svg}"
 

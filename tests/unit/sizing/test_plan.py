@@ -15,7 +15,7 @@ from kaigen.catalog.gpus import get_gpu
 from kaigen.catalog.instances import find_instance
 from kaigen.catalog.presets import find_preset
 from kaigen.diagnostics.codes import codes
-from kaigen.sizing.constants import constant
+from kaigen.sizing.constants import GIB, constant
 from kaigen.sizing.facts import (
     Hardware,
     ModelFacts,
@@ -26,11 +26,9 @@ from kaigen.sizing.facts import (
     quantize,
 )
 from kaigen.sizing.memory import Layout, cache_cost, weights_of_gpu
-from kaigen.sizing.plan import plan
+from kaigen.sizing.plan import Plan, plan
 from kaigen.sizing.problem import PlanError
 from kaigen.sizing.ranking import rank
-from kaigen.sizing.result import Plan
-from kaigen.sizing.room import GIB
 
 FOLDER = Path(kaigen.sizing.__file__).parent
 

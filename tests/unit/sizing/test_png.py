@@ -12,29 +12,27 @@ from xml.etree import ElementTree
 
 from msgspec.structs import replace
 
-import kaigen.sizing.png
+import kaigen.sizing.picture
 from kaigen.catalog.catalog import BUILT_IN
 from kaigen.catalog.instances import find_instance
 from kaigen.catalog.presets import find_preset
 from kaigen.sizing.facts import Request, facts_of, hardware_of_instance
-from kaigen.sizing.picture import read_style, render_svg
-from kaigen.sizing.plan import plan
-from kaigen.sizing.png import light_style, render_png
-from kaigen.sizing.result import Plan
+from kaigen.sizing.picture import light_style, read_style, render_png, render_svg
+from kaigen.sizing.plan import Plan, plan
 
 ROOT = Path(__file__).parents[3]
-FONTS = Path(kaigen.sizing.png.__file__).parent / "fonts"
+FONTS = Path(kaigen.sizing.picture.__file__).parent / "fonts"
 DRAW = """
 import sys
 import resvg_py
-from kaigen.sizing import png
+from kaigen.sizing import picture
 
 plain = resvg_py.svg_to_bytes
 if sys.argv[1] == "system":
     resvg_py.svg_to_bytes = lambda **how: plain(**{**how, "skip_system_fonts": False})
 from tests.unit.sizing.test_png import planned
 
-sys.stdout.buffer.write(png.render_png(planned()))
+sys.stdout.buffer.write(picture.render_png(planned()))
 """
 
 

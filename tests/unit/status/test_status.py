@@ -88,6 +88,7 @@ def test_facts_of_objects_are_storage_and_replicas() -> None:
     assert object_facts([*claims, deployment]) == {"storage": "1Gi+2Gi", "replicas": "1/2"}
 
 
+@pytest.mark.promise("Koldun", "Step 5, status: pod phase details and endpoints")
 def test_reason_why_a_pod_waits_is_its_node_or_its_container() -> None:
     unscheduled = {"type": "PodScheduled", "status": "False", "message": "0/3 nodes: Insufficient nvidia.com/gpu"}
     waiting = {"reason": "ImagePullBackOff", "message": "no such image"}
@@ -101,6 +102,7 @@ def test_reason_why_a_pod_waits_is_its_node_or_its_container() -> None:
     assert waiting_reason([pod(starting)]) == ""
 
 
+@pytest.mark.promise("Ephemeral GPU", "`make status`")
 def test_table_shows_the_current_run_and_wide_all_runs_and_objects() -> None:
     runs = (
         Run(JOB.name, State("progressing", "running"), current=True),

@@ -22,6 +22,7 @@ def completion(client: openai.OpenAI, prompt: str, tokens: int) -> object:
     return client.completions.create(model="tiny", prompt=prompt, max_tokens=tokens, temperature=0).choices[0].text
 
 
+@pytest.mark.promise("KAITO", "`curl -X POST http://CLUSTERIP/chat` is answered by falcon-7b")
 def test_the_quick_start_of_falcon_is_answered(server: Server) -> None:
     answer = post(server, "/chat", {"prompt": "What is kubernetes?"})
     assert list(answer) == ["Result"]
@@ -87,6 +88,7 @@ def test_sequences_are_returned_in_order(server: Server) -> None:
     assert str(answer["Result"]).count("Git") >= 3
 
 
+@pytest.mark.promise("KAITO", "`/chat` of the llama 2 models")
 def test_llama_chats_are_answered_as_conversations(server: Server, client: openai.OpenAI) -> None:
     dialogs = [
         [{"role": "user", "content": "Hello"}],

@@ -50,6 +50,7 @@ def rendered(folder: Path) -> dict[str, dict[str, Any]]:
     return {found["kind"]: found for found in yaml.safe_load_all(done.stdout)}
 
 
+@pytest.mark.promise("KAITO", "`curl -X POST http://CLUSTERIP/chat` is answered by falcon-7b")
 def test_the_service_of_the_quick_start_answers_a_chat(falcon: Path, tmp_path: Path) -> None:
     objects = rendered(tmp_path)
     (container,) = objects["Deployment"]["spec"]["template"]["spec"]["containers"]

@@ -74,6 +74,7 @@ def check_equal(top: list[dict[str, Any]], expected: Any) -> None:
         assert item["label"] == labels()[item["index"]]
 
 
+@pytest.mark.promise("Ephemeral GPU", "Output JSON with `model`, `top5`, `elapsed_ms`, `device`, `timestamp`")
 def test_one_image_has_the_result_of_the_seed(small: Reference, pictures: Pictures, tmp_path: Path) -> None:
     source, output, message = pictures[0] / "cmyk.jpg", tmp_path / "new/output.json", tmp_path / "message"
     message.write_text("")

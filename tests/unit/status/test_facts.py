@@ -1,0 +1,56 @@
+"""Where an app is reached, and what its download measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kaigen.kubernetes.manifest import type_of
+from kaigen.pipeline.run import Run
+from kaigen.status.facts import endpoint_facts, records_facts
+
+
+def rendered(kind: str, **spec: Any) -> list[Any]:
+    document = {
+        "apiVersion": "kaigen.dev/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": "chat", "namespace": "ml"},
+        "spec": spec,
+    }
+    (app,) = Run.load([document], use_cache=False).apps()
+    return [item.body for item in app.objects]
+
+
+SERVED: dict[str, Any] = {"model": {"huggingFace": {"repo": "Qwen/Qwen2.5-0.5B-Instruct", "revision": "0" * 40}}}
+
+
+@pytest.mark.promise("Koldun", "Step 5, status: pod phase details and endpoints")
+@pytest.mark.parametrize(
+    ("route", "expected"),
+    [
+        ({}, "http://chat.ml.svc:80"),
+        ({"host": "chat.example.com", "gateway": {"name": "public"}}, "chat.example.com"),
+        (
+            {"host": "chat.example.com", "ingress": {"className": "nginx"}, "tls": {"secretName": "tls"}},
+            "https://chat.example.com",
+        ),
+    ],
+)
+def test_endpoint_is_the_host_of_a_route_or_the_service(route: dict[str, Any], expected: str) -> None:
+    objects = rendered("Topology", **SERVED, **({"route": route} if route else {}))
+    assert endpoint_facts("chat", "ml", objects) == {"endpoint": expected}
+
+
+def test_job_has_no_endpoint(tmp_path: Path) -> None:
+    assert endpoint_facts("chat", "ml", rendered("Job", image="example.com/a:1")) == {}
+
+
+def test_only_a_download_records_facts() -> None:
+    source = {"huggingFace": {"repo": "a/b", "revision": "0" * 40}}
+    objects = rendered("Model", source=source, store={"volume": {"size": "1Gi"}})
+    assert "Role.rbac.authorization.k8s.io" in {type_of(each) for each in objects}
+    assert records_facts("chat", objects)
+    assert not records_facts("other", objects)
+    assert not records_facts("chat", rendered("Job", image="example.com/a:1"))
