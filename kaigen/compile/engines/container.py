@@ -40,7 +40,7 @@ class PodTemplate(Engine):
     """Pods that the user describes completely; kaigen adds labels and everything around the pods."""
 
     name = "template"
-    understood = AROUND_PODS | {"template"}
+    understood = AROUND_PODS | {"template", "provisioning"}
     hints: ClassVar[Mapping[str, str]] = {"": "set it in the template", "shape": "leave it out"}
     builds_pods = False
     requires_image = False

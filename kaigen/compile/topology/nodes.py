@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kaigen.catalog.gpus import Gpu, get_gpu
-from kaigen.catalog.instances import instances
+from kaigen.catalog.instances import find_instance, instances
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.nodes import CLASSES, NODES_LABEL, NodePoolRequest, node_class, nodes_value
 from kaigen.compile.builders.pods import ResolvedResources, placement_fields
@@ -23,6 +23,7 @@ from kaigen.kinds.operation import Karpenter, Provisioning, ProvisioningRef
 from kaigen.kinds.topology import Topology
 
 NVIDIA = "nvidia.com"
+INSTANCE_LABEL = "node.kubernetes.io/instance-type"
 _KNOWN_DOMAINS = re.compile(
     r"(^|\.)(kubernetes\.io|k8s\.io|karpenter\.sh|karpenter\.k8s\.aws|azure\.com|google\.com|nvidia\.com)$"
 )
@@ -58,16 +59,15 @@ def _vendor(resources: ResolvedResources) -> str:
     return next((name.partition("/")[0] for name in amounts if "/" in name), NVIDIA)
 
 
-def _taint(topology: Topology, context: Context, resources: ResolvedResources) -> dict[str, str]:
-    """Return the taint of an app's own nodes.
+def _taint(value: str, vendor: str) -> dict[str, str]:
+    """Return the taint of an app's own nodes, from the value of their label and the vendor of their GPUs.
 
     The daemons that make GPUs usable must run on the node. NVIDIA's device plugin tolerates the key `nvidia.com/gpu`,
     and the node feature discovery that its chart installs only the value `present` (source: `tolerations` in
     values.yaml of the chart nvidia-device-plugin).
     """
-    vendor = _vendor(resources)
     if not vendor:
-        return {"key": NODES_LABEL, "value": _nodes_value(topology, context), "effect": "NoSchedule"}
+        return {"key": NODES_LABEL, "value": value, "effect": "NoSchedule"}
     return {"key": f"{vendor}/gpu", "value": "present", "effect": "NoSchedule"}
 
 
@@ -91,19 +91,103 @@ def resolve_node_pool(
     amounts = resources.requirements.get("limits", {})
     requirements = _node_requirements(spec.resources, context, gpus)
     group, kind = node_class(karpenter, context)
+    value, vendor = _nodes_value(topology, context), _vendor(resources)
     return NodePoolRequest(
         karpenter=karpenter,
         class_group=group,
         class_kind=kind,
-        value=_nodes_value(topology, context),
-        taint=_taint(topology, context, resources),
+        value=value,
+        taint=_taint(value, vendor),
         requirements=requirements,
         nodes=(_max_replicas(topology) + 1) * parallelism.nodes,
         resource=next((name for name in amounts if "/" in name), ""),
         per_node=gpus,
         spot=spec.placement.spot,
-        labels=_node_labels(resources, spec.placement.node_selector),
+        labels=_node_labels(vendor, spec.placement.node_selector, spec.placement.affinity),
     )
+
+
+def template_node_pool(topology: Topology, karpenter: Karpenter, context: Context) -> NodePoolRequest:
+    """Return the nodes that Karpenter makes for the pod template of a Topology, with the labels that it selects.
+
+    Args:
+        topology: the spec.
+        karpenter: the spec's block.
+        context: what it is compiled for.
+
+    Raises:
+        ProblemError: the template does not decide which nodes to make.
+    """
+    selector = _selector_of(topology.spec.template)
+    name = selector.get(INSTANCE_LABEL)
+    if name is None:
+        raise ProblemError(
+            "KG0350",
+            "the template does not decide which nodes Karpenter makes",
+            ("spec", "provisioning"),
+            f"add `{INSTANCE_LABEL}` to `nodeSelector` of the template",
+        )
+    instance = find_instance(name, context.catalog)
+    resource = instance.gpu.resource if instance is not None else ""
+    group, kind = node_class(karpenter, context)
+    value, vendor = _nodes_value(topology, context), resource.partition("/")[0]
+    return NodePoolRequest(
+        karpenter=karpenter,
+        class_group=group,
+        class_kind=kind,
+        value=value,
+        taint=_taint(value, vendor),
+        requirements={INSTANCE_LABEL: [name]},
+        nodes=_max_replicas(topology) + 1,
+        resource=resource,
+        per_node=instance.count if instance is not None else 0,
+        spot=False,
+        labels=_node_labels(vendor, selector, _mapping(topology.spec.template, "spec").get("affinity")),
+    )
+
+
+def on_node_pool(template: Mapping[str, Any], pool: NodePoolRequest) -> dict[str, Any]:
+    """Return a pod template whose pods run on the nodes of a pool only.
+
+    Args:
+        template: of the user.
+        pool: the nodes.
+    """
+    pod = dict(template["spec"])
+    tolerated = {"key": pool.taint["key"], "operator": "Exists", "effect": "NoSchedule"}
+    given = pod.get("tolerations")
+    own = given if isinstance(given, list) else []
+    pod["nodeSelector"] = {**_selector_of(template), NODES_LABEL: pool.value}
+    pod["tolerations"] = own if tolerated in own else [*own, tolerated]
+    return {**template, "spec": pod}
+
+
+def _selector_of(template: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return the node selector of a pod template; the schema check reports values that are no texts."""
+    selector = _mapping(template, "spec", "nodeSelector")
+    return {key: value for key, value in selector.items() if isinstance(value, str)}
+
+
+def _mapping(value: object, *keys: str) -> Mapping[str, Any]:
+    """Return a mapping in a part of a pod; an empty one where there is none."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value if isinstance(value, Mapping) else {}
+
+
+def _required_labels(affinity: object) -> dict[str, str]:
+    """Return the labels of which an affinity for nodes requires one value."""
+    required = _mapping(affinity, "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    terms = required.get("nodeSelectorTerms")
+    # Of several terms, a node fulfills one.
+    term = _mapping(terms[0]) if isinstance(terms, list) and len(terms) == 1 else {}
+    given = term.get("matchExpressions")
+    conditions = [_mapping(each) for each in given] if isinstance(given, list) else []
+    return {
+        str(each.get("key")): str(each["values"][0])
+        for each in conditions
+        if each.get("operator") == "In" and isinstance(each.get("values"), list) and len(each["values"]) == 1
+    }
 
 
 def scheduling_fields(
@@ -132,11 +216,12 @@ def scheduling_fields(
     update: dict[str, Any] = {}
     if karpenter_of(topology.spec.provisioning) is not None:
         # The pool's own label selects the nodes; the pool decides everything else about them.
-        key = _taint(topology, context, resources)["key"]
+        value = _nodes_value(topology, context)
+        key = _taint(value, _vendor(resources))["key"]
         tolerated = {"key": key, "operator": "Exists", "effect": "NoSchedule"}
         resources = replace(
             resources,
-            node_selector={NODES_LABEL: _nodes_value(topology, context)},
+            node_selector={NODES_LABEL: value},
             node_terms=(),
             tolerations=[each for each in resources.tolerations if each != tolerated],
         )
@@ -161,7 +246,7 @@ def _node_requirements(requested: Resources, context: Context, gpus: int) -> dic
         ProblemError: the spec does not decide which nodes to make.
     """
     if requested.instance_type is not None:
-        return {"node.kubernetes.io/instance-type": [requested.instance_type]}
+        return {INSTANCE_LABEL: [requested.instance_type]}
     gpu = get_gpu(requested.gpu_type, context.catalog) if requested.gpu_type else None
     profile = context.profile
     label, value = profile.gpu_label, gpu.labels.get(profile.gpu_column) if gpu else None
@@ -182,7 +267,7 @@ def _node_requirements(requested: Resources, context: Context, gpus: int) -> dic
             ("spec", "provisioning"),
             _counts_hint(cloud, gpu, sorted({each.count for each in known})),
         )
-    return {"node.kubernetes.io/instance-type": alike}
+    return {INSTANCE_LABEL: alike}
 
 
 def _counts_hint(cloud: str, gpu: Gpu | None, counts: Sequence[int]) -> str:
@@ -192,17 +277,17 @@ def _counts_hint(cloud: str, gpu: Gpu | None, counts: Sequence[int]) -> str:
     return f"ask for {several} GPUs, as {cloud}'s nodes with {gpu.name} have, or set `resources.instanceType`"
 
 
-def _node_labels(resources: ResolvedResources, selector: Mapping[str, str]) -> dict[str, str]:
+def _node_labels(vendor: str, selector: Mapping[str, str], affinity: object) -> dict[str, str]:
     """Return the labels that Karpenter must set on the nodes.
 
     NVIDIA's device plugin runs on nodes with `nvidia.com/gpu.present`, or where node feature discovery found a GPU
-    (source: `affinity` in values.yaml of the chart nvidia-device-plugin). Of a selector, those labels are set that
-    neither Kubernetes nor a cloud sets.
+    (source: `affinity` in values.yaml of the chart nvidia-device-plugin). Of a selector and of an affinity that
+    allows one value, those labels are set that neither Kubernetes nor a cloud sets.
     """
-    present = {f"{NVIDIA}/gpu.present": "true"} if _vendor(resources) == NVIDIA else {}
+    present = {f"{NVIDIA}/gpu.present": "true"} if vendor == NVIDIA else {}
     custom = {
         key: value
-        for key, value in selector.items()
+        for key, value in {**_required_labels(affinity), **selector}.items()
         if "/" not in key or not _KNOWN_DOMAINS.search(key.partition("/")[0])
     }
     return present | custom

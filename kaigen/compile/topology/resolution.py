@@ -24,7 +24,7 @@ from kaigen.compile.expressions import Release, Tree
 from kaigen.compile.finish import frame_of
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.hub import Consumer
-from kaigen.compile.topology.nodes import karpenter_of, resolve_node_pool, scheduling_fields
+from kaigen.compile.topology.nodes import karpenter_of, resolve_node_pool, scheduling_fields, template_node_pool
 from kaigen.compile.topology.resources import pod_gpus, pod_resources
 from kaigen.compile.topology.sizing import Sizing, size
 from kaigen.compile.topology.weights import adapter_mounts, topology_weights
@@ -171,7 +171,7 @@ def resolve_topology(
     weights = problems.attempt(lambda: topology_weights(spec, sizing.model, consumer, problems), Weights())
     if sizing.ring is not None and sizing.ring.file:
         weights = replace(weights, size=sizing.ring.file)
-    karpenter = karpenter_of(spec.provisioning) if engine.builds_pods else None
+    karpenter = karpenter_of(spec.provisioning)
     startup = spec.probes.startup
     nothing: dict[str, Tree] = {}
     return TopologyResolution(
@@ -203,7 +203,12 @@ def resolve_topology(
         else nothing,
         security=problems.attempt(lambda: pod_security(spec.security), nothing) if engine.builds_pods else nothing,
         node_pool=problems.attempt(
-            lambda: resolve_node_pool(topology, karpenter, context, resources, parallelism), None
+            lambda: (
+                resolve_node_pool(topology, karpenter, context, resources, parallelism)
+                if engine.builds_pods
+                else template_node_pool(topology, karpenter, context)
+            ),
+            None,
         )
         if karpenter
         else None,

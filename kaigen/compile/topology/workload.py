@@ -17,6 +17,7 @@ from kaigen.compile.context import Context
 from kaigen.compile.expressions import Tree
 from kaigen.compile.pod_template import pod_template
 from kaigen.compile.topology.hub import CACHE_VOLUME
+from kaigen.compile.topology.nodes import on_node_pool
 from kaigen.compile.topology.pod import members, pod_spec
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
 from kaigen.kinds.serving import Storage
@@ -54,6 +55,8 @@ def _template_deployment(resolution: TopologyResolution, common: WorkloadSetting
     """Return a Deployment of the user's pod template, with the app's labels added."""
     template = resolution.spec.template
     assert template is not None
+    if resolution.node_pool is not None and isinstance(template.get("spec"), dict):
+        template = on_node_pool(template, resolution.node_pool)
     base = deployment(common, {})
     whole = pod_template(template, common.frame, SERVE, common.annotations, defaults={}, doc="Spec of the pods.")
     body = dict(base.body)

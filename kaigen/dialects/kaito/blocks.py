@@ -88,6 +88,13 @@ class PresetOptions(PresetOptionsV1Alpha1):
     model_access_secret: Annotated[
         ObjectName | None, Meta(description="Secret with a Hub token under the key `HF_TOKEN`.", examples=["hf-token"])
     ] = None
+    model_weights_pvc: Annotated[
+        ObjectName | None,
+        Meta(description="Existing PersistentVolumeClaim with the weights.", examples=["weights"]),
+    ] = field(default=None, name="modelWeightsPVC")
+    model_weights_sub_path: Annotated[
+        Text | None, Meta(description="Folder of the weights in the volume. Default: its root.", examples=["phi-4"])
+    ] = None
 
 
 class PresetV1Alpha1(Block):

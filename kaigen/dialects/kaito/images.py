@@ -86,7 +86,7 @@ def put_private(
     if not seed:
         lowering.warning(
             "KG0414",
-            f"the image must contain the engine `{runtime.engine}`; the weights come from the Hub",
+            f"the image must contain the engine `{runtime.engine}`; weights in it are not used",
             where,
             "use `template` if the image has its own server",
         )

@@ -6,8 +6,7 @@ from msgspec import Meta, field
 
 from kaigen.catalog.presets import find_preset
 from kaigen.dialects.kaito.blocks import Foreign, Text
-from kaigen.dialects.kaito.presets import TOKEN_KEY
-from kaigen.dialects.kaito.resource import ResourceLowering
+from kaigen.dialects.kaito.resource import TOKEN_KEY, ResourceLowering
 from kaigen.kinds.base import LabelName, ObjectName, Quantity
 from kaigen.kinds.block import Block
 from kaigen.kinds.lowering import LoweringContext, LoweringResult

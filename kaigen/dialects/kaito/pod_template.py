@@ -30,13 +30,6 @@ def with_placement(
     spec = draft.data["spec"]
     placement = spec.pop("placement", {})
     resources = spec.pop("resources", {})
-    if spec.pop("provisioning", None) is not None:
-        lowering.warning(
-            "KG0414",
-            "kaigen creates no nodes for a pod template; the pod waits for an existing node",
-            (*nodes.at, "instanceType") if nodes.at else at,
-            "create a NodePool in the cluster",
-        )
     pod = template.get("spec")
     if not isinstance(pod, dict):
         lowering.error("KG0412", "`spec` is missing in the pod template", at, "add `spec` with the containers")

@@ -1,4 +1,4 @@
-"""KAITO's presets: the model of a name, the engine that serves it, and the source of its weights."""
+"""KAITO's presets: the model of a name, and the engine that serves it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 from kaigen.catalog.presets import find_preset, nearest_presets
 from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
-from kaigen.dialects.kaito.blocks import PresetOptions, PresetV1Alpha1
+from kaigen.dialects.kaito.blocks import PresetV1Alpha1
 from kaigen.dialects.kaito.catalog import kaito_preset
 from kaigen.dialects.kaito.resource import Options, ResourceLowering, Runtime
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from kaigen.catalog.presets import Preset
     from kaigen.dialects.kaito.nodes import Nodes
 
-TOKEN_KEY = "HF_TOKEN"
 _REPO = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$")
 
 SUCCESSORS: Mapping[str, str] = {
@@ -177,51 +176,3 @@ def put_preset(
             f"{preset.engine.trust_remote_code_reason}",
             at,
         )
-
-
-def put_weights(
-    draft: Draft, model: NamedModel, preset: PresetV1Alpha1, at: FieldPath, lowering: ResourceLowering
-) -> None:
-    """Put the model and the source of its weights into a Topology.
-
-    Args:
-        draft: the Topology.
-        model: the model.
-        preset: the block.
-        at: its path.
-        lowering: collects problems.
-    """
-    preset_options = preset.preset_options
-    secret = preset_options.model_access_secret if isinstance(preset_options, PresetOptions) else None
-    put_model(draft, model, secret, (*at, "presetOptions", "modelAccessSecret"), (*at, "name"), lowering)
-
-
-def put_model(
-    draft: Draft,
-    model: NamedModel,
-    secret: str | None,
-    secret_at: FieldPath,
-    name_at: FieldPath,
-    lowering: ResourceLowering,
-) -> None:
-    """Put the model and the source of its weights into a Topology, with the name of the token's Secret."""
-    known = model.preset
-    hub = ("spec", "model", "huggingFace")
-    draft.put((*hub, "repo"), known.repo if known else model.name, name_at)
-    draft.origins["spec", "model"] = name_at
-    if known is not None and known.revision:
-        draft.put((*hub, "revision"), known.revision, name_at)
-    if secret:
-        draft.put((*hub, "tokenSecret"), {"name": secret, "key": TOKEN_KEY}, secret_at)
-    elif known is not None and known.gated:
-        warn_of_gate(known, name_at, lowering)
-
-
-def warn_of_gate(preset: Preset, at: FieldPath, lowering: ResourceLowering) -> None:
-    """Warn that a gated model has no token."""
-    lowering.warning(
-        "KG0411",
-        f"`{preset.repo}` is gated: downloading it requires a Hub token",
-        at,
-        f"set `modelAccessSecret` to a Secret with the key `{TOKEN_KEY}` (kaito.sh/v1beta1)",
-    )

@@ -177,6 +177,7 @@ def lower(engine: RagEngine | RagEngineV1Alpha1, document: Positioned, context: 
     """
     lowering = ResourceLowering(engine.metadata, document, context)
     options = lowering.options()
+    lowering.unused_weights("the server downloads its model itself; set `embedding.local` for it")
     spec = engine.spec
     draft = lowering.draft("Topology")
     draft.origins["spec",] = ("spec",)
@@ -287,7 +288,7 @@ class _Server:
         folder = (folder or DATA).rstrip("/") or DATA
         source: dict[str, Any] = {"persistentVolumeClaim": {"claimName": claim}} if claim else {"emptyDir": {}}
         if claim:
-            self.lowering.uses_claim(claim)
+            self.lowering.find_claim(claim)
         self.volumes.append({"name": "index", **source})
         self.mounts.append({"name": "index", "mountPath": folder})
         self.set("DEFAULT_VECTOR_DB_PERSIST_DIR", folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -15,6 +15,9 @@ from kaigen.dialects.draft import Draft
 from kaigen.dialects.metadata import ForeignMetadata, own_labels, report_cluster_fields
 from kaigen.kinds.lowering import PREFIX, Lowering, LoweringContext
 from kaigen.kinds.positioned import Positioned
+
+if TYPE_CHECKING:
+    from kaigen.yaml.document import Document
 
 
 class Runtime(Enum):
@@ -32,7 +35,12 @@ class Runtime(Enum):
 _RUNTIME_NAMES = tuple(runtime.value for runtime in Runtime)
 
 
-DIRECTIVES = ("api-key-secret", "compat", "model", "provisioning", "version")
+MODEL = PREFIX + "model"
+TOKEN = PREFIX + "token-secret"
+TOKEN_KEY = "HF_TOKEN"
+_SECRET = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?(/[-._a-zA-Z0-9]{1,253})?")
+
+DIRECTIVES = ("api-key-secret", "compat", "model", "provisioning", "token-secret", "version")
 """Annotations, without `kaigen.dev/`, of resources that serve."""
 
 _METADATA: FieldPath = ("metadata",)
@@ -74,6 +82,7 @@ class Options(Struct, frozen=True):
         model: name of a Model with the weights; empty for none.
         api_key_secret: Secret with the API key that requests must have; empty for none.
         provisioning: `karpenter` or `none`; empty for the default of the profile.
+        token_secret: Secret with a Hub token, with its key after a `/`; empty for none.
     """
 
     load_balancer: bool = False
@@ -85,6 +94,7 @@ class Options(Struct, frozen=True):
     model: str = ""
     api_key_secret: str = ""
     provisioning: str = ""
+    token_secret: str = ""
 
 
 class ResourceLowering(Lowering):
@@ -167,7 +177,25 @@ class ResourceLowering(Lowering):
             model=directives.get("model", ""),
             api_key_secret=directives.get("api-key-secret", ""),
             provisioning=provisioning,
+            token_secret=self._token_secret(directives),
         )
+
+    def _token_secret(self, directives: Mapping[str, str]) -> str:
+        value = directives.get("token-secret", "")
+        if value and not _SECRET.fullmatch(value):
+            self.error(
+                "KG0406",
+                f"`{TOKEN}` must be the name of a Secret, or its name and key",
+                self.annotation_at(TOKEN),
+                f"write the name of a Secret with the key `{TOKEN_KEY}`, or SECRET/KEY",
+            )
+        return value
+
+    def unused_weights(self, reason: str) -> None:
+        """Warn about annotations that name weights or their token, where nothing is downloaded by kaigen."""
+        for key in (MODEL, TOKEN):
+            if key in self.annotations:
+                self.unused(self.annotation_at(key), reason)
 
     def _choice(self, values: Mapping[str, str], key: str, known: tuple[str, ...]) -> str:
         value = values.get(key.removeprefix(PREFIX), "") if key.startswith(PREFIX) else values.get(key, "")
@@ -182,9 +210,9 @@ class ResourceLowering(Lowering):
             return ""
         return value
 
-    def uses_claim(self, name: str) -> None:
-        """Record that the resource uses a PersistentVolumeClaim; one in the same file is rendered with it."""
-        self.find_object("v1", "PersistentVolumeClaim", name)
+    def find_claim(self, name: str) -> Document | None:
+        """Return a PersistentVolumeClaim that the resource uses; one in the same file is rendered with it."""
+        return self.find_object("v1", "PersistentVolumeClaim", name)
 
     def draft(self, kind: str, *, name: str = "", namespace: str | None = None) -> Draft:
         """Return an empty spec with the resource's name, labels and annotations.

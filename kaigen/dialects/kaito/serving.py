@@ -17,6 +17,7 @@ from kaigen.dialects.kaito.images import put_private
 from kaigen.dialects.kaito.nodes import NodeRequest, Nodes, put_placement
 from kaigen.dialects.kaito.pod_template import first_port, runs_as_non_root, with_placement
 from kaigen.dialects.kaito.resource import Options, ResourceLowering, Runtime
+from kaigen.dialects.kaito.weights import check_claim, put_weights, report_unused
 from kaigen.sizing.problem import PlanError
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ def _preset(
     model = presets.find_model(preset, at, lowering)
     if model is None:
         return
+    check_claim(preset, at, lowering)
     runtime = presets.runtime_for(model, nodes, options)
     private = put_private(draft, at, preset, model, runtime, nodes, (*serving.nodes.at, "count"), lowering)
     if not private:
@@ -128,11 +130,11 @@ def _preset(
         # kaigen's own server answers to one name.
         names = names if runtime is Runtime.VLLM else names[:1]
         draft.put(("spec", "servedNames"), names, (*at, "name"))
-        if options.model:
-            draft.put(("spec", "model"), options.model, lowering.annotation_at("kaigen.dev/model"))
-        else:
-            presets.put_weights(draft, model, preset, at, lowering)
+        pods = max(serving.replicas or 1, draft.get(("spec", "autoscale", "max")) or 1, nodes.count or 1)
+        put_weights(draft, model, preset, at, options, pods, lowering)
         presets.put_preset(draft, model, runtime, options, (*at, "name"), lowering)
+    else:
+        report_unused(preset, at, options, "the image contains the weights", lowering)
     _count(draft, serving, nodes, runtime, private, lowering)
     _performance(draft, options, runtime, lowering)
     if not private:
@@ -273,7 +275,7 @@ def claim_name(volume: dict[str, Any], at: FieldPath, lowering: ResourceLowering
     if isinstance(name, str) and name and len(volume) == 1:
         if lowering.is_placeholder(name, at, "the name of a PersistentVolumeClaim"):
             return None
-        lowering.uses_claim(name)
+        lowering.find_claim(name)
         return name
     sources = ", ".join(f"`{key}`" for key in volume) or "nothing"
     lowering.error(
@@ -298,6 +300,8 @@ def _template(draft: Draft, serving: Serving, nodes: Nodes, lowering: ResourceLo
     if not runs_as_non_root(template):
         # Images for KAITO choose their own user.
         draft.put(("spec", "security", "podSecurity"), "baseline", at)
-    for field, why in (("config", "a template has its own server"), ("adapters", "a template has its own server")):
+    why = "a template has its own server"
+    for field in ("config", "adapters"):
         if getattr(serving.inference, field):
             lowering.unused((*serving.at, field), why)
+    lowering.unused_weights(why)

@@ -8,7 +8,8 @@ from kaigen.core.json_types import FieldPath
 from kaigen.dialects.kaito import presets
 from kaigen.dialects.kaito.blocks import DataDestination, TuningV1Alpha1
 from kaigen.dialects.kaito.nodes import NodeRequest
-from kaigen.dialects.kaito.resource import Options, ResourceLowering
+from kaigen.dialects.kaito.resource import MODEL, Options, ResourceLowering
+from kaigen.dialects.kaito.weights import reject_claim
 
 _ONLY_SERVING = {
     "kaito.sh/enablelb": "a run has no Service",
@@ -34,6 +35,7 @@ def find_model(tuning: TuningV1Alpha1, at: FieldPath, lowering: ResourceLowering
         lowering.error("KG0412", "no model specified", at, "add `preset`")
         return None
     here = (*at, "preset")
+    reject_claim(tuning.preset, here, lowering)
     model = presets.find_model(tuning.preset, here, lowering)
     if model is not None:
         presets.warn_of_removed(model, (*here, "name"), lowering)
@@ -59,7 +61,7 @@ def check_run(request: NodeRequest, options: Options, lowering: ResourceLowering
         if key in lowering.annotations:
             lowering.unused(lowering.annotation_at(key), reason)
     if options.compat and options.model:
-        at = lowering.annotation_at("kaigen.dev/model")
+        at = lowering.annotation_at(MODEL)
         lowering.unused(at, "KAITO's script downloads the weights itself")
 
 

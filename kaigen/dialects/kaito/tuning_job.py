@@ -9,15 +9,16 @@ from urllib.parse import unquote, urlsplit
 from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito import presets
-from kaigen.dialects.kaito.blocks import DataDestination, DataSource, PresetOptions, TuningV1Alpha1
+from kaigen.dialects.kaito.blocks import DataDestination, DataSource, TuningV1Alpha1
 from kaigen.dialects.kaito.catalog import kaito_preset
 from kaigen.dialects.kaito.nodes import Nodes
-from kaigen.dialects.kaito.resource import Options, ResourceLowering
+from kaigen.dialects.kaito.resource import MODEL, Options, ResourceLowering
 from kaigen.dialects.kaito.serving import claim_name
 from kaigen.dialects.kaito.training import DATA, Config, read_config
 from kaigen.dialects.kaito.training_settings import data_extension, put_settings
 from kaigen.dialects.kaito.tuning_checks import check_image, check_url
 from kaigen.dialects.kaito.tuning_script import PUSHER
+from kaigen.dialects.kaito.weights import find_token, report_unused, warn_of_gate
 from kaigen.kinds.job import Job
 from kaigen.kinds.lowering import Lowered
 from kaigen.kinds.model import Model
@@ -70,9 +71,11 @@ def lower_tune(
         return []
     specs = []
     if options.model:
-        draft.put(("spec", "model"), options.model, lowering.annotation_at("kaigen.dev/model"))
+        draft.put(("spec", "model"), options.model, lowering.annotation_at(MODEL))
+        if tuning.preset is not None:
+            report_unused(tuning.preset, (*at, "preset"), options, f"`{MODEL}` names the weights", lowering)
     else:
-        weights = _weights(draft, tuning, model, (*at, "preset"), nodes, lowering)
+        weights = _weights(draft, tuning, model, (*at, "preset"), nodes, options, lowering)
         draft.put(("spec", "model"), weights.data["metadata"]["name"], (*at, "preset", "name"))
         specs.append(_finished(weights, Model, lowering))
     specs.append(_finished(draft, Job, lowering))
@@ -185,6 +188,7 @@ def _weights(
     model: presets.NamedModel,
     at: FieldPath,
     nodes: Nodes,
+    options: Options,
     lowering: ResourceLowering,
 ) -> Draft:
     """Return the Model with the weights, whose volume is on the nodes of the Job."""
@@ -195,13 +199,11 @@ def _weights(
     draft.put((*hub, "repo"), preset.repo if preset else model.name, (*at, "name"))
     if preset is not None and preset.revision:
         draft.put((*hub, "revision"), preset.revision, (*at, "name"))
-    preset_options = tuning.preset.preset_options if tuning.preset else None
-    secret = preset_options.model_access_secret if isinstance(preset_options, PresetOptions) else None
-    if secret:
-        here = (*at, "presetOptions", "modelAccessSecret")
-        draft.put((*hub, "tokenSecret"), {"name": secret, "key": presets.TOKEN_KEY}, here)
+    token = find_token(tuning.preset, at, options, lowering)
+    if token is not None:
+        draft.put((*hub, "tokenSecret"), token.secret, token.at)
     elif preset is not None and preset.gated:
-        presets.warn_of_gate(preset, (*at, "name"), lowering)
+        warn_of_gate(tuning.preset, preset, (*at, "name"), lowering)
     draft.put(("spec", "store"), {"volume": {"size": "auto"}, "keepRevisions": 0}, (*at, "name"))
     draft.hints["KG0320"] = "run `kaigen lock`, or set the annotation `kaigen.dev/model` to the name of a Model"
     placement = dict(job.get(("spec", "placement")) or {})

@@ -9,16 +9,17 @@ from kaigen.catalog.presets import presets as every
 from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito import presets
-from kaigen.dialects.kaito.blocks import DataDestination, DataSource, PresetOptions, TuningV1Alpha1
+from kaigen.dialects.kaito.blocks import DataDestination, DataSource, TuningV1Alpha1
 from kaigen.dialects.kaito.catalog import kaito_preset
 from kaigen.dialects.kaito.compat import WORKSPACE
 from kaigen.dialects.kaito.nodes import Nodes
 from kaigen.dialects.kaito.pod_template import with_placement, with_programs
-from kaigen.dialects.kaito.resource import ResourceLowering
+from kaigen.dialects.kaito.resource import Options, ResourceLowering
 from kaigen.dialects.kaito.serving import claim_name
 from kaigen.dialects.kaito.training import CONFIG_FOLDER, CONFIG_KEY, DATA, Training, read_training
 from kaigen.dialects.kaito.training_settings import DEFAULT_TARGETS
 from kaigen.dialects.kaito.tuning_checks import check_image, check_url
+from kaigen.dialects.kaito.weights import Token, find_token, warn_of_gate
 from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import Job
 from kaigen.kinds.lowering import Lowered
@@ -47,6 +48,7 @@ def lower_script(
     draft: Draft,
     model: presets.NamedModel | None,
     nodes: Nodes,
+    options: Options,
     lowering: ResourceLowering,
 ) -> list[Lowered]:
     """Return a fine-tuning run as a Job with KAITO's names, image and script.
@@ -57,12 +59,14 @@ def lower_script(
         draft: the Job, with its placement.
         model: that is trained; None after an error.
         nodes: that the Job uses.
+        options: of the resource.
         lowering: collects problems.
     """
     training = read_training(tuning, at, lowering)
+    token = find_token(tuning.preset, (*at, "preset"), options, lowering)
     if model is not None:
-        _check_model(tuning, model, (*at, "preset", "name"), lowering)
-    run = _Run(tuning, at, nodes, lowering)
+        _check_model(tuning, model, token, (*at, "preset", "name"), lowering)
+    run = _Run(tuning, at, nodes, token, lowering)
     run.input(tuning.input, (*at, "input"))
     run.output(tuning.output, (*at, "output"), training)
     if model is None or training is None or lowering.failed:
@@ -85,7 +89,7 @@ def _rename(template: dict[str, Any], name: str) -> None:
 
 
 def _check_model(
-    tuning: TuningV1Alpha1, model: presets.NamedModel, here: FieldPath, lowering: ResourceLowering
+    tuning: TuningV1Alpha1, model: presets.NamedModel, token: Token | None, here: FieldPath, lowering: ResourceLowering
 ) -> None:
     if model.preset is not None and not kaito_preset(model.preset).tunable:
         known = ", ".join(
@@ -96,17 +100,18 @@ def _check_model(
         lowering.error(
             "KG0412", f"KAITO's training script does not support `{model.name}`", here, f"supported: {known}"
         )
-    preset_options = tuning.preset.preset_options if tuning.preset else None
-    secret = preset_options.model_access_secret if isinstance(preset_options, PresetOptions) else None
-    if model.preset is not None and model.preset.gated and not secret:
-        presets.warn_of_gate(model.preset, here, lowering)
+    if model.preset is not None and model.preset.gated and token is None:
+        warn_of_gate(tuning.preset, model.preset, here, lowering)
 
 
 class _Run:
     """Builds the pod template of a run."""
 
-    def __init__(self, tuning: TuningV1Alpha1, at: FieldPath, nodes: Nodes, lowering: ResourceLowering) -> None:
+    def __init__(
+        self, tuning: TuningV1Alpha1, at: FieldPath, nodes: Nodes, token: Token | None, lowering: ResourceLowering
+    ) -> None:
         self.tuning = tuning
+        self.token = token
         self.at = at
         self.gpus = nodes.gpus or 1
         self.mig = nodes.mig
@@ -186,11 +191,8 @@ class _Run:
         repo = model.preset.repo if model.preset else model.name
         revision = (model.preset.revision if model.preset else "") or "main"
         fetch = self._helper("fetch-model", "fetch_model.py", [repo, revision, WEIGHTS], [weights])
-        preset_options = self.tuning.preset.preset_options if self.tuning.preset else None
-        secret = preset_options.model_access_secret if isinstance(preset_options, PresetOptions) else None
-        if secret:
-            reference = {"name": secret, "key": presets.TOKEN_KEY}
-            fetch["env"].append({"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": reference}})
+        if self.token is not None:
+            fetch["env"].append({"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": self.token.secret}})
         env = [
             {"name": "HOME", "value": "/scratch"},
             {"name": "HF_HUB_OFFLINE", "value": "1"},

@@ -113,5 +113,5 @@ def _lower_tuning(
     nodes = put_placement(draft, request, options, lowering)
     model = find_model(tuning, at, lowering)
     if options.compat:
-        return lower_script(tuning, at, draft, model, nodes, lowering)
+        return lower_script(tuning, at, draft, model, nodes, options, lowering)
     return lower_tune(tuning, at, draft, model, nodes, options, lowering)

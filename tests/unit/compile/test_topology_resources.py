@@ -156,6 +156,28 @@ def test_nodes_of_azure_are_instance_types_with_that_gpu() -> None:
     assert pool["nodeClassRef"]["kind"] == "AKSNodeClass"
 
 
+def test_a_pod_template_gets_nodes_of_the_instance_type_that_it_selects() -> None:
+    selector = {"node.kubernetes.io/instance-type": "g6.12xlarge", "team": "a"}
+    template = {
+        "spec": {
+            "nodeSelector": selector,
+            "tolerations": [{"key": "own", "operator": "Exists"}],
+            "containers": [{"name": "c", "image": "i:1", "ports": [{"containerPort": 80}]}],
+        }
+    }
+    made = objects(topology(template=template, provisioning="karpenter", shape={"replicas": 2}), context("eks"))
+    pool = made["NodePool"]["spec"]
+    wanted = {item["key"]: item["values"] for item in pool["template"]["spec"]["requirements"]}
+    assert wanted["node.kubernetes.io/instance-type"] == ["g6.12xlarge"]
+    assert pool["limits"] == {"nvidia.com/gpu": "12"}
+    labels = {"kaigen.dev/nodes": "default.t", "nvidia.com/gpu.present": "true", "team": "a"}
+    assert pool["template"]["metadata"]["labels"] == labels
+    spec = made["Deployment"]["spec"]["template"]["spec"]
+    assert spec["nodeSelector"] == {**selector, "kaigen.dev/nodes": "default.t"}
+    accepted = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    assert spec["tolerations"] == [{"key": "own", "operator": "Exists"}, accepted]
+
+
 def test_toleration_appears_once() -> None:
     accepted = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
     made = pod(topology(model="many", resources={"gpus": 1}, placement={"tolerations": [accepted]}), CONTEXT)

@@ -157,6 +157,27 @@ def test_the_server_runs_on_a_cpu_or_on_the_gpus_of_its_nodes() -> None:
     assert pod(on_cpu)["nodeSelector"]["node.kubernetes.io/instance-type"] == "Standard_D8s_v5"
 
 
+@pytest.mark.parametrize(
+    ("instance", "taint", "limit"),
+    [(A100, "nvidia.com/gpu", {"nvidia.com/gpu": "2"}), ("Standard_D8s_v5", "kaigen.dev/nodes", {"nodes": "2"})],
+)
+def test_the_server_gets_nodes_where_the_profile_has_karpenter(instance: str, taint: str, limit: Object) -> None:
+    document = rag(compute={"instanceType": instance, "labelSelector": LABELS})
+    pool = objects(document, profile="aks")["NodePool"]["spec"]
+    assert pool["limits"] == limit
+    assert [item["key"] for item in pool["template"]["spec"]["taints"]] == [taint]
+    server = pod(document, profile="aks")
+    assert server["nodeSelector"]["kaigen.dev/nodes"] == "default.it"
+    assert {"key": taint, "operator": "Exists", "effect": "NoSchedule"} in server["tolerations"]
+
+
+def test_the_limit_of_an_inference_set_limits_the_nodes_of_its_template() -> None:
+    container = {"name": "a", "image": "registry.example/a:1", "ports": [{"containerPort": 8000}]}
+    inference = {"template": {"spec": {"containers": [container]}}}
+    document = inference_set(template={"inference": inference}, replicas=2, nodeCountLimit=5)
+    assert objects(document, profile="aks")["NodePool"]["spec"]["limits"] == {"nvidia.com/gpu": "5"}
+
+
 def test_an_image_of_an_embedding_is_reported_as_ignored() -> None:
     document = rag(embedding={"local": {"modelID": "org/embedding", "image": "registry.example/e:1"}})
     assert [(code, path) for code, path, _ in warnings(document)] == [("KG0405", "spec.embedding.local.image")]

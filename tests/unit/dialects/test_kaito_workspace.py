@@ -403,11 +403,48 @@ def test_a_template_is_served_on_its_own_port_with_as_many_pods_as_nodes() -> No
     assert spec["nodeSelector"] == {"node.kubernetes.io/instance-type": A100, "pool": "gpu"}
 
 
-def test_a_template_gets_no_nodes_and_a_warning() -> None:
+@pytest.mark.parametrize(
+    ("profile", "instance", "limit"),
+    [("aks", A100, {"nvidia.com/gpu": "3"}), ("eks", "g5.12xlarge", {"nvidia.com/gpu": "12"})],
+)
+def test_a_template_gets_nodes_as_a_preset_does(profile: str, instance: str, limit: dict[str, str]) -> None:
+    resource = {"instanceType": instance, "count": 2}
+    document = workspace(inference={"template": TEMPLATE}, resource=resource)
+    made = objects(document, profile=profile)
+    pool, spec = made["NodePool"]["spec"], made["Deployment"]["spec"]["template"]["spec"]
+    requirements = {item["key"]: item["values"] for item in pool["template"]["spec"]["requirements"]}
+    assert requirements["node.kubernetes.io/instance-type"] == [instance]
+    assert pool["limits"] == limit
+    labels = pool["template"]["metadata"]["labels"]
+    assert labels == {"kaigen.dev/nodes": "default.it", "nvidia.com/gpu.present": "true", "pool": "gpu"}
+    assert spec["nodeSelector"].items() - labels.items() == {("node.kubernetes.io/instance-type", instance)}
+    (taint,) = pool["template"]["spec"]["taints"]
+    assert {"key": taint["key"], "operator": "Exists", "effect": "NoSchedule"} in spec["tolerations"]
+    assert warnings(document, profile=profile) == []
+
+
+@pytest.mark.parametrize("inference", [{"preset": {"name": "phi-4"}}, {"template": TEMPLATE}])
+def test_nodes_have_the_labels_that_expressions_require(inference: dict[str, Any]) -> None:
+    """KAITO reads them as labels (`LabelSelectorAsMap` of k8s.io/apimachinery): `In` with one value."""
+    expressions = [{"key": "disk", "operator": "In", "values": ["ssd"]}, {"key": "zone", "operator": "Exists"}]
+    document = workspace(inference=inference)
+    document["resource"]["labelSelector"] = {"matchExpressions": expressions}
+    labels = objects(document, profile="aks")["NodePool"]["spec"]["template"]["metadata"]["labels"]
+    assert labels == {"disk": "ssd", "kaigen.dev/nodes": "default.it", "nvidia.com/gpu.present": "true"}
+
+
+def test_a_template_gets_no_nodes_elsewhere_or_where_it_is_said() -> None:
+    assert "NodePool" not in objects(workspace(inference={"template": TEMPLATE}))
+    metadata = {"annotations": {"kaigen.dev/provisioning": "none"}}
+    document = workspace(inference={"template": TEMPLATE}, metadata=metadata)
+    assert "NodePool" not in objects(document, profile="aks")
+    assert "kaigen.dev/nodes" not in pod(document, profile="aks")["nodeSelector"]
+
+
+def test_a_template_without_an_instance_type_gets_no_nodes() -> None:
     document = workspace(inference={"template": TEMPLATE})
-    reported = warnings(document, profile="aks")
-    assert [(code, path) for code, path, _ in reported] == [("KG0414", "resource.instanceType")]
-    assert warnings(document) == []
+    del document["resource"]["instanceType"]
+    assert "NodePool" not in objects(document, profile="aks")
 
 
 def test_the_affinity_of_a_template_is_kept_with_the_selectors() -> None:
