@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from time import sleep
 
 import pytest
 
@@ -15,7 +13,7 @@ from kaigen.cluster.errors import Forbidden
 from tests.cluster.apps import CLAIM, JOB
 from tests.cluster.client import Object
 from tests.cluster.images import BASE
-from tests.cluster.live import SMALL, call, objects
+from tests.cluster.live import SMALL, call, objects, start
 from tests.cluster.plane import Plane
 from tests.cluster.processes import wait_until
 from tests.cluster.simulate import Course, set_course
@@ -109,13 +107,12 @@ def test_what_is_being_deleted_does_not_exist(plane: Plane, namespace: str, tmp_
     assert "deletionTimestamp" in plane.client.get(CLAIM, "artifacts-again", namespace)["metadata"]
     named = ("-n", namespace, "--pvc-name=artifacts-again")
     assert "is being deleted" in job("cp", ".", "again:/artifacts", *named, folder=tmp_path, code=1)
-    with ThreadPoolExecutor(1) as pool:
-        creating = pool.submit(job, "create", "again", *options, "-v")
-        sleep(3)
-        assert not creating.done()
+    with start(plane, "kaigen", "job", "create", "again", *options, "-v") as process:
+        assert process.stdout is not None
+        waits = "persistentvolumeclaim/artifacts-again is being deleted; waiting until it is gone"
+        assert any(waits in line for line in iter(process.stdout.readline, ""))
         plane.client.patch(CLAIM, "artifacts-again", namespace, {"metadata": {"finalizers": None}})
-        printed = creating.result(60)
-    assert "persistentvolumeclaim/artifacts-again is being deleted; waiting until it is gone" in printed
+        printed = process.communicate(timeout=60)[0]
     assert "persistentvolumeclaim/artifacts-again created" in printed
     assert plane.client.get(CLAIM, "artifacts-again", namespace)["metadata"]["uid"] != claim["metadata"]["uid"]
 
