@@ -201,6 +201,9 @@ def _put_stores(draft: Draft, model: Model, weights: str, lowering: KoldunLoweri
         check_pv(spec.pv, lowering.block("spec", "pv"), lowering, in_bucket=storage is not None)
     if storage is None:
         _put_volume(draft, model, lowering)
+        if conversion is not None and conversion.output_path:
+            reason = "without `objectStorage` the converted files are in a volume of the cluster"
+            lowering.without_effect((*_CONVERSION, "outputPath"), reason, "delete it, or set `objectStorage`")
     else:
         check_folders(model, storage, lowering)
         if storage.secret_ref is not None:

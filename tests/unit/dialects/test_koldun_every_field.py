@@ -106,7 +106,7 @@ PV: Object = {
     "csiSecretNamespace": "n",
     "pvcStorageClassName": "f",
     "pvcCapacity": "12Gi",
-    "pvcAccessModes": ["ReadWriteOnce"],
+    "pvcAccessModes": ["ReadWriteMany"],
 }
 FULL: Object = {"download": DOWNLOAD, "conversion": CONVERSION, "pv": PV, "launchOptions": OTHER_BUFFERS}
 EXISTING: Object = {
@@ -298,8 +298,8 @@ def without(document: Object, path: Path) -> Object:
 
 
 def is_named(path: Path, reported: list[tuple[str, str, str]]) -> bool:
-    """Return whether a message is about a field, or about one that contains it."""
-    names = {dotted_path(path[:length]) for length in range(1, len(path) + 1)}
+    """Return whether a message is about a field, or about one that contains it, but not the whole spec."""
+    names = {dotted_path(path[:length]) for length in range(1, len(path) + 1)} - {"spec"}
     if is_options(path[:-1]):
         names.add(dotted_path((*path[:-1], int(path[-1]) + 1)))
     return not names.isdisjoint(place for _, place, _ in reported)

@@ -279,7 +279,7 @@ def test_without_object_storage_files_are_in_a_volume() -> None:
     assert (volume.size, volume.storage_class_name, volume.retain) == ("20Gi", "fast", False)
     assert volume.access_modes == ["ReadOnlyMany", "ReadWriteOnce"]
     found = {path for code, path in warnings(document) if code == "KG0405"}
-    assert found == {"spec.pv.csiMounter"}
+    assert found == {"spec.pv.capacity", "spec.pv.csiMounter"}
     assert ("KG0414", "spec") in warnings(document)
     assert specs(model({"objectStorage": None}))[0].spec.store.volume.size == "10Gi"
     known = model({"objectStorage": None, "sourceUrl": f"Qwen/Qwen3-8B@{COMMIT}"})
