@@ -10,10 +10,9 @@ from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
 
 if TYPE_CHECKING:
-    from kaigen.kinds.job import Job
-    from kaigen.kinds.model import Dataset, Model
+    pass
 
-_Spec = TypeVar("_Spec", "Model", "Dataset", "Job")
+_Spec = TypeVar("_Spec")
 
 
 def find_spec(

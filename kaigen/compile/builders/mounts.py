@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from msgspec import Struct, field
 
 from kaigen.compile.app import Object
+from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.job_gate import AwaitedRun
 from kaigen.compile.builders.volumes import check_image_volumes, image_volume, read_only_mount
 from kaigen.compile.context import Context
@@ -28,6 +29,7 @@ class Readers(Struct, frozen=True, kw_only=True):
         kind: kind of the app's spec.
         namespace: namespace of the app.
         context: what it is compiled for.
+        frame: names and labels of its objects.
         pods: greatest number of pods.
         noun: what they are in messages, such as `nodes`.
         spread: whether they are on several nodes for certain.
@@ -37,6 +39,7 @@ class Readers(Struct, frozen=True, kw_only=True):
     kind: str
     namespace: str
     context: Context
+    frame: Frame
     pods: int = 1
     noun: str = "pods"
     spread: bool = False
@@ -52,6 +55,7 @@ class MountPoint(Struct, frozen=True):
         gate: name of the container that waits for the files.
         settings: beginning of the paths of the settings that name the source, with a dot at the end.
         transfer: settings of the downloader, where this app has an image of its own for it.
+        role: end of the roles of the objects by which this app mounts them.
     """
 
     volume: str
@@ -59,6 +63,7 @@ class MountPoint(Struct, frozen=True):
     gate: str
     settings: str
     transfer: Transfer | None = None
+    role: str = ""
 
 
 class Mounted(Struct, frozen=True):

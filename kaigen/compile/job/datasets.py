@@ -7,11 +7,15 @@ from collections.abc import Iterator
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.mounts import Mounted, MountPoint, Readers, together
 from kaigen.compile.ignored_fields import report_ignored_field
-from kaigen.compile.model.volume import find_dataset, mount_model
+from kaigen.compile.model.volume import find_used, mount_model
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.block import derive_fields
 from kaigen.kinds.job import Input, Inputs, JobSpec
+from kaigen.kinds.model import Dataset
+
+_FORM = "{{dataset: {name}, namespace: {namespace}}}"
+"""How an input names a Dataset of another namespace."""
 
 
 def with_folders(inputs: Inputs) -> Inputs:
@@ -50,14 +54,15 @@ def job_datasets(spec: JobSpec, inputs: Inputs | None, readers: Readers, problem
     for number, file, name in _datasets(inputs):
         assert inputs is not None
         origin: FieldPath = (*input_origin(spec), number, "dataset")
-        dataset = find_dataset(readers.context, readers.namespace, name, origin)
+        dataset = find_used(Dataset, name, file.namespace, origin, readers, _FORM)
         point = MountPoint(
             volume=f"dataset-{name}",
             folder=f"{inputs.mount_path.rstrip('/')}/{file.path}",
             gate=f"wait-for-{name}",
             settings=f"datasets.{settings.key(name)}.",
+            role=f"-dataset-{name}",
         )
-        mounted = mount_model(dataset, point, readers, origin, problems)
+        mounted = mount_model(dataset, point, readers, origin, problems, file.namespace)
         # Its volume is in the pod once.
         found.append(Mounted(mounts=mounted.mounts) if name in names else mounted)
         names.add(name)
@@ -78,3 +83,7 @@ def check_datasets(spec: JobSpec, inputs: Inputs, problems: Problems) -> None:
         if file.sha256:
             where = "on a Dataset, whose files have their own checksums"
             report_ignored_field(problems, "sha256", (*origin, "sha256"), where, "leave it out")
+    for number, file in enumerate(inputs.files):
+        if file.namespace is not None and file.dataset is None:
+            at: FieldPath = (*input_origin(spec), number, "namespace")
+            report_ignored_field(problems, "namespace", at, "without a Dataset", "leave it out, or set `dataset`")

@@ -8,13 +8,15 @@ from kaigen.compile.builders.sources import source_account
 from kaigen.compile.builders.weights import PERMANENT_EXIT_CODES, Fetch, fetch_container
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Tree
-from kaigen.compile.model.volume import find_model, mount_model
+from kaigen.compile.ignored_fields import report_ignored_field
+from kaigen.compile.model.volume import FORM, find_used, mount_model
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.block import set_fields
 from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import JobSpec, ModelUse
+from kaigen.kinds.model import Model
 
 
 def job_weights(spec: JobSpec, readers: Readers, naming: Naming, problems: Problems) -> Mounted:
@@ -33,12 +35,15 @@ def job_weights(spec: JobSpec, readers: Readers, naming: Naming, problems: Probl
     if use is None:
         return Mounted()
     if isinstance(use, ModelUse) and use.name is None:
+        if use.namespace is not None:
+            where, hint = "without the name of a Model", "leave it out, or set `name` to a Model in it"
+            report_ignored_field(problems, "namespace", ("spec", "model", "namespace"), where, hint)
         return _own_weights(spec, use, readers.context, naming)
-    name, folder = (use, "/model") if isinstance(use, str) else (str(use.name), use.mount_path)
     origin: FieldPath = ("spec", "model") if isinstance(use, str) else ("spec", "model", "name")
-    model = find_model(readers.context, readers.namespace, name, origin)
-    point = MountPoint(volume="model", folder=folder, gate="wait-for-model", settings="model.")
-    return mount_model(model, point, readers, origin, problems)
+    use = ModelUse(name=use) if isinstance(use, str) else use
+    model = find_used(Model, str(use.name), use.namespace, origin, readers, FORM)
+    point = MountPoint(volume="model", folder=use.mount_path, gate="wait-for-model", settings="model.", role="-model")
+    return mount_model(model, point, readers, origin, problems, use.namespace)
 
 
 def _own_weights(spec: JobSpec, use: ModelUse, context: Context, naming: Naming) -> Mounted:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct
 
 from kaigen.compile.builders.mounts import Mounted, MountPoint, Readers
 from kaigen.compile.builders.settings import key
-from kaigen.compile.context import Context
-from kaigen.compile.model.volume import find_dataset, find_model, mount_model
+from kaigen.compile.model.volume import find_used, mount_model
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds import notebook
 from kaigen.kinds.model import Dataset, Model
 from kaigen.kinds.notebook import NotebookSpec
+
+_FORM = "{{name: {name}, namespace: {namespace}}}"
+"""How a notebook names a Model or Dataset of another namespace."""
 
 
 class _Source(Struct, frozen=True):
@@ -24,12 +26,12 @@ class _Source(Struct, frozen=True):
     Attributes:
         field: the field, the first part of the settings, and the parent of the folders.
         word: beginning of the names of the pod's volumes.
-        find: returns the Model or Dataset of a name.
+        kind: of what it names.
     """
 
     field: str
     word: str
-    find: Callable[[Context, str, str, FieldPath], Model | Dataset]
+    kind: type[Model] | type[Dataset]
 
 
 def notebook_mounts(spec: NotebookSpec, readers: Readers, problems: Problems) -> Mapping[FieldPath, Mounted]:
@@ -42,8 +44,8 @@ def notebook_mounts(spec: NotebookSpec, readers: Readers, problems: Problems) ->
     """
     found: dict[FieldPath, Mounted] = {}
     sources = (
-        (_Source("models", "model", find_model), spec.models),
-        (_Source("datasets", "dataset", find_dataset), spec.datasets),
+        (_Source("models", "model", Model), spec.models),
+        (_Source("datasets", "dataset", Dataset), spec.datasets),
     )
     for source, uses in sources:
         names: set[str] = set()
@@ -57,11 +59,10 @@ def notebook_mounts(spec: NotebookSpec, readers: Readers, problems: Problems) ->
             names.add(use.name)
             origin = at if isinstance(given, str) else (*at, "name")
             try:
-                model = source.find(readers.context, readers.namespace, use.name, origin)
+                model = find_used(source.kind, use.name, use.namespace, origin, readers, _FORM)
+                found[at] = mount_model(model, _point(source, use), readers, origin, problems, use.namespace)
             except ProblemError as error:
                 problems.add(error.problem)
-                continue
-            found[at] = mount_model(model, _point(source, use), readers, origin, problems)
     return found
 
 
@@ -71,4 +72,5 @@ def _point(source: _Source, use: notebook.Mounted) -> MountPoint:
         folder=use.mount_path or f"/{source.field}/{use.name}",
         gate=f"wait-for-{use.name}",
         settings=f"{source.field}.{key(use.name)}.",
+        role=f"-{source.word}-{use.name}",
     )

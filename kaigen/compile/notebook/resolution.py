@@ -72,7 +72,7 @@ def resolve_notebook(notebook: Notebook, context: Context, problems: Problems, n
     resources = problems.attempt(lambda: work_resources(spec.resources, context), NO_RESOURCES)
     build = image_build(spec.build, frame, context)
     namespace = metadata.namespace or context.config.namespace
-    readers = Readers(kind="Notebook", namespace=namespace, context=context, has_gpu=resources.has_gpu)
+    readers = Readers(kind="Notebook", namespace=namespace, context=context, frame=frame, has_gpu=resources.has_gpu)
     nothing: dict[str, Tree] = {}
     return NotebookResolution(
         metadata=metadata,

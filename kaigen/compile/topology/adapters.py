@@ -10,12 +10,13 @@ from kaigen.compile.builders.mounts import Mounted, MountPoint, mount_claim, mou
 from kaigen.compile.builders.settings import key
 from kaigen.compile.builders.volumes import read_only_mount
 from kaigen.compile.builders.weights import Fetch, fetch_container
-from kaigen.compile.model.volume import find_model, mount_model
+from kaigen.compile.model.volume import find_used, mount_model
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.consumer import Consumer
 from kaigen.compile.topology.hub import check_commit
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import FileSource, HubRepository
+from kaigen.kinds.model import Model
 from kaigen.kinds.serving import Adapter
 
 
@@ -44,7 +45,7 @@ def _mount_adapter(adapter: Adapter, at: FieldPath, consumer: Consumer, problems
     )
     if adapter.model is not None:
         origin = (*at, "model")
-        model = find_model(consumer.context, consumer.namespace, adapter.model, origin)
+        model = find_used(Model, adapter.model, None, origin, consumer, "")
         return mount_model(model, point, consumer, origin, problems)
     if adapter.job is not None:
         return mount_output(adapter.job, point, consumer, (*at, "job"), problems, adapter=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.mounts import Readers
 from kaigen.compile.engines.base import Engine
 from kaigen.kinds.blocks import Transfer
@@ -13,13 +12,11 @@ class Consumer(Readers, frozen=True, kw_only=True):
     """The pods of a Topology, which read weights.
 
     Attributes:
-        frame: names and labels of the app's objects.
         engine: the engine that loads the weights.
         transfer: settings of kaigen's downloader.
         folders: folders in the engine's container.
     """
 
-    frame: Frame
     engine: Engine
     transfer: Transfer
     folders: Folders

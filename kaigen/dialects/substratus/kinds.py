@@ -114,10 +114,7 @@ class Ref(Block):
     name: Annotated[AppName, Meta(description="Its name.", examples=["falcon-7b"])]
     namespace: Annotated[
         LabelName | None,
-        Meta(
-            description="Its namespace, in the shape of the design. Another one only for a server of a Model "
-            "in a bucket."
-        ),
+        Meta(description="Its namespace, in the shape of the design. Another one requires its files in a bucket."),
     ] = None
 
 
@@ -214,7 +211,7 @@ class DatasetRef(Block):
 
     name: Annotated[AppName | None, Meta(description="Its name.")] = None
     namespace: Annotated[
-        LabelName | None, Meta(description="Its namespace. Pods mount files of their own namespace only.")
+        LabelName | None, Meta(description="Its namespace. Another one requires its files in a bucket.")
     ] = None
 
 

@@ -216,15 +216,15 @@ def _put_inputs(draft: Draft, spec: ContainerSpec, folders: Folders, lowering: S
         models += [("baseModel", trainer.base_model, _TRAINER), ("sourceModel", trainer.source_model, _TRAINER)]
         datasets.append(("dataset", trainer.dataset, _TRAINER))
     model = one_of(models, lowering)
-    name = lowering.reference("Model", *model) if model else None
-    if model is not None and name is not None:
-        draft.put(("spec", "model"), {"name": name, "mountPath": folders.model}, model[1])
-        draft.origins["spec", "model", "name"] = (*model[1], "name")
+    named = lowering.reference("Model", model[0]) if model is not None else {}
+    if model is not None and named:
+        draft.put(("spec", "model"), {**named, "mountPath": folders.model}, model[1])
+        lowering.put_origins(draft, ("spec", "model"), *model)
     dataset = one_of(datasets, lowering)
-    name = lowering.reference("Dataset", *dataset) if dataset else None
-    if dataset is not None and name is not None:
+    named = lowering.reference("Dataset", dataset[0], "dataset") if dataset is not None else {}
+    if dataset is not None and named:
         parent, _, folder = folders.data.rpartition("/")
         inputs: FieldPath = ("spec", "inputs")
-        draft.put((*inputs, "files"), [{"dataset": name, "path": folder}], dataset[1])
-        draft.origins[(*inputs, "files", 0, "dataset")] = (*dataset[1], "name")
+        draft.put((*inputs, "files"), [{**named, "path": folder}], dataset[1])
+        lowering.put_origins(draft, (*inputs, "files", 0), *dataset, field="dataset")
         draft.put((*inputs, "mountPath"), parent or "/")

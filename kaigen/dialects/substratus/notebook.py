@@ -5,7 +5,6 @@ The token that opens it is in a Secret; in the operator it is the word `default`
 
 from __future__ import annotations
 
-from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.substratus.container import CONTENT, put_container
 from kaigen.dialects.substratus.image import CONTEXT, local_fields, put_image
@@ -101,8 +100,7 @@ def _put_stored(draft: Draft, notebook: Notebook, lowering: SubstratusLowering) 
         ("Model", "models", model, of_model),
         ("Dataset", "datasets", dataset, "/data" if lowering.is_design else CONTENT.data),
     ):
-        name = lowering.reference(kind, *found) if found else None
-        if found is not None and name is not None:
-            at: FieldPath = found[1]
-            draft.put(("spec", field), [{"name": name, "mountPath": folder}], at)
-            draft.origins["spec", field, 0, "name"] = at if isinstance(found[0], str) else (*at, "name")
+        named = lowering.reference(kind, found[0]) if found is not None else {}
+        if found is not None and named:
+            draft.put(("spec", field), [{**named, "mountPath": folder}], found[1])
+            lowering.put_origins(draft, ("spec", field, 0), *found)
