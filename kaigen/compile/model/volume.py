@@ -171,10 +171,12 @@ def mount_model(
     _check_sharing(model, readers, origin, problems)
     _warn_of_pinned_volume(model, readers, origin, problems)
     existing, volume = model.spec.source.volume, model.spec.store.volume
+    is_stored = existing is None and model.spec.source.empty is None
+    path = mounted_folder(model.spec) if is_stored else existing.path if existing is not None else None
     return replace(
-        mount_claim(claim, point, existing.path if existing else mounted_folder(model.spec)),
+        mount_claim(claim, point, path),
         objects=objects,
-        init=[] if existing else [_gate(model, point, readers.context)],
+        init=[_gate(model, point, readers.context)] if is_stored else [],
         annotations=mount_annotations(model),
         room=(units(volume.size) or 0) if volume else None,
         pinned=not is_shared(model),

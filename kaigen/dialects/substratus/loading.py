@@ -176,7 +176,7 @@ def _is_location(
 
 
 def _location(files: Files, lowering: SubstratusLowering, *, has_image: bool) -> LoweringResult:
-    """Return a Model or Dataset whose files nothing writes: those of a claim."""
+    """Return a Model or Dataset whose files nothing writes: those of a claim, or a place for them."""
     metadata = files.metadata
     if has_image:
         reason = "an empty `loader` runs nothing, and makes only a place for files"
@@ -186,18 +186,16 @@ def _location(files: Files, lowering: SubstratusLowering, *, has_image: bool) ->
         lowering.without_effect(_TRAINER, reason, "set `container.image`, or delete `trainer`")
     claim = lowering.given.get("claim", metadata.name)
     at = lowering.directive_at("claim") if "claim" in lowering.given else ("metadata", "name")
-    if lowering.find_object("v1", "PersistentVolumeClaim", claim) is None:
-        lowering.warning(
-            "KG0414",
-            f"pods read the PersistentVolumeClaim `{claim}`: kaigen makes no empty place for files",
-            at,
-            "add the claim to this file, or name an existing one with `kaigen.dev/claim`",
-        )
     draft = lowering.draft(lowering.app_name())
-    draft.put(("spec", "source", "volume", "claimName"), claim, at)
-    for name in ("size", "pod-security"):
+    unused = {"pod-security": "nothing runs"}
+    if lowering.find_object("v1", "PersistentVolumeClaim", claim) is not None or "claim" in lowering.given:
+        draft.put(("spec", "source", "volume", "claimName"), claim, at)
+        unused["size"] = "nothing is made, because the claim exists"
+    else:
+        draft.put(("spec", "source", "empty"), {}, at)
+        _put_store(draft, lowering)
+    for name, reason in unused.items():
         if name in lowering.given:
-            reason = "nothing runs, and the claim exists"
             lowering.without_effect(lowering.directive_at(name), reason)
     return _result(lowering, ((draft, _target(lowering.kind), None),))
 
