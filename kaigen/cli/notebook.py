@@ -245,7 +245,8 @@ def sync(console: Console, /, name: str, folder: Path, direction: str, timeout: 
 
     Compares the hashes of files with those of the last time. Nothing is deleted: a file that one side deleted stays on
     the other. Of a file that changed on both sides, the version of the notebook is stored next to the local one. Hidden
-    files, files larger than 100 MiB, symbolic links, and what `.kaigenignore` or else `.gitignore` lists are left out.
+    files, files larger than 100 MiB, symbolic links, and what `.kaigenignore` lists are left out; without that file,
+    what `.gitignore` or `.dockerignore` lists.
     """
     session = Session(console, KAIGEN, **where)
     notebook = ops_notebooks.find_notebook(session.cluster, session.namespace, name)
