@@ -126,6 +126,8 @@ RESOURCES = annotated(
     groups="statefulSet",
     replicas="2",
     compat="true",
+    gpus="1",
+    node_selector="accelerator=nvidia",
 )
 CACHE: Object = {"endpoint": "e", "bucket": "b", "secretRef": {"name": "n", "namespace": "m"}}
 BACKEND: Object = {
