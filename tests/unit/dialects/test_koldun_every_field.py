@@ -74,17 +74,14 @@ OPERATOR_NOTES = {
 }
 DOWNLOAD: Object = {
     "image": "python:3.11",
-    "command": ["sh"],
-    "args": ["x"],
     "huggingFaceTokenSecretRef": {"name": "hf", "namespace": "ml2"},
     "memory": "2Gi",
     "chunkMaxMiB": 200,
     "concurrency": 6,
 }
+PROGRAM: Object = {"command": ["sh"], "args": ["x"]}
 CONVERSION: Object = {
     "image": "p",
-    "command": ["sh"],
-    "args": ["x"],
     "weightsFloatType": "f32",
     "outputPath": "s3://ccc/k",
     "memory": "6Gi",
@@ -188,7 +185,12 @@ CASES: Mapping[str, tuple[Object, ...]] = {
         model({"download": DOWNLOAD, "pv": PV, "launchOptions": ARGS, "preConvertedPVCName": "w"}),
     ),
     "Model in a volume": (model({**FULL, "objectStorage": None}), dllama(1)),
-    "Model of converted files": (model({**FULL, **EXISTING}), dllama(1)),
+    "Model of converted files": (
+        model(
+            {**FULL, **EXISTING, "download": {**DOWNLOAD, **PROGRAM}, "conversion": {**CONVERSION, **PROGRAM}},
+        ),
+        dllama(1),
+    ),
     "Model of converted files that state no type": (
         model({"launchOptions": ARGS, **EXISTING}, annotations=annotated(sha256="a" * 64)),
         dllama(1),
