@@ -75,8 +75,13 @@ def _image(
     of_image = {PREFIX + name: annotations[PREFIX + name] for name in (_OF_IMAGE,) if PREFIX + name in annotations}
     container: Mapping[str, Any] = spec.get("container") or {}
     build: Mapping[str, Any] = spec.get("build") or {}
-    if spec.get("image"):
-        image = {"image": spec["image"]}
+    if isinstance(spec.get("image"), Mapping):
+        # The block of earlier releases.
+        build, named = {**build, **spec["image"]}, spec["image"].get("name")
+    else:
+        named = spec.get("image")
+    if named and not (build.get("git") or build.get("upload")):
+        image = {"image": named}
         return {"container": image} if is_design else image, of_image
     if build.get("git"):
         return {"build": {"git": dict(build["git"])}}, of_image

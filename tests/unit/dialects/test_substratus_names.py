@@ -328,3 +328,36 @@ def test_promotion_counts_the_images_of_every_app_of_a_resource(tmp_path: Path) 
     (tmp_path / "specs" / "it.yaml").write_text(yaml.safe_dump(model()))
     moved = {move.field for move in plan_promotion(tmp_path, "dev", "prod").moves}
     assert moved == {"spec.image", "images.downloader"}
+
+
+GIT = {"url": "https://example.com/images", "path": "load", "commit": "0123456789abcdef0123456789abcdef01234567"}
+EARLY = ("KG0414", "spec.image")
+
+
+@pytest.mark.parametrize(
+    ("image", "job", "found"),
+    [
+        ({"name": "example.com/load:1"}, ("example.com/load:1", None), [EARLY]),
+        ({"git": GIT}, (None, GIT["commit"]), [EARLY]),
+        ({"git": GIT, "name": "x:1"}, (None, GIT["commit"]), [EARLY, ("KG0405", "spec.image.name")]),
+    ],
+)
+def test_the_block_of_the_first_releases_is_read(
+    image: dict[str, Any], job: tuple[str | None, str | None], found: list[tuple[str, str]]
+) -> None:
+    document = resource("Model", {"image": image})
+    spec = specs(document)["Job/it-modeller"].spec
+    assert (spec.image, spec.build and spec.build.git.commit) == job
+    assert warnings(document) == found
+
+
+@pytest.mark.parametrize(
+    ("spec", "place"),
+    [
+        ({"image": {}}, ("KG0412", "spec.image")),
+        ({"image": {"git": GIT}, "build": {"git": GIT}}, ("KG0412", "spec.image")),
+        ({"image": {"upload": {"md5Checksum": "a" * 32, "requestID": "1"}}}, ("KG0413", "spec.image.upload")),
+    ],
+)
+def test_what_is_wrong_with_that_block_is_an_error(spec: dict[str, Any], place: tuple[str, str]) -> None:
+    assert place in codes(errors(resource("Model", spec)))

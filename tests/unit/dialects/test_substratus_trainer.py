@@ -95,6 +95,22 @@ def test_a_pushed_folder_is_built_again(tmp_path: Path, spec: dict[str, Any], im
     }
 
 
+@pytest.mark.parametrize(
+    ("image", "promoted_image"),
+    [
+        ({"name": "example.com/a:1"}, {"image": "example.com/a:1"}),
+        ({"git": {"url": "https://example.com/a", "commit": COMMIT}, "name": "written"},) * 2,
+    ],
+    ids=["name", "git"],
+)
+def test_the_block_of_the_first_releases_is_promoted(
+    tmp_path: Path, image: dict[str, Any], promoted_image: dict[str, Any]
+) -> None:
+    expected = promoted_image if "git" not in image else {"build": {"git": image["git"]}}
+    document, _, _ = promoted(tmp_path, resource("Notebook", {"image": image}))
+    assert document["spec"] == expected
+
+
 def test_another_image_replaces_a_pushed_folder(tmp_path: Path) -> None:
     notebook = resource("Notebook", {"container": {"local": True}}, build_context=CONTEXT)
     document, _, _ = promoted(tmp_path, notebook, image="example.com/train:1")
