@@ -96,7 +96,7 @@ def _read_block(block: ImageBlock, lowering: SubstratusLowering) -> str | None:
     """Return the existing image that the block of earlier releases names, and report what differs from later ones."""
     lowering.warning(
         "KG0414",
-        "the block `image` is of releases 0.4 to 0.6, whose containers use folders such as `/model/saved`; kaigen mounts "
+        "the block `image` is of releases 0.4 to 0.6, whose containers use `/model/saved` or others; kaigen mounts "
         "those of the last release, `/content/artifacts` for what the container writes",
         _IMAGE,
         "write `image`, or `build.git`, when the program uses these folders",
