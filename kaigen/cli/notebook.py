@@ -246,7 +246,8 @@ def sync(console: Console, /, name: str, folder: Path, direction: str, timeout: 
 
     Compares the hashes of files with those of the last time. Nothing is deleted: a file that one side deleted stays on
     the other. Of a file that changed on both sides, the version of the notebook is stored next to the local one. Hidden
-    files, files larger than 100 MiB, symbolic links, and what `.kaigenignore` or else `.gitignore` lists are left out.
+    files, files larger than 100 MiB, symbolic links, and what `.kaigenignore` lists are left out; without that file,
+    what `.gitignore` or `.dockerignore` lists.
     """
     session = Session(console, KAIGEN, **where)
     notebook = ops_notebooks.find_notebook(session.cluster, session.namespace, name)
@@ -266,24 +267,44 @@ def sync(console: Console, /, name: str, folder: Path, direction: str, timeout: 
 @click.argument("name", required=False, default="")
 @click.option("-f", "--filename", default="", metavar="FILE", help="File with the spec. Default: all specs.")
 @environment_option("the first")
-@click.option("--image", default="", metavar="IMAGE", help="Image that trains. Default: that of the Notebook.")
+@click.option(
+    "--image", default="", metavar="IMAGE", help="Image that trains. Default: that of the Notebook, or its build."
+)
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    metavar="DIR",
+    help="Build the image from the commit of this folder, which has a Dockerfile and is in a Git checkout.",
+)
 @click.option("--command", "words", default="", callback=command_words, metavar="COMMAND", help="Command of the image.")
 @click.option("--label", default="", metavar="TEXT", help="End of the name. Default: the Git branch, or the Unix time.")
 @click.pass_obj
 def promote(
-    console: Console, /, name: str, filename: str, environment: str, image: str, words: list[str], label: str
+    console: Console,
+    /,
+    name: str,
+    filename: str,
+    environment: str,
+    image: str,
+    folder: Path | None,
+    words: list[str],
+    label: str,
 ) -> None:
     """Write the spec of a Job that trains what was tried in a Notebook.
 
-    Reads the spec of the Notebook in this repository, and writes `model-LABEL.yaml` next to it: the image, the base
-    model and the dataset at the same paths, the resources and the parameters. Checks the new spec. What the Notebook
-    does not answer, such as which of two datasets to use, is a comment in the file.
+    Reads the spec of the Notebook in this repository, and writes `model-LABEL.yaml` next to it: the image or its build,
+    the base model and the dataset at the same paths, the resources and the parameters. Checks the new spec. What the
+    Notebook does not answer, such as which of two datasets to use, is a comment in the file.
     """
+    if image and folder is not None:
+        raise click.UsageError("give either --image or --folder")
     config = read_one_config(console, environment)
     paths = [filename] if filename else []
-    made = notebook_job.promotion_of(config, name, paths=paths, image=image, command=words, label=label)
+    made = notebook_job.promotion_of(config, name, paths=paths, image=image, program=folder, command=words, label=label)
     notebook_job.write_promotion(made, config)
     console.out(str(made.path))
+    if made.changed:
+        console.say(f"{folder} has changes that are not in the commit, so the image will not have them")
     for field in made.blank:
         console.say(f"fill in `{field}`: see the comment in {made.path}")
 

@@ -72,8 +72,12 @@ def read_folder(folder: Path, dockerfile: str = "Dockerfile") -> list[Entry]:
     return entries
 
 
-def _rules(file: Path) -> IgnoreRules:
-    """Return the rules of an ignore file."""
+def read_rules(file: Path) -> IgnoreRules:
+    """Return the rules of a `.dockerignore`.
+
+    Raises:
+        InputError: KG0911, it is not UTF-8, or has a pattern that BuildKit rejects.
+    """
     try:
         text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError:
@@ -98,7 +102,7 @@ class _Walk:
         self._real = os.path.realpath(folder)
         own = f"{dockerfile}{IGNORE_FILE}"
         used = own if (folder / own).is_file() else IGNORE_FILE
-        self._rules = _rules(folder / used) if (folder / used).is_file() else IgnoreRules(())
+        self._rules = read_rules(folder / used) if (folder / used).is_file() else IgnoreRules(())
         self._always = frozenset({dockerfile, used})
         self._above = frozenset(name[:at] for name in self._always for at, char in enumerate(name) if char == "/")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -19,7 +19,7 @@ from kaigen.kinds.block import Block
 from kaigen.kinds.block_schema import block_schema
 from kaigen.kinds.builtin import BUILTIN_KINDS
 from kaigen.kinds.entry import GROUP_VERSION, PATCHABLE, find_entry, import_reference
-from kaigen.kinds.kind import Continued, ForeignKind, Kind
+from kaigen.kinds.kind import Continued, ForeignKind, Kind, Trainer
 from kaigen.kinds.lowering import Lowered, Lowering, LoweringContext, LoweringResult
 from kaigen.kinds.packages import Offer, failure, model_problem, offers
 from kaigen.kinds.positioned import Positioned
@@ -71,7 +71,7 @@ class PackageKind(ForeignKind, frozen=True):
             return lowering.result()
         return result
 
-    def continued(self, document: Mapping[str, Any], name: str, image: str, command: Sequence[str]) -> Continued:
+    def continued(self, document: Mapping[str, Any], name: str, trainer: Trainer) -> Continued:
         """Return the document that runs what a notebook tried; the arguments are those of a ForeignKind.
 
         Raises:
@@ -79,7 +79,7 @@ class PackageKind(ForeignKind, frozen=True):
         """
         assert self.offered is not None
         try:
-            return self.offered.continued(document, name, image, command)
+            return self.offered.continued(document, name, trainer)
         except Exception as error:
             raise InputError([self._failed(error)]) from error
 

@@ -5,7 +5,19 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta, field
 
 from kaigen.core.json_types import JsonObject
-from kaigen.kinds.base import ADDRESS, FILE_PATH, LIFETIME, SHA256, AppName, Duration, KeyRef, Metadata, MountPath, text
+from kaigen.kinds.base import (
+    ADDRESS,
+    FILE_PATH,
+    LIFETIME,
+    SHA256,
+    AppName,
+    Duration,
+    KeyRef,
+    LabelName,
+    Metadata,
+    MountPath,
+    text,
+)
 from kaigen.kinds.block import Block, Choice
 from kaigen.kinds.blocks import Params, ParamsFile, Placement, Resources, Security, Source, Transfer, Volume
 from kaigen.kinds.bucket import LOCATION, FilledBucket
@@ -49,12 +61,20 @@ class VolumeTtl(Block):
     ] = None
 
 
+NAMESPACE_OF_MODEL = (
+    "Namespace of the Model. Default: that of the app. Another one requires that its files are in a bucket, which the "
+    "app then mounts itself."
+)
+NAMESPACE_OF_DATASET = NAMESPACE_OF_MODEL.replace("Model", "Dataset")
+
+
 class ModelUse(Choice):
     """Weights that a container reads."""
 
     exactly_one: ClassVar[tuple[str, ...]] = ("name", "source")
 
-    name: Annotated[AppName | None, Meta(description="A Model in the same namespace.", examples=["qwen"])] = None
+    name: Annotated[AppName | None, Meta(description="A Model.", examples=["qwen"])] = None
+    namespace: Annotated[LabelName | None, Meta(description=NAMESPACE_OF_MODEL)] = None
     source: Annotated[
         Source | None,
         Meta(
@@ -95,10 +115,11 @@ class Input(Choice):
     dataset: Annotated[
         AppName | None,
         Meta(
-            description="A Dataset in the same namespace. Its files are mounted read-only in the folder `path`.",
+            description="A Dataset. Its files are mounted read-only in the folder `path`.",
             examples=["alpaca"],
         ),
     ] = None
+    namespace: Annotated[LabelName | None, Meta(description=NAMESPACE_OF_DATASET)] = None
     sha256: Annotated[
         Annotated[str, text(SHA256)] | None,
         Meta(description="SHA-256 checksum, 64 hex digits. Default: the file is not verified."),

@@ -25,6 +25,36 @@ DIRECTIVES = ("version", "expires-at")
 """Annotations, without `kaigen.dev/`, that direct kaigen in kinds that it compiles."""
 
 
+class GitSource(Struct, frozen=True):
+    """A commit of a Git repository with a Dockerfile.
+
+    Attributes:
+        url: of the repository.
+        commit: 40 hex digits.
+        branch: that has it; empty for none.
+        path: of the folder with the Dockerfile; empty for that of the repository.
+    """
+
+    url: str
+    commit: str
+    branch: str
+    path: str
+
+
+class Trainer(Struct, frozen=True):
+    """What runs in place of a notebook.
+
+    Attributes:
+        image: with the program; empty for that of the notebook, or for what `git` has.
+        git: repository to build the image from; None for what the notebook has.
+        command: of the image; its own when empty.
+    """
+
+    image: str = ""
+    git: GitSource | None = None
+    command: Sequence[str] = ()
+
+
 class Continued(Struct, frozen=True):
     """The document that runs what a notebook tried.
 
@@ -116,14 +146,13 @@ class ForeignKind(Kind, frozen=True):
         result: LoweringResult = import_reference(self.lower_reference)(block, document, context)
         return result
 
-    def continued(self, document: Mapping[str, Any], name: str, image: str, command: Sequence[str]) -> Continued:
+    def continued(self, document: Mapping[str, Any], name: str, trainer: Trainer) -> Continued:
         """Return the document that runs what a notebook tried.
 
         Args:
             document: the notebook as plain data.
             name: name of the new document.
-            image: its image; that of the notebook when empty.
-            command: its entry point; that of the image when empty.
+            trainer: what it runs.
         """
-        result: Continued = import_reference(self.continued_reference)(document, name, image, command)
+        result: Continued = import_reference(self.continued_reference)(document, name, trainer)
         return result

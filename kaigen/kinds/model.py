@@ -53,10 +53,23 @@ class FilesOfRun(JobFiles):
     run: str
 
 
+class Empty(Block):
+    """No files: the app makes a place for them, which somebody fills."""
+
+
+_EMPTY = Annotated[
+    Empty | None,
+    Meta(
+        description="No files: `store` is made, and readers mount it as it is. Somebody fills it, and nothing waits "
+        "for that."
+    ),
+]
+
+
 class ModelSource(Source):
     """Source of model weights, or the volume that has them already."""
 
-    exactly_one: ClassVar[tuple[str, ...]] = (*Source.exactly_one, "job", "loader", "volume")
+    exactly_one: ClassVar[tuple[str, ...]] = (*Source.exactly_one, "job", "loader", "volume", "empty")
 
     job: Annotated[JobFiles | None, Meta(description=_FROM_JOB)] = None
     loader: Annotated[Loader | None, Meta(description=_FROM_LOADER)] = None
@@ -65,12 +78,13 @@ class ModelSource(Source):
         WeightsVolume | None,
         Meta(description="A folder of an existing volume with the weights. Nothing is downloaded."),
     ] = None
+    empty: _EMPTY = None
 
 
 class DatasetSource(FileSource):
     """Source of the files of a dataset, or the volume that has them already."""
 
-    exactly_one: ClassVar[tuple[str, ...]] = (*FileSource.exactly_one, "job", "loader", "volume")
+    exactly_one: ClassVar[tuple[str, ...]] = (*FileSource.exactly_one, "job", "loader", "volume", "empty")
 
     job: Annotated[JobFiles | None, Meta(description=_FROM_JOB)] = None
     loader: Annotated[Loader | None, Meta(description=_FROM_LOADER)] = None
@@ -78,6 +92,7 @@ class DatasetSource(FileSource):
     volume: Annotated[
         ExistingVolume | None, Meta(description="A folder of an existing volume with the files. Nothing is downloaded.")
     ] = None
+    empty: _EMPTY = None
 
 
 class DownloadSpec(PodFields):

@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
+from kaigen.contexts.folder import IGNORE_FILE as DOCKER_IGNORE
+from kaigen.contexts.folder import read_rules
 from kaigen.diagnostics.errors import SystemFailure
-from kaigen.ops.archive import ignore_rule
+from kaigen.ops.archive import IGNORE_FILES, ignore_rule
 from kaigen.ops.folder_sync import Base, digest_of
 
 MOST_BYTES = 100 * 1024 * 1024
@@ -36,13 +38,17 @@ class LocalFolder:
         self.skipped: set[str] = set()
 
     def ignores(self) -> Callable[[str], bool]:
-        """Return whether a path is not synchronized, as a function; the path of a folder ends in a slash."""
-        rule = ignore_rule(self._root)
+        """Return whether a path is not synchronized, as a function; the path of a folder ends in a slash.
+
+        Raises:
+            InputError: the folder's `.dockerignore` cannot be read.
+        """
+        rule, docker = ignore_rule(self._root), _docker_rule(self._root)
 
         def ignored(path: str) -> bool:
             parts = path.rstrip("/").split("/")
             parents = ("/".join(parts[:count]) + "/" for count in range(1, len(parts)))
-            return not _plain(parts) or any(map(rule, parents)) or rule(path)
+            return not _plain(parts) or any(map(rule, parents)) or rule(path) or docker(path)
 
         return ignored
 
@@ -113,6 +119,23 @@ class LocalFolder:
                 raise SystemFailure(f"{folder} is not a folder", hint="rename it, or ignore its name")
             folder.mkdir(exist_ok=True)
         return folder
+
+
+def _docker_rule(root: Path) -> Callable[[str], bool]:
+    """Return whether `.dockerignore` excludes a path of a folder, as a function; nothing next to a `.kaigenignore`."""
+    file = root / DOCKER_IGNORE
+    if (root / IGNORE_FILES[0]).is_file() or not file.is_file():
+        return lambda _: False
+    rules = read_rules(file)
+
+    def excluded(path: str) -> bool:
+        found, name = rules.top, path.rstrip("/")
+        parts = name.split("/")
+        for count in range(1, len(parts) + 1):
+            found = rules.of("/".join(parts[:count]), found)
+        return found.ignored and not (path.endswith("/") and rules.may_include_below(name))
+
+    return excluded
 
 
 class Record:

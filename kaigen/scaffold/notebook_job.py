@@ -15,10 +15,11 @@ from kaigen.diagnostics.errors import CheckFailed, SystemFailure
 from kaigen.git.runner import run_git
 from kaigen.kinds.base import APP_NAME_MAX
 from kaigen.kinds.entry import API_VERSION
-from kaigen.kinds.kind import Continued, ForeignKind
+from kaigen.kinds.kind import Continued, ForeignKind, GitSource, Trainer
 from kaigen.kinds.notebook import Mounted, Notebook
 from kaigen.kinds.spec import Spec
 from kaigen.pipeline.run import Run
+from kaigen.scaffold.checkout import read_checkout
 from kaigen.yaml.dump import dump
 
 _NO_MODEL = "# model: {name: MODEL}  # Name the base model: the notebook has %s.\n"
@@ -32,11 +33,13 @@ class Promotion(Struct, frozen=True):
         path: where it is written.
         text: its content.
         blank: fields that the user has to fill in.
+        changed: whether the folder with the program has changes that are not in its commit.
     """
 
     path: Path
     text: str
     blank: tuple[str, ...]
+    changed: bool = False
 
 
 def promotion_of(
@@ -45,6 +48,7 @@ def promotion_of(
     *,
     paths: Sequence[str] = (),
     image: str = "",
+    program: Path | None = None,
     command: Sequence[str] = (),
     label: str = "",
 ) -> Promotion:
@@ -54,13 +58,14 @@ def promotion_of(
         config: settings of the repository.
         name: name of the Notebook; empty for the only one.
         paths: files with its spec; all specs of the repository when empty.
-        image: image with the training program; that of the Notebook when empty.
+        image: image with the training program; that of the Notebook, or its build, when empty.
+        program: folder of a Git checkout with the training program and its Dockerfile, whose commit is built.
         command: command of the image; its own when empty.
         label: end of the name; the Git branch when empty, or the Unix time outside a branch.
 
     Raises:
         InputError: a spec is invalid.
-        CheckFailed: there is no such Notebook, no image, or the name is too long.
+        CheckFailed: there is no such Notebook, no image, no commit to build, or the name is too long.
     """
     spec = _find(config, name, paths)
     block, data = spec.block, spec.document.data
@@ -71,23 +76,29 @@ def promotion_of(
     app = f"{own}-{label}"
     if len(app) > APP_NAME_MAX:
         raise CheckFailed(f"the name {app} has more than {APP_NAME_MAX} characters", hint="set --label")
+    checkout = read_checkout(program) if program is not None else None
+    trainer = Trainer(image, checkout.source if checkout is not None else None, command)
     if isinstance(spec.entry, ForeignKind):
-        made = spec.entry.continued(data, app, image, command)
+        made = spec.entry.continued(data, app, trainer)
     else:
-        made = _job(block, data, app, image, command)
+        made = _job(block, data, app, trainer)
     if not made.has_image:
-        hint = "build an image with the training program, and name it with --image"
+        hint = (
+            "name an image with the training program with --image, or the Git checkout of its Dockerfile with --folder"
+        )
         raise CheckFailed(f"Notebook {own} has kaigen's own image, which trains nothing", hint=hint)
     text = f"# From the Notebook {own}, by `kaigen notebook promote`.\n{dump(made.document)}{made.comments}"
-    return Promotion((config.root / spec.source).parent / f"model-{label}.yaml", text, made.blank)
+    path = (config.root / spec.source).parent / f"model-{label}.yaml"
+    return Promotion(path, text, made.blank, changed=checkout is not None and checkout.changed)
 
 
-def _job(block: Notebook, data: Mapping[str, Any], app: str, image: str, command: Sequence[str]) -> Continued:
+def _job(block: Notebook, data: Mapping[str, Any], app: str, trainer: Trainer) -> Continued:
     """Return the Job of a Notebook of kaigen."""
     given: Mapping[str, Any] = data.get("spec") or {}
-    fields: dict[str, Any] = {"image": image or given.get("image")}
-    if command:
-        fields["command"] = list(command)
+    fields = _image(given, trainer)
+    has_image = bool(fields)
+    if trainer.command:
+        fields["command"] = list(trainer.command)
     models = [_mounted(item) for item in block.spec.models]
     datasets = [_mounted(item) for item in block.spec.datasets]
     comments, blank = [], []
@@ -108,7 +119,22 @@ def _job(block: Notebook, data: Mapping[str, Any], app: str, image: str, command
     metadata = {"name": app, **({"namespace": data["metadata"]["namespace"]} if block.metadata.namespace else {})}
     document = {"apiVersion": API_VERSION, "kind": "Job", "metadata": metadata, "spec": fields}
     text = "".join(f"  {comment}" for comment in comments)
-    return Continued(document, text, tuple(blank), has_image=bool(fields["image"]))
+    return Continued(document, text, tuple(blank), has_image=has_image)
+
+
+def _image(given: Mapping[str, Any], trainer: Trainer) -> dict[str, Any]:
+    """Return the fields with the image, or with what it is built from; none for kaigen's own image."""
+    if trainer.image:
+        return {"image": trainer.image}
+    build: Mapping[str, Any] = given.get("build") or {}
+    if trainer.git is not None:
+        how = {key: value for key, value in build.items() if key not in ("git", "artifact")}
+        return {"build": {"git": _context(trainer.git), **how}}
+    return {key: given[key] for key in ("image", "build", "imagePullSecrets") if given.get(key)}
+
+
+def _context(source: GitSource) -> dict[str, str]:
+    return {"url": source.url, "commit": source.commit} | ({"path": source.path} if source.path else {})
 
 
 def write_promotion(promotion: Promotion, config: Config) -> None:

@@ -35,6 +35,11 @@ NOT_WRITTEN = {
     "spec.build.upload",
     "spec.build.upload.md5Checksum",
     "spec.build.upload.requestID",
+    "spec.image.upload",
+    "spec.image.upload.md5Checksum",
+    "spec.image.upload.requestID",
+    # Programs in place of the operator's downloader and converter, which kaigen does not run.
+    *(f"spec.{block}.{name}" for block in ("download", "conversion") for name in ("command", "args")),
     # Only files of the output volume are waited for, so `inputs` is a block with `into: output`.
     "spec.inputs.*.wait",
     # The pods of a Job have an account of their own.

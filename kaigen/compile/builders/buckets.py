@@ -86,13 +86,14 @@ def _server(bucket: BucketPlace) -> list[str]:
     return [bucket.endpoint.rstrip("/").partition("://")[2]] if bucket.endpoint else []
 
 
-def check_bucket(bucket: Bucket, origin: FieldPath, problems: Problems) -> None:
+def check_bucket(bucket: Bucket, origin: FieldPath, problems: Problems, *, fills: bool = True) -> None:
     """Report a mount that cannot work, and a bucket that the downloader cannot write to.
 
     Args:
         bucket: the spec's block.
         origin: the spec's field of the block.
         problems: collects the errors.
+        fills: whether the downloader writes to it.
     """
     driver, mount = driver_of(bucket), bucket.mount
     if (driver == "gcsfuse") != (bucket.scheme == "gs"):
@@ -109,7 +110,8 @@ def check_bucket(bucket: Bucket, origin: FieldPath, problems: Problems) -> None:
             (*origin, "mount", "secret"),
             "leave it out",
         )
-    check_access(bucket, origin, problems)
+    if fills:
+        check_access(bucket, origin, problems)
 
 
 def check_access(bucket: Bucket | FilledBucket, origin: FieldPath, problems: Problems) -> None:

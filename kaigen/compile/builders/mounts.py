@@ -12,6 +12,7 @@ from msgspec import Struct, field
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
+from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.job_gate import AwaitedRun
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Tree
@@ -31,6 +32,7 @@ class Readers(Struct, frozen=True, kw_only=True):
         kind: kind of the app's spec.
         namespace: namespace of the app.
         context: what it is compiled for.
+        frame: names and labels of its objects.
         pods: greatest number of pods.
         noun: what they are in messages, such as `nodes`.
         spread: whether they are on several nodes for certain.
@@ -40,6 +42,7 @@ class Readers(Struct, frozen=True, kw_only=True):
     kind: str
     namespace: str
     context: Context
+    frame: Frame
     pods: int = 1
     noun: str = "pods"
     spread: bool = False
@@ -55,6 +58,7 @@ class MountPoint(Struct, frozen=True):
         gate: name of the container that waits for the files.
         settings: beginning of the paths of the settings that name the source, with a dot at the end.
         transfer: settings of the downloader, where this app has an image of its own for it.
+        role: end of the roles of the objects by which this app mounts them.
     """
 
     volume: str
@@ -62,6 +66,7 @@ class MountPoint(Struct, frozen=True):
     gate: str
     settings: str
     transfer: Transfer | None = None
+    role: str = ""
 
 
 class Mounted(Struct, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from kaigen.compile.builders import settings
 from kaigen.compile.context import Context
@@ -13,12 +13,7 @@ from kaigen.compile.setting_expressions import Fallback
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
 
-if TYPE_CHECKING:
-    from kaigen.kinds.job import Job
-    from kaigen.kinds.model import Dataset, Model
-
-
-_Spec = TypeVar("_Spec", "Model", "Dataset", "Job")
+_Spec = TypeVar("_Spec")
 
 
 def find_spec(

@@ -115,8 +115,8 @@ def check_classify(spec: JobSpec, problems: Problems) -> None:
     if spec.nodes > 1:
         report_ignored_field(problems, "nodes", ("spec", "nodes"), "on `workload: classify`", shards)
     if gpu_count(spec.resources) > 1:
-        where = "above 1 on `workload: classify`"
-        report_ignored_field(problems, "gpus", ("spec", "resources", "gpus"), where, shards)
+        message = f"a pod with `workload: classify` requests {gpu_count(spec.resources)} GPUs and uses one"
+        problems.warning("KG0328", message, ("spec", "resources", "gpus"), f"set 1; {shards}")
     weights = settings.weights
     if weights.path is not None:
         for name in set_fields(weights) & {"file"}:

@@ -43,6 +43,7 @@ def job_objects(resolution: JobResolution) -> list[Object]:
     objects: list[Object] = []
     if resolution.output and resolution.output.ttl is None:
         objects.append(_claim(resolution, resolution.output))
+    objects += [*resolution.weights.objects, *resolution.datasets.objects]
     objects += params_of(resolution).config_maps(frame, RUN)
     if resources.device_class:
         objects.append(claim_template(frame, resources.device_class, resources.device_count))

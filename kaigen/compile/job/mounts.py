@@ -11,13 +11,17 @@ from kaigen.compile.builders.sources import source_account
 from kaigen.compile.builders.weights import PERMANENT_EXIT_CODES, Fetch, fetch_container
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Tree
-from kaigen.compile.model.volume import find_dataset, find_model, mount_model
+from kaigen.compile.model.volume import FORM, find_used, mount_model
 from kaigen.compile.problems import Problems, report_ignored_field
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.block import derive_fields, set_fields
 from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import Input, Inputs, JobSpec, ModelUse
+from kaigen.kinds.model import Dataset, Model
+
+_FORM = "{{dataset: {name}, namespace: {namespace}}}"
+"""How an input names a Dataset of another namespace."""
 
 
 def job_weights(spec: JobSpec, readers: Readers, naming: Naming, problems: Problems) -> Mounted:
@@ -36,12 +40,15 @@ def job_weights(spec: JobSpec, readers: Readers, naming: Naming, problems: Probl
     if use is None:
         return Mounted()
     if isinstance(use, ModelUse) and use.name is None:
+        if use.namespace is not None:
+            where, hint = "without the name of a Model", "leave it out, or set `name` to a Model in it"
+            report_ignored_field(problems, "namespace", ("spec", "model", "namespace"), where, hint)
         return _own_weights(spec, use, readers.context, naming)
-    name, folder = (use, "/model") if isinstance(use, str) else (str(use.name), use.mount_path)
     origin: FieldPath = ("spec", "model") if isinstance(use, str) else ("spec", "model", "name")
-    model = find_model(readers.context, readers.namespace, name, origin)
-    point = MountPoint(volume="model", folder=folder, gate="wait-for-model", settings="model.")
-    return mount_model(model, point, readers, origin, problems)
+    use = ModelUse(name=use) if isinstance(use, str) else use
+    model = find_used(Model, str(use.name), use.namespace, origin, readers, FORM)
+    point = MountPoint(volume="model", folder=use.mount_path, gate="wait-for-model", settings="model.", role="-model")
+    return mount_model(model, point, readers, origin, problems, use.namespace)
 
 
 def _own_weights(spec: JobSpec, use: ModelUse, context: Context, naming: Naming) -> Mounted:
@@ -144,14 +151,15 @@ def job_datasets(spec: JobSpec, inputs: Inputs | None, readers: Readers, problem
     for number, file, name in _datasets(inputs):
         assert inputs is not None
         origin: FieldPath = (*input_origin(spec), number, "dataset")
-        dataset = find_dataset(readers.context, readers.namespace, name, origin)
+        dataset = find_used(Dataset, name, file.namespace, origin, readers, _FORM)
         point = MountPoint(
             volume=f"dataset-{name}",
             folder=f"{inputs.mount_path.rstrip('/')}/{file.path}",
             gate=f"wait-for-{name}",
             settings=f"datasets.{settings.key(name)}.",
+            role=f"-dataset-{name}",
         )
-        mounted = mount_model(dataset, point, readers, origin, problems)
+        mounted = mount_model(dataset, point, readers, origin, problems, file.namespace)
         # Its volume is in the pod once.
         found.append(Mounted(mounts=mounted.mounts) if name in names else mounted)
         names.add(name)
@@ -172,3 +180,7 @@ def check_datasets(spec: JobSpec, inputs: Inputs, problems: Problems) -> None:
         if file.sha256:
             where = "on a Dataset, whose files have their own checksums"
             report_ignored_field(problems, "sha256", (*origin, "sha256"), where, "leave it out")
+    for number, file in enumerate(inputs.files):
+        if file.namespace is not None and file.dataset is None:
+            at: FieldPath = (*input_origin(spec), number, "namespace")
+            report_ignored_field(problems, "namespace", at, "without a Dataset", "leave it out, or set `dataset`")

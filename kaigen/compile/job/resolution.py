@@ -121,6 +121,7 @@ def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) 
         kind="Job",
         namespace=namespace,
         context=context,
+        frame=frame,
         pods=pods,
         noun=noun,
         spread=spec.nodes > 1,

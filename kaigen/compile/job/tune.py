@@ -97,8 +97,8 @@ def job_model(spec: JobSpec, namespace: str, context: Context) -> KnownModel | N
     use = spec.model
     source = use.source if isinstance(use, ModelUse) else None
     hub = source.hugging_face if source is not None else None
-    name = use.name if isinstance(use, ModelUse) else use
-    model = context.specs.find(Model, namespace, name) if name else None
+    name, place = (use.name, use.namespace) if isinstance(use, ModelUse) else (use, None)
+    model = context.specs.find(Model, place or namespace, name) if name else None
     if model is not None and model.spec.facts is not None:
         found: KnownModel | None = model_of_facts(model.spec.facts, model.metadata.name, None, ("spec", "model"))
     else:

@@ -56,15 +56,10 @@ def check_model(resolution: ModelResolution, problems: Problems) -> None:
     """Report every problem of a Model that its resolution did not."""
     spec = resolution.spec
     known = _known_model(spec, resolution.context.catalog, problems) if isinstance(spec, ModelSpec) else None
-    if spec.source.volume:
+    is_empty = spec.source.empty is not None
+    if spec.source.volume or is_empty:
         check_existing(spec, problems)
-        if spec.source.signature:
-            problems.error(
-                "KG0396",
-                "nothing is downloaded from a volume, so its signature is not verified",
-                ("spec", "source", "signature"),
-                "delete `signature`, or download the files from where they are signed",
-            )
+    if spec.source.volume:
         return
     if not (spec.store.bucket or spec.store.volume):
         message = "`store` is required: nothing says where the files are stored"
@@ -73,7 +68,7 @@ def check_model(resolution: ModelResolution, problems: Problems) -> None:
     namespace = resolution.metadata.namespace or resolution.context.config.namespace
     if spec.store.bucket:
         place = (*STORE, "bucket")
-        check_bucket(spec.store.bucket, place, problems)
+        check_bucket(spec.store.bucket, place, problems, fills=not is_empty)
         check_grant(
             spec.store.bucket, namespace, resolution.context.config.allow, place, problems, mount=(*place, "mount")
         )
@@ -84,6 +79,8 @@ def check_model(resolution: ModelResolution, problems: Problems) -> None:
             _check_unknown_size(resolution, problems)
         elif isinstance(spec, ModelSpec) and known is not None:
             _check_size(spec, known, spec.store.volume, resolution.context.catalog, problems)
+    if is_empty:
+        return
     if resolution.conversion is not None:
         check_conversion(spec, resolution.conversion, namespace, resolution.context, problems)
     _check_account(spec, problems)
@@ -109,7 +106,7 @@ def _check_unknown_size(resolution: ModelResolution, problems: Problems) -> None
         return
     message = "the size of the files is not known, so `auto` has no value"
     facts = "set `facts`, " if isinstance(spec, ModelSpec) else ""
-    is_unknown = spec.source.http or job_files(spec.source)
+    is_unknown = spec.source.http or job_files(spec.source) or spec.source.empty is not None
     hint = f"{facts}or set a size" if is_unknown else f"run `kaigen lock`, {facts}or set a size"
     problems.error("KG0320", message, (*STORE, "volume", "size"), hint)
 

@@ -35,6 +35,8 @@ def model_objects(resolution: ModelResolution) -> list[Object]:
     spec, frame = resolution.spec, resolution.frame
     if spec.source.volume is not None:
         return [record(frame, spec.source.volume)]
+    if spec.source.empty is not None:
+        return [*resolution.store.objects]
     queue, convert = spec.placement.queue, resolution.conversion
     download = job(
         Run(
@@ -100,10 +102,13 @@ def _permanent(resolution: ModelResolution) -> dict[str, tuple[int, ...]]:
 def describe_model(resolution: ModelResolution) -> Description:
     """Return summary and version."""
     source, store = resolution.spec.source, resolution.store.title
+    summary = f"Fetches {_title(source)} into {store}{_converts(resolution)} and verifies that it is complete."
+    if source.volume is not None:
+        summary = f"Names {_files(resolution)} in the volume {source.volume.claim_name}."
+    elif source.empty is not None:
+        summary = f"Makes {store} for {_files(resolution)}, which somebody else stores there."
     return Description(
-        summary=f"Names {_files(resolution)} in the volume {source.volume.claim_name}."
-        if source.volume
-        else f"Fetches {_title(source)} into {store}{_converts(resolution)} and verifies that it is complete.",
+        summary=summary,
         pod_security=resolution.spec.security.pod_security,
         app_version=resolution.commit,
         notes=(Note(text, AT),) if (text := conversion_text(resolution.spec, resolution.context.catalog)) else (),

@@ -29,7 +29,8 @@ with lazy_imports():
     from kaigen.kinds import job as jobs
 
 M = TypeVar("M", bound=Downloaded)
-_Node: TypeAlias = "tuple[type[Model] | type[Dataset] | type[Job], str]"
+_Node: TypeAlias = "tuple[type[Model] | type[Dataset] | type[Job], str, str]"
+"""Kind, namespace and name of a spec."""
 
 _JOB: FieldPath = ("spec", "source", "job", "name")
 _LOADER: FieldPath = ("spec", "source", "loader")
@@ -163,14 +164,14 @@ def _check_chain(model: Downloaded, namespace: str, context: Context, origin: Fi
     Raises:
         ProblemError: the Job waits for the Model, or its files come from too many Jobs.
     """
-    start: _Node = (type(model), model.metadata.name)
+    start: _Node = (type(model), namespace, model.metadata.name)
     pending: list[tuple[_Node, ...]] = [(start,)]
     longest: dict[_Node, int] = {}
     while pending:
         path = pending.pop()
-        for node in _waits_for(path[-1], namespace, context):
+        for node in _waits_for(path[-1], context):
             chain = (*path, node)
-            count = sum(1 for kind, _ in chain if kind is jobs.Job)
+            count = sum(1 for kind, *_ in chain if kind is jobs.Job)
             if node == start:
                 raise ProblemError(
                     "KG0388", f"{_text(chain)} wait for each other", origin, "remove one of the references"
@@ -188,29 +189,29 @@ def _check_chain(model: Downloaded, namespace: str, context: Context, origin: Fi
 
 
 def _text(chain: tuple[_Node, ...]) -> str:
-    return ", ".join(f"{kind.__name__} `{name}`" for kind, name in dict.fromkeys(chain))
+    return ", ".join(f"{kind.__name__} `{name}`" for kind, _, name in dict.fromkeys(chain))
 
 
-def _waits_for(node: _Node, namespace: str, context: Context) -> Iterator[_Node]:
+def _waits_for(node: _Node, context: Context) -> Iterator[_Node]:
     """Yield the Models, Datasets and Jobs that a spec names and waits for."""
-    kind, name = node
+    kind, namespace, name = node
     if kind is jobs.Job:
         job = context.specs.find(jobs.Job, namespace, name)
-        yield from _read_by(job.spec) if job is not None else ()
+        yield from _read_by(job.spec, namespace) if job is not None else ()
         return
     model: Downloaded | None = context.specs.find(Model, namespace, name)
     if kind is Dataset:
         model = context.specs.find(Dataset, namespace, name)
     files = job_files(model.spec.source) if model is not None else None
     if files is not None:
-        yield jobs.Job, files.name
+        yield jobs.Job, namespace, files.name
 
 
-def _read_by(spec: JobSpec) -> Iterator[_Node]:
-    model = spec.model.name if isinstance(spec.model, jobs.ModelUse) else spec.model
-    if model:
-        yield Model, model
+def _read_by(spec: JobSpec, namespace: str) -> Iterator[_Node]:
+    use = jobs.ModelUse(name=spec.model) if isinstance(spec.model, str) else spec.model
+    if use is not None and use.name:
+        yield Model, use.namespace or namespace, use.name
     inputs = spec.inputs.files if isinstance(spec.inputs, jobs.Inputs) else spec.inputs or []
     for file in inputs:
         if file.dataset:
-            yield Dataset, file.dataset
+            yield Dataset, file.namespace or namespace, file.dataset

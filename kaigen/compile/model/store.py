@@ -29,6 +29,8 @@ FOLDER = "/model"
 STORE: FieldPath = ("spec", "store")
 WAVE = 1
 
+_UNDERSTOOD_EMPTY = _UNDERSTOOD | {"store.volume", "store.bucket"}
+
 
 class Store(Struct, frozen=True):
     """Where the weights are stored, for the downloader that fills it.
@@ -125,7 +127,16 @@ def record(frame: Frame, volume: ExistingVolume) -> Object:
 
 
 def check_existing(spec: DownloadSpec, problems: Problems) -> None:
-    """Report fields of a Model in an existing volume that would have no effect."""
-    where = "on weights that are in a volume already: nothing is downloaded"
-    for name, path in ignored_fields(spec, _UNDERSTOOD):
-        report_ignored_field(problems, name, path, where, "leave it out")
+    """Report fields of a Model that downloads nothing which would have no effect."""
+    is_empty = spec.source.empty is not None
+    where = "on a place for files" if is_empty else "on weights that are in a volume already"
+    for name, path in ignored_fields(spec, _UNDERSTOOD_EMPTY if is_empty else _UNDERSTOOD):
+        report_ignored_field(problems, name, path, f"{where}: nothing is downloaded", "leave it out")
+    if spec.source.signature:
+        problems.error(
+            "KG0396",
+            f"nothing is downloaded {'to a place for files' if is_empty else 'from a volume'}, so its signature is not "
+            "verified",
+            ("spec", "source", "signature"),
+            "delete `signature`, or download the files from where they are signed",
+        )

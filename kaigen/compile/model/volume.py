@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from typing import TypeVar
 
 from msgspec.structs import replace
 
+from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.buckets import SIDECAR, driver_of, volume_suffix
+from kaigen.compile.builders.buckets import SIDECAR, bucket_volume, check_grant, driver_of, volume_suffix
 from kaigen.compile.builders.mounts import Mounted, MountPoint, Readers, mount_claim, read_only_mount
 from kaigen.compile.builders.other_apps import find_spec, other_name
 from kaigen.compile.builders.storage import SHARED
 from kaigen.compile.builders.weights import WAIT_TIMEOUT, marker_container
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import Expr, Tree
+from kaigen.compile.expressions import Expr, Release, Tree
 from kaigen.compile.model.job_source import as_used
 from kaigen.compile.model.mounted import (
     CONVERTED_SUFFIX,
@@ -26,37 +28,43 @@ from kaigen.compile.model.mounted import (
 )
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
+from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.block import set_fields
-from kaigen.kinds.model import Dataset, Downloaded, Model
+from kaigen.kinds.bucket import Bucket
+from kaigen.kinds.model import Downloaded, Model
 from kaigen.kubernetes.quantities import units
 
+M = TypeVar("M", bound=Downloaded)
 
-def find_model(
-    context: Context, namespace: str, name: str, origin: FieldPath, *, elsewhere: Callable[[str], str] = lambda _: ""
-) -> Model:
-    """Return the Model of a name.
+FORM = "model: {{name: {name}, namespace: {namespace}}}"
+"""How the field `model` of a spec names a Model of another namespace."""
+
+
+def find_used(kind: type[M], name: str, namespace: str | None, origin: FieldPath, readers: Readers, form: str) -> M:
+    """Return the Model or Dataset that an app reads, by default one of its own namespace.
 
     Args:
-        context: contains the specs of the run.
-        namespace: its namespace.
-        name: name of the Model.
+        kind: `Model` or `Dataset`.
+        name: its name.
+        namespace: its namespace; None for that of the app.
         origin: the spec's field that names it.
-        elsewhere: returns what to do if another namespace has it; empty if nothing can be done.
+        readers: the pods.
+        form: how the spec names one of another namespace, with `{name}` and `{namespace}`, for the hint; empty if
+            it cannot.
 
     Raises:
-        ProblemError: the namespace has no such Model.
+        ProblemError: the namespace has no such spec.
     """
-    found = find_spec(Model, context, namespace, name, origin, elsewhere=elsewhere)
-    return as_used(found, namespace, context)
 
+    def elsewhere(place: str) -> str:
+        found = readers.context.specs.find(kind, place, name)
+        what = "weights" if kind.__name__ == "Model" else "files"
+        way = f"its {what} are in a bucket: set `{form.format(name=name, namespace=place)}`"
+        return way * (form != "" and found is not None and mounted_bucket(found.spec) is not None)
 
-def find_dataset(context: Context, namespace: str, name: str, origin: FieldPath) -> Dataset:
-    """Return the Dataset of a name; like `find_model`.
-
-    Raises:
-        ProblemError: the namespace has no such Dataset.
-    """
-    return as_used(find_spec(Dataset, context, namespace, name, origin), namespace, context)
+    place = namespace or readers.namespace
+    found = find_spec(kind, readers.context, place, name, origin, elsewhere=elsewhere)
+    return as_used(found, place, readers.context)
 
 
 def claim_suffix(model: Downloaded) -> str:
@@ -130,31 +138,65 @@ def _warn_of_pinned_volume(model: Downloaded, readers: Readers, origin: FieldPat
 
 
 def mount_model(
-    model: Downloaded, point: MountPoint, readers: Readers, origin: FieldPath, problems: Problems
+    model: Downloaded,
+    point: MountPoint,
+    readers: Readers,
+    origin: FieldPath,
+    problems: Problems,
+    namespace: str | None = None,
 ) -> Mounted:
     """Return the mount of a Model's or Dataset's files: the folder of its revision, or its folder, in the volume.
+
+    The bucket of a Model of another namespace is mounted with a volume of the app.
 
     Args:
         model: the Model.
         point: where they are mounted.
         readers: the pods.
-        origin: the spec's field that names the Model.
+        origin: the spec's field that names the Model, next to which `namespace` is.
         problems: collects what prevents pods from mounting its volume together, or on nodes with GPUs.
+        namespace: namespace of the Model; None for that of the pods.
+
+    Raises:
+        ProblemError: the Model is in a volume of another namespace.
     """
+    claim, objects = _claim(f"{point.settings}claimName", model, origin), list[Object]()
+    if namespace not in (None, readers.namespace):
+        at: FieldPath = (*origin[:-1], "namespace")
+        bucket = _bucket_elsewhere(model, str(namespace), readers.namespace, at)
+        check_grant(bucket, readers.namespace, readers.context.config.allow, at, problems)
+        claim, objects = Release(volume_suffix(bucket)), bucket_volume(readers.frame, bucket, point.role, fills=False)
     _check_sharing(model, readers, origin, problems)
     _warn_of_pinned_volume(model, readers, origin, problems)
     existing, volume = model.spec.source.volume, model.spec.store.volume
+    is_stored = existing is None and model.spec.source.empty is None
+    path = mounted_folder(model.spec) if is_stored else existing.path if existing is not None else None
     return replace(
-        mount_claim(
-            _claim(f"{point.settings}claimName", model, origin),
-            point,
-            existing.path if existing else mounted_folder(model.spec),
-        ),
-        init=[] if existing else [_gate(model, point, readers.context)],
+        mount_claim(claim, point, path),
+        objects=objects,
+        init=[_gate(model, point, readers.context)] if is_stored else [],
         annotations=mount_annotations(model),
         room=(units(volume.size) or 0) if volume else None,
         pinned=not is_shared(model),
     )
+
+
+def _bucket_elsewhere(model: Downloaded, namespace: str, own: str, at: FieldPath) -> Bucket:
+    """Return the bucket with the files of a Model of another namespace.
+
+    Raises:
+        ProblemError: they are in a volume.
+    """
+    bucket, kind = mounted_bucket(model.spec), model.kind
+    if bucket is None:
+        raise ProblemError(
+            "KG0389",
+            f"{kind} `{model.metadata.name}` of namespace `{namespace}` is stored in a volume, and a pod can mount "
+            "volumes of its own namespace only",
+            at,
+            f"store it in a bucket, or write a {kind} in namespace `{own}`",
+        )
+    return bucket
 
 
 def _gate(model: Downloaded, point: MountPoint, context: Context) -> dict[str, Tree]:

@@ -43,7 +43,7 @@ _TEST_MINUTES = 15
 def notebook_objects(resolution: NotebookResolution) -> list[Object]:
     """Return the objects of a Notebook, in the order of values.yaml."""
     spec, frame, resources = resolution.spec, resolution.frame, resolution.resources
-    objects = [_claim(resolution), *params_of(resolution).config_maps(frame, _COMPONENT)]
+    objects = [_claim(resolution), *resolution.mounted.objects, *params_of(resolution).config_maps(frame, _COMPONENT)]
     if resources.device_class:
         objects.append(claim_template(frame, resources.device_class, resources.device_count, _COMPONENT))
     objects += account_objects(spec, frame, _COMPONENT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct
 
@@ -15,7 +15,7 @@ from kaigen.compile.builders.settings import key
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Tree
 from kaigen.compile.finish import frame_of
-from kaigen.compile.model.volume import find_dataset, find_model, mount_model
+from kaigen.compile.model.volume import find_used, mount_model
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import ProblemError
@@ -24,6 +24,9 @@ from kaigen.kinds.base import Metadata, TokenSecret
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.model import Dataset, Model
 from kaigen.kinds.notebook import Notebook, NotebookSpec
+
+_FORM = "{{name: {name}, namespace: {namespace}}}"
+"""How a notebook names a Model or Dataset of another namespace."""
 
 
 class NotebookResolution(Struct, frozen=True):
@@ -76,7 +79,7 @@ def resolve_notebook(notebook: Notebook, context: Context, problems: Problems, n
     resources = problems.attempt(lambda: work_resources(spec.resources, context), NO_RESOURCES)
     build = image_build(spec.build, frame, context)
     namespace = metadata.namespace or context.config.namespace
-    readers = Readers(kind="Notebook", namespace=namespace, context=context, has_gpu=resources.has_gpu)
+    readers = Readers(kind="Notebook", namespace=namespace, context=context, frame=frame, has_gpu=resources.has_gpu)
     nothing: dict[str, Tree] = {}
     return NotebookResolution(
         metadata=metadata,
@@ -105,12 +108,12 @@ class _Source(Struct, frozen=True):
     Attributes:
         field: the field, the first part of the settings, and the parent of the folders.
         word: beginning of the names of the pod's volumes.
-        find: returns the Model or Dataset of a name.
+        kind: of what it names.
     """
 
     field: str
     word: str
-    find: Callable[[Context, str, str, FieldPath], Model | Dataset]
+    kind: type[Model] | type[Dataset]
 
 
 def notebook_mounts(spec: NotebookSpec, readers: Readers, problems: Problems) -> Mapping[FieldPath, Mounted]:
@@ -123,8 +126,8 @@ def notebook_mounts(spec: NotebookSpec, readers: Readers, problems: Problems) ->
     """
     found: dict[FieldPath, Mounted] = {}
     sources = (
-        (_Source("models", "model", find_model), spec.models),
-        (_Source("datasets", "dataset", find_dataset), spec.datasets),
+        (_Source("models", "model", Model), spec.models),
+        (_Source("datasets", "dataset", Dataset), spec.datasets),
     )
     for source, uses in sources:
         names: set[str] = set()
@@ -138,11 +141,10 @@ def notebook_mounts(spec: NotebookSpec, readers: Readers, problems: Problems) ->
             names.add(use.name)
             origin = at if isinstance(given, str) else (*at, "name")
             try:
-                model = source.find(readers.context, readers.namespace, use.name, origin)
+                model = find_used(source.kind, use.name, use.namespace, origin, readers, _FORM)
+                found[at] = mount_model(model, _point(source, use), readers, origin, problems, use.namespace)
             except ProblemError as error:
                 problems.add(error.problem)
-                continue
-            found[at] = mount_model(model, _point(source, use), readers, origin, problems)
     return found
 
 
@@ -152,4 +154,5 @@ def _point(source: _Source, use: notebook.Mounted) -> MountPoint:
         folder=use.mount_path or f"/{source.field}/{use.name}",
         gate=f"wait-for-{use.name}",
         settings=f"{source.field}.{key(use.name)}.",
+        role=f"-{source.word}-{use.name}",
     )

@@ -7,7 +7,6 @@ import re
 from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.presets import Preset
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.mounts import Mounted, Readers
 from kaigen.compile.builders.weights import Fetch, fetch_container
 from kaigen.compile.engines.base import Engine
@@ -165,13 +164,11 @@ class Consumer(Readers, frozen=True, kw_only=True):
     """The pods of a Topology, which read weights.
 
     Attributes:
-        frame: names and labels of the app's objects.
         engine: the engine that loads the weights.
         transfer: settings of kaigen's downloader.
         folders: folders in the engine's container.
     """
 
-    frame: Frame
     engine: Engine
     transfer: Transfer
     folders: Folders

@@ -8,16 +8,14 @@ from functools import partial
 from msgspec.structs import replace
 
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.buckets import bucket_volume, check_grant, volume_suffix
 from kaigen.compile.builders.job_output import mount_output
 from kaigen.compile.builders.mounts import Mounted, MountPoint, mount_claim, mount_image, read_only_mount
 from kaigen.compile.builders.settings import key
 from kaigen.compile.builders.weights import Fetch, fetch_container
 from kaigen.compile.engines.launch import Weights
-from kaigen.compile.expressions import Release
 from kaigen.compile.known_model import KnownModel
-from kaigen.compile.model.mounted import conversion, mounted_bucket
-from kaigen.compile.model.volume import find_model, mount_model
+from kaigen.compile.model.mounted import conversion
+from kaigen.compile.model.volume import FORM, find_used, mount_model
 from kaigen.compile.problems import Problems, report_ignored_field
 from kaigen.compile.topology.hub import COMMIT, Consumer, check_commit, hub_weights, preset_bytes, preset_weights
 from kaigen.core.json_types import FieldPath
@@ -69,7 +67,7 @@ def _model_weights(use: str | ServedModel, consumer: Consumer, problems: Problem
     """
     at: FieldPath = ("spec", "model")
     if isinstance(use, str):
-        model = _same_namespace(use, at, consumer)
+        model = find_used(Model, use, None, at, consumer, FORM)
         return _from_model(model, _point(consumer.folders.model, consumer), at, consumer, problems)
     if use.mount_path is not None and (use.hugging_face is not None or use.folder is not None):
         kind = "huggingFace" if use.hugging_face is not None else "folder"
@@ -82,12 +80,8 @@ def _model_weights(use: str | ServedModel, consumer: Consumer, problems: Problem
         where, hint = "without the name of a Model", "leave it out, or set `name` to a Model in it"
         report_ignored_field(problems, "namespace", (*at, "namespace"), where, hint)
     if use.name is not None:
-        if use.namespace in (None, consumer.namespace):
-            model = _same_namespace(use.name, (*at, "name"), consumer)
-            return _from_model(model, point, (*at, "name"), consumer, problems)
-        assert use.namespace is not None
-        model = find_model(consumer.context, use.namespace, use.name, (*at, "name"))
-        return _from_bucket(model, use.namespace, point, at, consumer, problems)
+        model = find_used(Model, use.name, use.namespace, (*at, "name"), consumer, FORM)
+        return _from_model(model, point, (*at, "name"), consumer, problems, use.namespace)
     if use.image is not None:
         setting = f"{point.settings}image"
         image = mount_image(use.image, point, consumer, (*at, "image"), problems, setting)
@@ -108,53 +102,22 @@ def _point(folder: str, consumer: Consumer) -> MountPoint:
     return MountPoint("model", folder, "wait-for-model", "model.", consumer.own_downloader)
 
 
-def _same_namespace(name: str, origin: FieldPath, consumer: Consumer) -> Model:
-    """Return a Model of the app's namespace.
-
-    Raises:
-        ProblemError: there is none.
-    """
-
-    def elsewhere(place: str) -> str:
-        found = consumer.context.specs.find(Model, place, name)
-        in_bucket = found is not None and mounted_bucket(found.spec) is not None
-        return f"its weights are in a bucket: set `model: {{name: {name}, namespace: {place}}}`" * in_bucket
-
-    return find_model(consumer.context, consumer.namespace, name, origin, elsewhere=elsewhere)
-
-
-def _from_bucket(
-    model: Model, namespace: str, point: MountPoint, at: FieldPath, consumer: Consumer, problems: Problems
+def _from_model(
+    model: Model,
+    point: MountPoint,
+    origin: FieldPath,
+    consumer: Consumer,
+    problems: Problems,
+    namespace: str | None = None,
 ) -> Weights:
-    """Return the weights of a Model of another namespace, whose bucket this app mounts with a volume of its own.
-
-    Raises:
-        ProblemError: they are in a volume.
-    """
-    bucket, name = mounted_bucket(model.spec), model.metadata.name
-    if bucket is None:
-        raise ProblemError(
-            "KG0389",
-            f"Model `{name}` of namespace `{namespace}` is stored in a volume, and a pod can mount volumes of its own "
-            "namespace only",
-            (*at, "namespace"),
-            f"store it in a bucket, or write a Model in namespace `{consumer.namespace}`",
-        )
-    check_grant(bucket, consumer.namespace, consumer.context.config.allow, (*at, "namespace"), problems)
-    weights = _from_model(model, point, (*at, "name"), consumer, problems)
-    own = mount_claim(Release(volume_suffix(bucket)), point, None)
-    objects = bucket_volume(consumer.frame, bucket, fills=False)
-    return replace(weights, mounted=replace(weights.mounted, volumes=own.volumes, objects=objects))
-
-
-def _from_model(model: Model, point: MountPoint, origin: FieldPath, consumer: Consumer, problems: Problems) -> Weights:
     name = model.metadata.name
     # A user's own container may read any files.
     if conversion(model.spec) is not None and consumer.engine.requires_model and not consumer.engine.is_ring:
         message = f"Model `{name}` is converted for distributed-llama, and {consumer.engine.label} cannot read it"
         hint = "use `engine: distributedLlama`, or a Model without `convert`"
         problems.error("KG0398", message, origin, hint)
-    existing, mounted = model.spec.source.volume, mount_model(model, point, consumer, origin, problems)
+    existing = model.spec.source.volume
+    mounted = mount_model(model, point, consumer, origin, problems, namespace)
     hub = model.spec.source.hugging_face
     return Weights(
         point.folder,
@@ -208,7 +171,7 @@ def _mount_adapter(adapter: Adapter, at: FieldPath, consumer: Consumer, problems
     )
     if adapter.model is not None:
         origin = (*at, "model")
-        model = find_model(consumer.context, consumer.namespace, adapter.model, origin)
+        model = find_used(Model, adapter.model, None, origin, consumer, "")
         return mount_model(model, point, consumer, origin, problems)
     if adapter.job is not None:
         return mount_output(adapter.job, point, consumer, (*at, "job"), problems, adapter=True)

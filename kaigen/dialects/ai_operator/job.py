@@ -4,7 +4,7 @@ kaigen keeps the meaning of fields and fixes bugs of the operator (source: its G
 
 - `huggingFaceSecret` is the name of a Secret, as its README says; the operator uses it as the token.
 - A GPU is requested; the operator requests none and shares those of the node.
-- Only the downloader reads the token.
+- Only the downloader reads the token, unless an annotation gives it to the training container, too.
 - An edit of any field starts a new run; the operator ignores most edits, and loses the volume on others.
 - The volume with the trained weights outlives the spec; the operator deletes it.
 """
@@ -34,6 +34,8 @@ DEFAULT_STORAGE_CLASS = "local-path"
 DEFAULT_DISK_SIZE = 50
 DEFAULT_COMMAND = ("tune", "run", "full_finetune_single_device", "-r=3", "--config", "qwen2_5/0.5B_full_single_device")
 TOKEN_KEY = "token"
+TOKEN_VARIABLE = "HF_TOKEN"
+"""Variable in which programs look for a Hub token (source: huggingface_hub's guide of environment variables)."""
 FOLDER = "/tmp"
 """Where the operator mounts the volume, to match the defaults of torchtune."""
 
@@ -42,7 +44,7 @@ RETRIES = 6
 
 _ANNOTATIONS: FieldPath = ("metadata", "annotations")
 
-DIRECTIVES = ("compat", "gpus", "retain-output", "version")
+DIRECTIVES = ("compat", "gpus", "retain-output", "token-in-training", "version")
 
 
 class AiOperatorSpec(Block):
@@ -164,6 +166,13 @@ def lower(job: AiOperatorJob, document: Positioned, context: LoweringContext) ->
     if secret is not None:
         token = {"name": secret, "key": TOKEN_KEY}
         draft.put((*weights, "tokenSecret"), token, ("spec", "huggingFaceSecret"))
+    if lowering.flag(directives, "token-in-training", False):
+        at = (*_ANNOTATIONS, f"{PREFIX}token-in-training")
+        if spec.hugging_face_secret is None:
+            message = "`kaigen.dev/token-in-training` has no token to give: `huggingFaceSecret` is not set"
+            lowering.error("KG0406", message, at, "set `huggingFaceSecret` to the name of a Secret", key=True)
+        elif secret is not None:
+            draft.put(("spec", "env", TOKEN_VARIABLE), {"secret": {"name": secret, "key": TOKEN_KEY}}, at)
     draft.put(("spec", "model", "mountPath"), f"{FOLDER}/{spec.model.split('/')[-1]}")
     volume: FieldPath = ("spec", "output", "volume")
     draft.put((*volume, "size"), f"{disk_size}Gi")

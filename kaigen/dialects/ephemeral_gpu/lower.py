@@ -148,11 +148,8 @@ def _put_classification(
     draft.put(("spec", "classify", "model"), spec.model, ("spec", "model"))
     draft.put(("spec", "classify", "input"), spec.input.path, ("spec", "input", "path"))
     draft.put(("spec", "classify", "output"), spec.output.path, ("spec", "output", "path"))
-    gpu: FieldPath = ("spec", "resources", "gpu")
-    if spec.resources.gpu > 1:
-        message = f"the classification uses one of {spec.resources.gpu} GPUs, so the pod requests one"
-        lowering.warning("KG0414", message, gpu, "write `gpu: 1`")
-    draft.put(("spec", "resources", "gpus"), 1, gpu)
+    draft.put(("spec", "resources", "gpus"), spec.resources.gpu, ("spec", "resources", "gpu"))
+    draft.hints["KG0328"] = "write `gpu: 1`"
     draft.put(("spec", "resources", "cpu"), "2")
     draft.put(("spec", "resources", "memory"), "4Gi")
     _put_weights(draft, spec, directives, lowering)

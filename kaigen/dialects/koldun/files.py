@@ -192,7 +192,10 @@ def check_pv(pv: PersistentVolumes, document: Any, lowering: Lowering, *, in_buc
                 message = f"`{mode}` is not an access mode"
                 hint = did_you_mean(mode, _MODES) or f"one of {', '.join(_MODES)}"
                 lowering.error("KG0412", message, (*_PV, name, index), hint)
-    for name, reason in (_UNUSED_OF_BUCKETS if in_bucket else _UNUSED_OF_VOLUMES).items():
+    unused = _UNUSED_OF_BUCKETS if in_bucket else _UNUSED_OF_VOLUMES
+    if pv.pvc_capacity and not in_bucket:
+        unused = {**unused, "capacity": "the size of the volume is that of `pvcCapacity`"}
+    for name, reason in unused.items():
         if document.get(name) not in (None, "", [], {}):
             lowering.warning("KG0405", f"`{name}` has no effect: {reason}", (*_PV, name), "delete it", key=True)
     policy = (pv.reclaim_policy or "").lower()

@@ -82,10 +82,10 @@ class Download(Block):
     """Settings of the download."""
 
     image: Annotated[Text | None, Meta(description=_IGNORED_IMAGE)] = None
-    command: Annotated[list[str], Meta(description="Command of the operator's container; ignored.")] = field(
+    command: Annotated[list[str], Meta(description="Command of the operator's container; refused.")] = field(
         default_factory=list
     )
-    args: Annotated[list[str], Meta(description="Arguments of the operator's container; ignored.")] = field(
+    args: Annotated[list[str], Meta(description="Arguments of the operator's container; refused.")] = field(
         default_factory=list
     )
     hugging_face_token_secret_ref: Annotated[
@@ -102,10 +102,10 @@ class Conversion(Block):
     """Conversion to the format of distributed-llama."""
 
     image: Annotated[Text | None, Meta(description=_IGNORED_IMAGE)] = None
-    command: Annotated[list[str], Meta(description="Command of the operator's container; ignored.")] = field(
+    command: Annotated[list[str], Meta(description="Command of the operator's container; refused.")] = field(
         default_factory=list
     )
-    args: Annotated[list[str], Meta(description="Arguments of the operator's container; ignored.")] = field(
+    args: Annotated[list[str], Meta(description="Arguments of the operator's container; refused.")] = field(
         default_factory=list
     )
     weights_float_type: Annotated[

@@ -13,7 +13,7 @@ from kaigen.dialects.draft import Draft
 from kaigen.dialects.koldun import API_VERSION, GROUP
 from kaigen.dialects.koldun.options import BUFFER, NAMED_FILES, WEIGHTS, Option, check_options, put_files, read_options
 from kaigen.dialects.koldun.resource import KoldunLowering, app_name
-from kaigen.kinds.base import ADDRESS, DURATION, QUANTITY, matches
+from kaigen.kinds.base import ADDRESS, DURATION, LABEL_KEY, LABEL_VALUE, QUANTITY, matches
 from kaigen.kinds.compat import ServingNaming
 from kaigen.kinds.lowering import PREFIX, LoweringResult
 from kaigen.kinds.positioned import SourceField
@@ -23,8 +23,8 @@ from kaigen.yaml.document import Document
 
 ENGINE = "distributedLlama"
 DIRECTIVES = (
-    *("compat", "context-length", "cpu", "engine-version", "groups", "idle-after", "memory"),
-    *("prometheus", "query", "replicas", "version"),
+    *("compat", "context-length", "cpu", "engine-version", "gpus", "groups", "idle-after", "memory"),
+    *("node-selector", "prometheus", "query", "replicas", "version"),
 )
 """Annotations, without `kaigen.dev/`, of resources that become rings."""
 
@@ -44,6 +44,7 @@ _GROUPS = ("leaderWorkerSet", "statefulSet")
 """Workloads of a ring of several pods (source: `kinds.serving.Shape`)."""
 
 _PLAIN = re.compile(r"^[1-9][0-9]*$")
+_COUNT = re.compile(r"^[0-9]{1,2}$")
 
 
 class ModelUse(Struct, frozen=True):
@@ -275,12 +276,30 @@ def _put_annotations(draft: Draft, lowering: KoldunLowering) -> None:
             _put_annotation(draft, ("spec", "resources", name), text, name, lowering)
         elif text is not None:
             _reject(name, "a quantity such as `4` or `8Gi`", lowering)
+    _put_nodes(draft, lowering)
     groups = lowering.given.get("groups")
     if groups in _GROUPS:
         draft.put(("spec", "shape", "groups"), groups, lowering.directive_at("groups"))
     elif groups is not None:
         _reject("groups", " or ".join(f"`{name}`" for name in _GROUPS), lowering)
     _put_activation(draft, lowering)
+
+
+def _put_nodes(draft: Draft, lowering: KoldunLowering) -> None:
+    """Put the GPUs of each pod, and the labels of its node."""
+    gpus, selector = lowering.given.get("gpus"), lowering.given.get("node-selector")
+    if gpus is not None and _COUNT.match(gpus):
+        draft.put(("spec", "resources", "gpus"), int(gpus), lowering.directive_at("gpus"))
+    elif gpus is not None:
+        _reject("gpus", "the number of GPUs of each pod, 0 or 1", lowering)
+    if selector is None:
+        return
+    labels = [item.strip().partition("=") for item in selector.split(",")]
+    if all(equals and matches(LABEL_KEY, key) and matches(LABEL_VALUE, value) for key, equals, value in labels):
+        selected = {key: value for key, _, value in labels}
+        draft.put(("spec", "placement", "nodeSelector"), selected, lowering.directive_at("node-selector"))
+    else:
+        _reject("node-selector", "labels such as `accelerator=nvidia,zone=a`", lowering)
 
 
 def _put_annotation(draft: Draft, path: FieldPath, value: Any, name: str, lowering: KoldunLowering) -> None:

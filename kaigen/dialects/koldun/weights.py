@@ -48,9 +48,11 @@ _CONVERT: FieldPath = ("spec", "convert", "distributedLlama")
 
 _OWN_DOWNLOADER = "kaigen's own downloader fetches the files"
 _OWN_CONVERTER = "kaigen's own image converts the files, and installs nothing when it runs"
-_UNUSED_OF_DOWNLOAD = dict.fromkeys(("image", "command", "args"), _OWN_DOWNLOADER)
+_PROGRAM = ("command", "args")
+"""Fields by which a container of the operator runs another program than the operator's."""
+_UNUSED_OF_DOWNLOAD = {"image": _OWN_DOWNLOADER}
 _UNUSED_OF_CONVERSION = {
-    **dict.fromkeys(("image", "command", "args", "dependencies"), _OWN_CONVERTER),
+    **dict.fromkeys(("image", "dependencies"), _OWN_CONVERTER),
     "rcloneImage": "the operator never reads it, and kaigen's own downloader uploads the files",
     "toolsImage": "kaigen's image contains the converter and measures what it writes",
     "converterVersion": "the format is the same in all versions of distributed-llama from 0.16.2, and kaigen's image "
@@ -109,16 +111,32 @@ def lower(model: Model, document: Positioned, context: LoweringContext) -> Lower
 
 
 def _warn_of_unused(model: Model, lowering: KoldunLowering) -> None:
-    """Report fields that mean kaigen's own images now."""
+    """Report fields about the operator's containers, in place of which kaigen's own run.
+
+    They are warnings where the files are the same, and errors where a program of the user's would write them.
+    """
     spec = model.spec
     if spec.pip_proxy:
         lowering.without_effect(
             ("spec", "pipProxy"),
-            "kaigen's images install no Python packages",
+            "only pip uses it, and kaigen's images install no Python packages",
             "delete it; for a proxy of downloads, set `network.httpsProxy` in kaigen.yaml",
         )
     for path, unused in ((_DOWNLOAD, _UNUSED_OF_DOWNLOAD), (_CONVERSION, _UNUSED_OF_CONVERSION)):
         given = lowering.block(*map(str, path))
+        program = [name for name in _PROGRAM if given.get(name)]
+        if spec.pre_converted:
+            for name in program:
+                lowering.without_effect((*path, name), "`preConverted` says that the files are converted already")
+        elif program:
+            lowering.error(
+                "KG0413",
+                f"`{program[0]}` runs a program of your own, and that of kaigen's {path[-1]} would write other files",
+                (*path, program[0]),
+                "delete `command` and `args` if the operator's own program does the same, or write a Model of kaigen "
+                "with `source.loader` for yours",
+                key=True,
+            )
         for name, reason in unused.items():
             if given.get(name):
                 lowering.without_effect((*path, name), reason)
@@ -204,6 +222,9 @@ def _put_stores(draft: Draft, model: Model, weights: str, lowering: KoldunLoweri
         check_pv(spec.pv, lowering.block("spec", "pv"), lowering, in_bucket=storage is not None)
     if storage is None:
         _put_volume(draft, model, lowering)
+        if conversion is not None and conversion.output_path:
+            reason = "without `objectStorage` the converted files are in a volume of the cluster"
+            lowering.without_effect((*_CONVERSION, "outputPath"), reason, "delete it, or set `objectStorage`")
     else:
         check_folders(model, storage, lowering)
         if storage.secret_ref is not None:

@@ -39,6 +39,6 @@ DIALECT = Dialect(
         _kind("Dataset", "kinds:Dataset", "loading:lower_dataset", "Substratus' dataset, loaded by a container"),
         _kind("Server", "kinds:Server", "serving:lower", "Substratus' server of a model"),
         _kind("ModelServer", "kinds:ModelServer", "serving:lower", "Substratus' server of a model, as first designed"),
-        _kind("Notebook", "kinds:Notebook", "notebook:lower", "Substratus' notebook", "notebook:trainer_of"),
+        _kind("Notebook", "kinds:Notebook", "notebook:lower", "Substratus' notebook", "trainer:trainer_of"),
     ),
 )

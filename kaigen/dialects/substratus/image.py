@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
-from kaigen.dialects.substratus.kinds import ContainerSpec
+from kaigen.dialects.substratus.kinds import ContainerSpec, ImageBlock
 from kaigen.dialects.substratus.names import short
 from kaigen.dialects.substratus.resource import SPEC, SubstratusLowering
 from kaigen.kinds.lowering import PREFIX
@@ -18,6 +18,7 @@ CONTEXT = "build-context"
 
 _CONTAINER: FieldPath = (*SPEC, "container")
 _BUILD: FieldPath = (*SPEC, "build")
+_IMAGE: FieldPath = (*SPEC, "image")
 _PLACEHOLDER = re.compile(r"\$\{[^}]*\}|<[^<>]*>")
 _DEFAULT_BRANCH = "HEAD"
 _REFS = ("refs/heads/", "refs/branch/", "refs/tags/")
@@ -52,7 +53,14 @@ def put_image(draft: Draft, spec: ContainerSpec, lowering: SubstratusLowering) -
         lowering: collects problems.
     """
     container, build = spec.container, spec.build
-    image, at = spec.image, (*SPEC, "image")
+    if isinstance(spec.image, ImageBlock):
+        if build is not None or container is not None:
+            message = f"`image` and `{'build' if build is not None else 'container'}` both name the image"
+            lowering.error("KG0412", message, _IMAGE, "keep one of the two", key=True)
+            return True
+        image, at = _read_block(spec.image, lowering), (*_IMAGE, "name")
+    else:
+        image, at = spec.image, _IMAGE
     if container is not None and container.image is not None:
         if image is not None:
             lowering.error("KG0412", "`image` and `container.image` both name the image", at, "keep one of the two")
@@ -84,6 +92,26 @@ def put_image(draft: Draft, spec: ContainerSpec, lowering: SubstratusLowering) -
     return True
 
 
+def _read_block(block: ImageBlock, lowering: SubstratusLowering) -> str | None:
+    """Return the existing image that the block of earlier releases names, and report what differs from later ones."""
+    lowering.warning(
+        "KG0414",
+        "the block `image` is of releases 0.4 to 0.6, whose containers use `/model/saved` or others; kaigen mounts "
+        "those of the last release, `/content/artifacts` for what the container writes",
+        _IMAGE,
+        "write `image`, or `build.git`, when the program uses these folders",
+        key=True,
+    )
+    if block.git is None and block.upload is None:
+        if block.name is None:
+            message = "`image` has no `name`, `git` or `upload`"
+            lowering.error("KG0412", message, _IMAGE, "set `image` to an existing image, or `build.git`", key=True)
+        return block.name
+    if block.name is not None:
+        lowering.without_effect((*_IMAGE, "name"), "the operator writes it when the image is built")
+    return None
+
+
 def refuse_local(spec: ContainerSpec, lowering: SubstratusLowering) -> None:
     """Report images of local folders, which nothing in Git can rebuild."""
     if CONTEXT in lowering.given:
@@ -101,6 +129,8 @@ def local_fields(spec: ContainerSpec) -> list[FieldPath]:
         found.append((*_CONTAINER, "local"))
     if spec.build is not None and spec.build.upload is not None:
         found.append((*_BUILD, "upload"))
+    if isinstance(spec.image, ImageBlock) and spec.image.upload is not None:
+        found.append((*_IMAGE, "upload"))
     return found
 
 
@@ -126,6 +156,10 @@ def _refuse_both(source: _Source | None, at: FieldPath, lowering: SubstratusLowe
 
 def _source(spec: ContainerSpec) -> _Source | None:
     container, build = spec.container, spec.build
+    if isinstance(spec.image, ImageBlock) and spec.image.git is not None:
+        old, place = spec.image.git, (*_IMAGE, "git")
+        written = "commit" if old.commit else "branch" if old.branch else "url"
+        return _Source(old.url, old.path, old.commit, old.branch or _DEFAULT_BRANCH, place, (*place, written))
     if container is not None and container.git is not None:
         git = container.git
         at: FieldPath = (*_CONTAINER, "git")

@@ -79,6 +79,28 @@ class Build(Block):
     upload: Annotated[Upload | None, Meta(description="A local folder to build the image from.")] = None
 
 
+class ImageGit(Block):
+    """A Git repository with a Dockerfile, in the block `image`."""
+
+    url: Annotated[_Url, Meta(description="URL of the repository.")]
+    path: Annotated[
+        Annotated[str, text(RELATIVE_PATH, max_length=1024)] | None,
+        Meta(description="Folder of the repository with the Dockerfile. Default: its root."),
+    ] = None
+    branch: Annotated[_GitName | None, Meta(description="Branch. Default: that of the repository.")] = None
+    commit: Annotated[_GitName | None, _COMMIT] = None
+
+
+class ImageBlock(Block):
+    """The image of a resource in releases 0.4 to 0.6."""
+
+    name: Annotated[
+        _ImageText | None, Meta(description="An existing image; next to `git`, the operator writes it.")
+    ] = None
+    git: Annotated[ImageGit | None, Meta(description="A repository to build the image from.")] = None
+    upload: Annotated[Upload | None, Meta(description="A local folder to build the image from.")] = None
+
+
 class Gpu(Block):
     """GPUs of the container."""
 
@@ -114,10 +136,7 @@ class Ref(Block):
     name: Annotated[AppName, Meta(description="Its name.", examples=["falcon-7b"])]
     namespace: Annotated[
         LabelName | None,
-        Meta(
-            description="Its namespace, in the shape of the design. Another one only for a server of a Model "
-            "in a bucket."
-        ),
+        Meta(description="Its namespace, in the shape of the design. Another one requires its files in a bucket."),
     ] = None
 
 
@@ -132,7 +151,9 @@ class ContainerSpec(Block):
     """Fields of every spec: the image and what its container gets."""
 
     container: Annotated[Container | None, Meta(description="The image, in the shape of the design.")] = None
-    image: Annotated[_ImageText | None, Meta(description="An existing image.")] = None
+    image: Annotated[
+        _ImageText | ImageBlock | None, Meta(description="An existing image, or the block of releases 0.4 to 0.6.")
+    ] = None
     build: Annotated[Build | None, Meta(description="An image that is built, in place of an existing one.")] = None
     command: Annotated[
         Annotated[list[str], Meta(min_length=1)] | None, Meta(description="Entry point. Default: the image's.")
@@ -214,7 +235,7 @@ class DatasetRef(Block):
 
     name: Annotated[AppName | None, Meta(description="Its name.")] = None
     namespace: Annotated[
-        LabelName | None, Meta(description="Its namespace. Pods mount files of their own namespace only.")
+        LabelName | None, Meta(description="Its namespace. Another one requires its files in a bucket.")
     ] = None
 
 

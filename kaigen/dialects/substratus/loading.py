@@ -176,7 +176,7 @@ def _is_location(
 
 
 def _location(files: Files, lowering: SubstratusLowering, *, has_image: bool) -> LoweringResult:
-    """Return a Model or Dataset whose files nothing writes: those of a claim."""
+    """Return a Model or Dataset whose files nothing writes: those of a claim, or a place for them."""
     metadata = files.metadata
     if has_image:
         reason = "an empty `loader` runs nothing, and makes only a place for files"
@@ -186,18 +186,16 @@ def _location(files: Files, lowering: SubstratusLowering, *, has_image: bool) ->
         lowering.without_effect(_TRAINER, reason, "set `container.image`, or delete `trainer`")
     claim = lowering.given.get("claim", metadata.name)
     at = lowering.directive_at("claim") if "claim" in lowering.given else ("metadata", "name")
-    if lowering.find_object("v1", "PersistentVolumeClaim", claim) is None:
-        lowering.warning(
-            "KG0414",
-            f"pods read the PersistentVolumeClaim `{claim}`: kaigen makes no empty place for files",
-            at,
-            "add the claim to this file, or name an existing one with `kaigen.dev/claim`",
-        )
     draft = lowering.draft(lowering.app_name())
-    draft.put(("spec", "source", "volume", "claimName"), claim, at)
-    for name in ("size", "pod-security"):
+    unused = {"pod-security": "nothing runs"}
+    if lowering.find_object("v1", "PersistentVolumeClaim", claim) is not None or "claim" in lowering.given:
+        draft.put(("spec", "source", "volume", "claimName"), claim, at)
+        unused["size"] = "nothing is made, because the claim exists"
+    else:
+        draft.put(("spec", "source", "empty"), {}, at)
+        _put_store(draft, lowering)
+    for name, reason in unused.items():
         if name in lowering.given:
-            reason = "nothing runs, and the claim exists"
             lowering.without_effect(lowering.directive_at(name), reason)
     return _result(lowering, ((draft, _target(lowering.kind), None),))
 
@@ -216,15 +214,15 @@ def _put_inputs(draft: Draft, spec: ContainerSpec, folders: Folders, lowering: S
         models += [("baseModel", trainer.base_model, _TRAINER), ("sourceModel", trainer.source_model, _TRAINER)]
         datasets.append(("dataset", trainer.dataset, _TRAINER))
     model = one_of(models, lowering)
-    name = lowering.reference("Model", *model) if model else None
-    if model is not None and name is not None:
-        draft.put(("spec", "model"), {"name": name, "mountPath": folders.model}, model[1])
-        draft.origins["spec", "model", "name"] = (*model[1], "name")
+    named = lowering.reference("Model", model[0]) if model is not None else {}
+    if model is not None and named:
+        draft.put(("spec", "model"), {**named, "mountPath": folders.model}, model[1])
+        lowering.put_origins(draft, ("spec", "model"), *model)
     dataset = one_of(datasets, lowering)
-    name = lowering.reference("Dataset", *dataset) if dataset else None
-    if dataset is not None and name is not None:
+    named = lowering.reference("Dataset", dataset[0], "dataset") if dataset is not None else {}
+    if dataset is not None and named:
         parent, _, folder = folders.data.rpartition("/")
         inputs: FieldPath = ("spec", "inputs")
-        draft.put((*inputs, "files"), [{"dataset": name, "path": folder}], dataset[1])
-        draft.origins[(*inputs, "files", 0, "dataset")] = (*dataset[1], "name")
+        draft.put((*inputs, "files"), [{**named, "path": folder}], dataset[1])
+        lowering.put_origins(draft, (*inputs, "files", 0), *dataset, field="dataset")
         draft.put((*inputs, "mountPath"), parent or "/")

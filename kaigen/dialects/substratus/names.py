@@ -24,13 +24,14 @@ def short(kind: str) -> str:
     return "server" if kind in SERVERS else kind.lower()
 
 
-def app_name(kind: str, name: str, lowering: Lowering, *, compat: bool = False) -> str:
+def app_name(kind: str, name: str, lowering: Lowering, namespace: str | None = None, *, compat: bool = False) -> str:
     """Return the name of the app of a resource, with a suffix where a resource of another kind has the name.
 
     Args:
         kind: of the resource.
         name: of the resource.
-        lowering: of a document in the namespace of the resource.
+        lowering: of a document.
+        namespace: of the resource; None for that of the document.
         compat: keep the operator's names, which always end in the kind of servers and notebooks.
     """
     if compat and kind not in {"Model", "Dataset"}:
@@ -38,7 +39,7 @@ def app_name(kind: str, name: str, lowering: Lowering, *, compat: bool = False) 
     for kinds in _PRECEDENCE:
         if kind in kinds:
             return name
-        if any(lowering.find_object(API_VERSION, other, name) for other in kinds):
+        if any(lowering.find_object(API_VERSION, other, name, namespace) for other in kinds):
             return f"{name}-{short(kind)}"
     return name
 

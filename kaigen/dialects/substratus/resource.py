@@ -92,9 +92,9 @@ class SubstratusLowering(Lowering):
         """Return the path of an annotation of kaigen."""
         return (*_ANNOTATIONS, PREFIX + name)
 
-    def app_name(self, kind: str = "", name: str = "") -> str:
+    def app_name(self, kind: str = "", name: str = "", namespace: str | None = None) -> str:
         """Return the name of an app: that of the resource, or of one that it refers to."""
-        return app_name(kind or self.kind, name or self.name, self, compat=self.compat)
+        return app_name(kind or self.kind, name or self.name, self, namespace, compat=self.compat)
 
     def draft(self, name: str) -> Draft:
         """Return an empty spec with the resource's namespace, labels and annotations.
@@ -161,36 +161,41 @@ class SubstratusLowering(Lowering):
         """Return the path of the field that sets the size of volumes."""
         return self.directive_at("size") if "size" in self.given else _NAME
 
-    def elsewhere(self, ref: Block | str | None) -> str | None:
-        """Return the namespace of a Model or a Dataset if it is another one than that of the resource."""
-        namespace = None if isinstance(ref, str) else getattr(ref, "namespace", None)
-        return namespace if namespace != self.namespace else None
-
-    def reference(
-        self, kind: str, ref: Block | str | None, at: FieldPath, *, any_namespace: bool = False
-    ) -> str | None:
-        """Return the name of the app of a Model or a Dataset, or None after an error and without one.
+    def reference(self, kind: str, ref: Block | str | None, field: str = "name") -> dict[str, str]:
+        """Return the fields that name a Model or a Dataset, with its namespace if it is another one; none without one.
 
         Args:
             kind: `Model` or `Dataset`.
             ref: the reference: a block with `name`, or the name.
-            at: its field.
-            any_namespace: whether pods can read it from another namespace.
+            field: the field with the name.
         """
         name = ref if isinstance(ref, str) or ref is None else getattr(ref, "name", None)
         if not isinstance(name, str):
-            return None
-        namespace = self.elsewhere(ref)
-        if namespace is not None and not any_namespace:
-            self.error(
-                "KG0413",
-                f"{kind} `{name}` is in namespace `{namespace}`: a pod mounts volumes of its own namespace only",
-                (*at, "namespace"),
-                f"put this resource into `{namespace}`, or write a {kind} here that reads the same bucket with "
-                "`source.s3`",
-            )
-            return None
-        return self.app_name(kind, name)
+            return {}
+        namespace = getattr(ref, "namespace", None)
+        if namespace in (None, self.namespace):
+            return {field: self.app_name(kind, name)}
+        return {field: self.app_name(kind, name, namespace), "namespace": namespace}
+
+    def put_origins(self, draft: Draft, path: FieldPath, ref: Block | str, at: FieldPath, field: str = "name") -> None:
+        """Put the origins of the fields that name a Model or a Dataset.
+
+        Args:
+            draft: the spec.
+            path: its block with these fields.
+            ref: the reference.
+            at: the field of the reference.
+            field: the field with the name.
+        """
+        if isinstance(ref, str):
+            draft.origins[(*path, field)] = at
+            return
+        draft.origins[(*path, field)] = (*at, "name")
+        draft.origins[(*path, "namespace")] = (*at, "namespace")
+        draft.hints["KG0389"] = (
+            "store its files in a bucket: set `dialects.substratus.artifacts` in kaigen.yaml. Or, if a claim of this "
+            f"namespace has the same files, write one of that kind here with an empty `loader` and `{PREFIX}claim`"
+        )
 
 
 def one_of(given: list[tuple[str, Any, FieldPath]], lowering: SubstratusLowering) -> tuple[Any, FieldPath] | None:

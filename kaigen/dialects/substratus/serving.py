@@ -45,14 +45,11 @@ def lower(server: Server, document: Positioned, context: LoweringContext) -> Low
     if spec.model is None and not lowering.has("modelName"):
         message = "`model` is missing, so the operator waits forever"
         lowering.error("KG0412", message, _spec_at(lowering), "name the Model to serve")
-    name = lowering.reference("Model", spec.model, at, any_namespace=True)
-    if name is not None:
+    named = lowering.reference("Model", spec.model)
+    if spec.model is not None and named:
         folder = _MODEL_OF_DESIGN if lowering.is_design else CONTENT.model
-        draft.put(("spec", "model"), {"name": name, "mountPath": folder}, at)
-        namespace = lowering.elsewhere(spec.model)
-        if namespace is not None:
-            draft.put(("spec", "model", "namespace"), namespace, (*at, "namespace"))
-        draft.origins["spec", "model", "name"] = at if isinstance(spec.model, str) else (*at, "name")
+        draft.put(("spec", "model"), {**named, "mountPath": folder}, at)
+        lowering.put_origins(draft, ("spec", "model"), spec.model, at)
     draft.put(("spec", "port"), PORT)
     draft.put(("spec", "service", "port"), PORT)
     draft.put(("spec", "probes", "ready"), "/")

@@ -97,7 +97,7 @@ def test_without_settings_the_inputs_are_classified() -> None:
             [("KG0367", "spec.classify.weights.version")],
         ),
         (classifier(args=["x"], command=["y"]), [("KG0340", "spec.command"), ("KG0340", "spec.args")]),
-        (classifier(resources={"gpus": 2}), [("KG0340", "spec.resources.gpus")]),
+        (classifier(resources={"gpus": 2}), [("KG0328", "spec.resources.gpus")]),
         (classifier(nodes=2), [("KG0309", "spec.output.volume"), ("KG0340", "spec.nodes")]),
         (job(classify={}), [("KG0340", "spec.classify")]),
         (job(shards=2, nodes=2), [("KG0368", "spec.shards")]),

@@ -1,9 +1,11 @@
-"""A Model whose weights are in a volume already: nothing is downloaded, and other apps mount its folder."""
+"""A Model whose weights are in a volume already, or will be: nothing is downloaded, and other apps mount its folder."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from kaigen.config.settings import Config
 from kaigen.pipeline.run import render
@@ -89,3 +91,41 @@ def test_files_of_a_dataset_have_no_other_names(tmp_path: Path) -> None:
     (problem,) = problems(tmp_path, named)
     assert problem.startswith("KG0201 5 ")
     assert "files" in problem
+
+
+EMPTY = MODEL.replace("{volume: {claimName: models, path: qwen/v3}}", "{empty: {}}\n  store: STORE")
+VOLUME = "{volume: {size: 7Gi, accessModes: [ReadWriteMany], storageClassName: nfs}}"
+BUCKET = "{bucket: {uri: gs://acme/qwen}}"
+
+
+@pytest.mark.parametrize(
+    ("store", "kinds"),
+    [(VOLUME, ["PersistentVolumeClaim"]), (BUCKET, ["PersistentVolume", "PersistentVolumeClaim"])],
+    ids=["volume", "bucket"],
+)
+def test_an_empty_place_is_made_and_mounted_as_it_is(tmp_path: Path, store: str, kinds: list[str]) -> None:
+    place = EMPTY.replace("STORE", store)
+    assert sorted(each["kind"] for each in objects(tmp_path, place)) == kinds
+    found = objects(tmp_path, place + READERS)
+    (claim,) = [each["metadata"]["name"] for each in found if each["kind"] == "PersistentVolumeClaim"]
+    for kind in ("Deployment", "Job"):
+        (body,) = [each for each in found if each["kind"] == kind]
+        pod = body["spec"]["template"]["spec"]
+        assert "initContainers" not in pod
+        assert claim in [each.get("persistentVolumeClaim", {}).get("claimName") for each in pod["volumes"]]
+        mounts = [each for each in pod["containers"][0]["volumeMounts"] if each["name"] == "model"]
+        assert ["subPath" in each for each in mounts] == [False]
+
+
+@pytest.mark.parametrize(
+    ("store", "code"),
+    [
+        ("{}", "KG0206"),
+        ("{volume: {size: auto}}", "KG0320"),
+        (f"{VOLUME}\n  retries: 3", "KG0340"),
+        (f"{VOLUME[:-1]}, keepRevisions: 2}}", "KG0340"),
+        ("{bucket: {uri: gs://acme/qwen, mount: {driver: csi-s3}}}", "KG0316"),
+    ],
+)
+def test_what_makes_no_place_is_an_error(tmp_path: Path, store: str, code: str) -> None:
+    assert [each.split()[0] for each in problems(tmp_path, EMPTY.replace("STORE", store))] == [code]

@@ -1,4 +1,4 @@
-"""Topologies that read the weights of a Model of another namespace, from its bucket."""
+"""Apps that read the files of a Model or Dataset of another namespace, from its bucket."""
 
 from __future__ import annotations
 
@@ -139,3 +139,97 @@ def test_the_graph_shows_that_the_app_waits_for_the_download(tmp_path: Path) -> 
     graph = repository(tmp_path, {"specs/all.yaml": documents})
     assert ("team/chat/deployment", "waits for", "models/qwen/job") in edges(graph)
     assert not [node for node in graph.externals if node.kind == "Marker"]
+
+
+JOB = """\
+apiVersion: kaigen.dev/v1alpha1
+kind: Job
+metadata: {name: chat, namespace: team}
+spec:
+  image: example.com/train:1
+  model: {name: qwen, namespace: PLACE}
+  inputs: [{dataset: data, namespace: PLACE}]
+  output: {volume: {size: 1Gi}}
+"""
+NOTEBOOK = """\
+apiVersion: kaigen.dev/v1alpha1
+kind: Notebook
+metadata: {name: chat, namespace: team}
+spec:
+  models: [{name: qwen, namespace: PLACE}]
+  datasets: [{name: data, namespace: PLACE}]
+"""
+READERS = pytest.mark.parametrize("reader", [JOB, NOTEBOOK], ids=["job", "notebook"])
+DATA = MODEL.replace("Model", "Dataset").replace("name: qwen", "name: data").replace("Qwen/Qwen2.5-7B-Instruct", "a/b")
+
+
+def write_reader(root: Path, reader: str, store: str = BUCKET) -> None:
+    written(root, store)
+    (root / "specs/models/data.yaml").write_text(DATA.format(commit=COMMIT, store=store.replace("qwen", "data")))
+    (root / "specs/team/chat.yaml").write_text(reader.replace("PLACE", "models"))
+
+
+@READERS
+def test_jobs_and_notebooks_mount_each_bucket_in_their_own_namespace(tmp_path: Path, reader: str) -> None:
+    write_reader(tmp_path, reader)
+    files = {path: data for path, data in render((), load_config(tmp_path)).items() if path.startswith("team/chat/")}
+    bodies = [plain_yaml.load(bytes(data)) for path, data in files.items() if "/manifests/" in path]
+    volumes = [body for body in bodies if body["kind"] == "PersistentVolume"]
+    read = {body["metadata"]["annotations"]["kaigen.dev/reads"]: body["spec"]["claimRef"] for body in volumes}
+    assert read.keys() == {"s3://acme-models/qwen", "s3://acme-models/data"}
+    assert {claim["namespace"] for claim in read.values()} == {"team"}
+    (pod,) = [body["spec"]["template"]["spec"] for body in bodies if body["kind"] in ("Job", "StatefulSet")]
+    mounted = {each["persistentVolumeClaim"]["claimName"] for each in pod["volumes"] if "persistentVolumeClaim" in each}
+    assert {claim["name"] for claim in read.values()} <= mounted
+    waits = [each["args"] for each in pod["initContainers"] if each["args"][0] == "wait"]
+    assert len({str(each) for each in waits}) == 2
+
+
+@READERS
+def test_what_jobs_and_notebooks_cannot_mount_is_reported_at_each_namespace(tmp_path: Path, reader: str) -> None:
+    write_reader(tmp_path, reader, VOLUME)
+    found = {(code, path) for code, path, _ in codes(tmp_path)}
+    names = ("model", "inputs[0]") if reader is JOB else ("models[0]", "datasets[0]")
+    assert found == {("KG0389", f"spec.{name}.namespace") for name in names}
+
+
+@pytest.mark.parametrize(
+    ("changed", "path", "hint"),
+    [
+        ("model: qwen", "spec.model", "set `model: {name: qwen, namespace: models}`"),
+        ("inputs: [{dataset: data}]", "spec.inputs[0].dataset", "set `{dataset: data, namespace: models}`"),
+    ],
+)
+def test_the_hint_of_a_job_names_the_field(tmp_path: Path, changed: str, path: str, hint: str) -> None:
+    field = changed.split(":")[0]
+    lines = [f"  {changed}" if line.startswith(f"  {field}:") else line for line in JOB.splitlines()]
+    write_reader(tmp_path, "\n".join(lines))
+    ((code, at, text),) = codes(tmp_path)
+    assert (code, at) == ("KG0301", path)
+    assert text.endswith(hint)
+
+
+def test_a_namespace_without_a_name_in_a_job_is_an_error(tmp_path: Path) -> None:
+    url = JOB.replace("dataset: data", f"url: 'https://example.com/a', sha256: {'a' * 64}")
+    source = f"source: {{huggingFace: {{repo: a/b, revision: {COMMIT}}}}}, mountPath: /output/m"
+    write_reader(tmp_path, url.replace("name: qwen", source))
+    found = {(code, path) for code, path, _ in codes(tmp_path)}
+    assert found == {("KG0340", "spec.model.namespace"), ("KG0340", "spec.inputs[0].namespace")}
+
+
+def test_a_circle_over_two_namespaces_is_reported(tmp_path: Path) -> None:
+    written(tmp_path)
+    for own, other in (("one", "two"), ("two", "one")):
+        text = f"""\
+apiVersion: kaigen.dev/v1alpha1
+kind: Job
+metadata: {{name: tune, namespace: {own}}}
+spec: {{image: "a:1", model: {{name: tuned, namespace: {other}}}, output: {{volume: {{size: 1Gi}}}}}}
+---
+apiVersion: kaigen.dev/v1alpha1
+kind: Model
+metadata: {{name: tuned, namespace: {own}}}
+spec: {{source: {{job: {{name: tune}}}}, store: {{bucket: {{uri: s3://acme/{own}, region: eu-central-1}}}}}}
+"""
+        (tmp_path / f"specs/{own}.yaml").write_text(text)
+    assert {code for code, _, _ in codes(tmp_path)} == {"KG0388"}

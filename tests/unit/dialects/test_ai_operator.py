@@ -301,3 +301,21 @@ def test_a_diagnostic_about_an_object_points_at_the_operators_field() -> None:
     """Not at the field of kaigen's own kind that it was lowered to, which the user never wrote."""
     (said,) = errors({"storageClassName": "Not A Class"})
     assert said[1] == "spec.storageClassName"
+
+
+TOKEN = {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}}
+
+
+@pytest.mark.parametrize("compat", ["false", "true"])
+@pytest.mark.parametrize(("value", "given"), [(None, False), ("false", False), ("true", True)])
+def test_the_training_container_has_the_token_only_with_the_annotation(
+    value: str | None, given: bool, compat: str
+) -> None:
+    annotations = {"kaigen.dev/compat": compat} | ({"kaigen.dev/token-in-training": value} if value else {})
+    (container,) = pod({"huggingFaceSecret": "hf"}, annotations=annotations)["containers"]
+    assert (TOKEN in container["env"]) == given
+
+
+def test_a_token_for_the_training_that_no_secret_has_is_an_error() -> None:
+    (found,) = errors({}, annotations={"kaigen.dev/token-in-training": "true"})
+    assert found[:2] == ("KG0406", 'metadata.annotations["kaigen.dev/token-in-training"]')

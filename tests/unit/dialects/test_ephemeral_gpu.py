@@ -227,10 +227,10 @@ def test_what_is_ignored_or_replaced_is_a_warning(spec: Object, group: str, expe
     assert [item[:2] for item in warnings(spec, group=group)] == [expected]
 
 
-def test_only_an_image_of_ones_own_gets_more_than_one_gpu() -> None:
+def test_gpus_are_requested_and_those_that_the_classification_does_not_use_are_a_warning() -> None:
     spec: Object = {"resources": {"gpu": 2}}
-    assert [item[:2] for item in warnings(spec)] == [("KG0414", "spec.resources.gpu")]
-    assert container(spec)["resources"]["limits"]["nvidia.com/gpu"] == 1
+    assert [item[:2] for item in warnings(spec)] == [("KG0328", "spec.resources.gpu")]
+    assert container(spec)["resources"]["limits"]["nvidia.com/gpu"] == 2
     spec["image"] = "registry.example.com/infer:2"
     assert warnings(spec) == []
     assert container(spec)["resources"]["limits"]["nvidia.com/gpu"] == 2

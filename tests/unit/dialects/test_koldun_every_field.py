@@ -74,17 +74,14 @@ OPERATOR_NOTES = {
 }
 DOWNLOAD: Object = {
     "image": "python:3.11",
-    "command": ["sh"],
-    "args": ["x"],
     "huggingFaceTokenSecretRef": {"name": "hf", "namespace": "ml2"},
     "memory": "2Gi",
     "chunkMaxMiB": 200,
     "concurrency": 6,
 }
+PROGRAM: Object = {"command": ["sh"], "args": ["x"]}
 CONVERSION: Object = {
     "image": "p",
-    "command": ["sh"],
-    "args": ["x"],
     "weightsFloatType": "f32",
     "outputPath": "s3://ccc/k",
     "memory": "6Gi",
@@ -106,7 +103,7 @@ PV: Object = {
     "csiSecretNamespace": "n",
     "pvcStorageClassName": "f",
     "pvcCapacity": "12Gi",
-    "pvcAccessModes": ["ReadWriteOnce"],
+    "pvcAccessModes": ["ReadWriteMany"],
 }
 FULL: Object = {"download": DOWNLOAD, "conversion": CONVERSION, "pv": PV, "launchOptions": OTHER_BUFFERS}
 EXISTING: Object = {
@@ -126,6 +123,8 @@ RESOURCES = annotated(
     groups="statefulSet",
     replicas="2",
     compat="true",
+    gpus="1",
+    node_selector="accelerator=nvidia",
 )
 CACHE: Object = {"endpoint": "e", "bucket": "b", "secretRef": {"name": "n", "namespace": "m"}}
 BACKEND: Object = {
@@ -186,7 +185,12 @@ CASES: Mapping[str, tuple[Object, ...]] = {
         model({"download": DOWNLOAD, "pv": PV, "launchOptions": ARGS, "preConvertedPVCName": "w"}),
     ),
     "Model in a volume": (model({**FULL, "objectStorage": None}), dllama(1)),
-    "Model of converted files": (model({**FULL, **EXISTING}), dllama(1)),
+    "Model of converted files": (
+        model(
+            {**FULL, **EXISTING, "download": {**DOWNLOAD, **PROGRAM}, "conversion": {**CONVERSION, **PROGRAM}},
+        ),
+        dllama(1),
+    ),
     "Model of converted files that state no type": (
         model({"launchOptions": ARGS, **EXISTING}, annotations=annotated(sha256="a" * 64)),
         dllama(1),
@@ -298,8 +302,8 @@ def without(document: Object, path: Path) -> Object:
 
 
 def is_named(path: Path, reported: list[tuple[str, str, str]]) -> bool:
-    """Return whether a message is about a field, or about one that contains it."""
-    names = {dotted_path(path[:length]) for length in range(1, len(path) + 1)}
+    """Return whether a message is about a field, or about one that contains it, but not the whole spec."""
+    names = {dotted_path(path[:length]) for length in range(1, len(path) + 1)} - {"spec"}
     if is_options(path[:-1]):
         names.add(dotted_path((*path[:-1], int(path[-1]) + 1)))
     return not names.isdisjoint(place for _, place, _ in reported)

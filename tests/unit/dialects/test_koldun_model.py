@@ -288,7 +288,7 @@ def test_without_object_storage_files_are_in_a_volume() -> None:
     assert (volume.size, volume.storage_class_name, volume.retain) == ("20Gi", "fast", False)
     assert volume.access_modes == ["ReadOnlyMany", "ReadWriteOnce"]
     found = {path for code, path in warnings(document) if code == "KG0405"}
-    assert found == {"spec.pv.csiMounter"}
+    assert found == {"spec.pv.capacity", "spec.pv.csiMounter"}
     assert ("KG0414", "spec") in warnings(document)
     assert specs(model({"objectStorage": None}))[0].spec.store.volume.size == "10Gi"
     known = model({"objectStorage": None, "sourceUrl": f"Qwen/Qwen3-8B@{COMMIT}"})
@@ -298,11 +298,9 @@ def test_without_object_storage_files_are_in_a_volume() -> None:
 def test_what_kaigens_own_images_do_is_a_warning() -> None:
     given: Object = {
         "pipProxy": "http://proxy:4001",
-        "download": {"image": "python:3.11", "command": ["sh"], "args": ["-c"]},
+        "download": {"image": "python:3.11"},
         "conversion": {
             "image": "python:3.11",
-            "command": ["sh"],
-            "args": ["-c"],
             "rcloneImage": "rclone/rclone",
             "toolsImage": "alpine:3.18",
             "converterVersion": "v0.16.2",
@@ -315,6 +313,15 @@ def test_what_kaigens_own_images_do_is_a_warning() -> None:
         *(f"spec.download.{name}" for name in given["download"]),
         *(f"spec.conversion.{name}" for name in given["conversion"]),
     }
+
+
+@pytest.mark.parametrize("block", ["download", "conversion"])
+@pytest.mark.parametrize("given", [{"command": ["sh"], "args": ["-c"]}, {"args": ["mine.py"]}], ids=str)
+def test_a_program_of_ones_own_is_an_error(block: str, given: Object) -> None:
+    assert errors(model({block: given})) == [("KG0413", f"spec.{block}.{next(iter(given))}")]
+    existing = {"preConverted": True, "preConvertedPVCName": "files"}
+    found = warnings(model({block: given, **existing}))
+    assert ("KG0405", f"spec.{block}.{next(iter(given))}") in found
 
 
 def test_annotations_of_the_operator_are_warnings() -> None:

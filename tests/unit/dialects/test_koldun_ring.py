@@ -204,6 +204,16 @@ def test_annotations_decide_resources_and_replicas() -> None:
     assert (spec.shape.replicas, spec.context_length, spec.engine_version) == (2, 1024, "0.16.5")
 
 
+def test_annotations_decide_gpus_and_nodes() -> None:
+    notes = annotated(gpus="1", node_selector="accelerator=nvidia, topology.kubernetes.io/zone=a")
+    spec = topology(converted(), dllama(annotations=notes))
+    assert spec.resources.gpus == 1
+    assert spec.placement.node_selector == {"accelerator": "nvidia", "topology.kubernetes.io/zone": "a"}
+    assert errors(converted(), dllama(annotations=annotated(gpus="2"))) == [
+        ("KG0393", 'metadata.annotations["kaigen.dev/gpus"]')
+    ]
+
+
 @pytest.mark.promise("Koldun", "Step 4, scaling policies: autoscaling hints and resource requests")
 def test_annotations_start_a_ring_on_demand() -> None:
     notes = annotated(prometheus="http://prometheus:9090", query="sum(waiting)", idle_after="10m")
@@ -219,6 +229,7 @@ def test_annotations_start_a_ring_on_demand() -> None:
         *({"cpu": "many"}, {"memory": "8 GB"}, {"replicas": "0"}, {"context_length": "4k"}, {"compat": "yes"}),
         *({"query": "up"}, {"prometheus": "http://prometheus"}, {"idle_after": "5m"}, {"thread": "4"}),
         {"query": "up", "prometheus": "prometheus"},
+        *({"gpus": "one"}, {"node_selector": "accelerator"}, {"node_selector": "a=b,-=c"}, {"node_selector": ""}),
     ],
     ids=str,
 )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.unit.dialects.substratus_case import COMMIT, codes, errors, loaded, objects, specs, warnings
+from tests.unit.dialects.substratus_case import COMMIT, codes, config, errors, loaded, objects, specs, warnings
 
 HEAD = "apiVersion: substratus.ai/v1\n"
 
@@ -142,9 +142,26 @@ ALL = [
 
 def test_the_overview_is_a_place_for_files_that_nothing_writes() -> None:
     (block,) = specs(text(OVERVIEW)).values()
-    assert block.spec.source.volume.claim_name == "falcon-7b"
-    assert warnings(text(OVERVIEW)) == [("KG0414", "metadata.name"), ("KG0405", "spec.trainer")]
-    assert list(objects(text(OVERVIEW))) == ["ConfigMap/falcon-7b-weights"]
+    assert block.spec.source.empty is not None
+    assert warnings(text(OVERVIEW)) == [("KG0405", "spec.trainer")]
+    found = objects(text(OVERVIEW))
+    assert {name.partition("/")[0] for name in found} == {"PersistentVolume", "PersistentVolumeClaim"}
+    assert "other-namespace/models/falcon-7b" in str(found)
+
+
+def test_without_a_bucket_the_place_is_a_claim_that_servers_mount_as_it_is() -> None:
+    place = text(OVERVIEW).replace("other-namespace}", "other-namespace, annotations: {kaigen.dev/size: 7Gi}}")
+    served = text(SERVED).replace("model: falcon-7b-k8s", "model: falcon-7b")
+    found = objects(place, served, of=config({}))
+    claim = found["PersistentVolumeClaim/falcon-7b-weights"]
+    assert claim["spec"]["resources"]["requests"]["storage"] == "7Gi"
+    (pod,) = [body["spec"]["template"]["spec"] for body in found.values() if body["kind"] == "Deployment"]
+    assert {"persistentVolumeClaim": {"claimName": "falcon-7b-weights", "readOnly": True}}.items() <= pod["volumes"][
+        0
+    ].items()
+    assert "initContainers" not in pod
+    (mount,) = [each for each in pod["containers"][0]["volumeMounts"] if each["mountPath"] == "/model/saved"]
+    assert "subPath" not in mount
 
 
 def test_a_claim_in_the_same_file_is_the_place() -> None:

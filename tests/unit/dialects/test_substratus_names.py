@@ -13,7 +13,18 @@ from kaigen.dialects.substratus import DIALECT
 from kaigen.kinds.block_schema import block_schema
 from kaigen.promote import plan_promotion
 from tests import plain_yaml
-from tests.unit.dialects.substratus_case import codes, errors, loaded, model, objects, resource, server, specs, warnings
+from tests.unit.dialects.substratus_case import (
+    codes,
+    config,
+    errors,
+    loaded,
+    model,
+    objects,
+    resource,
+    server,
+    specs,
+    warnings,
+)
 
 CRDS = Path(__file__).parents[2] / "cluster" / "crds"
 OWN = {"container", "env", "params", "modelName", "datasetName", "status", "build", "resources", "image", "command"}
@@ -103,6 +114,68 @@ def test_a_server_reads_a_model_of_another_namespace_from_its_bucket() -> None:
     assert "acme-artifacts" in str(volume["spec"]["csi"])
 
 
+def elsewhere(namespace: str = "other-namespace") -> list[dict[str, Any]]:
+    """Return a Model and a Dataset of another namespace, which both have the name `it`."""
+    found = [model(), resource("Dataset", {"image": "example.com/data:1"})]
+    for document in found:
+        document["metadata"]["namespace"] = namespace
+    return found
+
+
+READ: dict[str, Any] = {"baseModel": {"name": "it", "namespace": "other-namespace"}}
+READ["dataset"] = {"name": "it", "namespace": "other-namespace"}
+READERS = {
+    "trainer": resource("Model", {"container": {"image": "a"}, "trainer": READ}, "tuned"),
+    "releases": resource("Model", {"image": "a", **READ}, "tuned"),
+    "notebook": resource("Notebook", {"image": "a", **READ}, "tuned"),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_buckets_of_another_namespace_are_mounted_with_volumes_of_the_app(name: str) -> None:
+    found = objects(*elsewhere(), READERS[name])
+    ours = [body for body in found.values() if body["kind"] == "PersistentVolume"]
+    ours = [body for body in ours if body["spec"]["claimRef"]["namespace"] == "ml"]
+    read = [body for body in ours if "tuned" in body["spec"]["claimRef"]["name"] and is_read(body)]
+    assert sorted(body["metadata"]["annotations"]["kaigen.dev/reads"] for body in read) == [
+        "s3://acme-artifacts/substratus/other-namespace/datasets/it",
+        "s3://acme-artifacts/substratus/other-namespace/models/it",
+    ]
+    pods = [body["spec"]["template"]["spec"] for body in found.values() if "template" in body.get("spec", {})]
+    claims = {body["spec"]["claimRef"]["name"] for body in read}
+    (pod,) = [pod for pod in pods if claims <= claims_of(pod)]
+    waits = {str(each["args"]) for each in pod["initContainers"] if each["args"][0] == "wait"}
+    assert len(waits) == 2
+    assert {f"PersistentVolumeClaim/{claim}" for claim in claims} <= found.keys()
+
+
+def is_read(volume: Mapping[str, Any]) -> bool:
+    return "kaigen.dev/reads" in volume["metadata"]["annotations"]
+
+
+def claims_of(pod: Mapping[str, Any]) -> set[str]:
+    """Return the names of the claims that a pod mounts."""
+    return {each["persistentVolumeClaim"]["claimName"] for each in pod["volumes"] if "persistentVolumeClaim" in each}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_volumes_of_another_namespace_are_errors_with_both_ways_out(name: str) -> None:
+    found = errors(*elsewhere(), READERS[name], of=config({"clusterName": "substratus"}))
+    block = "spec.trainer." if name == "trainer" else "spec."
+    places = {(item.path, item.message.split()[0]) for item in found if item.code == "KG0389"}
+    assert (f"{block}baseModel.namespace", "Model") in places
+    hints = {item.hint for item in found if item.code == "KG0389"}
+    assert all("dialects.substratus.artifacts" in hint and "kaigen.dev/claim" in hint for hint in hints)
+
+
+def test_a_claim_with_the_same_files_is_read_in_place_of_a_volume_of_another_namespace() -> None:
+    shared = resource("Model", {"container": {}, "loader": {}}, "shared", claim="models-nfs")
+    trained = resource("Model", {"container": {"image": "a"}, "trainer": {"baseModel": {"name": "shared"}}}, "tuned")
+    found = objects(shared, trained, of=config({"clusterName": "substratus"}))
+    pods = [body["spec"]["template"]["spec"] for body in found.values() if "template" in body.get("spec", {})]
+    assert any("models-nfs" in claims_of(pod) for pod in pods)
+
+
 REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "modelName": (resource("Notebook", {"image": "a", "modelName": "it"}), "KG0412", "spec.modelName"),
     "modelName of a Server": (resource("Server", {"image": "a", "modelName": "it"}), "KG0412", "spec.modelName"),
@@ -128,11 +201,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         resource("Server", {"model": {"name": "it"}, "build": {"upload": {"md5Checksum": "a" * 32, "requestID": "x"}}}),
         "KG0413",
         "spec.build.upload",
-    ),
-    "another namespace": (
-        model({"container": {"image": "a"}, "image": None, "trainer": {"baseModel": {"name": "x", "namespace": "y"}}}),
-        "KG0413",
-        "spec.trainer.baseModel.namespace",
     ),
     "two names of a reference": (
         model({"model": {"name": "a"}, "baseModel": {"name": "a"}}),
@@ -260,3 +328,36 @@ def test_promotion_counts_the_images_of_every_app_of_a_resource(tmp_path: Path) 
     (tmp_path / "specs" / "it.yaml").write_text(yaml.safe_dump(model()))
     moved = {move.field for move in plan_promotion(tmp_path, "dev", "prod").moves}
     assert moved == {"spec.image", "images.downloader"}
+
+
+GIT = {"url": "https://example.com/images", "path": "load", "commit": "0123456789abcdef0123456789abcdef01234567"}
+EARLY = ("KG0414", "spec.image")
+
+
+@pytest.mark.parametrize(
+    ("image", "job", "found"),
+    [
+        ({"name": "example.com/load:1"}, ("example.com/load:1", None), [EARLY]),
+        ({"git": GIT}, (None, GIT["commit"]), [EARLY]),
+        ({"git": GIT, "name": "x:1"}, (None, GIT["commit"]), [EARLY, ("KG0405", "spec.image.name")]),
+    ],
+)
+def test_the_block_of_the_first_releases_is_read(
+    image: dict[str, Any], job: tuple[str | None, str | None], found: list[tuple[str, str]]
+) -> None:
+    document = resource("Model", {"image": image})
+    spec = specs(document)["Job/it-modeller"].spec
+    assert (spec.image, spec.build and spec.build.git.commit) == job
+    assert warnings(document) == found
+
+
+@pytest.mark.parametrize(
+    ("spec", "place"),
+    [
+        ({"image": {}}, ("KG0412", "spec.image")),
+        ({"image": {"git": GIT}, "build": {"git": GIT}}, ("KG0412", "spec.image")),
+        ({"image": {"upload": {"md5Checksum": "a" * 32, "requestID": "1"}}}, ("KG0413", "spec.image.upload")),
+    ],
+)
+def test_what_is_wrong_with_that_block_is_an_error(spec: dict[str, Any], place: tuple[str, str]) -> None:
+    assert place in codes(errors(resource("Model", spec)))

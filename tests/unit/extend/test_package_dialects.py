@@ -18,6 +18,7 @@ from kaigen.diagnostics.errors import InputError
 from kaigen.dialects.packages import package_dialects
 from kaigen.dialects.registry import OWN
 from kaigen.emit.chart import chart_files
+from kaigen.kinds.kind import Trainer
 from kaigen.lock.pins import moving_names
 from tests.unit.extend.packages import install, of_the_page
 from tests.unit.extend.repository import SPEC, compiled, compiled_counts, messages, repository
@@ -353,8 +354,8 @@ def test_a_notebook_that_a_dialect_fails_to_continue_is_an_error(
     code = changed('system="plug"', 'system="plug", continued_reference="acme_kaigen:lower"')
     install(tmp_path, monkeypatch, code, {"plug": "acme_kaigen:DIALECT"}, group=GROUP)
     (kind,) = package_dialects().kinds
-    with pytest.raises(InputError, match=r"the kind `Plug` of the package acme-kaigen 1\.0 failed: TypeError"):
-        kind.continued({}, "a", "", ())
+    with pytest.raises(InputError, match=r"the kind `Plug` of the package acme-kaigen 1\.0 failed: AttributeError"):
+        kind.continued({}, "a", Trainer())
 
 
 def test_a_problem_that_a_dialect_raises_is_at_its_field(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

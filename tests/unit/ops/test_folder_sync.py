@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaigen.diagnostics.errors import SystemFailure
+from kaigen.diagnostics.errors import InputError, SystemFailure
 from kaigen.ops.folder_sync import Base, Direction, Step, conflict_name, digest_of, step_of, synchronize
 from kaigen.ops.local_folder import LocalFolder, Record
 
@@ -136,6 +136,29 @@ def test_hidden_ignored_large_files_and_links_stay_out(tmp_path: Path, monkeypat
     folder = LocalFolder(tmp_path)
     assert folder.digests().keys() == {"a.py", "deep/b.py"}
     assert folder.skipped == {"weights.bin"}
+
+
+def test_files_that_docker_or_git_ignores_stay_out(tmp_path: Path) -> None:
+    (tmp_path / ".dockerignore").write_text("*.ckpt\ndata\n!data/keep.txt\n**/cache\n")
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    names = ("a.py", "x.ckpt", "deep/x.ckpt", "data/big.bin", "data/keep.txt", "deep/cache/x", "x.log")
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("0")
+    folder = LocalFolder(tmp_path)
+    # Docker's patterns without a folder are those of the top.
+    assert folder.digests().keys() == {"a.py", "deep/x.ckpt", "data/keep.txt"}
+    assert not folder.write("new.ckpt", b"theirs", None)
+    assert not folder.write("data/new.bin", b"theirs", None)
+    assert folder.write("deep/new.ckpt", b"theirs", None)
+    (tmp_path / ".kaigenignore").write_text("a.py\n")
+    assert folder.digests().keys() == {*names, "deep/new.ckpt"} - {"a.py"}
+
+
+def test_a_pattern_that_docker_cannot_read_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / ".dockerignore").write_text("[a\n")
+    with pytest.raises(InputError, match=r"\.dockerignore:1:1"):
+        LocalFolder(tmp_path).digests()
 
 
 @pytest.mark.parametrize("path", ["../a", "/a", "b/../../a", ".ssh/key", "out/x", "a\\b", "x\n", "", "here"])
