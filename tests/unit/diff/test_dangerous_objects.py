@@ -260,6 +260,11 @@ ADDED = {
         "{reflector.v1.k8s.emberstack.com/reflects: team-b/token}}}}}",
         "team-b/token",
     ),
+    "a Secret that is copied by a label": (
+        "{apiVersion: bitnami.com/v1alpha1, kind: SealedSecret, spec: {template: {metadata: {labels: "
+        "{example.com/copy: team-b}}}}}",
+        "its Secret has label example.com/copy: team-b",
+    ),
     "files of KEDA": (
         "{apiVersion: keda.sh/v1alpha1, kind: TriggerAuthentication, spec: {filePath: /token}}",
         "KEDA authenticates by filePath",
@@ -443,6 +448,34 @@ def test_an_application_of_a_new_app_is_no_danger() -> None:
 def test_an_application_with_other_settings_than_the_others_is_a_danger(change: tuple[str, str]) -> None:
     old = applied("chat")
     assert dangers(old, {**old, **applied("new", change)})
+
+
+RELEASE = """
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: NAME, namespace: flux-system}
+spec: {chartRef: {kind: OCIRepository, name: NAME}, interval: 5m, releaseName: NAME, targetNamespace: PLACE}
+"""
+CHART = """
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: OCIRepository
+metadata: {name: NAME, namespace: flux-system}
+spec: {layerSelector: {operation: copy}, ref: {tag: 1.0.0-NAME}, url: "oci://charts.example.com/NAME"}
+"""
+
+
+def synced(text: str, name: str, place: str) -> Trees:
+    """Return a tree with an app and the object that syncs it."""
+    config_map = loaded(f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}, namespace: {place}}}}}")
+    body = text.replace("NAME", name).replace("PLACE", place).encode()
+    return {**tree(config_map, folder=f"{place}/{name}"), f"_flux/apps/{place}.{name}.yaml": body}
+
+
+@pytest.mark.parametrize("text", [RELEASE, CHART])
+def test_what_syncs_a_new_app_of_another_namespace_is_no_danger(text: str) -> None:
+    old = synced(text, "chat", "ml")
+    assert dangers(old, {**old, **synced(text, "new", "lab")}) == []
+    assert dangers(old, {**old, **synced(text.replace("spec: {", "spec: {suspend: false, "), "new", "lab")})
 
 
 @pytest.mark.parametrize("folder", ["ml/evil/manifests", "ml/_argocd/manifests", "x/y/_argocd/apps"])

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from fnmatch import fnmatch
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import kaigen.compile as compile_package
-import kaigen.secrets as secrets_package
 from kaigen.check.schema_check import check_object
 from kaigen.kubernetes.kind_table import OWN_KINDS
 from kaigen.kubernetes.schemas import is_cluster_scoped
@@ -115,16 +111,6 @@ def test_every_place_has_a_project_that_outlives_its_applications(rendered: Call
         body = projects[spec["project"]]
         assert body["spec"]["destinations"] == [spec["destination"]]
         assert body["metadata"]["finalizers"] == ["resources-finalizer.argocd.argoproj.io"]
-
-
-def test_the_kinds_of_a_project_are_all_that_kaigen_makes() -> None:
-    """A kind that is new in a compiler belongs into `OWN_KINDS`, or what it made is left behind one day."""
-    folders = (Path(file).parent for file in (compile_package.__file__, secrets_package.__file__))
-    source = "".join(path.read_text() for folder in folders for path in folder.rglob("*.py"))
-    # A Secret is only referred to; nodes and volumes belong to the cluster.
-    others = {"Pod", "Secret", "NodePool", "PersistentVolume"}
-    made = set(re.findall(r'"kind": "([A-Z][A-Za-z]+)"', source)) - others
-    assert made == {kind for _, kind in OWN_KINDS}
 
 
 def test_a_project_admits_the_nodes_of_its_own_namespace_only(rendered: Callable[..., Rendered]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.diff.diff_cases import obj
+from tests.unit.diff.diff_cases import obj, with_
 from tests.unit.diff.rule_cases.objects import Case, config, uses_config
 
 CASES: list[Case] = [
@@ -38,6 +38,17 @@ CASES: list[Case] = [
         )
         for how in ("env", "subPath")
     ),
+    *(
+        Case(
+            "config-data",
+            f"only {field} differs",
+            with_(config(kind="Secret"), field, {"a": "MQ=="}),
+            with_(config(kind="Secret"), field, {"a": "Mg=="}),
+            [("info", "pods that mount it get it within minutes, without a restart (the name has no content hash)")],
+        )
+        for field in ("binaryData", "stringData")
+    ),
+    Case("config-data", "it is immutable", config(data={"a": "1"}, immutable=True), config(data={"a": "2"}), []),
     Case("config-data", "labels alone", config(), config(metadata={"labels": {"a": "b"}}), []),
     Case(
         "config-replaced",

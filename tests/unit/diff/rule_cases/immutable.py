@@ -133,6 +133,32 @@ CASES: list[Case] = [
         job(suspend=True, pod=template(nodeSelector={"a": "b"})),
         [],
     ),
+    Case(
+        "immutable",
+        "another class of a load balancer",
+        service(type="LoadBalancer", loadBalancerClass="a"),
+        service(type="LoadBalancer", loadBalancerClass="b"),
+        [
+            (
+                "danger",
+                "will be rejected: spec.loadBalancerClass is immutable; delete Service web first or use another name",
+            )
+        ],
+    ),
+    *(
+        Case("immutable", what, service(type=was, loadBalancerClass="a"), service(type=now, **fields), [])
+        for what, was, now, fields in (
+            ("the same class of a load balancer", "LoadBalancer", "LoadBalancer", {"loadBalancerClass": "a", "x": 1}),
+            ("a class of a load balancer that becomes internal", "LoadBalancer", "ClusterIP", {}),
+        )
+    ),
+    *(
+        Case("silently-kept", what, service(**was), service(**now), [])
+        for what, was, now in (
+            ("an address that stays", {"clusterIP": "None"}, {"clusterIP": "None", "ports": []}),
+            ("an address that is empty", {"clusterIP": ""}, {}),
+        )
+    ),
     Case("immutable", "a Service from ExternalName", service(type="ExternalName"), service(clusterIP="None"), []),
     Case(
         "silently-kept",

@@ -40,6 +40,21 @@ CASES: list[Case] = [
         keda(triggers=[{"type": "prometheus"}], cooldownPeriod=60),
         [("info", "triggers and cooldown changed, no restart")],
     ),
+    *(
+        Case(
+            "scaling-triggers",
+            f"{name} alone",
+            keda(**{field: 1}),
+            keda(**{field: 2}),
+            [("info", f"{name} changed, no restart")],
+        )
+        for field, name in (
+            ("metrics", "metrics"),
+            ("triggers", "triggers"),
+            ("behavior", "behavior"),
+            ("cooldownPeriod", "cooldown"),
+        )
+    ),
     Case("scaler-added", "an HPA", None, hpa(1, 4), [("notice", "scales Deployment web between 1 and 4")]),
     Case(
         "scaler-added",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from tests.unit.diff.diff_cases import obj, with_
 from tests.unit.diff.rule_cases.objects import Case, application, config, flux, project
 
+SOURCE = obj("GitRepository", "g", "source.toolkit.fluxcd.io/v1", spec={})
+
 CASES: list[Case] = [
     Case(
         "syncer-removed",
@@ -74,6 +76,77 @@ CASES: list[Case] = [
         obj("GitRepository", "g", "source.toolkit.fluxcd.io/v1", spec={"ref": {"branch": "main"}}),
         obj("GitRepository", "g", "source.toolkit.fluxcd.io/v1", spec={"ref": {"branch": "prod"}}),
         [("notice", "syncs from branch prod instead of main")],
+    ),
+    *(
+        Case(
+            "sync-source",
+            f"another {path}",
+            with_(item, f"spec/{path}", "a"),
+            with_(item, f"spec/{path}", "b"),
+            [("notice", f"syncs from {label} b instead of a")],
+        )
+        for item, path, label in (
+            (application(), "source/repoURL", "repository"),
+            (application(), "source/path", "path"),
+            (flux(), "path", "path"),
+            (flux(), "sourceRef/name", "source"),
+            *((SOURCE, f"ref/{field}", field) for field in ("tag", "commit", "digest")),
+            (SOURCE, "ref/semver", "version"),
+            (SOURCE, "url", "repository"),
+            (obj("HelmRelease", "h", "helm.toolkit.fluxcd.io/v2", spec={}), "chart/spec/version", "chart version"),
+        )
+    ),
+    *(
+        Case(
+            "sync-target",
+            f"another {path}",
+            with_(item, f"spec/{path}", "a"),
+            with_(item, f"spec/{path}", "b"),
+            [("danger", f"deploys to {label} b instead of a: everything is created again there")],
+        )
+        for item, path, label in (
+            (application(), "destination/server", "cluster"),
+            (application(), "destination/namespace", "namespace"),
+            (flux(), "targetNamespace", "namespace"),
+        )
+    ),
+    *(
+        Case("verification", f"{field} {how}", with_(item, f"spec/{field}", ["a"]), now, expected)
+        for item, field in ((SOURCE, "verify"), (project(), "signatureKeys"), (project(), "sourceIntegrity"))
+        for how, now, expected in (
+            (
+                "of another key",
+                with_(item, f"spec/{field}", ["b"]),
+                [("danger", f"what is synced is verified with [b] instead of [a] ({field})")],
+            ),
+            ("gone", item, [("danger", f"what is synced is verified with nothing instead of [a] ({field})")]),
+            ("that stays", with_(with_(item, f"spec/{field}", ["a"]), "spec/x", 1), []),
+        )
+    ),
+    Case(
+        "sync-account",
+        "an account",
+        flux(),
+        flux(serviceAccountName="a"),
+        [("danger", "applies as ServiceAccount a instead of the account of the controller")],
+    ),
+    Case(
+        "sync-account",
+        "no account",
+        flux(serviceAccountName="a"),
+        flux(),
+        [("danger", "applies as the account of the controller instead of ServiceAccount a")],
+    ),
+    Case(
+        "project",
+        "everything",
+        project(),
+        with_(
+            with_(with_(project(), "spec/destinations", [{}]), "spec/sourceRepos", ["*"]),
+            "spec/destinationServiceAccounts",
+            [{"defaultServiceAccount": "a"}],
+        ),
+        [("danger", 'project allows more: source "*", namespace * on * and applies as a in namespace * on *')],
     ),
     Case(
         "sync-target",

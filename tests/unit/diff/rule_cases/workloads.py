@@ -39,6 +39,10 @@ def _claim(ttl: str, size: str, name: str = "run-1a2b3c4d") -> dict[str, Any]:
     return job(name, template(container(args=["claim", f"--volume={json.dumps(volume)}"])))
 
 
+SCRATCH = template(
+    container(volumeMounts=[{"name": "scratch", "mountPath": "/tmp"}]), volumes=[{"name": "scratch", "emptyDir": {}}]
+)
+
 CASES: list[Case] = [
     Case(
         "pod-ttl",
@@ -87,6 +91,13 @@ CASES: list[Case] = [
     ),
     Case(
         "new-run",
+        "a volume that ends with its pod",
+        job(pod=SCRATCH),
+        job("run-5e6f7a8b", pod=SCRATCH),
+        [("notice", "new run: Job run-1a2b3c4d ends, Job run-5e6f7a8b starts")],
+    ),
+    Case(
+        "new-run",
         "a suspended one",
         job(),
         job("run-5e6f7a8b", suspend=True),
@@ -113,6 +124,20 @@ CASES: list[Case] = [
         job(parallelism=1),
         job(parallelism=2, suspend=True),
         [("notice", "suspended: running pods are stopped"), ("info", "parallel pods: from 1 to 2, no new run")],
+    ),
+    *(
+        Case(
+            "run-controls",
+            label,
+            with_(job(), f"spec/{field}", 1),
+            with_(job(), f"spec/{field}", 2),
+            [("info", f"{label}: from 1 to 2, no new run")],
+        )
+        for field, label in (
+            ("parallelism", "parallel pods"),
+            ("activeDeadlineSeconds", "deadline in seconds"),
+            ("backoffLimit", "retries"),
+        )
     ),
     Case("run-controls", "a Job that is resumed", job(suspend=True), job(), [("notice", "resumed: its pods start")]),
     Case(
