@@ -306,6 +306,7 @@ def test_a_diagnostic_about_an_object_points_at_the_operators_field() -> None:
 TOKEN = {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}}
 
 
+@pytest.mark.promise("AI Operator", "The training job has access to HF authentication")
 @pytest.mark.parametrize("compat", ["false", "true"])
 @pytest.mark.parametrize(("value", "given"), [(None, False), ("false", False), ("true", True)])
 def test_the_training_container_has_the_token_only_with_the_annotation(

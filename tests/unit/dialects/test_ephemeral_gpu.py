@@ -214,6 +214,7 @@ def test_names_of_the_operator_have_room_for_38_characters() -> None:
     assert len(name) == 63
 
 
+@pytest.mark.promise("Ephemeral GPU", "`resources.gpu`: number of GPUs")
 @pytest.mark.parametrize(
     ("spec", "group", "expected"),
     [

@@ -403,6 +403,7 @@ def test_a_template_is_served_on_its_own_port_with_as_many_pods_as_nodes() -> No
     assert spec["nodeSelector"] == {"node.kubernetes.io/instance-type": A100, "pool": "gpu"}
 
 
+@pytest.mark.promise("KAITO", "A pod template uses all provisioned GPU nodes")
 @pytest.mark.parametrize(
     ("profile", "instance", "limit"),
     [("aks", A100, {"nvidia.com/gpu": "3"}), ("eks", "g5.12xlarge", {"nvidia.com/gpu": "12"})],

@@ -196,6 +196,7 @@ def test_error_in_a_launch_option_is_at_the_line_of_the_model() -> None:
     assert errors(converted({"launchOptions": options}), dllama()) == [("KG0413", "spec.launchOptions[1]")]
 
 
+@pytest.mark.promise("Koldun", "Step 4, scaling policies: GPU scheduling")
 @pytest.mark.promise("Koldun", "Step 4, scaling policies: autoscaling hints and resource requests")
 def test_annotations_decide_resources_and_replicas() -> None:
     notes = annotated(cpu="4", memory="8Gi", replicas="2", context_length="1024", engine_version="0.16.5")

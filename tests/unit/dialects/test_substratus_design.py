@@ -140,6 +140,7 @@ ALL = [
 ]
 
 
+@pytest.mark.promise("Substratus", "`loader: {}`: just a location is created")
 def test_the_overview_is_a_place_for_files_that_nothing_writes() -> None:
     (block,) = specs(text(OVERVIEW)).values()
     assert block.spec.source.empty is not None

@@ -131,6 +131,7 @@ READERS = {
 }
 
 
+@pytest.mark.promise("Substratus", "`baseModel.namespace`, `dataset.namespace`: `other-namespace`")
 @pytest.mark.parametrize("name", READERS)
 def test_buckets_of_another_namespace_are_mounted_with_volumes_of_the_app(name: str) -> None:
     found = objects(*elsewhere(), READERS[name])

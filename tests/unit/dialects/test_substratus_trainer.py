@@ -80,6 +80,7 @@ def test_a_built_image_is_built_again(tmp_path: Path) -> None:
     assert blank == ("model", "dataset")
 
 
+@pytest.mark.promise("Substratus", "`model-EPOCH.yaml` is generated with the just-built image, or with repo and branch")
 @pytest.mark.parametrize(
     ("spec", "image"),
     [

@@ -125,6 +125,7 @@ def test_one_way_leaves_a_conflict_and_reports_it() -> None:
     assert (local, remote) == ({"a": b"ours"}, {"a": b"theirs"})
 
 
+@pytest.mark.promise("Substratus", "The directory is packed respecting dockerignore")
 def test_hidden_ignored_large_files_and_links_stay_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kaigen.ops.local_folder.MOST_BYTES", 10)
     (tmp_path / ".gitignore").write_text("out/\n*.log\n")

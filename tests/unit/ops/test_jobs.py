@@ -18,6 +18,7 @@ from kaigen.dialects.ephemeral_gpu.model import DEFAULT_IMAGE
 from kaigen.kubernetes.runs import expiry, tracked_by
 from kaigen.ops.build import Claim, Run, helper_pod, mounts_of, run_objects
 from kaigen.ops.jobs import artifact_of, row_of
+from kaigen.pipeline.run import Run as Rendering
 
 END = "2026-11-22T10:00:00Z"
 
@@ -170,6 +171,16 @@ def test_pods_of_commands_are_restricted() -> None:
     assert {"name": "output", "mountPath": "/mnt"} in container["volumeMounts"]
 
 
+@pytest.mark.promise("Ephemeral GPU", "`egpu list` shows resources that were not made by `egpu create`")
 def test_egpu_knows_the_operators_image_and_command() -> None:
     assert EGPU.command == COMMAND
     assert EGPU.replaced_image == DEFAULT_IMAGE
+
+
+def test_egpu_lists_what_a_resource_of_git_becomes() -> None:
+    spec = {"model": "resnet50", "input": {"path": "/artifacts/a.jpg"}, "output": {"path": "/artifacts/a.json"}}
+    document = {"apiVersion": "gpu.yourdomain.io/v1alpha1", "kind": "EphemeralAccelerationJob"}
+    (app,) = Rendering.load([{**document, "metadata": {"name": "cat"}, "spec": spec}], use_cache=False).apps()
+    jobs = [item.body for item in app.objects if item.body["kind"] == "Job"]
+    assert jobs
+    assert all(EGPU.lists(body) for body in jobs)
