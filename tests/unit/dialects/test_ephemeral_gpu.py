@@ -214,7 +214,6 @@ def test_names_of_the_operator_have_room_for_38_characters() -> None:
     assert len(name) == 63
 
 
-@pytest.mark.promise("Ephemeral GPU", "`resources.gpu`: number of GPUs")
 @pytest.mark.parametrize(
     ("spec", "group", "expected"),
     [
@@ -228,6 +227,7 @@ def test_what_is_ignored_or_replaced_is_a_warning(spec: Object, group: str, expe
     assert [item[:2] for item in warnings(spec, group=group)] == [expected]
 
 
+@pytest.mark.promise("Ephemeral GPU", "`resources.gpu`: number of GPUs")
 def test_gpus_are_requested_and_those_that_the_classification_does_not_use_are_a_warning() -> None:
     spec: Object = {"resources": {"gpu": 2}}
     assert [item[:2] for item in warnings(spec)] == [("KG0328", "spec.resources.gpu")]

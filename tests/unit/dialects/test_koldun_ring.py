@@ -196,7 +196,6 @@ def test_error_in_a_launch_option_is_at_the_line_of_the_model() -> None:
     assert errors(converted({"launchOptions": options}), dllama()) == [("KG0413", "spec.launchOptions[1]")]
 
 
-@pytest.mark.promise("Koldun", "Step 4, scaling policies: GPU scheduling")
 @pytest.mark.promise("Koldun", "Step 4, scaling policies: autoscaling hints and resource requests")
 def test_annotations_decide_resources_and_replicas() -> None:
     notes = annotated(cpu="4", memory="8Gi", replicas="2", context_length="1024", engine_version="0.16.5")
@@ -205,6 +204,7 @@ def test_annotations_decide_resources_and_replicas() -> None:
     assert (spec.shape.replicas, spec.context_length, spec.engine_version) == (2, 1024, "0.16.5")
 
 
+@pytest.mark.promise("Koldun", "Step 4, scaling policies: GPU scheduling")
 def test_annotations_decide_gpus_and_nodes() -> None:
     notes = annotated(gpus="1", node_selector="accelerator=nvidia, topology.kubernetes.io/zone=a")
     spec = topology(converted(), dllama(annotations=notes))

@@ -140,7 +140,6 @@ ALL = [
 ]
 
 
-@pytest.mark.promise("Substratus", "`loader: {}`: just a location is created")
 def test_the_overview_is_a_place_for_files_that_nothing_writes() -> None:
     (block,) = specs(text(OVERVIEW)).values()
     assert block.spec.source.empty is not None
@@ -150,6 +149,7 @@ def test_the_overview_is_a_place_for_files_that_nothing_writes() -> None:
     assert "other-namespace/models/falcon-7b" in str(found)
 
 
+@pytest.mark.promise("Substratus", "`loader: {}`: just a location is created")
 def test_without_a_bucket_the_place_is_a_claim_that_servers_mount_as_it_is() -> None:
     place = text(OVERVIEW).replace("other-namespace}", "other-namespace, annotations: {kaigen.dev/size: 7Gi}}")
     served = text(SERVED).replace("model: falcon-7b-k8s", "model: falcon-7b")

@@ -125,7 +125,6 @@ def test_one_way_leaves_a_conflict_and_reports_it() -> None:
     assert (local, remote) == ({"a": b"ours"}, {"a": b"theirs"})
 
 
-@pytest.mark.promise("Substratus", "The directory is packed respecting dockerignore")
 def test_hidden_ignored_large_files_and_links_stay_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kaigen.ops.local_folder.MOST_BYTES", 10)
     (tmp_path / ".gitignore").write_text("out/\n*.log\n")
@@ -139,6 +138,7 @@ def test_hidden_ignored_large_files_and_links_stay_out(tmp_path: Path, monkeypat
     assert folder.skipped == {"weights.bin"}
 
 
+@pytest.mark.promise("Substratus", "The directory is packed respecting dockerignore")
 def test_files_that_docker_or_git_ignores_stay_out(tmp_path: Path) -> None:
     (tmp_path / ".dockerignore").write_text("*.ckpt\ndata\n!data/keep.txt\n**/cache\n")
     (tmp_path / ".gitignore").write_text("*.log\n")

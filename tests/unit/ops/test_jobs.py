@@ -171,12 +171,12 @@ def test_pods_of_commands_are_restricted() -> None:
     assert {"name": "output", "mountPath": "/mnt"} in container["volumeMounts"]
 
 
-@pytest.mark.promise("Ephemeral GPU", "`egpu list` shows resources that were not made by `egpu create`")
 def test_egpu_knows_the_operators_image_and_command() -> None:
     assert EGPU.command == COMMAND
     assert EGPU.replaced_image == DEFAULT_IMAGE
 
 
+@pytest.mark.promise("Ephemeral GPU", "`egpu list` shows resources that were not made by `egpu create`")
 def test_egpu_lists_what_a_resource_of_git_becomes() -> None:
     spec = {"model": "resnet50", "input": {"path": "/artifacts/a.jpg"}, "output": {"path": "/artifacts/a.json"}}
     document = {"apiVersion": "gpu.yourdomain.io/v1alpha1", "kind": "EphemeralAccelerationJob"}
