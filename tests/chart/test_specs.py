@@ -28,6 +28,8 @@ NOT_WRITTEN = {
     # KAITO's schema has URLs for adapters, but its admission webhook rejects them, and so does kaigen.
     "inference.adapters.*.source.urls",
     "spec.template.inference.adapters.*.source.urls",
+    # Fine-tuning reads no weights of a claim.
+    *(f"tuning.preset.presetOptions.{name}" for name in ("modelWeightsPVC", "modelWeightsSubPath")),
     # Fields of Substratus' first releases, which later ones drop.
     "spec.modelName",
     "spec.datasetName",
