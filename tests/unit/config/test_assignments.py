@@ -1,4 +1,4 @@
-"""`--set APP.key=value`: what a text assigns, as Helm reads it, how overrides are merged, and texts that are refused."""
+"""`--set APP.key=value`: what a text assigns as Helm reads it, texts that are refused, and how overrides are merged."""
 
 from __future__ import annotations
 

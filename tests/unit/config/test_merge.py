@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.config.images import default_images
+from kaigen.catalog.images import default_images
 from kaigen.config.load import load_config
 from kaigen.config.merge import read_config
 from kaigen.config.reserved import SyncerSecrets
