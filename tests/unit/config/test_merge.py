@@ -8,16 +8,10 @@ from pathlib import Path
 import pytest
 
 from kaigen.catalog.images import default_images
-from kaigen.config.load import load_config
 from kaigen.config.merge import read_config
 from kaigen.config.reserved import SyncerSecrets
 from kaigen.diagnostics.errors import InputError
 from tests.unit.config.reports import problems_of, report
-
-
-@pytest.fixture(autouse=True)
-def no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KAIGEN_CACHE_DIR", str(tmp_path / "cache"))
 
 
 def valid(root: Path, text: str, environment: str = "") -> None:
@@ -326,5 +320,5 @@ def test_a_file_that_is_not_one_mapping_of_its_kind_is_refused(tmp_path: Path, t
 def test_a_folder_with_the_name_of_the_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "kaigen.yaml").mkdir()
     with pytest.raises(InputError) as raised:
-        load_config(tmp_path)
+        read_config(tmp_path, "")
     assert report(raised.value.diagnostics) == ["kaigen.yaml KG0701 kaigen.yaml is a folder; it must be a file"]

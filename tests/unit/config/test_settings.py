@@ -11,7 +11,7 @@ from kaigen.config.block_settings import ObjectPatch
 from kaigen.config.dialects import names_of_packages, with_settings
 from kaigen.config.file import CONFIG_ENTRY, ConfigFile, config_entry
 from kaigen.config.gitops import ArgoCD, Flux, GitOps
-from kaigen.config.load import load_config
+from kaigen.config.merge import read_config
 from kaigen.config.publish import Publish
 from kaigen.config.settings import Config, Format, paths_without_specs
 from kaigen.config.value_layers import Layer, value_layers
@@ -73,7 +73,7 @@ def place(layer: object, *path: str, key: bool = False) -> str:
 
 def test_overrides_of_settings_know_their_places(tmp_path: Path) -> None:
     (tmp_path / "kaigen.yaml").write_text(VALUES, encoding="utf-8")
-    file, prod = value_layers(load_config(tmp_path, "prod"))
+    file, prod = value_layers(read_config(tmp_path, "prod"))
     assert (file, prod) == ({"a": {"size": 1}}, {"a": {"size": 2}})
     assert place(file, "a", "size") == "1:20"
     assert place(file, "a", "size", key=True) == "1:14"
@@ -84,7 +84,7 @@ def test_overrides_of_settings_know_their_places(tmp_path: Path) -> None:
 def test_overrides_of_a_file_that_has_changed_have_no_place(tmp_path: Path) -> None:
     path = tmp_path / "kaigen.yaml"
     path.write_text(VALUES, encoding="utf-8")
-    file, prod = value_layers(load_config(tmp_path, "prod"))
+    file, prod = value_layers(read_config(tmp_path, "prod"))
     for text in ("values: {a: {size: 3}}\n", "values: [\n", "environments: []\n", "namespace: a\n"):
         path.write_text(text, encoding="utf-8")
         assert (place(file, "a"), place(prod, "a")) == ("", ""), text
