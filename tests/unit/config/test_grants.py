@@ -110,8 +110,9 @@ def test_all_of_an_entry_must_match(wanted: WantedVolume, ungranted: tuple[tuple
 
 
 def test_the_entry_that_grants_most_counts() -> None:
-    none, own = VolumeGrant(("x",), ("x",)), VolumeGrant(("x",))
+    nothing, place, namespace = VolumeGrant(("x",), ("x",)), VolumeGrant(("x",)), VolumeGrant(("ns",), ("x",))
     wanted = WantedVolume("ns", "s3://acme")
-    (missing,) = find_ungranted(wanted, Allowed(volumes=(none, own)))
-    assert str(missing) == "a volume in namespace ns"
-    assert find_ungranted(wanted, Allowed(volumes=(none, VolumeGrant(), own))) == ()
+    (first,) = find_ungranted(wanted, Allowed(volumes=(nothing, place)))
+    (second,) = find_ungranted(wanted, Allowed(volumes=(nothing, namespace)))
+    assert (str(first), str(second)) == ("a volume in namespace ns", "the bucket s3://acme")
+    assert find_ungranted(wanted, Allowed(volumes=(nothing, VolumeGrant(), place))) == ()
