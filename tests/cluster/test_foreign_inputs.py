@@ -24,6 +24,11 @@ UNDEFINED = {"ConfigMap", "Ingress", "ModelServer"}
 
 LATER: dict[str, list[tuple[str, ...]]] = {
     "gpu": [("spec", "command")],
+    "kaito": [
+        (*place, "inference", "preset", "presetOptions", name)
+        for place in ((), ("spec", "template"))
+        for name in ("modelWeightsPVC", "modelWeightsSubPath")
+    ],
     "koldun": [
         ("spec", "conversion", "convertWeights"),
         ("spec", "conversion", "dependencies"),
@@ -50,8 +55,8 @@ LATER: dict[str, list[tuple[str, ...]]] = {
 }
 """Fields that kaigen reads and the definitions do not have, by the beginning of the API group.
 
-An option of egpu, fields of later versions of Koldun, and for Substratus those of its design, of releases before 0.10,
-and the commit of a build.
+An option of egpu, fields of a pull request of KAITO, fields of later versions of Koldun, and for Substratus those
+of its design, of releases before 0.10, and the commit of a build.
 """
 
 
@@ -71,6 +76,10 @@ def _delete(document: Any, path: tuple[str, ...]) -> None:
 
 def _delete_other_types(spec: Any, plane: Plane, document: Any, namespace: str) -> None:
     """Delete what has another type in the releases of Substratus: names in place of blocks, and parameters."""
+    if isinstance(spec.get("image"), dict):
+        with pytest.raises(ApiError, match=r'unknown field "spec\.image\.'):
+            plane.client.create(document, namespace, dry_run=True)
+        del spec["image"]
     if isinstance(spec.get("model"), str):
         with pytest.raises(ApiError, match=r"spec\.model.*must be of type object"):
             plane.client.create(document, namespace, dry_run=True)
