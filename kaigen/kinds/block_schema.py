@@ -5,20 +5,23 @@ Own code: msgspec's schemas sort the values of a `Literal`, allow null, and know
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from inspect import cleandoc
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+import msgspec
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 from msgspec import Meta
 from msgspec.json import schema
 from msgspec.structs import fields
 
+from kaigen.core.json_types import FieldPath, Json, JsonObject
 from kaigen.kinds.base import matches
-from kaigen.kinds.block import Block, Choice, Later, default_of
+from kaigen.kinds.block import Block, Choice, Later, default_of, read_block
 from kaigen.regex.keyword import pattern_keyword
 
 Schema = dict[str, Any]
@@ -56,6 +59,55 @@ def violations(model: type[Block], data: object) -> Iterator[ValidationError]:
     """Return what is wrong with data that should be a block."""
     found: Iterator[ValidationError] = _Validator(block_schema(model)).iter_errors(data)
     return found
+
+
+def broken_rules(model: type[Block], data: object) -> list[tuple[FieldPath, str]]:
+    """Return the place and text of each error that a model finds in data, those of its own code included.
+
+    Each block is read alone, because msgspec stops at the first error, and a block that is imported later does not
+    know where in the document it is.
+    """
+    try:
+        read_block(model, data)
+    except msgspec.ValidationError as error:
+        inner = list(_errors_inside(model, data)) if isinstance(data, dict) else []
+        return inner or [_place_and_text(error)]
+    return []
+
+
+def _errors_inside(model: type[Block], data: JsonObject) -> Iterator[tuple[FieldPath, str]]:
+    hints = get_type_hints(model, include_extras=True)
+    for item in fields(model):
+        if item.encode_name in data:
+            for path, text in _errors_of(hints[item.name], data[item.encode_name]):
+                yield (item.encode_name, *path), text
+
+
+def _errors_of(hint: Any, data: Json) -> Iterator[tuple[FieldPath, str]]:
+    """Yield the errors of the blocks in a value, whatever lists, maps and alternatives they are in."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        yield from _errors_of(arguments[0], data)
+    elif origin in {Union, UnionType}:
+        options = [option for option in arguments if option is not NoneType]
+        if len(options) == 1:
+            yield from _errors_of(options[0], data)
+    elif origin is list and isinstance(data, list):
+        for index, entry in enumerate(data):
+            yield from (((index, *path), text) for path, text in _errors_of(arguments[0], entry))
+    elif origin is dict and isinstance(data, dict):
+        for key, entry in data.items():
+            yield from (((key, *path), text) for path, text in _errors_of(arguments[1], entry))
+    else:
+        block = hint.block() if isinstance(hint, Later) else hint
+        if isinstance(block, type) and issubclass(block, Block):
+            yield from broken_rules(block, data)
+
+
+def _place_and_text(error: msgspec.ValidationError) -> tuple[FieldPath, str]:
+    text, _, place = str(error).partition(" - at `$")
+    steps = re.findall(r"\.([^.\[\]`]+)|\[([0-9]+)\]", place)
+    return tuple(int(index) if index else name for name, index in steps), text
 
 
 class _Builder:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -54,22 +53,27 @@ def validate_document(document: Positioned, entry: KindEntry) -> tuple[Block | N
     empty = {item.path for item in errors}
     try:
         model = read_block(entry.model(), document.data)
-    except ValidationError as error:
-        errors += [item for item in _explained(document, entry, error) if item.path not in empty]
+    except ValidationError:
+        errors += [item for item in _explained(document, entry) if item.path not in empty]
         return None, errors
     return (None, errors) if errors else (model, [])
 
 
-def _explained(document: Positioned, entry: KindEntry, error: ValidationError) -> list[Diagnostic]:
+def _explained(document: Positioned, entry: KindEntry) -> list[Diagnostic]:
     violations = block_schema.violations(entry.model(), document.data)
     found = kinds_errors.explain(document, schema.document_schema(entry), violations)
-    if found:
-        return found
-    # A rule that only the model's own code knows.
-    text, _, place = str(error).partition(" - at `$")
-    path = tuple(int(index) if index else name for name, index in re.findall(r"\.([^.\[\]`]+)|\[([0-9]+)\]", place))
-    message = f"`{name_of(path)}`: {text}" if path else f"the document: {text}"
-    return [Diagnostic("KG0210", message, document.mark(path), path=dotted_path(path))]
+    known = [item.path for item in found]
+    for path, text in block_schema.broken_rules(entry.model(), document.data):
+        dotted = dotted_path(path)
+        if not any(_is_in(dotted, each) or _is_in(each, dotted) for each in known):
+            message = f"`{name_of(path)}`: {text}" if path else f"the document: {text}"
+            found.append(Diagnostic("KG0210", message, document.mark(path), path=dotted))
+    return found
+
+
+def _is_in(path: str, outer: str) -> bool:
+    """Return whether a path names a value, or something inside it."""
+    return not outer or path == outer or path.startswith((f"{outer}.", f"{outer}["))
 
 
 def _holds_null(node: Any) -> bool:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
 from msgspec import ValidationError, field
 
 from kaigen.kinds.base import DNS_LABEL, Quantity, text
-from kaigen.kinds.block import Block, Choice, document_name, read_block, replace_fields, set_fields
-from kaigen.kinds.block_schema import block_schema, violations
+from kaigen.kinds.block import Block, Choice, document_name, later, read_block, replace_fields, set_fields
+from kaigen.kinds.block_schema import block_schema, broken_rules, violations
 
 
 class Inner(Block):
@@ -106,3 +106,46 @@ def test_a_union_that_crashes_msgspec_is_refused() -> None:
 
     with pytest.raises(TypeError, match="msgspec crashes on a union"):
         block_schema(Wrong)
+
+
+class Range(Block):
+    """A block with a rule of its own."""
+
+    low: int
+    high: int
+
+    def __post_init__(self) -> None:
+        """Check the order.
+
+        Raises:
+            ValueError: the range is empty.
+        """
+        if self.low > self.high:
+            raise ValueError("is empty")
+
+
+if TYPE_CHECKING:
+    ImportedRange = Range
+else:
+    ImportedRange = later(f"{__name__}:Range")
+
+
+class Ranges(Block):
+    """Blocks with rules at every place."""
+
+    one: Range | None = None
+    listed: list[Range] = field(default_factory=list)
+    named: dict[str, Range] = field(default_factory=dict)
+    imported: ImportedRange | None = None
+
+
+def test_broken_rules_are_found_at_every_place_with_their_path() -> None:
+    empty, full = {"low": 2, "high": 1}, {"low": 1, "high": 2}
+    data = {"one": empty, "listed": [full, empty], "named": {"a": full, "b": empty}, "imported": empty}
+    assert broken_rules(Ranges, data) == [
+        (("one",), "is empty"),
+        (("listed", 1), "is empty"),
+        (("named", "b"), "is empty"),
+        (("imported",), "is empty"),
+    ]
+    assert broken_rules(Ranges, {"one": full, "imported": full}) == []
