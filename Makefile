@@ -14,7 +14,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= $(PY) -m pytest
 UV = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --custom-compile-command 'make lock' $(ARGS)
 
-.PHONY: help demo test test-chat test-gpu test-docs test-cluster test-engine cluster-tools cluster-up cluster-down bench bench-chat bench-classify bench-downloader bench-cluster bench-serving lint format docs coverage fuzz mutants lock dist clean
+.PHONY: help demo test test-chat test-gpu test-docs test-cluster test-engine cluster-tools cluster-up cluster-down bench bench-chat bench-classify bench-downloader bench-cluster bench-serving lint format docs coverage fuzz mutants lock dist images clean
 
 help: ## List the targets
 	@echo "usage: make TARGET"
@@ -80,7 +80,8 @@ lint: $(VENV)/.dev ## Check style, types and YAML (runs every check, then report
 		echo "$$check"; \
 		$(PY) -m $$check || failed="$$failed, $$check"; \
 	done; \
-	for runtime in runtimes/*/; do \
+	for runtime in runtimes/*/pyproject.toml; do \
+		runtime=$${runtime%pyproject.toml}; \
 		echo "mypy $$runtime"; \
 		(cd "$$runtime" && MYPYPATH=tests ../../$(PY) -m mypy --config-file ../../pyproject.toml .) || \
 			failed="$$failed, mypy $$runtime"; \
@@ -120,11 +121,19 @@ lock: $(VENV)/.lock ## Resolve requirements/*.txt again (ARGS=--upgrade for the 
 	@$(VENV)/bin/uv pip compile --quiet --python-version 3.13 --python-platform x86_64-manylinux_2_28 --generate-hashes \
 		--custom-compile-command 'make lock' $(ARGS) --override tests/cluster/vllm/overrides.txt \
 		-o tests/cluster/vllm/requirements.txt tests/cluster/vllm/requirements.in
-	@for each in runtimes/*/requirements*.in benchmarks/peers/*.in; do $(UV) -o "$${each%.in}.txt" "$$each" || exit 1; done
+	@for each in runtimes/*/*.in benchmarks/peers/*.in; do $(UV) -o "$${each%.in}.txt" "$$each" || exit 1; done
 
 dist: $(VENV)/.dev ## Build the release of the commit in dist/: wheel, sdist, chart, bills of materials, provenance (ARGS='--key sign.key')
 	@rm -rf dist
 	@$(PY) -m tools.release $(ARGS)
+
+# What `make images` passes on: ONLY and PLATFORMS are lists with commas.
+IMAGES = $(if $(PLATFORMS),--platform $(PLATFORMS)) $(if $(BASE),--base $(BASE)) $(if $(TAG),--tag $(TAG))
+comma := ,
+
+images: $(VENV)/.base ## Build kaigen's images and push them (REGISTRY=registry.example.com/kaigen ONLY=downloader,reaper PLATFORMS=linux/amd64,linux/arm64 BASE=IMAGE TAG=0.1.0 ARGS='--write kaigen.yaml')
+	@if [ -z "$(REGISTRY)" ]; then echo "usage: make images REGISTRY=registry.example.com/kaigen" >&2; exit 2; fi
+	@$(PY) -m kaigen images push $(subst $(comma), ,$(ONLY)) --registry $(REGISTRY) $(IMAGES) $(ARGS)
 
 clean: ## Remove both virtual environments, the site and every cache
 	rm -rf $(VENV) $(CHAT) site .mypy_cache runtimes/*/.mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* dist

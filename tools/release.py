@@ -16,25 +16,21 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from uuid import NAMESPACE_URL, uuid5
 
 import yaml
 
+from kaigen.images.attest import PROVENANCE as PREDICATE
+from kaigen.images.attest import bill_of_packages
 from kaigen.publish.artifacts import CHART_FIRST, tgz
 from kaigen.signing.bundle import STATEMENT_TYPE, canonical_json, sign_statement
 from kaigen.signing.keys import read_private_key
 
 ROOT = Path(__file__).parent.parent
-PREDICATE = "https://slsa.dev/provenance/v1"
 BUILD_TYPE = "https://kaigen.dev/release/v1"
-_ENTRY = re.compile(
-    r"^([a-z0-9][a-z0-9._-]*)==([^\s;\\]+)(?: ; ([^\\\n]+?))? *(?:\\\n|\n|$)((?:    --hash.*\n?)*)", re.MULTILINE
-)
-_HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
 
 def git(*arguments: str) -> str:
@@ -135,43 +131,6 @@ def _bills(tree: Path, commit: str, seconds: int) -> dict[str, bytes]:
         for name, lock in locks.items()
         if lock.exists() or (lock.parent / "Dockerfile").exists()
     }
-
-
-def bill_of_packages(name: str, version: str, lock: str, commit: str, made: str) -> bytes:
-    """Return the packages of a lock as a CycloneDX 1.6 bill of materials.
-
-    A package has the SHA-256 of each of its files that the lock allows to be installed.
-    """
-    components = list(_components(lock))
-    own = {"type": "application", "bom-ref": f"{name}@{version}", "name": name, "version": version}
-    refs = [component["bom-ref"] for component in components]
-    return canonical_json(
-        {
-            "bomFormat": "CycloneDX",
-            "specVersion": "1.6",
-            "serialNumber": f"urn:uuid:{uuid5(NAMESPACE_URL, f'https://kaigen.dev/bom/{commit}/{name}')}",
-            "version": 1,
-            "metadata": {"timestamp": made, "component": own},
-            "components": components,
-            "dependencies": [{"ref": own["bom-ref"], "dependsOn": refs}],
-        }
-    )
-
-
-def _components(lock: str) -> Iterator[dict[str, Any]]:
-    for name, version, marker, hashes in _ENTRY.findall(lock):
-        url = f"pkg:pypi/{name}@{version}"
-        component: dict[str, Any] = {
-            "type": "library",
-            "bom-ref": url,
-            "name": name,
-            "version": version,
-            "purl": url,
-            "hashes": [{"alg": "SHA-256", "content": each} for each in _HASH.findall(hashes)],
-        }
-        if marker:
-            component["properties"] = [{"name": "kaigen:marker", "value": marker.strip()}]
-        yield component
 
 
 def _provenance(tree: Path, commit: str, output: Path) -> dict[str, Any]:

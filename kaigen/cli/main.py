@@ -34,6 +34,7 @@ COMMANDS: dict[str, str] = {
     "graph": "Draw apps, their objects and their dependencies.",
     "publish": "Publish the rendered output to a deploy branch or an OCI registry.",
     "build": "Push folders that images are built from.",
+    "images": "Build kaigen's images, and check those that a repository uses.",
     "sign": "Sign artifacts of a registry, or the rendered output.",
     "verify": "Verify the signatures of artifacts, or of the rendered output.",
     "check": "Check Kubernetes manifests.",

@@ -11,8 +11,10 @@ from urllib.parse import urlsplit
 
 from kaigen import __version__
 from kaigen.cluster.reapers import reapers
+from kaigen.core.text import plural
 from kaigen.doctor.model import Check
 from kaigen.hub.client import HUB
+from kaigen.images.check import check_images, images_used
 from kaigen.kinds.bucket import Bucket
 from kaigen.kinds.job import Input
 from kaigen.kinds.repositories import blocks_in
@@ -93,6 +95,26 @@ def _check(url: str, use: str) -> Check:
         fix = "allow the connection, or set `network` in kaigen.yaml to a proxy or a mirror; see docs/networks.md"
         return Check(name, "warning", f"{url} from this machine: {reason}", fix)
     return Check(name, "ok", f"{url} from this machine; pods may have other routes")
+
+
+def check_registries(apps: Iterable[Compiled]) -> Iterator[Check]:
+    """Yield a check for each image that its registry does not have or does not show, and one for all others.
+
+    Args:
+        apps: the apps, with their rendered images.
+    """
+    answers = check_images(images_used(apps))
+    found = sum(answer.state == "found" for answer in answers)
+    if found:
+        yield Check("images", "ok", f"{plural(found, 'image')} in their registries; nodes may have other credentials")
+    for answer in answers:
+        name = f"image {answer.image}"
+        if answer.state in ("missing", "invalid"):
+            fix = "build and push kaigen's own images with `kaigen images push`; correct the names of others"
+            yield Check(name, "failed", answer.detail, fix)
+        elif answer.state != "found":
+            fix = "run `docker login` for the registry, or let this machine connect to it"
+            yield Check(name, "warning", f"{answer.detail}; nodes may have other credentials and routes", fix)
 
 
 def check_requirements(findings: Mapping[Requirement, Finding]) -> Iterator[Check]:

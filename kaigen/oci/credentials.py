@@ -1,6 +1,7 @@
-"""Registry credentials as `docker login`, `helm registry login` and their helpers store them.
+"""Registry credentials as `docker login`, `helm registry login`, `podman login` and their helpers store them.
 
-The format is Docker's `config.json`; helpers use the protocol of docker-credential-helpers.
+The format is Docker's `config.json`; helpers use the protocol of docker-credential-helpers. Podman's files may also
+name a namespace of a registry (containers-auth.json(5)), which is not read.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ class Credentials(Struct, frozen=True):
 def find_credentials(host: str) -> Credentials | None:
     """Return the credentials for a registry; None when no login is stored.
 
-    Reads `$DOCKER_CONFIG/config.json` (`~/.docker/config.json`), then into Helm's
-    `$HELM_REGISTRY_CONFIG` (`~/.config/helm/registry/config.json`).
+    Reads `$DOCKER_CONFIG/config.json` (`~/.docker/config.json`), then Helm's `$HELM_REGISTRY_CONFIG`
+    (`~/.config/helm/registry/config.json`), then Podman's `$REGISTRY_AUTH_FILE`
+    (`$XDG_RUNTIME_DIR/containers/auth.json` and `~/.config/containers/auth.json`).
 
     Raises:
         SystemFailure: a file or a helper is damaged.
@@ -63,11 +65,14 @@ def listed_registries() -> set[str]:
 def _files() -> list[Path]:
     home = Path(os.path.expanduser("~"))
     docker = Path(os.environ.get("DOCKER_CONFIG") or home / ".docker") / "config.json"
-    config = Path(
-        os.environ.get("HELM_CONFIG_HOME") or Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config", "helm")
-    )
+    settings = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    config = Path(os.environ.get("HELM_CONFIG_HOME") or settings / "helm")
     helm = Path(os.environ.get("HELM_REGISTRY_CONFIG") or config / "registry" / "config.json")
-    return [docker, helm]
+    if os.environ.get("REGISTRY_AUTH_FILE"):
+        return [docker, helm, Path(os.environ["REGISTRY_AUTH_FILE"])]
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    podman = [Path(folder, "containers", "auth.json") for folder in (runtime, settings) if folder]
+    return [docker, helm, *podman]
 
 
 def _read(path: Path) -> dict[str, Any] | None:

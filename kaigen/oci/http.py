@@ -28,6 +28,10 @@ Body: TypeAlias = bytes | IO[bytes] | None
 """Content of a request; a file is sent from its start in every attempt, and needs a header with its length."""
 
 
+class Unreachable(SystemFailure):
+    """A server does not answer."""
+
+
 class Response(Struct, frozen=True):
     """A response; header names are in lower case."""
 
@@ -58,14 +62,26 @@ def _pause_after(attempt: int) -> float:
 class Opener:
     """Sends requests, with one retry policy for all."""
 
-    def __init__(self, pause: Callable[[float], object] | None, server: str, largest_body: int = _LARGEST_BODY) -> None:
+    def __init__(
+        self,
+        pause: Callable[[float], object] | None,
+        server: str,
+        largest_body: int = _LARGEST_BODY,
+        *,
+        attempts: int = ATTEMPTS,
+        timeout: float = TIMEOUT_S,
+    ) -> None:
         """Send nothing yet.
 
         Args:
             pause: waits some seconds; None for `sleep`.
             server: what it sends requests to, for messages.
             largest_body: bytes of a response that are read.
+            attempts: how often a request is sent that fails.
+            timeout: seconds of silence that count as a failure.
         """
+        self._attempts = attempts
+        self._timeout = timeout
         self._server = server
         self._largest_body = largest_body
         self._open = urllib.request.build_opener(_Redirects()).open
@@ -81,17 +97,17 @@ class Opener:
         """Return the response to a request, also if it is an error.
 
         Raises:
-            SystemFailure: the server cannot be reached.
+            Unreachable: the server cannot be reached.
         """
         host = urllib.parse.urlsplit(url).netloc.rpartition("@")[2]
-        for attempt in range(1, ATTEMPTS + 1):
-            last = attempt == ATTEMPTS or not retry
+        for attempt in range(1, self._attempts + 1):
+            last = attempt == self._attempts or not retry
             if body is not None and not isinstance(body, bytes):
                 body.seek(0)
             request = urllib.request.Request(url, data=body, headers=dict(headers), method=method)
             wait = _pause_after(attempt)
             try:
-                with self._open(request, timeout=TIMEOUT_S) as stream:
+                with self._open(request, timeout=self._timeout) as stream:
                     return Response(stream.status, _headers(stream.headers), stream.read(self._largest_body))
             except urllib.error.HTTPError as error:
                 with error:
@@ -103,7 +119,7 @@ class Opener:
             except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
                 if last:
                     reason = getattr(error, "reason", None) or error
-                    raise SystemFailure(f"cannot reach {self._server} {host}: {mask_urls(str(reason))}") from None
+                    raise Unreachable(f"cannot reach {self._server} {host}: {mask_urls(str(reason))}") from None
             self._pause(wait)
         raise AssertionError("the last attempt returns or raises")
 

@@ -19,7 +19,7 @@ from kaigen.core.credentials import mask_urls
 from kaigen.diagnostics.errors import SystemFailure
 from kaigen.kubernetes.images import ImageName
 from kaigen.oci.credentials import Credentials, find_credentials, listed_registries
-from kaigen.oci.http import ATTEMPTS, RETRY_STATUSES, Body, Opener, Response, user_agent
+from kaigen.oci.http import ATTEMPTS, RETRY_STATUSES, TIMEOUT_S, Body, Opener, Response, user_agent
 from kaigen.oci.realms import is_own_realm
 from kaigen.oci.reference import Reference, registry_url
 
@@ -38,6 +38,10 @@ _RANGE = 4 << 20
 _PARAMETER = re.compile(r'([a-zA-Z_]+)="([^"]*)"')
 
 
+class LoginRequired(SystemFailure):
+    """A registry requires credentials, or rejects those of this machine."""
+
+
 class Registry:
     """One repository of a registry."""
 
@@ -48,13 +52,15 @@ class Registry:
         plain_http: bool = False,
         pause: Callable[[float], object] | None = None,
         access: str = "pull,push",
+        attempts: int = ATTEMPTS,
+        timeout: float = TIMEOUT_S,
     ) -> None:
         self.reference = reference
         self._access = access
         self._is_plain = plain_http or reference.is_loopback
         url = registry_url(reference.host, plain_http=self._is_plain)
         self._base = f"{url}/v2/{reference.repository}"
-        self._opener = Opener(pause, "the registry")
+        self._opener = Opener(pause, "the registry", attempts=attempts, timeout=timeout)
         self._authorization = ""
         self._credentials: Credentials | None = None
         self._credentials_read = False
@@ -219,7 +225,7 @@ class Registry:
         host = self.reference.host
         if response.status in (401, 403):
             what = f"{verb} {self.reference.repository}"
-            raise SystemFailure(
+            raise LoginRequired(
                 f"the registry {host} rejected the credentials to {what}"
                 if self._credentials
                 else f"the registry {host} requires credentials to {what}",

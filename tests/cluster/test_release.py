@@ -18,6 +18,7 @@ import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
+from kaigen.images.attest import PROVENANCE
 from kaigen.signing.bundle import sign_statement, statement_of
 from kaigen.signing.keys import read_private_key, read_public_key
 from tests.cluster.tools import debian
@@ -103,7 +104,7 @@ def test_the_provenance_can_be_signed(tmp_path: Path, monkeypatch: pytest.Monkey
     release.build("HEAD", tmp_path / "dist", private)
     bundle = (tmp_path / "dist" / "provenance.sigstore.json").read_bytes()
     statement = statement_of(bundle, [read_public_key(public)])
-    assert statement["predicateType"] == release.PREDICATE
+    assert statement["predicateType"] == PROVENANCE
     assert len(statement["subject"]) == len(list((tmp_path / "dist").iterdir())) - 1
     with pytest.raises(SystemExit, match="is not empty"):
         release.build("HEAD", tmp_path / "dist")

@@ -47,6 +47,7 @@ LAYERS: tuple[str, ...] = (
     "kaigen.pipeline",
     "kaigen.requirements",
     "kaigen.status",
+    "kaigen.images",
     "kaigen.mirror",
     "kaigen.doctor",
     "kaigen.explain",

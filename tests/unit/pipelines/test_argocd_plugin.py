@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -176,4 +177,7 @@ def test_the_image_is_built_of_what_is_there() -> None:
         if words[:1] == ["COPY"] and not words[1].startswith("--"):
             assert all((ROOT / path).exists() for path in words[1:-1]), line
     assert "USER 999:999" in text
-    assert "--require-hashes" in text
+    linked = [path.resolve().relative_to(ROOT) for path in (ROOT / "kaigen").rglob("*") if path.is_symlink()]
+    assert linked
+    for path in linked:  # Without it, the wheel cannot be built.
+        assert re.search(rf"^COPY {path} {path}$", text, re.MULTILINE), path

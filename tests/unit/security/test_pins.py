@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from kaigen.catalog.images import default_images
+from kaigen.images.recipes import find_recipes
 
 ROOT = Path(__file__).parents[3]
 COMMIT = re.compile(r"[\w./-]+@[0-9a-f]{40}")
@@ -17,6 +18,8 @@ DIGEST = re.compile(r"\S+@sha256:[0-9a-f]{64}")
 VERSION = re.compile(r"v?\d+\.\d+\.\d+")
 OWN_ACTION = re.compile(r"kaigen-dev/kaigen/gitops/[\w-]+@(v\d+\.\d+\.\d+|@tag@(@folder@)?)")
 """An action of this repository: a release cannot name its own commit. `docs/supply-chain.md` says to replace it."""
+OWN_BASE = "kaigen-torch"
+"""The image that those with PyTorch start from: that of `runtimes/shared/torch.Dockerfile`."""
 UNPINNED_LOCKS = {
     "tests/cluster/vllm/overrides.txt": "constraints from which a lock is made",
     "runtimes/ringproxy/tests/key.txt": "no list of packages",
@@ -45,18 +48,20 @@ def unpinned_actions(text: str) -> list[str]:
 
 def unpinned_images(dockerfile: str) -> list[str]:
     """Return the base images of a Dockerfile without a digest."""
+    defaults = dict(re.findall(r"^ARG (\w+)=(\S+)$", dockerfile, re.MULTILINE))
     stages = set(re.findall(r"^FROM .* AS (\S+)$", dockerfile, re.MULTILINE | re.IGNORECASE))
     named = re.findall(r"^FROM\s+(?:--\S+\s+)*(\S+)", dockerfile, re.MULTILINE | re.IGNORECASE)
     named += [each for each in re.findall(r"--from=(\S+)", dockerfile) if "/" in each or ":" in each]
     assert named
-    return [each for each in named if each not in stages and not DIGEST.fullmatch(each)]
+    named = [re.sub(r"\$\{(\w+)\}", lambda found: defaults.get(found[1], found[0]), each) for each in named]
+    return [each for each in named if each not in {*stages, OWN_BASE} and not DIGEST.fullmatch(each)]
 
 
 def unpinned_installs(text: str) -> list[str]:
     """Return the commands of a Dockerfile or pipeline that install something without a hash."""
     commands = re.split(r"\n(?!\s*&&)|&&", re.sub(r"\\\n", " ", text))
     # A wrapper such as `set -- pip install --quiet` gets its arguments as "$@".
-    installs = [each.strip() for each in commands if re.search(r'\bpip\b.*\b(install|wheel)\b|^\s*"\$@" ', each)]
+    installs = [each.strip() for each in commands if re.search(r'\bpip\b.*\b(install|wheel)\b(?!\.sh)|^\s*"\$@" ', each)]
     safe = ("--require-hashes", "--no-deps --no-index", "--no-deps --no-build-isolation")
     return [
         each for each in installs if not any(option in each for option in safe) and not each.startswith(("set --", "#"))
@@ -107,13 +112,42 @@ def test_locks_have_a_hash_for_each_package(path: Path) -> None:
     assert "://" not in text
 
 
-def test_every_runtime_locks_what_it_installs() -> None:
-    for dockerfile in DOCKERFILES:
-        folder = dockerfile.parent if dockerfile.parent.parent.name == "runtimes" else ROOT
-        for name in re.findall(r"-r (requirements\S*\.txt)", dockerfile.read_text()):
-            locks = list(folder.glob(name.replace("$EXTRA", "*")))
-            assert locks, (dockerfile, name)
-            assert [each for each in locks if each not in LOCKS] == []
+def test_images_install_only_what_a_lock_has() -> None:
+    script = (ROOT / "runtimes/shared/install.sh").read_text()
+    calls = re.findall(r"^ *(?:if .*; then )?(install_into .*|/opt/build/bin/pip .*)$", script, re.MULTILINE)
+    assert len(calls) == 5
+    (function,) = [each for each in calls if each.endswith('install "$@"')]
+    calls.remove(function)
+    safe = ("--require-hashes", "--no-deps --no-index", "--no-deps --no-build-isolation")
+    assert [each for each in calls if not any(option in each for option in safe)] == []
+
+
+def test_every_image_copies_the_locks_that_it_installs() -> None:
+    recipes = find_recipes()
+    assert {path.parent for path in DOCKERFILES} == {
+        (each.context / each.dockerfile).parent for each in recipes.values()
+    }
+    for recipe in recipes.values():
+        text = (recipe.context / recipe.dockerfile).read_text()
+        copied = {name for line in re.findall("^COPY (.*) [^ ]+$", text, re.MULTILINE) for name in line.split()}
+        found = {path for name in copied if name.endswith(".txt") for path in recipe.context.glob(name)}
+        assert set(recipe.locks) <= {path.relative_to(recipe.context).as_posix() for path in found}, recipe.name
+        assert [each for each in found if each not in LOCKS] == []
+
+
+def test_packages_of_the_image_with_pytorch_are_those_of_the_images_that_start_from_it() -> None:
+    recipes = find_recipes()
+
+    def versions(path: Path) -> dict[str, str]:
+        return dict(re.findall(r"^([a-z0-9][a-z0-9._-]*)==([^\s;\\]+)", path.read_text(), re.MULTILINE))
+
+    base = versions(recipes["torch"].context / recipes["torch"].locks[0])
+    with_torch = [each.context / each.locks[0] for each in recipes.values() if each.base == "torch"]
+    with_torch.append(ROOT / "runtimes/notebook/requirements-torch.txt")
+    assert len(with_torch) == 4
+    for lock in with_torch:
+        own = versions(lock)
+        assert {name: own.get(name) for name in base} == base, lock
 
 
 def test_images_of_the_catalogue_have_a_version_that_kaigen_lock_turns_into_a_digest() -> None:

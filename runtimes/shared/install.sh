@@ -1,0 +1,68 @@
+#!/bin/sh
+# Install a program and its locked packages. Runs in the builds of kaigen's images.
+#
+#   sh install.sh packages LOCK...   create /opt/kaigen, and install the packages of lock files into it
+#   sh install.sh program            build the program of the working folder, and install it into /opt/kaigen
+#   sh install.sh torch LOCK         install PyTorch into /opt/torch, where /opt/kaigen of other images finds it
+#
+# The build may have two secrets. They are mounted, so no layer has them:
+#   pip.conf   pip's configuration, such as the address of a package index with its login (mounted as /etc/pip.conf)
+#   ca.crt     certificates of further authorities, such as that of a TLS proxy
+# Proxies are the build arguments HTTP_PROXY, HTTPS_PROXY and NO_PROXY, which every builder knows.
+set -eu
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+target=/opt/kaigen
+torch=/opt/torch
+
+if [ -s /run/secrets/ca.crt ]; then
+    trusted=$(mktemp)
+    trap 'rm -f "$trusted"' EXIT
+    system=/etc/ssl/certs/ca-certificates.crt
+    if [ -f "$system" ]; then cat "$system" > "$trusted"; fi
+    cat /run/secrets/ca.crt >> "$trusted"
+    export PIP_CERT="$trusted"
+fi
+
+install_into() {
+    into=$1
+    shift
+    /opt/build/bin/pip --python "$into/bin/python" install "$@"
+}
+
+locked() {
+    into=$1
+    shift
+    # All locks in one run, so that none replaces a package of another.
+    for lock in "$@"; do set -- "$@" -r "$lock"; shift; done
+    if [ $# -gt 0 ]; then install_into "$into" --require-hashes --only-binary :all: "$@"; fi
+}
+
+site_packages() {
+    "$1/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
+}
+
+case $1 in
+packages)
+    shift
+    python -m venv /opt/build
+    # VENV_OPTIONS: more options for the environment of the program.
+    # shellcheck disable=SC2086
+    python -m venv --without-pip ${VENV_OPTIONS:-} "$target"
+    if [ -d "$torch" ]; then site_packages "$torch" > "$(site_packages "$target")/torch.pth"; fi
+    /opt/build/bin/pip install --require-hashes -r requirements-build.txt
+    locked "$target" "$@"
+    ;;
+program)
+    /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheels .
+    install_into "$target" --no-deps --no-index /wheels/*.whl
+    ;;
+torch)
+    python -m venv /opt/build
+    python -m venv --without-pip "$torch"
+    locked "$torch" "$2"
+    ;;
+*)
+    echo "usage: sh install.sh packages LOCK... | program | torch LOCK" >&2
+    exit 2
+    ;;
+esac

@@ -1,0 +1,179 @@
+"""`kaigen images` with a real builder, a real registry with a password, and a base image of that registry."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kaigen.images.attest import BILL, STATEMENT
+from tests.cluster import images
+from tests.cluster.processes import free_ports
+from tests.cluster.registry import PASSWORD, USER, LocalRegistry
+
+SMALL = ["downloader", "reaper", "argocd"]
+"""Images that take seconds: those with PyTorch take gigabytes, and JupyterLab a minute."""
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRegistry]:
+    """A registry of a company: nothing is pulled without its password."""
+    server = LocalRegistry(tmp_path_factory.mktemp("registry") / "data")
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def environment(registry: LocalRegistry, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """What builder and kaigen read: storage of the tests, and the login."""
+    folder = tmp_path_factory.mktemp("login")
+    registry.login(folder)
+    return {**images.builder_environment(), "BUILDAH_ISOLATION": "chroot", "DOCKER_CONFIG": str(folder)}
+
+
+@pytest.fixture(scope="module")
+def base(registry: LocalRegistry, environment: Mapping[str, str]) -> str:
+    """The base image as a company has it: a copy in its registry."""
+    name = images.load_image(images.base())
+    copy = f"{registry.host}/mirror/python:3.13"
+    login = f"{USER}:{PASSWORD}"
+    images.run(["buildah", "push", "--tls-verify=false", "--creds", login, name, f"docker://{copy}"])
+    return copy
+
+
+def kaigen(environment: Mapping[str, str], folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a folder."""
+    command = [sys.executable, "-m", "kaigen", *arguments]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def read(registry: LocalRegistry, path: str) -> Any:
+    """Return the JSON at a path of the registry."""
+    content = registry.get(path)
+    assert content is not None, path
+    return json.loads(content)
+
+
+def place(registry: LocalRegistry, image: Mapping[str, object]) -> tuple[str, str]:
+    """Return repository and digest of an image that was pushed."""
+    name, _, digest = str(image["reference"]).partition("@")
+    return name.rpartition(":")[0].removeprefix(f"{registry.host}/"), digest
+
+
+def find(built: list[dict[str, object]], name: str) -> dict[str, object]:
+    """Return the image of a name."""
+    return next(each for each in built if each["name"] == name)
+
+
+@pytest.fixture(scope="module")
+def pushed(
+    registry: LocalRegistry, environment: Mapping[str, str], base: str, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, list[dict[str, object]]]:
+    """A repository, and the images that were pushed for it."""
+    folder = tmp_path_factory.mktemp("repository")
+    (folder / "kaigen.yaml").write_text("# Our cluster\nnamespace: ml\nimages: # built by us\n  kubectl: kubectl:1\n")
+    secrets = [f"--ca-certificate={path}" for path in [Path("/etc/ssl/certs/ca-certificates.crt")] if path.exists()]
+    secrets += [f"--pip-conf={path}" for path in [Path("/etc/pip.conf")] if path.exists()]
+    done = kaigen(
+        environment,
+        folder,
+        *("images", "push", *SMALL, "--registry", f"{registry.host}/kaigen", "--base", base),
+        *("--builder", "buildah", *secrets, "--write", "kaigen.yaml", "-o", "json"),
+    )
+    assert done.returncode == 0, done.stderr
+    return folder, json.loads(done.stdout)
+
+
+def test_every_image_is_in_the_registry_by_the_printed_digest(
+    registry: LocalRegistry, pushed: tuple[Path, list[dict[str, object]]]
+) -> None:
+    _, built = pushed
+    assert [each["name"] for each in built] == SMALL
+    for each in built:
+        repository, digest = place(registry, each)
+        assert read(registry, f"{repository}/manifests/0.1.0") == read(registry, f"{repository}/manifests/{digest}")
+        assert isinstance(each["bytes"], int)
+
+
+def test_settings_are_written_between_the_others(pushed: tuple[Path, list[dict[str, object]]]) -> None:
+    folder, built = pushed
+    fields = "".join(f"  {each['name']}: {each['reference']}\n" for each in built if each["name"] != "argocd")
+    expected = f"# Our cluster\nnamespace: ml\nimages: # built by us\n  kubectl: kubectl:1\n{fields}"
+    assert (folder / "kaigen.yaml").read_text() == expected
+
+
+def test_bills_and_provenance_are_attached(
+    registry: LocalRegistry, pushed: tuple[Path, list[dict[str, object]]]
+) -> None:
+    repository, digest = place(registry, find(pushed[1], "downloader"))
+    attached = {}
+    # The registry has no referrers API, so the specification's tag lists them.
+    for each in read(registry, f"{repository}/manifests/{digest.replace(':', '-')}")["manifests"]:
+        manifest = read(registry, f"{repository}/manifests/{each['digest']}")
+        assert manifest["subject"]["digest"] == digest
+        attached[each["artifactType"]] = read(registry, f"{repository}/blobs/{manifest['layers'][0]['digest']}")
+    assert "botocore" in {each["name"] for each in attached[BILL]["components"]}
+    statement = attached[STATEMENT]
+    assert statement["subject"] == [{"name": repository, "digest": {"sha256": digest.removeprefix("sha256:")}}]
+    assert statement["predicate"]["buildDefinition"]["externalParameters"]["image"] == "downloader"
+
+
+def test_layers_have_neither_certificates_nor_configuration_of_the_build(
+    registry: LocalRegistry, pushed: tuple[Path, list[dict[str, object]]]
+) -> None:
+    for each in pushed[1]:
+        repository, digest = place(registry, each)
+        manifest = read(registry, f"{repository}/manifests/{digest}")
+        config = read(registry, f"{repository}/blobs/{manifest['config']['digest']}")["config"]
+        assert config["User"] in {"65532:65532", "999:999"}
+        assert config["Labels"]["org.opencontainers.image.version"] == "0.1.0"
+        for layer in manifest["layers"][1:]:  # The first one is that of the base image.
+            content = registry.get(f"{repository}/blobs/{layer['digest']}")
+            with tarfile.open(fileobj=io.BytesIO(content or b""), mode="r:*") as files:
+                names = files.getnames()
+            assert not [path for path in names if path.endswith(("pip.conf", "ca.crt", "ca-certificates.crt"))]
+
+
+def test_check_prints_a_line_for_each_image(
+    registry: LocalRegistry,
+    environment: Mapping[str, str],
+    pushed: tuple[Path, list[dict[str, object]]],
+    tmp_path: Path,
+) -> None:
+    folder, built = pushed
+    (folder / "specs").mkdir()
+    (folder / "specs" / "model.yaml").write_text(
+        "apiVersion: kaigen.dev/v1alpha1\nkind: Model\nmetadata: {name: tiny}\n"
+        "spec: {source: {huggingFace: {repo: acme/tiny, revision: " + "a" * 40 + "}}, store: {volume: {size: 1Gi}}}\n"
+    )
+    downloader = str(find(built, "downloader")["reference"])
+    done = kaigen(environment, folder, "images", "check", "-o", "json")
+    assert [each["state"] for each in json.loads(done.stdout)] == ["found"], done.stderr
+    assert done.returncode == 0
+
+    settings = folder / "kaigen.yaml"
+    text = settings.read_text()
+    settings.write_text(text.replace(downloader, downloader.replace("kaigen/downloader", "kaigen/nothing")))
+    done = kaigen(environment, folder, "images", "check")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[1].startswith(f"missing  {registry.host}/kaigen/nothing:0.1.0@sha256:")
+
+    settings.write_text(text)
+    done = kaigen({**environment, "DOCKER_CONFIG": str(tmp_path)}, folder, "images", "check")
+    assert done.returncode == 3
+    assert done.stdout.splitlines()[1].startswith(f"login  {downloader}")
+    assert "requires credentials to read kaigen/downloader" in done.stdout
+
+    (port,) = free_ports(1)
+    settings.write_text(text.replace(registry.host, f"127.0.0.1:{port}"))
+    done = kaigen(environment, folder, "images", "check")
+    assert done.returncode == 3
+    assert done.stdout.splitlines()[1].startswith("unreachable  ")
+    settings.write_text(text)
