@@ -1,4 +1,4 @@
-"""The options that builders get, from scripts that record their arguments. tests/cluster/test_images.py runs a real one."""
+"""The options that builders get, from scripts that record their arguments. test_images.py of the cluster runs one."""
 
 from __future__ import annotations
 
