@@ -1,4 +1,7 @@
-"""`kaigen images` with a real builder, a real registry with a password, and a base image of that registry."""
+"""`kaigen images` with a real builder, as in a company.
+
+Its registry has the base image and asks for a password, and its proxy decrypts TLS with an authority of its own.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from kaigen.images.attest import BILL, STATEMENT
 from tests.cluster import images
 from tests.cluster.processes import free_ports
 from tests.cluster.registry import PASSWORD, USER, LocalRegistry
+from tests.cluster.tls_proxy import tls_proxy
 
 SMALL = ["downloader", "reaper", "argocd"]
 """Images that take seconds: those with PyTorch take gigabytes, and JupyterLab a minute."""
@@ -79,14 +83,14 @@ def pushed(
     """A repository, and the images that were pushed for it."""
     folder = tmp_path_factory.mktemp("repository")
     (folder / "kaigen.yaml").write_text("# Our cluster\nnamespace: ml\nimages: # built by us\n  kubectl: kubectl:1\n")
-    secrets = [f"--ca-certificate={path}" for path in [Path("/etc/ssl/certs/ca-certificates.crt")] if path.exists()]
-    secrets += [f"--pip-conf={path}" for path in [Path("/etc/pip.conf")] if path.exists()]
-    done = kaigen(
-        environment,
-        folder,
-        *("images", "push", *SMALL, "--registry", f"{registry.host}/kaigen", "--base", base),
-        *("--builder", "buildah", *secrets, "--write", "kaigen.yaml", "-o", "json"),
-    )
+    with tls_proxy(tmp_path_factory.mktemp("proxy")) as (proxy, certificate, hosts):
+        done = kaigen(
+            {**environment, "HTTPS_PROXY": proxy, "NO_PROXY": "127.0.0.1"},
+            folder,
+            *("images", "push", *SMALL, "--registry", f"{registry.host}/kaigen", "--base", base),
+            *("--builder", "buildah", "--ca-certificate", str(certificate), "--write", "kaigen.yaml", "-o", "json"),
+        )
+    assert hosts, "no package came through the proxy"
     assert done.returncode == 0, done.stderr
     return folder, json.loads(done.stdout)
 
