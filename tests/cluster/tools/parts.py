@@ -169,6 +169,13 @@ PARTS = (
         go_mod=_SHARED,
         cold=2,
     ),
+    Part(
+        name="actionlint",
+        module="github.com/rhysd/actionlint",
+        packages={"actionlint": "github.com/rhysd/actionlint/cmd/actionlint"},
+        asks={"actionlint": ["-version"]},
+        cold=0.2,
+    ),
 )
 
 _CNI = "github.com/containernetworking/plugins/plugins"

@@ -78,7 +78,7 @@ def unhashed(lock: str) -> list[str]:
     ]
 
 
-WORKFLOWS = tracked("gitops/*.yml", "gitops/*.yaml", "kaigen/scaffold/files/*.yaml", "docs/*.md", "README.md")
+WORKFLOWS = tracked(".github/*.yml", "gitops/*.yml", "gitops/*.yaml", "kaigen/scaffold/files/*.yaml", "docs/*.md", "README.md")
 DOCKERFILES = tracked("*Dockerfile", "*Containerfile*")
 LOCKS = [
     each
