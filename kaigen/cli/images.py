@@ -13,6 +13,7 @@ from msgspec import to_builtins
 
 from kaigen import __version__
 from kaigen.cli.console import Console, table
+from kaigen.cli.limits import apply_limits
 from kaigen.cli.main import output_options
 from kaigen.cli.options import environment_option, read_configs, require_repository
 from kaigen.diff.formatting import size_text
@@ -90,8 +91,9 @@ def _row(answer: Answer) -> tuple[str, str, str]:
 def _used(environment: str) -> list[Used]:
     configs = read_configs(environment)
     require_repository(configs[0])
-    apps = for_each(configs, lambda config: Run.load((), config, use_cache=False).apps())
-    return images_used(item for each in apps for item in each)
+    with apply_limits():  # Builds take long, so the command as a whole has none.
+        apps = for_each(configs, lambda config: Run.load((), config, use_cache=False).apps())
+        return images_used(item for each in apps for item in each)
 
 
 def _registry(_context: click.Context, _option: click.Parameter, value: str) -> str:

@@ -61,7 +61,10 @@ COMMANDS: dict[str, str] = {
 """Every command with its summary; it is the function `command` of the module `kaigen.cli.NAME`."""
 
 _WAITING = frozenset(
-    {"build", "comment", "doctor", "job", "lock", "mirror", "notebook", "pin", "publish", "sign", "status", "verify"}
+    {
+        *("build", "comment", "doctor", "images", "job", "lock", "mirror"),
+        *("notebook", "pin", "publish", "sign", "status", "verify"),
+    }
 )
 """Commands that wait for other servers, with time limits of their own."""
 

@@ -91,6 +91,9 @@ def pushed(
             *("--builder", "buildah", "--ca-certificate", str(certificate), "--write", "kaigen.yaml", "-o", "json"),
         )
     assert hosts, "no package came through the proxy"
+    # The names have the registry's port, so no later run would use what the builder keeps of them.
+    kept = [f"{registry.host}/kaigen/{name}:0.1.0" for name in SMALL]
+    subprocess.run(["buildah", "rmi", "--force", *kept, base], env=environment, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     return folder, json.loads(done.stdout)
 
