@@ -26,7 +26,7 @@ demo: $(VENV)/.base ## Render the demo repository and show where to look
 	@$(PY) -m tools.tour
 
 test: $(VENV)/.dev ## Run the tests, except those that need a cluster
-	$(PYTEST) -n auto $(ARGS)
+	@folder=$$(sh tools/tmpdir.sh); set -x; TMPDIR="$${folder:-$${TMPDIR:-/tmp}}" $(PYTEST) -n auto $(ARGS)
 
 test-chat: $(CHAT)/.done ## Run the tests of the chat server, the classifier and the trainer that need PyTorch (5 GB, installed once)
 	$(CHAT)/bin/python -m pytest runtimes/chat/tests/served runtimes/classify/tests/networks runtimes/train/tests/trained -n 2 $(ARGS)
