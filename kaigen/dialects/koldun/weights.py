@@ -13,9 +13,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import ValidationError
+
 from kaigen.catalog.presets import find_preset
 from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
+from kaigen.dialects.koldun import API_VERSION
 from kaigen.dialects.koldun.files import (
     SOURCE,
     STORAGE,
@@ -30,12 +33,13 @@ from kaigen.dialects.koldun.files import (
     source_folder,
     volume_block,
 )
-from kaigen.dialects.koldun.kinds import Download, Model, ObjectStorage
+from kaigen.dialects.koldun.kinds import Download, Ingress, Model, ObjectStorage
 from kaigen.dialects.koldun.options import NAMED_FILES, check_options, put_files, read_options
 from kaigen.dialects.koldun.resource import KoldunLowering
 from kaigen.kinds import model as kinds_model
 from kaigen.kinds.base import SHA256, matches
-from kaigen.kinds.lowering import LoweringContext, LoweringResult
+from kaigen.kinds.block import read_block
+from kaigen.kinds.lowering import PREFIX, LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
 from kaigen.kubernetes.quantities import units
 
@@ -143,6 +147,22 @@ def _warn_of_unused(model: Model, lowering: KoldunLowering) -> None:
     for name, reason in _UNUSED_OF_CONVERTED.items():
         if name in lowering.block("spec"):
             lowering.without_effect(("spec", name), reason)
+    if spec.replica_power is not None and not _sizes_rings(lowering):
+        reason = "a Dllama states its own, and no Ingress of the specs leaves it out"
+        lowering.without_effect(("spec", "replicaPower"), reason, "set `replicaPower` where it is used")
+
+
+def _sizes_rings(lowering: KoldunLowering) -> bool:
+    """Return whether an Ingress has the number of workers of the Model. Invalid ones are reported at their place."""
+    for document in lowering.find_objects(API_VERSION, "Ingress"):
+        try:
+            ingress = read_block(Ingress, document.data)
+        except ValidationError:
+            continue
+        named = ingress.metadata.annotations.get(f"{PREFIX}model", lowering.metadata.name)
+        if named == lowering.metadata.name and not ingress.spec.backend.replica_power:
+            return True
+    return False
 
 
 def _check_launch_options(model: Model, weights: str, lowering: KoldunLowering) -> None:
