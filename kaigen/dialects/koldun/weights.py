@@ -11,6 +11,7 @@ kaigen keeps the meaning of fields and fixes bugs of the operator (source: its c
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from msgspec import ValidationError
@@ -59,9 +60,10 @@ _UNUSED_OF_CONVERSION = {
     **dict.fromkeys(("image", "dependencies"), _OWN_CONVERTER),
     "rcloneImage": "the operator never reads it, and kaigen's own downloader uploads the files",
     "toolsImage": "kaigen's image contains the converter and measures what it writes",
-    "converterVersion": "the format is the same in all versions of distributed-llama from 0.16.2, and kaigen's image "
-    "contains the converter",
 }
+_VERSION = re.compile(r"^v?([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})")
+_FIRST_VERSION = (0, 16, 2)
+"""First version of distributed-llama whose converter writes what kaigen's does; all later ones do, too."""
 _UNUSED_OF_CONVERTED = {
     "preConvertedSizeBytes": "kaigen reads the size of the files where it needs it",
     "preConvertedSizeHuman": "kaigen reads the size of the files where it needs it",
@@ -144,12 +146,33 @@ def _warn_of_unused(model: Model, lowering: KoldunLowering) -> None:
         for name, reason in unused.items():
             if given.get(name):
                 lowering.without_effect((*path, name), reason)
+    if spec.conversion is not None and spec.conversion.converter_version:
+        _check_converter(spec.conversion.converter_version, lowering)
     for name, reason in _UNUSED_OF_CONVERTED.items():
         if name in lowering.block("spec"):
             lowering.without_effect(("spec", name), reason)
     if spec.replica_power is not None and not _sizes_rings(lowering):
         reason = "a Dllama states its own, and no Ingress of the specs leaves it out"
         lowering.without_effect(("spec", "replicaPower"), reason, "set `replicaPower` where it is used")
+
+
+def _check_converter(version: str, lowering: KoldunLowering) -> None:
+    """Report a version of the converter: it has no effect, or wrote files that kaigen's converter does not."""
+    at = (*_CONVERSION, "converterVersion")
+    found = _VERSION.match(version)
+    first = ".".join(map(str, _FIRST_VERSION))
+    if found is None or tuple(map(int, found.groups())) >= _FIRST_VERSION:
+        reason = (
+            f"the format is the same in all versions of distributed-llama from {first}, and kaigen's image contains "
+        )
+        lowering.without_effect(at, f"{reason}the converter")
+        return
+    lowering.error(
+        "KG0413",
+        f"`{version}` may write another format than kaigen's converter, which writes that of distributed-llama {first}",
+        at,
+        f"write `v{first}` or later, and images of such a version in the rings of the Model",
+    )
 
 
 def _sizes_rings(lowering: KoldunLowering) -> bool:

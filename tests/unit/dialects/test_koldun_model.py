@@ -315,6 +315,19 @@ def test_what_kaigens_own_images_do_is_a_warning() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("version", "code"),
+    [
+        *((each, "KG0405") for each in ("v0.16.2", "0.16.5", "v0.17.0", "main")),
+        *((each, "KG0413") for each in ("v0.16.1", "0.12.8-rc1")),
+    ],
+)
+def test_a_converter_that_wrote_another_format_is_an_error(version: str, code: str) -> None:
+    document = converted({"conversion": {"weightsFloatType": "q40", "converterVersion": version}})
+    found = errors(document) if code == "KG0413" else warnings(document)
+    assert found == [(code, "spec.conversion.converterVersion")]
+
+
 @pytest.mark.parametrize("block", ["download", "conversion"])
 @pytest.mark.parametrize("given", [{"command": ["sh"], "args": ["-c"]}, {"args": ["mine.py"]}], ids=str)
 def test_a_program_of_ones_own_is_an_error(block: str, given: Object) -> None:
