@@ -120,7 +120,8 @@ class Conversion(Block):
         Meta(description="Type of the weights: `q40` (default) or `f32`. The runtime cannot load the others."),
     ] = None
     convert_weights: Annotated[
-        WeightsType | None, Meta(description="A field of later versions with the meaning of `weightsFloatType`.")
+        WeightsType | Literal["skip"] | None,
+        Meta(description="A field of later versions with the meaning of `weightsFloatType`; `skip` is refused."),
     ] = None
     output_path: Annotated[
         Text | None,

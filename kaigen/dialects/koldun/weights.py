@@ -346,6 +346,14 @@ def _weights(model: Model, lowering: KoldunLowering) -> str:
         return ""
     names = {"weightsFloatType": conversion.weights_float_type, "convertWeights": conversion.convert_weights}
     given = {name: value for name, value in names.items() if value}
+    if conversion.convert_weights == "skip":
+        lowering.error(
+            "KG0413",
+            "`skip` disables the conversion, and no ring can load files that are not converted",
+            (*_CONVERSION, "convertWeights"),
+            "delete `conversion` if no ring serves the Model, or write `preConverted: true` for converted files",
+        )
+        return ""
     if len(set(given.values())) > 1:
         listed = " and ".join(f"`{name}: {value}`" for name, value in given.items())
         lowering.error("KG0412", f"{listed} differ", (*_CONVERSION, "convertWeights"), "write one of the two")

@@ -18,6 +18,7 @@ from tests.unit.dialects.koldun_case import (
     compiled,
     converted,
     errors,
+    failures,
     loaded,
     model,
     specs,
@@ -326,6 +327,13 @@ def test_a_converter_that_wrote_another_format_is_an_error(version: str, code: s
     document = converted({"conversion": {"weightsFloatType": "q40", "converterVersion": version}})
     found = errors(document) if code == "KG0413" else warnings(document)
     assert found == [(code, "spec.conversion.converterVersion")]
+
+
+@pytest.mark.parametrize("existing", [{}, {"preConverted": True, "preConvertedPVCName": "files"}], ids=["new", "old"])
+def test_a_conversion_that_is_skipped_is_an_error(existing: Object) -> None:
+    found = failures(model({"conversion": {"weightsFloatType": "q40", "convertWeights": "skip"}, **existing}))
+    assert [(item.code, item.path) for item in found] == [("KG0413", "spec.conversion.convertWeights")]
+    assert "preConverted" in (found[0].hint or "")
 
 
 @pytest.mark.parametrize("block", ["download", "conversion"])
