@@ -147,9 +147,7 @@ class PersistentVolumes(Block):
     storage_class_name: Annotated[Text | None, Meta(description="StorageClass of the PersistentVolumes; ignored.")] = (
         None
     )
-    capacity: Annotated[
-        Quantity | None, Meta(description="Size of a volume of the cluster, without `objectStorage`.")
-    ] = None
+    capacity: Annotated[Quantity | None, Meta(description="Size of the volumes, if `pvcCapacity` states none.")] = None
     access_modes: Annotated[
         list[Text], Meta(description="Access modes of the PersistentVolumes; pods mount buckets read-only.")
     ] = field(default_factory=list)
@@ -177,7 +175,7 @@ class PersistentVolumes(Block):
     pvc_storage_class_name: Annotated[
         Text | None, Meta(description="StorageClass of the claim, without `objectStorage`.")
     ] = None
-    pvc_capacity: Annotated[Quantity | None, Meta(description="Size of the claim, without `objectStorage`.")] = None
+    pvc_capacity: Annotated[Quantity | None, Meta(description="Size of the volumes.")] = None
     pvc_access_modes: Annotated[list[Text], Meta(description="Access modes of the claim, without `objectStorage`.")] = (
         field(default_factory=list)
     )

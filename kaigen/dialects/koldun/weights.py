@@ -329,6 +329,7 @@ def _put_mount(draft: Draft, path: FieldPath, model: Model) -> None:
         ("options",): ("csiOptions", pv and pv.csi_options),
         ("attributes",): ("volumeAttributes", pv and pv.volume_attributes),
         ("secret",): ("csiSecretName", pv and pv.csi_secret_name),
+        ("size",): ("pvcCapacity", pv.pvc_capacity) if pv and pv.pvc_capacity else ("capacity", pv and pv.capacity),
     }
     for name, (field, value) in fields.items():
         if value and draft.get((*at, *name)) is not None:

@@ -263,7 +263,6 @@ def test_fields_of_pv_without_effect_on_buckets_are_warnings() -> None:
         "spec.pv.accessModes",
         "spec.pv.capacity",
         "spec.pv.pvcAccessModes",
-        "spec.pv.pvcCapacity",
         "spec.pv.pvcStorageClassName",
         "spec.pv.reclaimPolicy",
         "spec.pv.storageClassName",
@@ -272,6 +271,33 @@ def test_fields_of_pv_without_effect_on_buckets_are_warnings() -> None:
         "spec.pv.volumeAttributes.prefix",
     ]
     assert lowered({"pv": pv}).store.bucket.mount.attributes == {}
+
+
+@pytest.mark.promise("Koldun", "`pv.capacity`, `pvcCapacity` for a bucket")
+@pytest.mark.parametrize(
+    ("pv", "size"),
+    [
+        ({"capacity": "20Gi"}, "20Gi"),
+        ({"pvcCapacity": "30Gi"}, "30Gi"),
+        ({"capacity": "9Gi", "pvcCapacity": "8Gi"}, "8Gi"),
+        ({"csiMounter": "geesefs"}, "1Ti"),
+    ],
+    ids=str,
+)
+def test_volume_of_a_bucket_states_the_size_that_quotas_count(pv: Object, size: str) -> None:
+    (app,) = compiled(model({"pv": pv})).apps
+    found = {item.body["kind"]: item.body for item in app.objects}
+    assert found["PersistentVolume"]["spec"]["capacity"] == {"storage": size}
+    assert found["PersistentVolumeClaim"]["spec"]["resources"]["requests"] == {"storage": size}
+
+
+def test_volume_of_another_size_has_another_name() -> None:
+    names = set()
+    for pv in ({}, {"capacity": "20Gi"}, {"capacity": "30Gi"}):
+        (app,) = compiled(model({"pv": pv})).apps
+        (claim,) = [item.body for item in app.objects if item.body["kind"] == "PersistentVolumeClaim"]
+        names.add(claim["metadata"]["name"])
+    assert len(names) == 3
 
 
 @pytest.mark.promise("Koldun", "`pv.pvcCapacity`, `pvcStorageClassName`, `pvcAccessModes` without a bucket")
