@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta, field
 
-from kaigen.kinds.base import ADDRESS, Annotations, LabelName, ObjectName, text
+from kaigen.kinds.base import ADDRESS, Annotations, LabelName, ObjectName, Quantity, text
 from kaigen.kinds.block import Block, Choice
 from kaigen.kubernetes import buckets
 
@@ -80,6 +80,13 @@ class BucketMount(Block):
         dict[_KEY, str],
         Meta(description="Volume attributes in addition to kaigen's.", examples=[{"authenticationSource": "pod"}]),
     ] = field(default_factory=dict)
+    size: Annotated[
+        Quantity | None,
+        Meta(
+            description="Size that the volume and its claim state for quotas; a bucket has none. Default: `1Ti`.",
+            examples=["100Gi"],
+        ),
+    ] = None
     secret: Annotated[
         SecretPlace | None,
         Meta(

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from kaigen.cluster.states import State, StateName
 from kaigen.kubernetes.kind_table import types
 from kaigen.kubernetes.manifest import Identity
-from kaigen.status.facts import HIDDEN
+from kaigen.status.facts import DATA_ONLY, HIDDEN
 
 SyncName = Literal["synced", "out of sync", "progressing", "failed", "suspended", "unknown"]
 
@@ -124,7 +124,7 @@ def status_rows(apps: Sequence[AppStatus], *, wide: bool = False) -> Iterator[tu
             state = app.state if index == 0 else run.state if run else app.state
             sync = (_sync(app.sync) if index == 0 else "-",)
             syncer = ((app.sync.syncer if app.sync and index == 0 else "-"),) if wide else ()
-            known = {key: value for key, value in app.facts.items() if wide or key not in HIDDEN}
+            known = {key: value for key, value in app.facts.items() if key not in (DATA_ONLY if wide else HIDDEN)}
             facts = {**(known if index == 0 else {}), **_short(run, wide=wide)}
             shown = ", ".join(f"{key} {value}" for key, value in facts.items()) or "-"
             yield (*head, state.name, run.name if run else "-", *sync, *syncer, shown, _message(app, state))

@@ -20,7 +20,7 @@ from kaigen.kubernetes.manifest import Identity, Object, group_of, identity_of, 
 from kaigen.kubernetes.runs import end_of, time_of
 from kaigen.kubernetes.schemas import is_cluster_type
 from kaigen.status.app_status import AppStatus, Run
-from kaigen.status.facts import endpoint_facts, recorded_facts, records_facts
+from kaigen.status.facts import current_facts, endpoint_facts, recorded_facts, records_facts
 from kaigen.status.syncers import find_sync, read_syncers
 
 if TYPE_CHECKING:
@@ -193,28 +193,34 @@ def collect(compilation: Compilation, config: Config, cluster: Cluster, apps: Se
         own = wanted[id(item)]
         of_app = [pod for pod in pods[item.app.namespace] if _label(pod, _NAME) == item.app.name]
         present = [live.objects[identity] for identity in own if identity in live.objects]
+        states = {identity: _state(live, identity, of_app, clues) for identity in own}
+        running = any(state.name == "progressing" for state in states.values())
         result.append(
             AppStatus(
                 environment=config.environment,
                 namespace=item.app.namespace,
                 name=item.app.name,
                 kind=item.app.kind,
-                objects={identity: _state(live, identity, of_app, clues) for identity in own},
+                objects=states,
                 runs=_runs(item, own, live, of_app, clues),
                 sync=find_sync(own, syncers),
-                facts=_facts(cluster, item, own, present),
+                facts=_facts(cluster, item, own, present, running=running),
             )
         )
     return result
 
 
 def _facts(
-    cluster: Cluster, item: Compiled, own: Mapping[Identity, Object], present: Iterable[Object]
+    cluster: Cluster, item: Compiled, own: Mapping[Identity, Object], present: Iterable[Object], *, running: bool
 ) -> dict[str, str]:
     """Return what an app reports: by its objects, by its download, and where it is reached."""
     name, namespace = item.app.name, item.app.namespace
     recorded = recorded_facts(cluster, name, namespace) if records_facts(name, own.values()) else {}
-    return {**object_facts(present), **recorded, **endpoint_facts(name, namespace, own.values())}
+    return {
+        **object_facts(present),
+        **current_facts(recorded, running=running),
+        **endpoint_facts(name, namespace, own.values()),
+    }
 
 
 def _objects(item: Compiled) -> dict[Identity, Object]:

@@ -1,4 +1,4 @@
-"""Facts of an app that no state of an object has: where it is reached, and what its download measured."""
+"""Facts of an app that no state of an object has: where it is reached, and what its Job measured."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ from kaigen.cluster.client import Cluster
 from kaigen.cluster.errors import Forbidden
 from kaigen.kubernetes.manifest import Object, entries, mapping, text, type_of
 
-HIDDEN = frozenset({"source", "commit", "seconds", "bytesPerSecond", "finished"})
-"""Facts of a download that a table leaves out."""
+DATA_ONLY = frozenset({"fileNames"})
+"""Facts of a download that only JSON has."""
+HIDDEN = DATA_ONLY | {
+    *("source", "commit", "url", "seconds", "bytesPerSecond", "finished"),
+    *("conversionSizeBytes", "conversionWeights", "conversionSeconds"),
+}
+"""Facts of a download and a conversion that a narrow table leaves out."""
+
+_PROGRESS = "progress"
 
 _HTTP_ROUTE = "HTTPRoute.gateway.networking.k8s.io"
 _ROLE = "Role.rbac.authorization.k8s.io"
@@ -62,6 +69,16 @@ def recorded_facts(cluster: Cluster, name: str, namespace: str) -> Mapping[str, 
     except Forbidden:
         return {}
     return {key: text(value) for key, value in mapping((found or {}).get("data")).items()}
+
+
+def current_facts(recorded: Mapping[str, str], *, running: bool) -> dict[str, str]:
+    """Return recorded facts without the progress of a download that ended.
+
+    Args:
+        recorded: what the Job of an app recorded.
+        running: whether it runs.
+    """
+    return {key: value for key, value in recorded.items() if running or key != _PROGRESS}
 
 
 def _list(value: object) -> list[object]:

@@ -84,7 +84,10 @@ def _generalised(root: dict[str, Any], path: tuple[str | int, ...]) -> str:
     return ".".join(parts)
 
 
-@pytest.mark.parametrize("entry", own_kinds(), ids=lambda entry: entry.key)
+# A Session of Koldun is an error.
+@pytest.mark.parametrize(
+    "entry", [entry for entry in own_kinds() if entry.key != "koldun.Session"], ids=lambda entry: entry.key
+)
 def test_every_field_of_every_kind_occurs_in_a_spec(entry: KindEntry) -> None:
     seen = written(entry)
     if entry.key in ("Model", "Dataset"):

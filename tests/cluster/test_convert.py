@@ -43,6 +43,7 @@ def specs(hub_model: Object) -> list[Object]:
 
 
 @pytest.mark.promise("Koldun", "Root and workers wait for the output of the `Model`")
+@pytest.mark.promise("Koldun", "`status.conversionSizeBytes`, `status.conversionSizeHuman`")
 @pytest.mark.ran("Job", "PersistentVolumeClaim", by=("node", "downloader", "convert"))
 @pytest.mark.ran("Job", "PersistentVolumeClaim", by="node")
 def test_a_downloaded_model_is_converted_and_read_by_its_gate(node: Node, node_namespace: str, tmp_path: Path) -> None:
@@ -62,13 +63,19 @@ def test_a_downloaded_model_is_converted_and_read_by_its_gate(node: Node, node_n
         }
         assert measured["bytes"] > len(converted("q40"))
         assert (measured["weights"], measured["human"][-3:]) == ("q40", "KiB")
+        recorded = node.client.get("v1/ConfigMap", "tiny-facts", node_namespace)["data"]
+        assert (recorded["conversionSizeBytes"], recorded["conversionSizeHuman"]) == (
+            str(measured["bytes"]),
+            measured["human"],
+        )
+        assert recorded["files"] == str(len(files()))
         # A run that starts again, as after a lost Job, adopts what is there.
         node.client.delete(JOB, job_name(apps["tiny"]), node_namespace, propagation="Foreground")
         node.client.wait_gone(JOB, job_name(apps["tiny"]), node_namespace)
         for rendered in apps["tiny"].objects:
             node.client.apply(rendered.body)
         assert json.loads(ended(node, node_namespace, job_name(apps["tiny"]))) == measured
-        assert "already converted" in everything(node, node_namespace, job_name(apps["tiny"]))
+        assert "already converted" in everything(node, node_namespace, job_name(apps["tiny"]), "--container=convert")
     finally:
         hub.__exit__()
 
@@ -122,10 +129,10 @@ def test_a_model_of_a_bucket_is_converted_on_the_disk_of_the_node(
 
 
 def ended(node: Node, namespace: str, name: str) -> str:
-    """Wait until a Job is complete; return the termination message of its main container."""
+    """Wait until a Job is complete; return the termination message of its converter."""
     node.client.wait(JOB, name, namespace, partial(is_true, condition="Complete"), "complete")
     (pod,) = node.client.objects(POD, namespace, f"batch.kubernetes.io/job-name={name}")
-    (status,) = pod["status"]["containerStatuses"]
+    (status,) = [each for each in pod["status"]["initContainerStatuses"] if each["name"] == "convert"]
     return str(status["state"]["terminated"]["message"])
 
 
@@ -135,6 +142,6 @@ def log(node: Node, namespace: str, name: str) -> str:
     return everything(node, namespace, name).strip().rpartition("\n")[2]
 
 
-def everything(node: Node, namespace: str, name: str) -> str:
-    """Return the log of a Job's main container."""
-    return node.run("kubectl", "logs", "--namespace", namespace, f"job/{name}").stdout
+def everything(node: Node, namespace: str, name: str, *options: str) -> str:
+    """Return the log of a Job's main container, or of the one that an option names."""
+    return node.run("kubectl", "logs", "--namespace", namespace, f"job/{name}", *options).stdout

@@ -42,8 +42,9 @@ def test_the_downloader_can_write_its_facts_and_nothing_else(plane: Plane, names
         (owner,) = facts["metadata"]["ownerReferences"]
         assert (owner["kind"], owner["name"], owner["uid"]) == ("Job", job["metadata"]["name"], job["metadata"]["uid"])
         assert facts["data"]["files"] == "2"
-        # A fact that is no longer right is put right.
-        plane.client.patch(CONFIG_MAP, "qwen-facts", namespace, {"data": {"files": "3"}})
+        # A fact that is no longer right is put right, and progress ends.
+        old = {"files": "3", "progress": "fetching 5% of 1.0 GiB", "conversionSizeBytes": "1"}
+        plane.client.patch(CONFIG_MAP, "qwen-facts", namespace, {"data": old})
         assert "updated ConfigMap" in fetch()
         assert plane.client.get(CONFIG_MAP, "qwen-facts", namespace)["data"] == facts["data"]
         # To remove the revision, it must know whether a pod reads it.

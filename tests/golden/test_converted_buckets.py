@@ -148,7 +148,7 @@ def test_files_of_one_bucket_are_converted_into_another(tmp_path: Path, hub: Hub
     own = f", store: {block(bucket, 'converted/qwen')}"
     objects = rendered(tmp_path, source=source, own=own, store=block(bucket, "models/qwen"))
     names = convert(objects, tmp_path / "disk")
-    assert names == ["fetch", "stage", "convert", "upload"]
+    assert names == ["fetch", "stage", "convert", "record", "upload"]
     check_reader(objects, bucket, "converted/qwen/", tmp_path / "mount")
     kept = {key for key in bucket.everything() if key.startswith("models/qwen/")}
     assert any(key.endswith("model-00001-of-00002.safetensors") for key in kept)
@@ -166,7 +166,7 @@ def test_converted_files_are_below_the_downloaded_ones_by_default(tmp_path: Path
     given = json.loads(block(bucket, "upstream"))["bucket"]
     source = json.dumps({"s3": given})
     objects = rendered(tmp_path, source=source, own="", store=block(bucket, "models/qwen"))
-    assert convert(objects, tmp_path / "disk") == ["fetch", "stage", "convert", "upload"]
+    assert convert(objects, tmp_path / "disk") == ["fetch", "stage", "convert", "record", "upload"]
     check_reader(objects, bucket, "models/qwen/", tmp_path / "mount")
 
 

@@ -68,7 +68,8 @@ def driver_of(bucket: Bucket) -> str:
 def volume_suffix(bucket: Bucket) -> str:
     """Return the end of the names of a bucket's volume and claim: a hash of all immutable fields."""
     mount = _mount(bucket)
-    meaning = [location(bucket), _name(bucket), mount.options, mount.attributes, mount.secrets]
+    size = [bucket.mount.size] if bucket.mount.size else []
+    meaning = [location(bucket), _name(bucket), mount.options, mount.attributes, mount.secrets, *size]
     return f"-weights-{sha256_hex(go_json(meaning))[:DIGEST_LENGTH]}"
 
 
@@ -201,7 +202,7 @@ def bucket_volume(frame: Frame, bucket: Bucket, what: str = "", *, fills: bool =
                 "metadata": metadata,
                 "spec": {
                     "accessModes": ["ReadOnlyMany"],
-                    "capacity": {"storage": _SIZE},
+                    "capacity": {"storage": bucket.mount.size or _SIZE},
                     "persistentVolumeReclaimPolicy": "Retain",
                     "claimRef": {
                         "apiVersion": "v1",
@@ -223,7 +224,7 @@ def bucket_volume(frame: Frame, bucket: Bucket, what: str = "", *, fills: bool =
                     "accessModes": ["ReadOnlyMany"],
                     "storageClassName": "",
                     "volumeName": volume,
-                    "resources": {"requests": {"storage": _SIZE}},
+                    "resources": {"requests": {"storage": bucket.mount.size or _SIZE}},
                 },
             },
         ),

@@ -318,7 +318,7 @@ def marker_container(
     folder: str,
     expected: str,
     mounts: list[Tree],
-    arguments: tuple[str, ...] = (),
+    arguments: Sequence[Tree] = (),
     transfer: Transfer | None = None,
 ) -> dict[str, Tree]:
     """Return a container that reads a marker: `wait` blocks until it exists, `verify` checks the files.

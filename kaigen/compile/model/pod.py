@@ -43,6 +43,9 @@ UPLOAD = "upload"
 """Name of the container that stores converted files in a bucket."""
 
 _STAGE = "stage"
+_RECORD = "record"
+_FACTS = Joined(("--facts=", Release("-facts")))
+"""Option with the name of the ConfigMap with the facts."""
 
 
 def download_pod(resolution: ModelResolution) -> dict[str, Tree]:
@@ -74,7 +77,7 @@ def own_pod(resolution: ModelResolution) -> dict[str, Tree]:
 
 
 def _with_conversion(pod: dict[str, Tree], resolution: ModelResolution) -> dict[str, Tree]:
-    """Return the pod with the downloader as an init container, and the converter as the main one."""
+    """Return the pod with the downloader and the converter as init containers of what records or uploads the result."""
     convert = resolution.conversion
     if convert is None:
         return pod
@@ -96,7 +99,7 @@ def _with_conversion(pod: dict[str, Tree], resolution: ModelResolution) -> dict[
                 mounts=_mounted(convert, FOLDER),
             )
         )
-    steps.append(convert_container(spec, convert, context))
+    steps += [convert_container(spec, convert, context), _record(resolution, convert)]
     if convert.upload is not None:
         steps.append(_upload(resolution, convert, convert.upload))
     *before, last = steps
@@ -129,9 +132,39 @@ def _upload(resolution: ModelResolution, convert: Conversion, arguments: Sequenc
     )
 
 
+def _record(resolution: ModelResolution, convert: Conversion) -> dict[str, Tree]:
+    """Return the container that writes the size of the converted files to the ConfigMap with the facts.
+
+    The converter reads files that others wrote, and has no token of the API server.
+    """
+    spec = resolution.spec
+    container = marker_container(
+        "verify",
+        resolution.context,
+        name=_RECORD,
+        folder=convert.folder,
+        expected=mounted_identity(spec),
+        mounts=[*_mounted(convert, convert.folder), token_mount()],
+        arguments=[_FACTS],
+        transfer=spec.transfer,
+    )
+    return {**container, "env": _owner()}
+
+
+def _owner() -> list[Tree]:
+    """Return the variables with the app and the Job, to which the ConfigMap with the facts belongs."""
+    name, uid = "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"
+    return [
+        {"name": "KAIGEN_APP", "value": Release()},
+        {"name": "JOB_NAME", "valueFrom": _label(name)},
+        {"name": "JOB_UID", "valueFrom": _label(uid)},
+    ]
+
+
 def _mounted(convert: Conversion, folder: str) -> list[Tree]:
-    """Return the volume mount of the conversion at a path."""
-    return [mount for mount in convert.mounts if isinstance(mount, dict) and mount["mountPath"] == folder]
+    """Return the volume mount of the conversion that has a folder."""
+    mounts = [mount for mount in convert.mounts if isinstance(mount, dict)]
+    return [mount for mount in mounts if f"{folder}/".startswith(f"{mount['mountPath']}/")]
 
 
 def verification_pod(resolution: ModelResolution) -> dict[str, Tree]:
@@ -177,7 +210,6 @@ def _fetch(resolution: ModelResolution) -> dict[str, Tree]:
     convert = resolution.conversion
     in_volume = convert is not None and convert.upload is None
     derived = [f"--derived={converted_folder(spec, convert)}"] if convert is not None and in_volume else []
-    name, uid = "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"
     metrics = spec.monitoring is not None
     container = fetch_container(
         Fetch(
@@ -189,7 +221,7 @@ def _fetch(resolution: ModelResolution) -> dict[str, Tree]:
         resolution.context,
         name=FETCH,
         about_destination=[*store.arguments, Joined(("--keep-revisions=", _kept(resolution))), *derived],
-        about_run=[Joined(("--facts=", Release("-facts"))), *([f"--metrics-port={METRICS_PORT}"] if metrics else [])],
+        about_run=[_FACTS, *([f"--metrics-port={METRICS_PORT}"] if metrics else [])],
         mounts=[
             *(convert.mounts if convert is not None and in_volume else store.mounts),
             *output_mounts(resolution.output),
@@ -199,9 +231,7 @@ def _fetch(resolution: ModelResolution) -> dict[str, Tree]:
         env=[
             *store.env,
             *bucket_variables(resolution.output),
-            {"name": "KAIGEN_APP", "value": Release()},
-            {"name": "JOB_NAME", "valueFrom": _label(name)},
-            {"name": "JOB_UID", "valueFrom": _label(uid)},
+            *_owner(),
             *variables_of(spec.env),
         ],
     )

@@ -30,5 +30,7 @@ DIALECT = Dialect(
         _kind("Root", "kinds:Root", "root:lower", "Koldun's root of a ring"),
         _kind("Worker", "kinds:Worker", "root:lower_worker", "Koldun's worker of a ring"),
         _kind("Ingress", "kinds:Ingress", "ingress:lower", "Koldun's rings that scale with requests"),
+        _kind("Session", "kinds:Session", "ingress:lower_session", "Koldun's conversation; refused"),
+        _kind("Token", "kinds:Token", "ingress:lower_token", "Koldun's API token; ignored"),
     ),
 )

@@ -140,6 +140,8 @@ def mount_block(pv: PersistentVolumes | None) -> dict[str, Any]:
         block["options"] = options
     if attributes:
         block["attributes"] = attributes
+    if pv.pvc_capacity or pv.capacity:
+        block["size"] = pv.pvc_capacity or pv.capacity
     if pv.csi_secret_name or pv.csi_secret_namespace:
         block["secret"] = {
             "name": pv.csi_secret_name or "csi-s3-secret",
@@ -193,7 +195,7 @@ def check_pv(pv: PersistentVolumes, document: Any, lowering: Lowering, *, in_buc
                 hint = did_you_mean(mode, _MODES) or f"one of {', '.join(_MODES)}"
                 lowering.error("KG0412", message, (*_PV, name, index), hint)
     unused = _UNUSED_OF_BUCKETS if in_bucket else _UNUSED_OF_VOLUMES
-    if pv.pvc_capacity and not in_bucket:
+    if pv.pvc_capacity:
         unused = {**unused, "capacity": "the size of the volume is that of `pvcCapacity`"}
     for name, reason in unused.items():
         if document.get(name) not in (None, "", [], {}):
@@ -217,13 +219,10 @@ def _mode(text: str) -> str | None:
 
 _STATIC = "kaigen binds each claim to the volume of its bucket by name"
 _READ_ONLY = "pods mount buckets read-only"
-_SIZELESS = "buckets have no size"
 _UNUSED_OF_BUCKETS = {
     "storageClassName": _STATIC,
-    "capacity": _SIZELESS,
     "accessModes": _READ_ONLY,
     "pvcStorageClassName": _STATIC,
-    "pvcCapacity": _SIZELESS,
     "pvcAccessModes": _READ_ONLY,
 }
 _NO_BUCKET = "the files are in a volume of the cluster"

@@ -5,21 +5,34 @@ from __future__ import annotations
 from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.koldun import API_VERSION
-from kaigen.dialects.koldun.kinds import Ingress, SessionScaling
-from kaigen.dialects.koldun.resource import KoldunLowering
+from kaigen.dialects.koldun.kinds import Backend, Ingress, IngressRoute, Session, SessionScaling, Token
+from kaigen.dialects.koldun.resource import NO_QUEUE, KoldunLowering
 from kaigen.dialects.koldun.ring import DIRECTIVES, ModelUse, Ring, find_model, lower_ring, number_of_workers
 from kaigen.dialects.koldun.root import check_images
 from kaigen.kinds.lowering import LoweringContext, LoweringResult
-from kaigen.kinds.positioned import Positioned
+from kaigen.kinds.positioned import Positioned, SourceField
 
 _BACKEND: FieldPath = ("spec", "backend")
 _ROUTE: FieldPath = ("spec", "route")
+_NO_BACKEND = "a Service reaches the rings, and no backend of the operator does"
+_NO_DISPATCHER = "a Service reaches the rings, and no dispatcher does"
 _UNUSED = {
-    "image": "a Service reaches the rings, and no session of the operator does",
-    "dispatcherImage": "a Service reaches the rings, and no dispatcher does",
-    "dispatcherMetricsListen": "a Service reaches the rings, and no dispatcher does",
-    "nats": "requests reach the rings directly, and wait in the proxy of a ring",
-    "conversationTTL": "a ring serves all conversations",
+    **dict.fromkeys(("image", "imagePullPolicy"), _NO_BACKEND),
+    **dict.fromkeys(("dispatcherImage", "dispatcherMetricsListen"), _NO_DISPATCHER),
+    "extraArgs": f"{_NO_BACKEND}; answers arrive as the engine writes them",
+    "nats": NO_QUEUE,
+    **dict.fromkeys(("conversationTTL", "hashSecret"), "a ring serves all conversations"),
+}
+_UNUSED_WITH_HINT = {
+    "resources": (_NO_BACKEND, "set the annotations `kaigen.dev/cpu` and `kaigen.dev/memory` for the pods of a ring"),
+    "rootMemory": (
+        "kaigen computes the memory of each pod from the model",
+        "delete it, or set the annotation `kaigen.dev/memory`",
+    ),
+    "responseTimeout": (
+        "the API of Ingresses has no time limit; controllers have annotations for it",
+        "set that of your controller in `route.annotations`",
+    ),
 }
 
 
@@ -33,28 +46,99 @@ def lower(ingress: Ingress, document: Positioned, context: LoweringContext) -> L
     """
     lowering = KoldunLowering(ingress.metadata, document, context, (*DIRECTIVES, "model"))
     backend = ingress.spec.backend
+    given = lowering.block("spec", "backend")
     for name, reason in _UNUSED.items():
-        if name in lowering.block("spec", "backend"):
+        if name in given:
             lowering.without_effect((*_BACKEND, name), reason)
+    for name, (reason, hint) in _UNUSED_WITH_HINT.items():
+        if name in given:
+            lowering.without_effect((*_BACKEND, name), reason, hint)
     check_images(backend.root_image, backend.worker_image, (*_BACKEND, "workerImage"), lowering)
+    _check_key(backend, lowering)
     model = _model(lowering)
     if model is None:
         return lowering.result()
-    power = (*_BACKEND, "replicaPower")
-    ring = Ring(
-        model=model,
-        image=backend.root_image,
-        image_at=(*_BACKEND, "rootImage"),
-        workers=number_of_workers(backend.replica_power, power, lowering),
-        workers_at=power,
-    )
     draft = lowering.draft()
     draft.put(("spec", "service"), {"port": ingress.spec.service.port, "type": ingress.spec.service.type})
     draft.origins["spec", "service"] = ("spec", "service")
-    _put_route(draft, ingress, lowering)
+    if ingress.spec.route is not None:
+        _put_route(draft, ingress.spec.route, lowering)
     if backend.session_scaling is not None:
         _put_scaling(draft, backend.session_scaling, lowering)
-    return lower_ring(draft, ring, lowering)
+    return lower_ring(draft, _ring(backend, model, lowering), lowering)
+
+
+def lower_session(session: Session, document: Positioned, context: LoweringContext) -> LoweringResult:
+    """Return no spec: a `Session` is what the operator's backend creates while a conversation lasts.
+
+    Args:
+        session: the validated document.
+        document: the document with positions.
+        context: what else the lowering may read.
+    """
+    lowering = KoldunLowering(session.metadata, document, context, ())
+    lowering.error(
+        "KG0413",
+        "the operator's backend creates a Session for one conversation and deletes it; rings of kaigen serve all",
+        ("kind",),
+        "delete it; for a ring, write a Dllama with its `modelRef`, `replicaPower` and images",
+    )
+    return lowering.result()
+
+
+def lower_token(token: Token, document: Positioned, context: LoweringContext) -> LoweringResult:
+    """Return no spec: a ring reads its API key from a Secret, and a `Token` has only a checksum.
+
+    Args:
+        token: the validated document.
+        document: the document with positions.
+        context: what else the lowering may read.
+    """
+    lowering = KoldunLowering(token.metadata, document, context, ())
+    lowering.warning(
+        "KG0405",
+        "the token has no effect: the proxy of a ring compares the key of a request with that in a Secret",
+        ("spec", "hash"),
+        "delete it, and set the annotation `kaigen.dev/api-key-secret` of the Ingress to the Secret with the key",
+        key=True,
+    )
+    return lowering.result(joined=True)
+
+
+def _check_key(backend: Backend, lowering: KoldunLowering) -> None:
+    """Report requests without a key that the operator would reject, and a key that `allowAnonymous` contradicts."""
+    has_key = "api-key-secret" in lowering.given
+    if backend.allow_anonymous and has_key:
+        reason = "the annotation `kaigen.dev/api-key-secret` requires a key"
+        lowering.without_effect((*_BACKEND, "allowAnonymous"), reason, "delete one of the two")
+    elif not backend.allow_anonymous and not has_key:
+        lowering.warning(
+            "KG0414",
+            "requests need no key: the operator rejects those without a token, and its tokens are not read",
+            _BACKEND,
+            "set the annotation `kaigen.dev/api-key-secret` to the Secret with a key, or `allowAnonymous: true`",
+            key=True,
+        )
+
+
+def _ring(backend: Backend, model: ModelUse, lowering: KoldunLowering) -> Ring:
+    """Return the ring of an Ingress, with the number of workers of its Model where it states none.
+
+    Without either, it is that of a power of 1 (source: `replicaPowerOrDefault` at commit 1ec22412).
+    """
+    at: FieldPath = (*_BACKEND, "replicaPower") if backend.replica_power else _BACKEND
+    power, source = backend.replica_power, None
+    if not power and model.document is not None and isinstance(model.spec.get("replicaPower"), int):
+        power = model.spec["replicaPower"]
+        source = SourceField(model.document.mark(("spec", "replicaPower")), "spec.replicaPower")
+    return Ring(
+        model=model,
+        image=backend.root_image,
+        image_at=(*_BACKEND, "rootImage"),
+        workers=number_of_workers(power if power > 0 else 1, at, lowering),
+        workers_at=at,
+        workers_source=source,
+    )
 
 
 def _model(lowering: KoldunLowering) -> ModelUse | None:
@@ -76,19 +160,42 @@ def _model(lowering: KoldunLowering) -> ModelUse | None:
     return None
 
 
-def _put_route(draft: Draft, ingress: Ingress, lowering: KoldunLowering) -> None:
-    """Put the host and path of requests, and their time limit."""
-    route, timeout = ingress.spec.route, ingress.spec.backend.response_timeout
-    if route is not None:
-        draft.put(("spec", "route", "host"), route.host, (*_ROUTE, "host"))
-        if route.path:
-            draft.put(("spec", "route", "path"), route.path, (*_ROUTE, "path"))
-        block = {"className": route.ingress_class_name} if route.ingress_class_name else {}
-        draft.put(("spec", "route", "ingress"), block, (*_ROUTE, "ingressClassName"))
-        draft.origins["spec", "route"] = _ROUTE
-    if timeout is not None:
-        reason = "the API of Ingresses has no time limit; controllers have annotations for it"
-        lowering.without_effect((*_BACKEND, "responseTimeout"), reason)
+def _put_route(draft: Draft, route: IngressRoute, lowering: KoldunLowering) -> None:
+    """Put the host and path of requests, and the class, annotations and certificate of the Ingress."""
+    draft.put(("spec", "route", "host"), route.host, (*_ROUTE, "host"))
+    if route.path:
+        draft.put(("spec", "route", "path"), route.path, (*_ROUTE, "path"))
+    if route.path_type and route.path_type.lower() != "prefix":
+        message = f"`{route.path_type}` becomes `Prefix`: paths below `{route.path or '/'}` reach the rings too"
+        lowering.warning("KG0414", message, (*_ROUTE, "pathType"), "write `Prefix`")
+    block = {"className": route.ingress_class_name} if route.ingress_class_name else {}
+    draft.put(("spec", "route", "ingress"), block, (*_ROUTE, "ingressClassName"))
+    if route.annotations:
+        draft.put(("spec", "route", "ingress", "annotations"), dict(route.annotations), (*_ROUTE, "annotations"))
+    draft.origins["spec", "route"] = _ROUTE
+    _put_certificate(draft, route, lowering)
+
+
+def _put_certificate(draft: Draft, route: IngressRoute, lowering: KoldunLowering) -> None:
+    """Put the first certificate of the host, and report the others: a route of kaigen has one host."""
+    names = {route.host, f"*.{route.host.partition('.')[2]}"}
+    path: FieldPath = ("spec", "route", "tls", "secretName")
+    for index, tls in enumerate(route.tls):
+        at = (*_ROUTE, "tls", index)
+        if draft.get(path) is not None or (tls.hosts and names.isdisjoint(tls.hosts)):
+            message = (
+                f"`tls[{index}]` has no effect: the only host of the route is `{route.host}`, with one certificate"
+            )
+            lowering.warning("KG0405", message, at, "delete it")
+        elif tls.secret_name is None:
+            message = "the certificate has no name: without one, controllers use a certificate of their own"
+            lowering.error("KG0413", message, at, "set `secretName` to the Secret with the certificate of the host")
+        else:
+            draft.put(path, tls.secret_name, (*at, "secretName"))
+            for number, host in enumerate(tls.hosts):
+                if host not in names:
+                    message = f"`{host}` has no effect: the only host of the route is `{route.host}`"
+                    lowering.warning("KG0405", message, (*at, "hosts", number), "delete it")
 
 
 def _put_scaling(draft: Draft, scaling: SessionScaling, lowering: KoldunLowering) -> None:

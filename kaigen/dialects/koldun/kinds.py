@@ -4,9 +4,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field
 
-from kaigen.core.json_types import Json
+from kaigen.core.json_types import Json, JsonObject
 from kaigen.dialects.metadata import ForeignMetadata
-from kaigen.kinds.base import Duration, LabelName, Labels, ObjectName, Port, Quantity, text
+from kaigen.kinds.base import Annotations, Duration, LabelName, Labels, ObjectName, Port, Quantity, text
 from kaigen.kinds.block import Block
 from kaigen.kinds.promotable import IMAGE, NAME
 
@@ -44,6 +44,13 @@ class CacheSpec(Block):
     endpoint: Annotated[Text, Meta(description="URL of the S3 server; ignored.")]
     bucket: Annotated[Text, Meta(description="Name of the bucket; ignored.")]
     secret_ref: Annotated[SecretRef | None, Meta(description="Secret of the bucket; ignored.")] = None
+
+
+class RuntimeNats(Block):
+    """The queue that the operator's pods of a ring connect to, a block of later versions."""
+
+    url: Annotated[Text, Meta(description="URL of the server; ignored.")]
+    credentials_secret: Annotated[SecretRef | None, Meta(description="Secret of the server; ignored.")] = None
 
 
 def _set_names(block: Block, document: Any) -> list[str]:
@@ -113,7 +120,8 @@ class Conversion(Block):
         Meta(description="Type of the weights: `q40` (default) or `f32`. The runtime cannot load the others."),
     ] = None
     convert_weights: Annotated[
-        WeightsType | None, Meta(description="A field of later versions with the meaning of `weightsFloatType`.")
+        WeightsType | Literal["skip"] | None,
+        Meta(description="A field of later versions with the meaning of `weightsFloatType`; `skip` is refused."),
     ] = None
     output_path: Annotated[
         Text | None,
@@ -139,9 +147,7 @@ class PersistentVolumes(Block):
     storage_class_name: Annotated[Text | None, Meta(description="StorageClass of the PersistentVolumes; ignored.")] = (
         None
     )
-    capacity: Annotated[
-        Quantity | None, Meta(description="Size of a volume of the cluster, without `objectStorage`.")
-    ] = None
+    capacity: Annotated[Quantity | None, Meta(description="Size of the volumes, if `pvcCapacity` states none.")] = None
     access_modes: Annotated[
         list[Text], Meta(description="Access modes of the PersistentVolumes; pods mount buckets read-only.")
     ] = field(default_factory=list)
@@ -169,7 +175,7 @@ class PersistentVolumes(Block):
     pvc_storage_class_name: Annotated[
         Text | None, Meta(description="StorageClass of the claim, without `objectStorage`.")
     ] = None
-    pvc_capacity: Annotated[Quantity | None, Meta(description="Size of the claim, without `objectStorage`.")] = None
+    pvc_capacity: Annotated[Quantity | None, Meta(description="Size of the volumes.")] = None
     pvc_access_modes: Annotated[list[Text], Meta(description="Access modes of the claim, without `objectStorage`.")] = (
         field(default_factory=list)
     )
@@ -202,6 +208,14 @@ class ModelSpec(Block):
     download: Annotated[Download | None, Meta(description="Settings of the download.")] = None
     conversion: Annotated[Conversion | None, Meta(description="Conversion to the format of distributed-llama.")] = None
     pv: Annotated[PersistentVolumes | None, Meta(description="How pods mount the buckets.")] = None
+    replica_power: Annotated[
+        Int32 | None,
+        Meta(
+            description="Number of workers of a ring, 2^p - 1 for p, where an Ingress states none. A field of later "
+            "versions.",
+            examples=[2],
+        ),
+    ] = None
     pre_converted: Annotated[
         bool, Meta(description="Whether the files are converted already. A field of later versions.")
     ] = False
@@ -249,6 +263,9 @@ class DllamaSpec(Block):
     ]
     root_image: Annotated[ImageText, Meta(description="Image of the root.")]
     worker_image: Annotated[ImageText, Meta(description="Image of the workers.")]
+    nats: Annotated[
+        RuntimeNats | None, Meta(description="The queue of the operator's pods, a field of later versions; ignored.")
+    ] = None
 
 
 class Dllama(Foreign):
@@ -294,6 +311,9 @@ class WorkerSpec(Block):
     slot: Annotated[int, Meta(ge=0, le=2**31 - 1, description="Position in the ring, from 0 without gaps.")]
     args: Annotated[list[Text], Meta(description="Options of `dllama worker`.")] = field(default_factory=list)
     cache_spec: Annotated[CacheSpec | None, Meta(description="A bucket; ignored.")] = None
+    nats: Annotated[
+        RuntimeNats | None, Meta(description="The queue of the operator's pods, a field of later versions; ignored.")
+    ] = None
 
 
 class Worker(Foreign):
@@ -313,6 +333,7 @@ class Nats(Block):
     tokens_bucket: Annotated[Text | None, Meta(description="Bucket of API tokens; ignored.")] = None
     model_prefix: Annotated[Text | None, Meta(description="Prefix of models; ignored.")] = None
     token_prefix: Annotated[Text | None, Meta(description="Prefix of API tokens; ignored.")] = None
+    ttl_prefix: Annotated[Text | None, Meta(description="Prefix of sessions; ignored.")] = None
 
 
 class SessionScaling(Block):
@@ -331,14 +352,52 @@ class SessionScaling(Block):
     ] = None
 
 
+class RootMemory(Block):
+    """How the operator computes the memory of roots."""
+
+    overhead_max_ratio: Annotated[
+        Annotated[float, Meta(gt=0)] | None,
+        Meta(description="Memory of a root by the size of its share of the weights; ignored."),
+    ] = None
+
+
 class Backend(Block):
     """The rings behind an Ingress."""
 
-    image: Annotated[Text | None, Meta(description="Image of the operator's sessions; ignored.")] = None
+    image: Annotated[Text | None, Meta(description="Image of the operator's backend; ignored.")] = None
+    image_pull_policy: Annotated[
+        Text | None, Meta(description="When the image of the operator's backend is pulled; ignored.")
+    ] = None
+    extra_args: Annotated[list[Text], Meta(description="Options of the operator's backend; ignored.")] = field(
+        default_factory=list
+    )
+    resources: Annotated[JsonObject, Meta(description="Requests and limits of the operator's backend; ignored.")] = (
+        field(default_factory=dict)
+    )
+    hash_secret: Annotated[
+        Text | None, Meta(description="Key of the names of conversations in the operator's backend; ignored.")
+    ] = None
+    allow_anonymous: Annotated[
+        bool,
+        Meta(
+            description="Whether requests need no key. With `false`, set `kaigen.dev/api-key-secret` to the Secret "
+            "with the key that they need."
+        ),
+    ] = False
     root_image: Annotated[ImageText, Meta(description="Image of the roots.")]
     worker_image: Annotated[ImageText, Meta(description="Image of the workers.")]
     dispatcher_image: Annotated[Text | None, Meta(description="Image of the operator's dispatcher; ignored.")] = None
-    replica_power: Annotated[Int32, Meta(description="Number of workers of a ring: 2^p - 1 for p.", examples=[2])]
+    replica_power: Annotated[
+        Annotated[int, Meta(ge=0, le=2**31 - 1)],
+        Meta(
+            description="Number of workers of a ring: 2^p - 1 for p. Default, also for 0: `replicaPower` of the Model, "
+            "else 1.",
+            examples=[2],
+        ),
+    ] = 0
+    root_memory: Annotated[
+        RootMemory | None, Meta(description="How the operator computes the memory of roots; ignored.")
+    ] = None
     nats: Annotated[Nats | None, Meta(description="The queue of the operator's sessions; ignored.")] = None
     conversation_ttl: Annotated[
         Duration | None, Meta(description="How long the operator keeps a ring for one conversation; ignored.")
@@ -353,10 +412,21 @@ class Backend(Block):
 class IngressService(Block):
     """The Service of an Ingress."""
 
-    port: Annotated[Port, Meta(description="Port of the Service.")] = 80
+    port: Annotated[Port, Meta(description="Port of the Service.")] = 8082
     type: Annotated[Literal["ClusterIP", "NodePort", "LoadBalancer"], Meta(description="Type of the Service.")] = (
         "ClusterIP"
     )
+
+
+class IngressTls(Block):
+    """A TLS certificate."""
+
+    hosts: Annotated[list[Text], Meta(description="Host names of the certificate. Default: all.")] = field(
+        default_factory=list
+    )
+    secret_name: Annotated[
+        ObjectName | None, Meta(description="Secret with the certificate.", examples=["api-example-com-tls"])
+    ] = None
 
 
 class IngressRoute(Block):
@@ -364,7 +434,12 @@ class IngressRoute(Block):
 
     host: Annotated[Text, Meta(description="Host name of requests.", examples=["api.example.com"])]
     path: Annotated[Text | None, Meta(description="Path prefix of requests.", examples=["/v1"])] = None
+    path_type: Annotated[
+        Text | None, Meta(description="How `path` is compared. kaigen compares by prefix.", examples=["Prefix"])
+    ] = None
     ingress_class_name: Annotated[ObjectName | None, Meta(description="IngressClass.")] = None
+    annotations: Annotated[Annotations, Meta(description="Annotations of the Ingress.")] = field(default_factory=dict)
+    tls: Annotated[list[IngressTls], Meta(description="Certificate of the host.")] = field(default_factory=list)
 
 
 class IngressSpec(Block):
@@ -381,3 +456,45 @@ class Ingress(Foreign):
     api_version: _API_VERSION
     kind: Annotated[Literal["Ingress"], Meta(description="Kind of the document.")]
     spec: Annotated[IngressSpec, Meta(description="Desired state.")]
+
+
+class SessionSpec(Block):
+    """A conversation, and how many rings answer it."""
+
+    hash: Annotated[Text, Meta(description="Hash of the conversation.")]
+    model_ref: Annotated[ModelRef, Meta(description="The Model.")]
+    root_image: Annotated[ImageText, Meta(description="Image of the roots.")]
+    worker_image: Annotated[ImageText, Meta(description="Image of the workers.")]
+    dispatcher_image: Annotated[Text | None, Meta(description="Image of the dispatcher.")] = None
+    dispatcher_metrics_listen: Annotated[Text | None, Meta(description="Address of the dispatcher's metrics.")] = None
+    replica_power: Annotated[Int32 | None, Meta(description="Number of workers of a ring.")] = None
+    min_idle: Annotated[Int32 | None, Meta(description="Least number of rings.")] = None
+    max_workers: Annotated[Int32 | None, Meta(description="Greatest number of rings.")] = None
+    scaling: Annotated[JsonObject, Meta(description="Scaling of the number of rings.")] = field(default_factory=dict)
+    ttl: Annotated[Text | None, Meta(description="How long the rings are kept.")] = None
+    queue: Annotated[JsonObject, Meta(description="The queue of the conversation.")] = field(default_factory=dict)
+    nats: Annotated[RuntimeNats | None, Meta(description="The server of the queue.")] = None
+
+
+class Session(Foreign):
+    """Koldun's `Session`, which the backend of later versions creates for each conversation; refused."""
+
+    api_version: _API_VERSION
+    kind: Annotated[Literal["Session"], Meta(description="Kind of the document.")]
+    spec: Annotated[SessionSpec, Meta(description="Desired state.")]
+
+
+class TokenSpec(Block):
+    """An API token."""
+
+    hash: Annotated[Text, Meta(description="SHA-256 checksum of the token.")]
+    disabled: Annotated[bool, Meta(description="Whether the token is invalid.")] = False
+    metadata: Annotated[dict[str, str], Meta(description="Notes about the token.")] = field(default_factory=dict)
+
+
+class Token(Foreign):
+    """Koldun's `Token` of later versions, an API token by its hash; ignored."""
+
+    api_version: _API_VERSION
+    kind: Annotated[Literal["Token"], Meta(description="Kind of the document.")]
+    spec: Annotated[TokenSpec, Meta(description="Desired state.")]

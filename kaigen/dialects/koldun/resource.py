@@ -32,6 +32,8 @@ _NO_EFFECT: Mapping[str, str] = {
     "slot": "the operator writes it",
 }
 """Annotations of the operator, without its group, with the reason why they have no effect."""
+NO_QUEUE = "requests reach the rings directly, and wait in the proxy of a ring"
+"""Why a queue of the operator has no effect."""
 
 
 def app_name(name: str) -> str:

@@ -23,8 +23,8 @@ from kaigen.yaml.document import Document
 
 ENGINE = "distributedLlama"
 DIRECTIVES = (
-    *("compat", "context-length", "cpu", "engine-version", "gpus", "groups", "idle-after", "memory"),
-    *("node-selector", "prometheus", "query", "replicas", "version"),
+    *("api-key-secret", "compat", "context-length", "cpu", "engine-version", "gpus", "groups", "idle-after"),
+    *("memory", "node-selector", "prometheus", "query", "replicas", "version"),
 )
 """Annotations, without `kaigen.dev/`, of resources that become rings."""
 
@@ -76,6 +76,7 @@ class Ring(Struct, frozen=True):
         image_at: where the resource names it.
         workers: number of workers.
         workers_at: where the resource decides it.
+        workers_source: where another document decides it; None for this one.
         args: options of the root.
         args_at: path of the options.
     """
@@ -85,6 +86,7 @@ class Ring(Struct, frozen=True):
     image_at: FieldPath
     workers: int
     workers_at: FieldPath
+    workers_source: SourceField | None = None
     args: Sequence[str] = ()
     args_at: FieldPath = ()
 
@@ -162,7 +164,7 @@ def lower_ring(draft: Draft, ring: Ring, lowering: KoldunLowering) -> LoweringRe
     if version is not None:
         at = lowering.directive_at("engine-version") if "engine-version" in given else ring.image_at
         draft.put(("spec", "engineVersion"), version, at)
-    draft.put(("spec", "shape", "nodes"), ring.workers + 1, ring.workers_at)
+    draft.put(("spec", "shape", "nodes"), ring.workers + 1, ring.workers_at, ring.workers_source)
     draft.put(("spec", "model"), ring.model.block, ring.model.path)
     _check_converted(ring.model, lowering)
     _put_options(draft, ring, lowering)
@@ -171,6 +173,7 @@ def lower_ring(draft: Draft, ring: Ring, lowering: KoldunLowering) -> LoweringRe
     record = "" if stored else "record the repository with `kaigen lock`, or "
     draft.hints["KG0394"] = f"{record}set the annotation `kaigen.dev/memory`"
     draft.hints["KG0327"] = "set the annotation `kaigen.dev/cpu` to a whole number, or delete the option"
+    draft.hints["KG0352"] = "set the annotation `kaigen.dev/api-key-secret`"
     draft.hints["KG0353"] = 'set the annotation `kaigen.dev/groups: "leaderWorkerSet"`'
     if lowering.compat and draft.get(("spec", "service")) is None:
         draft.put(("spec", "service", "port"), _OPERATOR_PORT, lowering.directive_at("compat"))
@@ -276,6 +279,8 @@ def _put_annotations(draft: Draft, lowering: KoldunLowering) -> None:
             _put_annotation(draft, ("spec", "resources", name), text, name, lowering)
         elif text is not None:
             _reject(name, "a quantity such as `4` or `8Gi`", lowering)
+    if "api-key-secret" in lowering.given:
+        draft.put(("spec", "auth", "secret"), lowering.given["api-key-secret"], lowering.directive_at("api-key-secret"))
     _put_nodes(draft, lowering)
     groups = lowering.given.get("groups")
     if groups in _GROUPS:

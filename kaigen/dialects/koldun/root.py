@@ -20,7 +20,7 @@ from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.dialects.koldun import API_VERSION, GROUP
 from kaigen.dialects.koldun.kinds import Dllama, ModelRef, Root, Worker
 from kaigen.dialects.koldun.options import ROOT_ONLY, SHARED, check_options, read_options
-from kaigen.dialects.koldun.resource import LAST_APPLIED, OPERATOR, WRITTEN_LABEL, KoldunLowering
+from kaigen.dialects.koldun.resource import LAST_APPLIED, NO_QUEUE, OPERATOR, WRITTEN_LABEL, KoldunLowering
 from kaigen.dialects.koldun.ring import DIRECTIVES, Ring, find_claim, find_model, lower_ring, number_of_workers
 from kaigen.kinds.block import read_block
 from kaigen.kinds.lowering import LoweringContext, LoweringResult
@@ -41,6 +41,7 @@ def lower_dllama(dllama: Dllama, document: Positioned, context: LoweringContext)
     lowering = KoldunLowering(dllama.metadata, document, context, DIRECTIVES)
     spec = dllama.spec
     _check_reference(spec.model_ref, lowering)
+    _warn_of_queue(lowering)
     check_images(spec.root_image, spec.worker_image, ("spec", "workerImage"), lowering)
     power: FieldPath = ("spec", "replicaPower")
     ring = Ring(
@@ -129,6 +130,7 @@ def lower_worker(worker: Worker, document: Positioned, context: LoweringContext)
         )
         return lowering.result()
     _warn_of_cache(lowering)
+    _warn_of_queue(lowering)
     check_options(spec.args, _ARGS, lowering, unused=ROOT_ONLY)
     try:
         found = read_block(Root, root.data)
@@ -166,6 +168,11 @@ def _warn_of_cache(lowering: KoldunLowering) -> None:
     if "cacheSpec" in lowering.block("spec"):
         reason = "no program in the image reads the variables that the operator makes of it"
         lowering.without_effect(("spec", "cacheSpec"), reason)
+
+
+def _warn_of_queue(lowering: KoldunLowering) -> None:
+    if "nats" in lowering.block("spec"):
+        lowering.without_effect(("spec", "nats"), NO_QUEUE)
 
 
 def _warn_of_metadata(worker: Worker, root: Root, lowering: KoldunLowering) -> None:

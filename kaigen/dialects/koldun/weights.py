@@ -11,11 +11,15 @@ kaigen keeps the meaning of fields and fixes bugs of the operator (source: its c
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+from msgspec import ValidationError
 
 from kaigen.catalog.presets import find_preset
 from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
+from kaigen.dialects.koldun import API_VERSION
 from kaigen.dialects.koldun.files import (
     SOURCE,
     STORAGE,
@@ -30,12 +34,13 @@ from kaigen.dialects.koldun.files import (
     source_folder,
     volume_block,
 )
-from kaigen.dialects.koldun.kinds import Download, Model, ObjectStorage
+from kaigen.dialects.koldun.kinds import Download, Ingress, Model, ObjectStorage
 from kaigen.dialects.koldun.options import NAMED_FILES, check_options, put_files, read_options
 from kaigen.dialects.koldun.resource import KoldunLowering
 from kaigen.kinds import model as kinds_model
 from kaigen.kinds.base import SHA256, matches
-from kaigen.kinds.lowering import LoweringContext, LoweringResult
+from kaigen.kinds.block import read_block
+from kaigen.kinds.lowering import PREFIX, LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
 from kaigen.kubernetes.quantities import units
 
@@ -55,9 +60,10 @@ _UNUSED_OF_CONVERSION = {
     **dict.fromkeys(("image", "dependencies"), _OWN_CONVERTER),
     "rcloneImage": "the operator never reads it, and kaigen's own downloader uploads the files",
     "toolsImage": "kaigen's image contains the converter and measures what it writes",
-    "converterVersion": "the format is the same in all versions of distributed-llama from 0.16.2, and kaigen's image "
-    "contains the converter",
 }
+_VERSION = re.compile(r"^v?([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})")
+_FIRST_VERSION = (0, 16, 2)
+"""First version of distributed-llama whose converter writes what kaigen's does; all later ones do, too."""
 _UNUSED_OF_CONVERTED = {
     "preConvertedSizeBytes": "kaigen reads the size of the files where it needs it",
     "preConvertedSizeHuman": "kaigen reads the size of the files where it needs it",
@@ -140,9 +146,46 @@ def _warn_of_unused(model: Model, lowering: KoldunLowering) -> None:
         for name, reason in unused.items():
             if given.get(name):
                 lowering.without_effect((*path, name), reason)
+    if spec.conversion is not None and spec.conversion.converter_version:
+        _check_converter(spec.conversion.converter_version, lowering)
     for name, reason in _UNUSED_OF_CONVERTED.items():
         if name in lowering.block("spec"):
             lowering.without_effect(("spec", name), reason)
+    if spec.replica_power is not None and not _sizes_rings(lowering):
+        reason = "a Dllama states its own, and no Ingress of the specs leaves it out"
+        lowering.without_effect(("spec", "replicaPower"), reason, "set `replicaPower` where it is used")
+
+
+def _check_converter(version: str, lowering: KoldunLowering) -> None:
+    """Report a version of the converter: it has no effect, or wrote files that kaigen's converter does not."""
+    at = (*_CONVERSION, "converterVersion")
+    found = _VERSION.match(version)
+    first = ".".join(map(str, _FIRST_VERSION))
+    if found is None or tuple(map(int, found.groups())) >= _FIRST_VERSION:
+        reason = (
+            f"the format is the same in all versions of distributed-llama from {first}, and kaigen's image contains "
+        )
+        lowering.without_effect(at, f"{reason}the converter")
+        return
+    lowering.error(
+        "KG0413",
+        f"`{version}` may write another format than kaigen's converter, which writes that of distributed-llama {first}",
+        at,
+        f"write `v{first}` or later, and images of such a version in the rings of the Model",
+    )
+
+
+def _sizes_rings(lowering: KoldunLowering) -> bool:
+    """Return whether an Ingress has the number of workers of the Model. Invalid ones are reported at their place."""
+    for document in lowering.find_objects(API_VERSION, "Ingress"):
+        try:
+            ingress = read_block(Ingress, document.data)
+        except ValidationError:
+            continue
+        named = ingress.metadata.annotations.get(f"{PREFIX}model", lowering.metadata.name)
+        if named == lowering.metadata.name and not ingress.spec.backend.replica_power:
+            return True
+    return False
 
 
 def _check_launch_options(model: Model, weights: str, lowering: KoldunLowering) -> None:
@@ -286,6 +329,7 @@ def _put_mount(draft: Draft, path: FieldPath, model: Model) -> None:
         ("options",): ("csiOptions", pv and pv.csi_options),
         ("attributes",): ("volumeAttributes", pv and pv.volume_attributes),
         ("secret",): ("csiSecretName", pv and pv.csi_secret_name),
+        ("size",): ("pvcCapacity", pv.pvc_capacity) if pv and pv.pvc_capacity else ("capacity", pv and pv.capacity),
     }
     for name, (field, value) in fields.items():
         if value and draft.get((*at, *name)) is not None:
@@ -303,6 +347,14 @@ def _weights(model: Model, lowering: KoldunLowering) -> str:
         return ""
     names = {"weightsFloatType": conversion.weights_float_type, "convertWeights": conversion.convert_weights}
     given = {name: value for name, value in names.items() if value}
+    if conversion.convert_weights == "skip":
+        lowering.error(
+            "KG0413",
+            "`skip` disables the conversion, and no ring can load files that are not converted",
+            (*_CONVERSION, "convertWeights"),
+            "delete `conversion` if no ring serves the Model, or write `preConverted: true` for converted files",
+        )
+        return ""
     if len(set(given.values())) > 1:
         listed = " and ".join(f"`{name}: {value}`" for name, value in given.items())
         lowering.error("KG0412", f"{listed} differ", (*_CONVERSION, "convertWeights"), "write one of the two")

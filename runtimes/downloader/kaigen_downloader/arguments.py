@@ -281,3 +281,9 @@ def _add_verify(commands: _Commands) -> None:
     verify.add_argument("--dest", required=True, metavar="DIR")
     verify.add_argument("--identity", type=_argument(_word), metavar="HEX")
     verify.add_argument("--full", action="store_true", help="compute every sha256 too")
+    verify.add_argument(
+        "--facts",
+        type=_argument(_object_name),
+        metavar="CONFIGMAP",
+        help="write what the marker says to this ConfigMap",
+    )

@@ -150,14 +150,21 @@ def _stored(
         signed=_signed(arguments),
         readers=lambda names: pods.readers(names, env),
     )
-    with _metrics(arguments.metrics_port, shown):
+    with _metrics(arguments.metrics_port, shown), facts.reported(arguments.facts, shown, env):
         marker = store(order)
     if arguments.facts is not None:
-        try:
-            say(facts.write(arguments.facts, marker, env))
-        except facts.FactsNotWritten as error:
-            say(f"warning: facts not written: {error}")
+        _record(arguments.facts, marker, env, facts.url_of(arguments.dest, arguments.s3_endpoint))
     return 0
+
+
+def _record(name: str, marker: Marker, env: Mapping[str, str], url: str = "") -> None:
+    """Write what was measured to a ConfigMap, or report why not."""
+    from kaigen_downloader import facts
+
+    try:
+        say(facts.write(name, facts.data(marker, url), env))
+    except facts.FactsNotWritten as error:
+        say(f"warning: facts not written: {error}")
 
 
 def _derived(arguments: argparse.Namespace) -> str | None:
@@ -214,6 +221,8 @@ def _verify(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
     report = verify(_folder(arguments), arguments.identity, full=arguments.full)
     for line in report.lines():
         print(printable(line))
+    if report.good and report.marker is not None and arguments.facts is not None:
+        _record(arguments.facts, report.marker, env)
     return 0 if report.good else 1
 
 

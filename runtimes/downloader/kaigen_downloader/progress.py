@@ -46,6 +46,18 @@ class Counts(NamedTuple):
     files: int
 
 
+def phrase(counts: Counts, speed: float) -> str:
+    """Return the progress of an action as text: `fetching 34% of 3.5 GiB (2m05s left)`.
+
+    Args:
+        counts: what its meter has counted.
+        speed: bytes per second; 0 where it is not known.
+    """
+    share = counts.done / counts.total if counts.total else 1.0
+    left = f" ({duration((counts.total - counts.done) / speed)} left)" if speed > 0 else ""
+    return f"{_MOVING[counts.action]} {int(100 * share)}% of {size(counts.total)}{left}"
+
+
 @dataclass(frozen=True, slots=True)
 class Display:
     """How the progress of a run is shown.

@@ -116,9 +116,11 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _merge(target: dict[str, Any], patch: dict[str, Any]) -> None:
-    """RFC 7386, as far as nothing is deleted."""
+    """RFC 7386, for objects whose nested objects exist."""
     for key, value in patch.items():
-        if isinstance(value, dict) and isinstance(target.get(key), dict):
+        if value is None:
+            target.pop(key, None)
+        elif isinstance(value, dict) and isinstance(target.get(key), dict):
             _merge(target[key], value)
         else:
             target[key] = value

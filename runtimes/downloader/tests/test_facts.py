@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
+import json
 import ssl
 from contextlib import closing
 from http.client import HTTPSConnection
@@ -20,8 +21,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 from hub import COMMIT, Hub
 from kaigen_downloader import facts
-from kaigen_downloader.marker import Marker
-from runs import Runner, marker
+from kaigen_downloader.marker import Marker, StoredFile
+from kaigen_downloader.progress import Display, Meter, phrase
+from runs import ID, Runner, marker, until
 
 
 def old_authority(folder: Path) -> ssl.SSLContext:
@@ -70,6 +72,7 @@ def test_facts_are_created(hub: Hub, api: Api, run: Runner, dest: Path) -> None:
         "source": "huggingface:owner/name@main",
         "commit": COMMIT,
         "files": "5",
+        "fileNames": json.dumps([file["path"] for file in found["files"]]),
         "bytes": str(found["bytes"]),
         "finished": found["finished"],
     }
@@ -145,8 +148,109 @@ def test_an_authority_of_an_older_cluster_is_trusted(tmp_path: Path, monkeypatch
         ):
             connection.request("GET", "/")
         now = "2026-11-22T10:00:00+00:00"
-        done = facts.write("f", Marker("1", {"type": "http"}, "", (), now, now, 0), api.env)
+        done = facts.write("f", facts.data(Marker("1", {"type": "http"}, "", (), now, now, 0)), api.env)
     assert done == "created ConfigMap models/f"
+
+
+NOW = "2026-11-22T10:00:00Z"
+
+
+@pytest.mark.promise("Substratus", "`status.url`, `files`, `size` of a Model")
+@pytest.mark.parametrize(
+    ("dest", "endpoint", "url"),
+    [
+        ("s3://b/models/x", None, "s3://b/models/x"),
+        ("s3://b/x", "http://minio:9000", "s3://b/x"),
+        ("s3://b/x", "https://storage.googleapis.com", "gs://b/x"),
+        ("/model/x", None, ""),
+    ],
+)
+def test_facts_have_the_names_of_files_and_the_url_of_a_bucket(dest: str, endpoint: str | None, url: str) -> None:
+    files = tuple(StoredFile(f"model-{number:03}.bin", 1, "") for number in range(200))
+    found = facts.data(Marker("1", {"type": "http"}, "", files, NOW, NOW, 200), facts.url_of(dest, endpoint))
+    assert (found["url"], found["files"]) == (url or None, "200")
+    assert json.loads(str(found["fileNames"])) == [file.path for file in files[:100]]
+
+
+def test_names_of_files_are_at_most_as_long_as_a_value_may_be() -> None:
+    files = tuple(StoredFile(f"{number:03}/" + "ä" * 80, 1, "") for number in range(50))
+    names = str(facts.data(Marker("1", {"type": "http"}, "", files, NOW, NOW, 1))["fileNames"])
+    assert len(names) <= 4096
+    assert 0 < len(json.loads(names)) < 50
+
+
+def converted(folder: Path) -> None:
+    """Write a folder as kaigen-convert does."""
+    (folder / ".kaigen").mkdir(parents=True)
+    (folder / "model.m").write_bytes(bytes(302428))
+    document = {
+        "schema": 1,
+        "identity": ID,
+        "source": {"type": "distributed-llama", "from": "huggingface", "weights": "q40", "commit": COMMIT},
+        "files": [{"path": "model.m", "size": 302428, "sha256": "00"}],
+        "bytes": 302428,
+        "fetched": 0,
+        "started": "2026-11-22T10:00:00Z",
+        "finished": "2026-11-22T10:00:31Z",
+        "facts": {},
+    }
+    (folder / ".kaigen" / "model.json").write_text(json.dumps(document))
+
+
+@pytest.mark.promise("Koldun", "`status.conversionSizeBytes`, `status.conversionSizeHuman`")
+def test_verify_adds_the_size_of_a_conversion_until_the_next_download(
+    hub: Hub, api: Api, run: Runner, dest: Path, tmp_path: Path
+) -> None:
+    assert run.fetch(hub, dest, "--facts", "f", **api.env).code == 0
+    of_download = dict(api.objects["f"]["data"])
+    converted(tmp_path / "converted")
+    verify = ("verify", "--dest", str(tmp_path / "converted"), "--identity", ID, "--facts", "f")
+    assert "updated ConfigMap models/f" in run(*verify, **api.env).err
+    assert api.objects["f"]["data"] == {
+        **of_download,
+        "conversionSizeBytes": "302428",
+        "conversionSizeHuman": "295.3 KiB",
+        "conversionWeights": "q40",
+        "conversionSeconds": "31.000",
+    }
+    assert "is up to date" in run(*verify, **api.env).err
+    assert run.fetch(hub, dest, "--facts", "f", **api.env).code == 0
+    assert api.objects["f"]["data"] == of_download
+    (tmp_path / "converted" / "model.m").unlink()
+    api.calls.clear()
+    assert run(*verify, **api.env).code == 1
+    assert not api.calls
+
+
+@pytest.mark.promise("Koldun", "Step 5, status: model download progress")
+def test_progress_is_in_the_facts_until_the_download_is_complete(api: Api) -> None:
+    shown = Display()
+    meter = Meter("fetch", shown, 4 << 20, 2)
+    with facts.reported("f", shown, api.env, every=0.02):
+        meter.add(1 << 20)
+        until(lambda: "f" in api.objects)
+        assert str(api.objects["f"]["data"]["progress"]).startswith("fetching 25% of 4.0 MiB")
+        meter.add(1 << 20)
+        until(lambda: "50%" in api.objects["f"]["data"]["progress"])
+    found = marker_of(4 << 20)
+    facts.write("f", facts.data(found), api.env)
+    assert "progress" not in api.objects["f"]["data"]
+    assert phrase(meter.counts(), 1 << 20) == "fetching 50% of 4.0 MiB (2s left)"
+
+
+def marker_of(size: int) -> Marker:
+    """Return the marker of one file."""
+    return Marker("1", {"type": "http"}, "", (StoredFile("a", size, ""),), NOW, NOW, size)
+
+
+def test_progress_that_may_not_be_written_is_one_warning(api: Api, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = Display()
+    Meter("fetch", shown, 100, 1)
+    api.statuses = [403] * 5
+    with facts.reported("f", shown, api.env, every=0.01):
+        until(lambda: api.calls)
+        until(lambda: "is not written" in capsys.readouterr().err)
+    assert len(api.calls) == 1
 
 
 def test_no_cluster_is_a_warning(hub: Hub, api: Api, run: Runner, dest: Path) -> None:

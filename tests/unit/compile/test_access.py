@@ -83,12 +83,12 @@ def token_mounts(found: Object) -> dict[str, str]:
     ("fields", "callers", "others"),
     [
         ({}, {"fetch"}, set()),
-        ({"convert": CONVERT}, {"fetch"}, {"convert"}),
+        ({"convert": CONVERT}, {"fetch", "record"}, {"convert"}),
         ({"store": {"bucket": BUCKET}}, {"fetch"}, set()),
         (
             {"convert": CONVERT, "store": {"bucket": BUCKET}},
             # The upload asks which revisions pods read, as the download does.
-            {"fetch", "upload"},
+            {"fetch", "record", "upload"},
             {"stage", "convert"},
         ),
         (

@@ -59,11 +59,29 @@ def argument(container: dict[str, Any], name: str) -> str:
 
 def test_converter_runs_after_the_downloader_and_reads_its_folder(tmp_path: Path) -> None:
     pod = pod_of(objects(tmp_path, MODEL + CONVERT), "qwen")
-    (fetch,), (convert,) = pod["initContainers"], pod["containers"]
+    fetch, convert = pod["initContainers"]
     assert (fetch["name"], convert["name"]) == ("fetch", "convert")
     assert argument(convert, "source") == argument(fetch, "dest")
     assert argument(convert, "source-identity") == argument(fetch, "identity")
     assert argument(convert, "dest") == f"/model/converted/{argument(convert, 'identity')}"
+
+
+@pytest.mark.promise("Koldun", "`status.conversionSizeBytes`, `status.conversionSizeHuman`")
+@pytest.mark.parametrize("convert_block", [CONVERT, OWN_VOLUME], ids=["volume", "own volume"])
+def test_size_of_a_conversion_is_recorded_next_to_what_the_download_measured(
+    tmp_path: Path, convert_block: str
+) -> None:
+    pod = pod_of(objects(tmp_path, MODEL + convert_block), "qwen")
+    (fetch, convert), (record,) = pod["initContainers"], pod["containers"]
+    assert (record["name"], record["image"]) == ("record", fetch["image"])
+    assert argument(record, "facts") == argument(fetch, "facts") == "qwen-facts"
+    assert argument(record, "identity") == argument(convert, "identity")
+    assert argument(record, "dest") == argument(convert, "dest")
+    mounts = {each["mountPath"]: each["name"] for each in convert["volumeMounts"]}
+    (mounted,) = [each for each in record["volumeMounts"] if each["name"] != "gate-token"]
+    assert argument(record, "dest").startswith(f"{mounted['mountPath']}/")
+    assert mounts[mounted["mountPath"]] == mounted["name"]
+    assert {each["name"] for each in record["env"]} == {"KAIGEN_APP", "JOB_NAME", "JOB_UID"}
 
 
 def test_readers_wait_for_the_converted_files_and_mount_only_them(tmp_path: Path) -> None:
@@ -117,7 +135,7 @@ def test_version_of_the_output_is_that_of_the_runtime() -> None:
 def test_sidecars_run_before_the_download(tmp_path: Path) -> None:
     sidecar = "  sidecars: {log: {image: 'busybox:1.36', command: [sleep, inf]}}\n"
     pod = pod_of(objects(tmp_path, MODEL + CONVERT + sidecar), "qwen")
-    assert [each["name"] for each in pod["initContainers"]] == ["log", "fetch"]
+    assert [each["name"] for each in pod["initContainers"]] == ["log", "fetch", "convert"]
 
 
 @pytest.mark.parametrize("weights", ["q80", "f16"])

@@ -125,12 +125,14 @@ RESOURCES = annotated(
     compat="true",
     gpus="1",
     node_selector="accelerator=nvidia",
+    api_key_secret="key",
 )
+NATS: Object = {"url": "nats://n:1", "credentialsSecret": {"name": "n", "namespace": "m"}}
 CACHE: Object = {"endpoint": "e", "bucket": "b", "secretRef": {"name": "n", "namespace": "m"}}
 BACKEND: Object = {
     "rootImage": IMAGE,
     "workerImage": "registry.example.com/other:1",
-    "replicaPower": 1,
+    "replicaPower": 2,
     "image": "i",
     "dispatcherImage": "d",
     "nats": {
@@ -140,15 +142,29 @@ BACKEND: Object = {
         "tokensBucket": "c",
         "modelPrefix": "d",
         "tokenPrefix": "e",
+        "ttlPrefix": "f",
     },
     "conversationTTL": "3m",
     "responseTimeout": "4m",
     "dispatcherMetricsListen": ":1",
+    "allowAnonymous": True,
+    "extraArgs": ["--backend-disable-think-filter=true"],
+    "hashSecret": "x",
+    "imagePullPolicy": "Always",
+    "resources": {"limits": {"cpu": "1"}},
+    "rootMemory": {"overheadMaxRatio": 1.3},
 }
 SCALING: Object = {"minDllamas": 0, "maxDllamas": 5, "scaleUpBacklog": 3, "scaleDownIdleSeconds": 99}
 OUTSIDE: Object = {
-    "service": {"port": 8082, "type": "NodePort"},
-    "route": {"host": "a.example.com", "path": "/v1", "ingressClassName": "nginx"},
+    "service": {"port": 8080, "type": "NodePort"},
+    "route": {
+        "host": "a.example.com",
+        "path": "/v1",
+        "pathType": "Exact",
+        "ingressClassName": "nginx",
+        "annotations": {"a.example.com/b": "c"},
+        "tls": [{"hosts": ["a.example.com"], "secretName": "t"}],
+    },
 }
 
 
@@ -173,7 +189,13 @@ def ingress(scaling: Object | None, **annotations: str) -> Object:
 CASES: Mapping[str, tuple[Object, ...]] = {
     "Model in buckets": (
         model(
-            {**FULL, "objectStorage": OTHER_SECRET, "pipProxy": "http://p", "localPath": "s3://source2/a"},
+            {
+                **FULL,
+                "objectStorage": OTHER_SECRET,
+                "pipProxy": "http://p",
+                "localPath": "s3://source2/a",
+                "replicaPower": 2,
+            },
             annotations={**OPERATOR_NOTES, "kaigen.dev/version": "1.2.3", "kaigen.dev/sha256": "a" * 64},
             **CLUSTER,
         )
@@ -205,7 +227,11 @@ CASES: Mapping[str, tuple[Object, ...]] = {
     "Dllama": (
         dllama(
             1,
-            changes={"workerImage": "q:1", "modelRef": {"kind": "Model", "name": "it", "namespace": "zz"}},
+            changes={
+                "workerImage": "q:1",
+                "modelRef": {"kind": "Model", "name": "it", "namespace": "zz"},
+                "nats": NATS,
+            },
             annotations={**RESOURCES, **OPERATOR_NOTES},
             **CLUSTER,
         )
@@ -227,7 +253,7 @@ CASES: Mapping[str, tuple[Object, ...]] = {
     "Worker of a namespace": (worker(namespace="a"), converted(namespace="a"), root(namespace="a")),
     "Worker": (
         worker(
-            {"image": "z:1", "modelRef": "zz", "args": ARGS, "cacheSpec": CACHE},
+            {"image": "z:1", "modelRef": "zz", "args": ARGS, "cacheSpec": CACHE, "nats": NATS},
             annotations={**OPERATOR_NOTES, "kaigen.dev/version": "9.9.9"},
             **CLUSTER,
         )
@@ -252,6 +278,11 @@ CASES: Mapping[str, tuple[Object, ...]] = {
         | {"status": {"conditions": []}},
         converted(namespace="a"),
     ),
+    "Ingress with the workers of its Model": (
+        converted({"replicaPower": 2, "conversion": {"weightsFloatType": "f32"}}),
+        resource("Ingress", {"backend": {"rootImage": IMAGE, "workerImage": IMAGE}}, "public"),
+    ),
+    "Ingress with a key": (ingress(None, **annotated(api_key_secret="key")), converted()),
     "Ingress without a query": (ingress(SCALING), converted()),
     "Ingress with a number of rings": (ingress(SCALING, **annotated(replicas="3")), converted()),
 }

@@ -18,6 +18,7 @@ from tests.unit.dialects.koldun_case import (
     compiled,
     converted,
     errors,
+    failures,
     loaded,
     model,
     specs,
@@ -262,7 +263,6 @@ def test_fields_of_pv_without_effect_on_buckets_are_warnings() -> None:
         "spec.pv.accessModes",
         "spec.pv.capacity",
         "spec.pv.pvcAccessModes",
-        "spec.pv.pvcCapacity",
         "spec.pv.pvcStorageClassName",
         "spec.pv.reclaimPolicy",
         "spec.pv.storageClassName",
@@ -271,6 +271,33 @@ def test_fields_of_pv_without_effect_on_buckets_are_warnings() -> None:
         "spec.pv.volumeAttributes.prefix",
     ]
     assert lowered({"pv": pv}).store.bucket.mount.attributes == {}
+
+
+@pytest.mark.promise("Koldun", "`pv.capacity`, `pvcCapacity` for a bucket")
+@pytest.mark.parametrize(
+    ("pv", "size"),
+    [
+        ({"capacity": "20Gi"}, "20Gi"),
+        ({"pvcCapacity": "30Gi"}, "30Gi"),
+        ({"capacity": "9Gi", "pvcCapacity": "8Gi"}, "8Gi"),
+        ({"csiMounter": "geesefs"}, "1Ti"),
+    ],
+    ids=str,
+)
+def test_volume_of_a_bucket_states_the_size_that_quotas_count(pv: Object, size: str) -> None:
+    (app,) = compiled(model({"pv": pv})).apps
+    found = {item.body["kind"]: item.body for item in app.objects}
+    assert found["PersistentVolume"]["spec"]["capacity"] == {"storage": size}
+    assert found["PersistentVolumeClaim"]["spec"]["resources"]["requests"] == {"storage": size}
+
+
+def test_volume_of_another_size_has_another_name() -> None:
+    names = set()
+    for pv in ({}, {"capacity": "20Gi"}, {"capacity": "30Gi"}):
+        (app,) = compiled(model({"pv": pv})).apps
+        (claim,) = [item.body for item in app.objects if item.body["kind"] == "PersistentVolumeClaim"]
+        names.add(claim["metadata"]["name"])
+    assert len(names) == 3
 
 
 @pytest.mark.promise("Koldun", "`pv.pvcCapacity`, `pvcStorageClassName`, `pvcAccessModes` without a bucket")
@@ -313,6 +340,26 @@ def test_what_kaigens_own_images_do_is_a_warning() -> None:
         *(f"spec.download.{name}" for name in given["download"]),
         *(f"spec.conversion.{name}" for name in given["conversion"]),
     }
+
+
+@pytest.mark.parametrize(
+    ("version", "code"),
+    [
+        *((each, "KG0405") for each in ("v0.16.2", "0.16.5", "v0.17.0", "main")),
+        *((each, "KG0413") for each in ("v0.16.1", "0.12.8-rc1")),
+    ],
+)
+def test_a_converter_that_wrote_another_format_is_an_error(version: str, code: str) -> None:
+    document = converted({"conversion": {"weightsFloatType": "q40", "converterVersion": version}})
+    found = errors(document) if code == "KG0413" else warnings(document)
+    assert found == [(code, "spec.conversion.converterVersion")]
+
+
+@pytest.mark.parametrize("existing", [{}, {"preConverted": True, "preConvertedPVCName": "files"}], ids=["new", "old"])
+def test_a_conversion_that_is_skipped_is_an_error(existing: Object) -> None:
+    found = failures(model({"conversion": {"weightsFloatType": "q40", "convertWeights": "skip"}, **existing}))
+    assert [(item.code, item.path) for item in found] == [("KG0413", "spec.conversion.convertWeights")]
+    assert "preConverted" in (found[0].hint or "")
 
 
 @pytest.mark.parametrize("block", ["download", "conversion"])

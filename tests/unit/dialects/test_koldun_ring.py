@@ -53,7 +53,7 @@ def worker(slot: int, changes: Object | None = None, **metadata: Any) -> Object:
 
 def ingress(changes: Object | None = None, **metadata: Any) -> Object:
     """Return an Ingress of rings with two pods."""
-    backend = {"rootImage": IMAGE, "workerImage": IMAGE, "replicaPower": 1}
+    backend = {"rootImage": IMAGE, "workerImage": IMAGE, "replicaPower": 1, "allowAnonymous": True}
     spec: Object = {"backend": backend, "service": {"port": 8082}}
     changes = dict(changes or {})
     spec["backend"] = backend | changes.pop("backend", {})
@@ -572,9 +572,139 @@ def test_fields_of_ingress_without_effect_are_warnings() -> None:
         "conversationTTL": "30m",
         "responseTimeout": "5m",
         "dispatcherMetricsListen": ":9090",
+        "extraArgs": ["--backend-listen=:1"],
+        "hashSecret": "salt",
+        "imagePullPolicy": "Always",
+        "resources": {"requests": {"cpu": "1"}},
+        "rootMemory": {"overheadMaxRatio": 1.5},
     }
     found = warnings(converted(), ingress({"backend": backend}))
     assert sorted(found) == [("KG0405", f"spec.backend.{name}") for name in sorted(backend)]
+
+
+@pytest.mark.parametrize(
+    ("stated", "of_model", "pods"), [(2, 3, 4), (None, 3, 8), (0, 3, 8), (None, None, 2), (0, None, 2), (None, -1, 2)]
+)
+def test_ingress_has_as_many_workers_as_it_or_its_model_states(
+    stated: int | None, of_model: int | None, pods: int
+) -> None:
+    document = ingress({"backend": {} if stated is None else {"replicaPower": stated}})
+    if stated is None:
+        del document["spec"]["backend"]["replicaPower"]
+    power = {} if of_model is None else {"replicaPower": of_model}
+    assert topology(converted(power), document).shape.nodes == pods
+    unused = [("KG0405", "spec.replicaPower")] if stated and of_model else []
+    assert warnings(converted(power), document) == unused
+
+
+def test_workers_of_a_model_that_no_ingress_asks_for_are_a_warning() -> None:
+    other = ingress({"backend": {"replicaPower": 0}}, annotations=annotated(model="other"))
+    far = converted({"localPath": "models/other"}, name="other")
+    for documents in ((dllama(),), (far, other)):
+        assert ("KG0405", "spec.replicaPower") in warnings(converted({"replicaPower": 2}), *documents)
+
+
+def test_requests_to_an_ingress_need_the_key_of_a_secret() -> None:
+    key = annotated(api_key_secret="api-key")
+    closed = ingress({"backend": {"allowAnonymous": False}}, annotations=key)
+    assert topology(converted(), closed).auth.secret == "api-key"
+    assert warnings(converted(), closed) == []
+    assert topology(converted(), ingress()).auth is None
+    assert warnings(converted(), ingress()) == []
+    assert warnings(converted(), ingress(annotations=key)) == [("KG0405", "spec.backend.allowAnonymous")]
+    silent = ingress({"backend": {"allowAnonymous": False}})
+    assert warnings(converted(), silent) == [("KG0414", "spec.backend")]
+    assert topology(converted(), dllama(annotations=key)).auth.secret == "api-key"
+
+
+def test_ingress_without_a_port_has_that_of_the_operator() -> None:
+    assert topology(converted(), ingress({"service": {}})).service.port == 8082
+
+
+def test_route_of_an_ingress_has_its_annotations_and_certificate() -> None:
+    notes = {"nginx.ingress.kubernetes.io/proxy-read-timeout": "600"}
+    for hosts in (["api.example.com"], ["*.example.com"], []):
+        tls = [{"hosts": hosts, "secretName": "api-tls"}]
+        given = {"route": {"host": "api.example.com", "pathType": "prefix", "annotations": notes, "tls": tls}}
+        route = topology(converted(), ingress(given)).route
+        assert (route.ingress.annotations, route.tls.secret_name) == (notes, "api-tls")
+        assert warnings(converted(), ingress(given)) == []
+
+
+def test_parts_of_a_route_that_kaigen_does_not_write_are_reported() -> None:
+    tls = [
+        {"hosts": ["other.example.com"], "secretName": "other"},
+        {"hosts": ["api.example.com", "b.example.com"], "secretName": "api"},
+        {"secretName": "again"},
+    ]
+    route = {"host": "api.example.com", "pathType": "Exact", "tls": tls}
+    document = ingress({"route": route})
+    assert topology(converted(), document).route.tls.secret_name == "api"
+    assert sorted(warnings(converted(), document)) == [
+        ("KG0405", "spec.route.tls[0]"),
+        ("KG0405", "spec.route.tls[1].hosts[1]"),
+        ("KG0405", "spec.route.tls[2]"),
+        ("KG0414", "spec.route.pathType"),
+    ]
+    nameless = ingress({"route": {"host": "api.example.com", "tls": [{"hosts": ["api.example.com"]}]}})
+    assert errors(converted(), nameless) == [("KG0413", "spec.route.tls[0]")]
+
+
+def test_example_of_koldun_for_one_ring_renders() -> None:
+    """`k8s/examples/ingress-qwen3-8b.yaml` at commit 3e99f14f, with the Model that it names in a comment."""
+    image = "ghcr.io/gorizond/koldun:latest"
+    backend: Object = {
+        **dict.fromkeys(("image", "rootImage", "workerImage", "dispatcherImage"), image),
+        "replicaPower": 0,
+        "nats": {
+            "url": "nats://koldun-nats:4222",
+            "kvBucket": "koldun_ttl",
+            "modelsBucket": "koldun_models",
+            "tokensBucket": "koldun_tokens",
+            "modelPrefix": "model/",
+            "tokenPrefix": "token/",
+        },
+        "allowAnonymous": True,
+        **dict.fromkeys(("conversationTTL", "responseTimeout"), "10m"),
+        "sessionScaling": {"minDllamas": 1, "maxDllamas": 1, "scaleUpBacklog": 2, "scaleDownIdleSeconds": 120},
+        "extraArgs": ["--backend-disable-think-filter=true"],
+    }
+    route = {"host": "qwen3-8b.local.localtest.me"}
+    spec = {"backend": backend, "service": {"port": 8082}, "route": route}
+    document = resource("Ingress", spec, "qwen3-8b-ingress", namespace="koldun", annotations=annotated(memory="8Gi"))
+    weights = converted(name="qwen3-8b-q40", namespace="koldun")
+    app = next(item for item in compiled(weights, document).apps if item.app.name == "qwen3-8b-ingress")
+    kinds = {item.body["kind"] for item in app.objects}
+    assert {"Service", "Ingress", "LeaderWorkerSet"} <= kinds
+    assert {path for _, path in warnings(weights, document)} == {
+        *(
+            f"spec.backend.{name}"
+            for name in ("image", "dispatcherImage", "nats", "conversationTTL", "responseTimeout")
+        ),
+        *("spec.backend.sessionScaling", "spec.backend.extraArgs"),
+    }
+
+
+def test_session_is_an_error() -> None:
+    spec = {
+        "hash": "a",
+        "modelRef": {"kind": "Model", "name": "it"},
+        **dict.fromkeys(("rootImage", "workerImage"), IMAGE),
+    }
+    assert errors(converted(), resource("Session", spec)) == [("KG0413", "kind")]
+
+
+def test_token_is_a_warning_and_renders_nothing() -> None:
+    token = resource("Token", {"hash": "a" * 64, "disabled": True, "metadata": {"owner": "me"}}, "token")
+    assert [spec.kind for spec in specs(converted(), token)] == ["Model"]
+    assert warnings(token) == [("KG0405", "spec.hash")]
+
+
+@pytest.mark.parametrize("at", ["Dllama", "Worker"])
+def test_queue_of_the_pods_of_a_ring_is_a_warning(at: str) -> None:
+    nats = {"nats": {"url": "nats://n:4222"}}
+    documents = (dllama(changes=nats),) if at == "Dllama" else (root(), worker(0, nats))
+    assert warnings(converted(), *documents) == [("KG0405", "spec.nats")]
 
 
 @pytest.mark.parametrize("explicit", ["Root", "Worker"])

@@ -40,10 +40,12 @@ REASONS = {
     "kaito.VectorDb.url": NAMED_BY_LOWERING,
     "koldun.CacheSpec.endpoint": IGNORED,
     "koldun.IngressRoute.host": OWN_HOST,
+    "koldun.IngressTls.hosts": OWN_HOST,
     "koldun.ModelSpec.pipProxy": IGNORED,
     "koldun.ModelSpec.sourceUrl": IN_FIELDS,
     "koldun.Nats.url": IGNORED,
     "koldun.ObjectStorage.endpoint": IN_FIELDS,
+    "koldun.RuntimeNats.url": IGNORED,
 }
 """Fields whose type is not a URL, by their package and model."""
 

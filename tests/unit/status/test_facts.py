@@ -1,4 +1,4 @@
-"""Where an app is reached, and what its download measured."""
+"""Where an app is reached, and what its download and its conversion measured."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 
 from kaigen.kubernetes.manifest import type_of
 from kaigen.pipeline.run import Run
-from kaigen.status.facts import endpoint_facts, records_facts
+from kaigen.status.app_status import AppStatus, app_data, status_rows
+from kaigen.status.facts import current_facts, endpoint_facts, records_facts
 
 
 def rendered(kind: str, **spec: Any) -> list[Any]:
@@ -54,3 +55,37 @@ def test_only_a_download_records_facts() -> None:
     assert records_facts("chat", objects)
     assert not records_facts("other", objects)
     assert not records_facts("chat", rendered("Job", image="example.com/a:1"))
+
+
+RECORDED = {
+    "files": "2",
+    "bytes": "80000000",
+    "fileNames": '["a", "b"]',
+    "url": "s3://bucket/qwen",
+    "conversionSizeBytes": "302428",
+    "conversionSizeHuman": "295.3 KiB",
+}
+
+
+@pytest.mark.promise("Koldun", "`status.conversionSizeBytes`, `status.conversionSizeHuman`")
+@pytest.mark.promise("Substratus", "`status.url`, `files`, `size` of a Model")
+def test_tables_show_the_size_of_a_conversion_and_json_all_that_was_recorded() -> None:
+    found = AppStatus("", "ml", "qwen", "Model", {}, facts=RECORDED)
+    narrow, wide = (next(row[6 + more] for row in rows_of(found, wide=bool(more))) for more in (0, 1))
+    assert narrow == "files 2, bytes 80000000, conversionSizeHuman 295.3 KiB"
+    assert "url s3://bucket/qwen, conversionSizeBytes 302428" in wide
+    assert "fileNames" not in wide
+    assert app_data(found)["facts"] == RECORDED
+
+
+def rows_of(found: AppStatus, *, wide: bool) -> list[tuple[str, ...]]:
+    """Return the rows of a table without its header."""
+    return list(status_rows([found], wide=wide))[1:]
+
+
+@pytest.mark.promise("Koldun", "Step 5, status: model download progress")
+@pytest.mark.parametrize("running", [True, False])
+def test_progress_of_a_download_is_shown_while_it_runs(running: bool) -> None:
+    data = {"progress": "fetching 34% of 3.5 GiB (2m05s left)"}
+    recorded = {"files": "2", **data}
+    assert current_facts(recorded, running=running) == (recorded if running else {"files": "2"})
