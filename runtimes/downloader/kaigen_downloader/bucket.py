@@ -173,7 +173,7 @@ class Bucket:
     def _take_over(self, note: memoryview) -> None:
         """Write the note with the token, unless another run writes one at this moment."""
         try:
-            condition = {"IfMatch": text(self._client.call("HeadObject", OWNED), "ETag")}
+            condition = self._client.unchanged(self._client.call("HeadObject", OWNED))
         except Absent:
             condition = {"IfNoneMatch": "*"}
         try:

@@ -175,6 +175,8 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def _serve(self) -> None:
+        for name in ("body", "reply"):
+            self.__dict__.pop(name, None)  # a fault of the request before replaced it
         if self.path.startswith("http://"):  # asked as a proxy, for BUCKET.s3.invalid or s3.invalid
             parts = urlsplit(self.path)
             bucket = parts.netloc.removesuffix("s3.invalid").rstrip(".")

@@ -1,0 +1,201 @@
+"""Google Cloud Storage on loopback: its XML API with tokens in front of moto, a metadata server, a server of tokens.
+
+What is refused here is what Google refuses, or ignores so that nothing is verified: names of Amazon's headers, requests
+without a token that is valid at the time, wrong checksums.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import functools
+import json
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from google_crc32c import value
+from s3 import S3, Handler, error
+
+ACCOUNT = "models@acme.iam.gserviceaccount.com"
+METADATA = "/computeMetadata/v1/instance/service-accounts/default/token"
+
+
+@dataclass
+class Identity:
+    """The servers that give tokens.
+
+    Attributes:
+        seconds: how long a token is valid, as they say.
+        valid: tokens that Cloud Storage accepts.
+        asked: requests for tokens, by path.
+        statuses: answers given before those that are meant.
+    """
+
+    seconds: float = 3600
+    valid: set[str] = field(default_factory=set)
+    asked: list[str] = field(default_factory=list)
+    statuses: list[int] = field(default_factory=list)
+    url: str = ""
+
+    @functools.cached_property
+    def key(self) -> RSAPrivateKey:
+        """Return the key of the service account."""
+        return generate_private_key(65537, 2048)
+
+    def issue(self) -> dict[str, Any]:
+        """Return another token."""
+        token = f"ya29.token-{len(self.asked)}-{time.monotonic_ns()}"
+        self.valid.add(token)
+        return {"access_token": token, "expires_in": self.seconds, "token_type": "Bearer"}
+
+    def key_file(self, **other: object) -> str:
+        """Return the key file of the service account."""
+        pem = self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+        fields = {"type": "service_account", "client_email": ACCOUNT, "private_key_id": "k1", "private_key": pem}
+        return json.dumps({**fields, "token_uri": f"{self.url}/token", **other})
+
+
+def _part(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+class _Tokens(BaseHTTPRequestHandler):
+    identity: Identity
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+    def _reply(self, code: int, document: object) -> None:
+        body = json.dumps(document).encode()
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _is_refused(self) -> bool:
+        self.identity.asked.append(self.path)
+        if self.identity.statuses:
+            self._reply(self.identity.statuses.pop(0), {"error": "not now"})
+            return True
+        return False
+
+    def do_GET(self) -> None:
+        """The metadata server."""
+        if self._is_refused():
+            return
+        good = self.path == METADATA and self.headers.get("Metadata-Flavor") == "Google"
+        self._reply(200 if good else 404, self.identity.issue() if good else {})
+
+    def do_POST(self) -> None:
+        """The server that takes signed claims."""
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        if self._is_refused():
+            return
+        form = parse_qs(body)
+        head, claims, signature = form["assertion"][0].split(".")
+        self.identity.key.public_key().verify(_part(signature), f"{head}.{claims}".encode(), PKCS1v15(), SHA256())
+        said = json.loads(_part(claims))
+        assert json.loads(_part(head)) == {"alg": "RS256", "typ": "JWT", "kid": "k1"}
+        assert (said["iss"], said["aud"]) == (ACCOUNT, f"{self.identity.url}/token")
+        assert said["exp"] - said["iat"] <= 3600
+        assert form["grant_type"] == ["urn:ietf:params:oauth:grant-type:jwt-bearer"]
+        assert said["scope"].endswith("/auth/devstorage.read_write")
+        self._reply(200, self.identity.issue())
+
+
+@contextlib.contextmanager
+def identity() -> Iterator[Identity]:
+    """Servers that give tokens."""
+    made = Identity()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (_Tokens,), {"identity": made}))
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    made.url = f"http://127.0.0.1:{server.server_port}"
+    yield made
+    server.shutdown()
+    server.server_close()
+
+
+class Google(S3):
+    """A bucket of Cloud Storage."""
+
+    identity: Identity
+    has_md5: bool = True
+
+    def __enter__(self) -> Google:
+        super().__enter__()
+        self.faults.append(self._translate)
+        return self
+
+    def dest(self, prefix: str = "llm/v1", **options: str) -> list[str]:
+        """The arguments that name it."""
+        return ["--dest", f"gs://{self.bucket}/{prefix}", "--s3-endpoint", self.url]
+
+    def _translate(self, handler: Handler) -> bool:
+        """Do as Cloud Storage does, and let moto do the rest."""
+        kind, _, token = handler.headers.get("Authorization", "").partition(" ")
+        if kind != "Bearer" or token not in self.identity.valid:
+            error(401, "AuthenticationRequired")(handler)
+            return True
+        names = [name for name in handler.headers if name.lower().startswith("x-amz-")]
+        assert not names, f"headers of Amazon: {names}"
+        reply, body = handler.reply, handler.body()
+        handler.body = lambda: body  # type: ignore[method-assign]
+        if handler.command == "PUT" and self._is_wrong(handler, body):
+            return True
+
+        def answer(code: int, data: bytes, headers: dict[str, str] | None = None) -> None:
+            given = dict(headers or {})
+            meta = {name: text for name, text in given.items() if name.lower().startswith("x-amz-")}
+            rest = {name: text for name, text in given.items() if name not in meta}
+            rest |= {f"x-goog-{name[6:]}": text for name, text in meta.items()}
+            key = unquote(urlsplit(handler.path).path).partition(f"/{self.bucket}/")[2]
+            if code == 200 and handler.command in ("HEAD", "GET") and key and (data_ := self.get(key)) is not None:
+                rest |= {"x-goog-hash": self._hash(key, data_), "x-goog-generation": self._generation(key)}
+            reply(code, data, rest)
+
+        handler.reply = answer  # type: ignore[method-assign]
+        for name in [name for name in handler.headers if name.lower().startswith("x-goog-")]:
+            text = handler.headers[name]
+            del handler.headers[name]
+            handler.headers[f"x-amz-{name[7:]}"] = text
+        return False
+
+    def _is_wrong(self, handler: Handler, body: bytes) -> bool:
+        """Refuse a body without its checksum, and another version than the one that is meant."""
+        if "x-goog-copy-source" not in handler.headers:
+            crc = base64.b64encode(value(body).to_bytes(4, "big")).decode()
+            if handler.headers.get("x-goog-hash") != f"crc32c={crc}":
+                error(400, "BadDigest")(handler)
+                return True
+        assert "If-Match" not in handler.headers
+        assert "If-None-Match" not in handler.headers
+        wanted = handler.headers.get("x-goog-if-generation-match")
+        key = unquote(urlsplit(handler.path).path).partition(f"/{self.bucket}/")[2]
+        if wanted is not None and wanted != self._generation(key):
+            error(412, "PreconditionFailed")(handler)
+            return True
+        return False
+
+    def _generation(self, key: str) -> str:
+        try:
+            found = self.client.head_object(Bucket=self.bucket, Key=key)
+        except self.client.exceptions.ClientError:
+            return "0"
+        return str(int(found["ETag"].strip('"').partition("-")[0][:12], 16) + int(found["LastModified"].timestamp()))
+
+    def _hash(self, key: str, data: bytes) -> str:
+        """Return the checksums of an object; one of several parts has no MD5."""
+        etag = self.client.head_object(Bucket=self.bucket, Key=key)["ETag"].strip('"')
+        crc = f"crc32c={base64.b64encode(value(data).to_bytes(4, 'big')).decode()}"
+        if "-" in etag or not self.has_md5:
+            return crc
+        return f"{crc},md5={base64.b64encode(bytes.fromhex(etag)).decode()}"
