@@ -23,7 +23,6 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generat
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from google_crc32c import value
-from s3 import S3, Handler, error
 
 ACCOUNT = "models@acme.iam.gserviceaccount.com"
 METADATA = "/computeMetadata/v1/instance/service-accounts/default/token"
@@ -124,31 +123,32 @@ def identity() -> Iterator[Identity]:
     server.server_close()
 
 
-class Google(S3):
-    """A bucket of Cloud Storage."""
+def _refuse(handler: Any, status: int, code: str) -> None:
+    handler.body()
+    handler.reply(status, f"<Error><Code>{code}</Code><Message>No.</Message></Error>".encode())
 
-    identity: Identity
-    has_md5: bool = True
 
-    def __enter__(self) -> Google:
-        super().__enter__()
-        self.faults.append(self._translate)
-        return self
+class Google:
+    """What Cloud Storage does with requests for a bucket of `S3`: it refuses some, and moto gets the others."""
 
-    def dest(self, prefix: str = "llm/v1", **options: str) -> list[str]:
-        """The arguments that name it."""
-        return ["--dest", f"gs://{self.bucket}/{prefix}", "--s3-endpoint", self.url]
+    def __init__(self, s3: Any, identity: Identity) -> None:
+        """Takes a server that runs, whose bucket is named `gs://` from now on."""
+        self.s3 = s3
+        self.identity = identity
+        self.has_md5 = True
+        s3.scheme = "gs"
+        s3.faults.append(self._translate)
 
-    def _translate(self, handler: Handler) -> bool:
+    def _translate(self, handler: Any) -> bool:
         """Do as Cloud Storage does, and let moto do the rest."""
         kind, _, token = handler.headers.get("Authorization", "").partition(" ")
         if kind != "Bearer" or token not in self.identity.valid:
-            error(401, "AuthenticationRequired")(handler)
+            _refuse(handler, 401, "AuthenticationRequired")
             return True
         names = [name for name in handler.headers if name.lower().startswith("x-amz-")]
         assert not names, f"headers of Amazon: {names}"
         reply, body = handler.reply, handler.body()
-        handler.body = lambda: body  # type: ignore[method-assign]
+        handler.body = lambda: body
         if handler.command == "PUT" and self._is_wrong(handler, body):
             return True
 
@@ -157,44 +157,44 @@ class Google(S3):
             meta = {name: text for name, text in given.items() if name.lower().startswith("x-amz-")}
             rest = {name: text for name, text in given.items() if name not in meta}
             rest |= {f"x-goog-{name[6:]}": text for name, text in meta.items()}
-            key = unquote(urlsplit(handler.path).path).partition(f"/{self.bucket}/")[2]
-            if code == 200 and handler.command in ("HEAD", "GET") and key and (data_ := self.get(key)) is not None:
+            key = unquote(urlsplit(handler.path).path).partition(f"/{self.s3.bucket}/")[2]
+            if code == 200 and handler.command in ("HEAD", "GET") and key and (data_ := self.s3.get(key)) is not None:
                 rest |= {"x-goog-hash": self._hash(key, data_), "x-goog-generation": self._generation(key)}
             reply(code, data, rest)
 
-        handler.reply = answer  # type: ignore[method-assign]
+        handler.reply = answer
         for name in [name for name in handler.headers if name.lower().startswith("x-goog-")]:
             text = handler.headers[name]
             del handler.headers[name]
             handler.headers[f"x-amz-{name[7:]}"] = text
         return False
 
-    def _is_wrong(self, handler: Handler, body: bytes) -> bool:
+    def _is_wrong(self, handler: Any, body: bytes) -> bool:
         """Refuse a body without its checksum, and another version than the one that is meant."""
         if "x-goog-copy-source" not in handler.headers:
             crc = base64.b64encode(value(body).to_bytes(4, "big")).decode()
             if handler.headers.get("x-goog-hash") != f"crc32c={crc}":
-                error(400, "BadDigest")(handler)
+                _refuse(handler, 400, "BadDigest")
                 return True
         assert "If-Match" not in handler.headers
         assert "If-None-Match" not in handler.headers
         wanted = handler.headers.get("x-goog-if-generation-match")
-        key = unquote(urlsplit(handler.path).path).partition(f"/{self.bucket}/")[2]
+        key = unquote(urlsplit(handler.path).path).partition(f"/{self.s3.bucket}/")[2]
         if wanted is not None and wanted != self._generation(key):
-            error(412, "PreconditionFailed")(handler)
+            _refuse(handler, 412, "PreconditionFailed")
             return True
         return False
 
     def _generation(self, key: str) -> str:
         try:
-            found = self.client.head_object(Bucket=self.bucket, Key=key)
-        except self.client.exceptions.ClientError:
+            found = self.s3.client.head_object(Bucket=self.s3.bucket, Key=key)
+        except self.s3.client.exceptions.ClientError:
             return "0"
         return str(int(found["ETag"].strip('"').partition("-")[0][:12], 16) + int(found["LastModified"].timestamp()))
 
     def _hash(self, key: str, data: bytes) -> str:
         """Return the checksums of an object; one of several parts has no MD5."""
-        etag = self.client.head_object(Bucket=self.bucket, Key=key)["ETag"].strip('"')
+        etag = self.s3.client.head_object(Bucket=self.s3.bucket, Key=key)["ETag"].strip('"')
         crc = f"crc32c={base64.b64encode(value(data).to_bytes(4, 'big')).decode()}"
         if "-" in etag or not self.has_md5:
             return crc

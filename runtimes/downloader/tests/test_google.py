@@ -11,7 +11,7 @@ import pytest
 from gcs import METADATA, Google, Identity, identity
 from hub import Hub
 from runs import ID, Done, Runner, content, sha256
-from s3 import Handler, error
+from s3 import S3, Handler, error
 from test_bucket import BIG, fill, holds
 
 PART = 5 << 20
@@ -29,21 +29,27 @@ def pod(monkeypatch: pytest.MonkeyPatch) -> Iterator[Identity]:
 
 
 @pytest.fixture
-def gcs(backend: str, pod: Identity, monkeypatch: pytest.MonkeyPatch) -> Iterator[Google]:
-    """An empty bucket."""
+def google(backend: str, pod: Identity, monkeypatch: pytest.MonkeyPatch) -> Iterator[Google]:
+    """The server of an empty bucket."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with Google(backend) as server:
-        server.identity = pod
-        yield server
+    with S3(backend) as server:
+        yield Google(server, pod)
 
 
-def copy(run: Runner, gcs: Google, dest: Path, *more: str, prefix: str = "src", **env: str) -> Done:
+@pytest.fixture
+def gcs(google: Google) -> S3:
+    """The bucket."""
+    bucket: S3 = google.s3
+    return bucket
+
+
+def copy(run: Runner, gcs: S3, dest: Path, *more: str, prefix: str = "src", **env: str) -> Done:
     """Fetch the files of the bucket into a folder."""
     where = ["--uri", f"gs://{gcs.bucket}/{prefix}", "--endpoint", gcs.url, "--dest", str(dest), "--identity", ID]
     return run("fetch", "s3", *where, "--part-size", "64Ki", "--timeout", "5", *more, **env)
 
 
-def test_a_model_is_stored_with_the_identity_of_the_pod(hub: Hub, gcs: Google, pod: Identity, run: Runner) -> None:
+def test_a_model_is_stored_with_the_identity_of_the_pod(hub: Hub, gcs: S3, pod: Identity, run: Runner) -> None:
     hub.add("model-00003.safetensors", content(BIG, 3))
     done = fill(run, hub, gcs)
     assert done.code == 0, done.err
@@ -56,7 +62,7 @@ def test_a_model_is_stored_with_the_identity_of_the_pod(hub: Hub, gcs: Google, p
 
 
 def test_a_key_of_a_service_account_is_exchanged_for_tokens(
-    hub: Hub, gcs: Google, pod: Identity, run: Runner, monkeypatch: pytest.MonkeyPatch
+    hub: Hub, gcs: S3, pod: Identity, run: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT_KEY", pod.key_file())
     done = fill(run, hub, gcs)
@@ -66,7 +72,7 @@ def test_a_key_of_a_service_account_is_exchanged_for_tokens(
     assert "ya29" not in done.err
 
 
-def test_files_are_read_and_proven_by_what_google_knows_of_them(gcs: Google, run: Runner, dest: Path) -> None:
+def test_files_are_read_and_proven_by_what_google_knows_of_them(gcs: S3, run: Runner, dest: Path) -> None:
     parts = content(BIG, 1)
     gcs.put("src/a.json", b"{}")
     upload = gcs.client.create_multipart_upload(Bucket=gcs.bucket, Key="src/b.bin")["UploadId"]
@@ -87,8 +93,8 @@ def test_files_are_read_and_proven_by_what_google_knows_of_them(gcs: Google, run
 
 
 @pytest.mark.parametrize("has_md5", [True, False])
-def test_damaged_bytes_are_detected(gcs: Google, run: Runner, dest: Path, has_md5: bool) -> None:
-    gcs.has_md5 = has_md5
+def test_damaged_bytes_are_detected(google: Google, gcs: S3, run: Runner, dest: Path, has_md5: bool) -> None:
+    google.has_md5 = has_md5
     gcs.put("src/a.bin", content(1000))
 
     def change(handler: Handler) -> bool:
@@ -103,7 +109,7 @@ def test_damaged_bytes_are_detected(gcs: Google, run: Runner, dest: Path, has_md
     assert "a.bin" in done.err
 
 
-def test_a_body_that_changes_on_its_way_is_refused_and_sent_again(hub: Hub, gcs: Google, run: Runner) -> None:
+def test_a_body_that_changes_on_its_way_is_refused_and_sent_again(hub: Hub, gcs: S3, run: Runner) -> None:
     left = [1]
 
     def change(handler: Handler) -> bool:
@@ -120,9 +126,7 @@ def test_a_body_that_changes_on_its_way_is_refused_and_sent_again(hub: Hub, gcs:
     assert len(gcs.requests("^PUT .*model-00001")) == 2
 
 
-def test_a_token_that_ends_in_the_middle_of_a_file_is_replaced(
-    gcs: Google, pod: Identity, run: Runner, dest: Path
-) -> None:
+def test_a_token_that_ends_in_the_middle_of_a_file_is_replaced(gcs: S3, pod: Identity, run: Runner, dest: Path) -> None:
     data = content(20 * 65536)
     gcs.put("src/a.bin", data)
     seen: list[str] = []
@@ -143,7 +147,7 @@ def test_a_token_that_ends_in_the_middle_of_a_file_is_replaced(
 
 
 def test_a_token_that_ends_between_the_parts_of_an_upload_is_replaced(
-    hub: Hub, gcs: Google, pod: Identity, run: Runner
+    hub: Hub, gcs: S3, pod: Identity, run: Runner
 ) -> None:
     hub.add("model-00003.safetensors", content(BIG, 3))
     left = [1]
@@ -161,14 +165,14 @@ def test_a_token_that_ends_between_the_parts_of_an_upload_is_replaced(
     assert len(pod.asked) == 2
 
 
-def test_a_token_is_replaced_before_its_time_is_over(gcs: Google, pod: Identity, run: Runner, dest: Path) -> None:
+def test_a_token_is_replaced_before_its_time_is_over(gcs: S3, pod: Identity, run: Runner, dest: Path) -> None:
     pod.seconds = 0.0
     gcs.put("src/a.bin", b"a")
     assert copy(run, gcs, dest).code == 0
     assert len(pod.asked) == len(gcs.asked)
 
 
-def test_a_token_server_that_is_not_ready_is_asked_again(gcs: Google, pod: Identity, run: Runner, dest: Path) -> None:
+def test_a_token_server_that_is_not_ready_is_asked_again(gcs: S3, pod: Identity, run: Runner, dest: Path) -> None:
     gcs.put("src/a.bin", b"a")
     pod.statuses += [503, 429]
     done = copy(run, gcs, dest)
@@ -176,7 +180,7 @@ def test_a_token_server_that_is_not_ready_is_asked_again(gcs: Google, pod: Ident
     assert "answers 503" in done.err
 
 
-def test_who_has_no_identity_is_told_at_once(gcs: Google, pod: Identity, run: Runner, dest: Path) -> None:
+def test_who_has_no_identity_is_told_at_once(gcs: S3, pod: Identity, run: Runner, dest: Path) -> None:
     pod.statuses += [404]
     done = copy(run, gcs, dest)
     assert done.code == 10
@@ -184,7 +188,7 @@ def test_who_has_no_identity_is_told_at_once(gcs: Google, pod: Identity, run: Ru
     assert len(pod.asked) == 1
 
 
-def test_a_token_that_is_never_accepted_ends_the_run(gcs: Google, pod: Identity, run: Runner, dest: Path) -> None:
+def test_a_token_that_is_never_accepted_ends_the_run(gcs: S3, pod: Identity, run: Runner, dest: Path) -> None:
     gcs.put("src/a.bin", b"a")
     gcs.fail(99, "^GET .*a.bin", error(401, "AuthenticationRequired"))
     gcs.faults.reverse()
@@ -194,7 +198,7 @@ def test_a_token_that_is_never_accepted_ends_the_run(gcs: Google, pod: Identity,
     assert "a.bin" in done.err
 
 
-def test_a_missing_permission_is_named_as_google_calls_it(gcs: Google, run: Runner, dest: Path) -> None:
+def test_a_missing_permission_is_named_as_google_calls_it(gcs: S3, run: Runner, dest: Path) -> None:
     gcs.fail(1, "^GET .*list-type=2", error(403, "AccessDenied"))
     gcs.faults.reverse()
     done = copy(run, gcs, dest)
@@ -203,7 +207,7 @@ def test_a_missing_permission_is_named_as_google_calls_it(gcs: Google, run: Runn
 
 
 @pytest.mark.parametrize("before", [b"", b'{"run": "an ended one"}'])
-def test_of_two_runs_that_begin_together_one_ends(hub: Hub, gcs: Google, run: Runner, before: bytes) -> None:
+def test_of_two_runs_that_begin_together_one_ends(hub: Hub, gcs: S3, run: Runner, before: bytes) -> None:
     if before:
         gcs.put("llm/v1/.kaigen/owned.json", before)
 
@@ -226,7 +230,7 @@ def test_of_two_runs_that_begin_together_one_ends(hub: Hub, gcs: Google, run: Ru
         (json.dumps({"type": "service_account", "client_email": "a"}), "is not the JSON key file"),
     ],
 )
-def test_what_is_no_key_is_refused(gcs: Google, run: Runner, dest: Path, text: str, reason: str) -> None:
+def test_what_is_no_key_is_refused(gcs: S3, run: Runner, dest: Path, text: str, reason: str) -> None:
     done = copy(run, gcs, dest, SOURCE_GOOGLE_SERVICE_ACCOUNT_KEY=text)
     assert done.code == 13
     assert reason in done.err
@@ -237,7 +241,7 @@ def test_what_is_no_key_is_refused(gcs: Google, run: Runner, dest: Path, text: s
     [({"token_uri": "http://tokens.test"}, "not an https URL"), ({"type": "user"}, "but of type 'user'")],
 )
 def test_a_key_of_another_kind_is_refused(
-    gcs: Google, pod: Identity, run: Runner, dest: Path, other: dict[str, str], reason: str
+    gcs: S3, pod: Identity, run: Runner, dest: Path, other: dict[str, str], reason: str
 ) -> None:
     done = copy(run, gcs, dest, SOURCE_GOOGLE_SERVICE_ACCOUNT_KEY=pod.key_file(**other))
     assert done.code == 13
