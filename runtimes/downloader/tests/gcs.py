@@ -151,13 +151,20 @@ class Google:
         handler.body = lambda: body
         if handler.command == "PUT" and self._is_wrong(handler, body):
             return True
+        if (
+            handler.command == "DELETE"
+            and "uploadId" not in handler.path
+            and self._generation(self._key(handler)) == "0"
+        ):
+            _refuse(handler, 404, "NoSuchKey")
+            return True
 
         def answer(code: int, data: bytes, headers: dict[str, str] | None = None) -> None:
             given = dict(headers or {})
             meta = {name: text for name, text in given.items() if name.lower().startswith("x-amz-")}
             rest = {name: text for name, text in given.items() if name not in meta}
             rest |= {f"x-goog-{name[6:]}": text for name, text in meta.items()}
-            key = unquote(urlsplit(handler.path).path).partition(f"/{self.s3.bucket}/")[2]
+            key = self._key(handler)
             if code == 200 and handler.command in ("HEAD", "GET") and key and (data_ := self.s3.get(key)) is not None:
                 rest |= {"x-goog-hash": self._hash(key, data_), "x-goog-generation": self._generation(key)}
             reply(code, data, rest)
@@ -179,11 +186,14 @@ class Google:
         assert "If-Match" not in handler.headers
         assert "If-None-Match" not in handler.headers
         wanted = handler.headers.get("x-goog-if-generation-match")
-        key = unquote(urlsplit(handler.path).path).partition(f"/{self.s3.bucket}/")[2]
+        key = self._key(handler)
         if wanted is not None and wanted != self._generation(key):
             _refuse(handler, 412, "PreconditionFailed")
             return True
         return False
+
+    def _key(self, handler: Any) -> str:
+        return unquote(urlsplit(handler.path).path).partition(f"/{self.s3.bucket}/")[2]
 
     def _generation(self, key: str) -> str:
         try:
