@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from kaigen.compile.builders.buckets import destination_of
+from kaigen.compile.builders.buckets import folder_of
 from kaigen.compile.builders.frame import LOCATION, READS
 from kaigen.graph.model import AppNode, Edge, ExternalNode, ObjectNode, Relation
 from kaigen.kubernetes.kind_table import KINDS
@@ -23,7 +23,7 @@ class Marker(NamedTuple):
     """A completion marker that a container waits for or writes.
 
     Attributes:
-        location: the claim that stores it, or the folder of a bucket, `s3://…`.
+        location: the claim that stores it, or the folder of a bucket, `BUCKET/FOLDER`.
         identity: the content of the marker.
     """
 
@@ -47,7 +47,7 @@ def _folders(objects: Iterable[Object], annotation: str) -> Iterator[tuple[str, 
         location = mapping(metadata.get("annotations")).get(annotation)
         claim = mapping(mapping(obj.get("spec")).get("claimRef")).get("name")
         if isinstance(location, str) and isinstance(claim, str):
-            yield claim, destination_of(location)
+            yield claim, folder_of(location)
 
 
 def _markers(obj: Object, command: str) -> Iterator[Marker]:
@@ -77,7 +77,7 @@ def _markers(obj: Object, command: str) -> Iterator[Marker]:
                 None,
             )
             # The volume of a bucket shows the folder above the revisions.
-            location = folder.removesuffix(f"/{identity}") if folder.startswith("s3://") else claim
+            location = folder_of(folder).removesuffix(f"/{identity}") if "://" in folder else claim
             if identity and isinstance(location, str):
                 yield Marker(location, identity)
 

@@ -18,11 +18,18 @@ _KEY = Annotated[str, text(r"^[-._a-zA-Z0-9]+$", max_length=253)]
 
 
 class BucketSecret(Block):
-    """The Secret with access keys that may write to the bucket."""
+    """The Secret with access keys, or with the key file of a Google service account."""
 
     name: Annotated[ObjectName, Meta(description="Name of the Secret.", examples=["bucket-keys"])]
     access_key: Annotated[_KEY, Meta(description="Key of the access key ID.")] = "AWS_ACCESS_KEY_ID"
     secret_key: Annotated[_KEY, Meta(description="Key of the secret access key.")] = "AWS_SECRET_ACCESS_KEY"
+    service_account_key: Annotated[
+        _KEY | None,
+        Meta(
+            description="For `gs://`: key of the JSON key file of a service account, in place of HMAC keys.",
+            examples=["key.json"],
+        ),
+    ] = None
 
 
 class BucketAccount(Block):
@@ -32,7 +39,10 @@ class BucketAccount(Block):
         Annotations,
         Meta(
             description="Annotations of the service account.",
-            examples=[{"eks.amazonaws.com/role-arn": "arn:aws:iam::111122223333:role/models"}],
+            examples=[
+                {"eks.amazonaws.com/role-arn": "arn:aws:iam::111122223333:role/models"},
+                {"iam.gke.io/gcp-service-account": "models@acme.iam.gserviceaccount.com"},
+            ],
         ),
     ]
 
@@ -42,7 +52,10 @@ class BucketCredentials(Choice):
 
     exactly_one: ClassVar[tuple[str, ...]] = ("secret", "serviceAccount")
 
-    secret: Annotated[BucketSecret | None, Meta(description="Access keys in a Secret; HMAC keys for `gs://`.")] = None
+    secret: Annotated[
+        BucketSecret | None,
+        Meta(description="Keys in a Secret; for `gs://` HMAC keys, or the key file of a service account."),
+    ] = None
     service_account: Annotated[
         BucketAccount | None, Meta(description="The cloud's identity of the downloader's service account.")
     ] = None
@@ -143,7 +156,7 @@ class Bucket(BucketPlace):
         BucketCredentials | None,
         Meta(
             description="Credentials of the downloader. Default: those that the cloud gives its service account "
-            "`NAME-download`, as EKS Pod Identity does."
+            "`NAME-download`, as EKS Pod Identity and Workload Identity Federation for GKE do."
         ),
     ] = None
     mount: Annotated[BucketMount, Meta(description="How pods mount the bucket, read-only.")] = field(

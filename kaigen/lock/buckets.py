@@ -1,15 +1,20 @@
-"""Ask S3 servers which files are below a prefix. boto3 makes the requests, with the credentials of the user."""
+"""Ask S3 servers which files are below a prefix. boto3 makes the requests, with the credentials of the user.
+
+Google's server gets a token of the user, unless the spec has HMAC keys.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import os
 import re
+import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from kaigen.compile.builders.buckets import GOOGLE
+from kaigen.compile.builders.buckets import GOOGLE, uses_tokens
 from kaigen.config.lock_file import LockedBucket, LockedObject
 from kaigen.diagnostics.errors import NotFound, SystemFailure
 from kaigen.kinds.sources import S3
@@ -21,6 +26,9 @@ _HEX = re.compile("[0-9a-f]{64}")
 _DENIED = frozenset({"403", "AccessDenied", "ExpiredToken", "InvalidAccessKeyId", "SignatureDoesNotMatch"})
 _ABSENT = frozenset({"404", "NoSuchBucket", "NoSuchKey"})
 _CHANGED = frozenset({"412", "PreconditionFailed"})
+_TOKEN = "GOOGLE_OAUTH_ACCESS_TOKEN"
+_TOKEN_WAIT_S = 60
+_TOKEN_WAY = f"log in with `gcloud auth login` as somebody who may list and read it, or set {_TOKEN}"
 _WAY = "give the environment credentials that may list and read it: AWS_PROFILE, or AWS_ACCESS_KEY_ID and its secret"
 
 
@@ -31,7 +39,7 @@ class Buckets:
     """A client of S3 servers."""
 
     def __init__(self) -> None:
-        self._clients: dict[tuple[str, str], Any] = {}
+        self._clients: dict[tuple[str, str, bool], Any] = {}
         self._lock = threading.Lock()
 
     def bucket(self, s3: S3, *, data: bool) -> LockedBucket:
@@ -80,14 +88,16 @@ class Buckets:
 
     def _client(self, s3: S3) -> Any:
         import boto3
+        from botocore import UNSIGNED
         from botocore.config import Config
 
-        google = s3.scheme == "gs"
+        google, has_token = s3.scheme == "gs", uses_tokens(s3)
         endpoint = s3.endpoint or (GOOGLE if google else "")
         region = s3.region or ("auto" if google else "")
         with self._lock:
-            known = self._clients.get((endpoint, region))
+            known = self._clients.get((endpoint, region, has_token))
             if known is None:
+                log_in = _log_in(_token(s3)) if has_token else None
                 session = boto3.Session()
                 known = session.client(
                     "s3",
@@ -100,22 +110,56 @@ class Buckets:
                         request_checksum_calculation="when_required",
                         response_checksum_validation="when_required",
                         user_agent_extra="kaigen",
+                        signature_version=UNSIGNED if has_token else None,
                     ),
                 )
-                self._clients[endpoint, region] = known
+                if log_in is not None:
+                    known.meta.events.register("before-sign.s3", log_in)
+                self._clients[endpoint, region, has_token] = known
         return known
+
+
+def _token(s3: S3) -> str:
+    """Return the user's token for Google: that of the environment, else that of gcloud.
+
+    Raises:
+        NotFound: there is none.
+    """
+    token = os.environ.get(_TOKEN, "").strip()
+    if token:
+        return token
+    command = ["gcloud", "auth", "print-access-token"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_TOKEN_WAIT_S)
+    except (OSError, subprocess.TimeoutExpired):
+        raise NotFound(f"there are no credentials for {s3.location}", hint=_TOKEN_WAY) from None
+    if done.returncode or not done.stdout.strip():
+        raise NotFound(f"there are no credentials for {s3.location}: gcloud has no account", hint=_TOKEN_WAY)
+    return done.stdout.strip()
+
+
+def _log_in(token: str) -> Callable[..., None]:
+    """Return the handler that sends a token in place of a signature, and no header of Amazon."""
+
+    def log_in(request: Any, **_: object) -> None:
+        for name in [name for name in request.headers if name.lower().startswith("x-amz-")]:
+            del request.headers[name]
+        request.headers["Authorization"] = f"Bearer {token}"
+
+    return log_in
 
 
 def _refusal(s3: S3, response: Mapping[str, Any]) -> Exception:
     """Return the failure for an error of a server."""
     code = str(response.get("Error", {}).get("Code", ""))
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    way = _TOKEN_WAY if uses_tokens(s3) else _WAY
     if code in _ABSENT or status == 404:
         return NotFound(f"the server has no {s3.location}")
     if code in _CHANGED:
         return SystemFailure(f"{s3.location} changes while it is read", hint="run `kaigen lock` again")
     if code in _DENIED or status in (401, 403):
-        return NotFound(f"the server does not show {s3.location} ({code or status})", hint=_WAY)
+        return NotFound(f"the server does not show {s3.location} ({code or status})", hint=way)
     return SystemFailure(f"the server answered HTTP {status} ({code}) for {s3.location}")
 
 
@@ -191,6 +235,7 @@ def _sha256(head: Mapping[str, Any]) -> str | None:
         except binascii.Error:
             found = ""
     if not _HEX.fullmatch(found):
-        stored = head.get("Metadata", {})
-        found = next((value for name, value in stored.items() if name.lower() == "sha256"), "")
+        stored = {**head.get("Metadata", {}), **head.get("ResponseMetadata", {}).get("HTTPHeaders", {})}
+        names = ("sha256", "x-goog-meta-sha256")
+        found = next((value for name, value in stored.items() if name.lower() in names), "")
     return found if _HEX.fullmatch(found) else None

@@ -16,11 +16,13 @@ from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import LOCATION, READS, Frame
 from kaigen.compile.expressions import DIGEST_LENGTH, Expr, Joined, Namespace, Release, Tree
 from kaigen.compile.go_json import go_json, sha256_hex
-from kaigen.compile.problems import Problems
+from kaigen.compile.problems import Problems, report_ignored_field
 from kaigen.config.block_settings import Allowed
 from kaigen.config.grants import find_ungranted, wanted_volume
 from kaigen.core.json_types import FieldPath
-from kaigen.kinds.bucket import Bucket, BucketPlace, FilledBucket, SecretPlace
+from kaigen.kinds.block import document_name, set_fields
+from kaigen.kinds.bucket import Bucket, BucketPlace, BucketSecret, FilledBucket, SecretPlace
+from kaigen.kinds.sources import S3
 from kaigen.kubernetes.buckets import S3_OPTIONS
 
 SIDECAR: Mapping[str, str] = {"gke-gcsfuse/volumes": "true"}
@@ -115,20 +117,27 @@ def check_bucket(bucket: Bucket, origin: FieldPath, problems: Problems, *, fills
         check_access(bucket, origin, problems)
 
 
-def check_access(bucket: Bucket | FilledBucket, origin: FieldPath, problems: Problems) -> None:
-    """Report a bucket that the downloader cannot write to.
+def uses_tokens(bucket: Bucket | FilledBucket | S3) -> bool:
+    """Return whether the downloader sends tokens of Google, and not requests of the S3 protocol with access keys."""
+    secret = bucket.credentials.secret if bucket.credentials else None
+    return bucket.scheme == "gs" and (secret is None or secret.service_account_key is not None)
+
+
+def check_access(bucket: Bucket | FilledBucket | S3, origin: FieldPath, problems: Problems) -> None:
+    """Report a bucket that the downloader cannot read or write.
 
     Args:
         bucket: the spec's block.
         origin: the spec's field of the block.
         problems: collects the errors.
     """
-    if bucket.credentials is None and bucket.scheme == "gs":
+    secret = bucket.credentials.secret if bucket.credentials else None
+    if uses_tokens(bucket) and bucket.endpoint:
         problems.error(
             "KG0317",
-            "the downloader requires HMAC keys to write to Google's buckets",
-            origin,
-            "create HMAC keys for a service account, and set `credentials.secret` to their Secret",
+            f"the downloader sends tokens of Google to Google's server only, not to {bucket.endpoint}",
+            (*origin, "endpoint"),
+            "leave `endpoint` out, or set `credentials.secret` to a Secret with HMAC keys",
         )
     elif bucket.credentials is None and bucket.endpoint:
         problems.error(
@@ -137,13 +146,20 @@ def check_access(bucket: Bucket | FilledBucket, origin: FieldPath, problems: Pro
             origin,
             "set `credentials.secret` to the Secret with its access keys",
         )
-    if bucket.credentials and bucket.credentials.service_account and bucket.scheme == "gs":
+    if secret is None or secret.service_account_key is None:
+        return
+    at = (*origin, "credentials", "secret")
+    if bucket.scheme != "gs":
         problems.error(
-            "KG0317",
-            "Google's S3 protocol supports HMAC keys only, not identities of service accounts",
-            (*origin, "credentials", "serviceAccount"),
-            "set `credentials.secret` to a Secret with HMAC keys",
+            "KG0340",
+            "`serviceAccountKey` has no effect on `s3://`, which has access keys",
+            (*at, "serviceAccountKey"),
+            "leave it out, or write `gs://` for a bucket of Google",
         )
+    for field_name in ("access_key", "secret_key"):
+        if field_name in set_fields(secret):
+            name = document_name(secret, field_name)
+            report_ignored_field(problems, name, (*at, name), "next to `serviceAccountKey`", "leave one of them out")
 
 
 def check_grant(
@@ -297,8 +313,7 @@ def transfer_arguments(
         origin: the spec's field of the block.
         prefix: start of the paths of the settings.
     """
-    endpoint = bucket.endpoint or (GOOGLE if bucket.scheme == "gs" else None)
-    region = bucket.region or ("auto" if bucket.scheme == "gs" else None)
+    endpoint, region = transfer_server(bucket)
     arguments = [*([f"--s3-endpoint={endpoint}"] if endpoint else []), *([f"--s3-region={region}"] if region else [])]
     secret = bucket.credentials.secret if bucket.credentials else None
     if secret is None:
@@ -307,29 +322,50 @@ def transfer_arguments(
     name = settings.text(
         f"{prefix}.credentials.name", secret.name, "Secret with the bucket's keys.", origin=(*at, "name")
     )
-    keys = {
-        "AWS_ACCESS_KEY_ID": ("accessKey", secret.access_key, "Key of the access key ID in the Secret."),
-        "AWS_SECRET_ACCESS_KEY": ("secretKey", secret.secret_key, "Key of the secret access key in the Secret."),
-    }
     return arguments, [
         {
             "name": variable,
             "valueFrom": {
                 "secretKeyRef": {
                     "name": name,
-                    "key": settings.text(f"{prefix}.credentials.{part}", key, doc, origin=(*at, part)),
+                    "key": settings.text(
+                        f"{prefix}.credentials.{part}", key, f"Key of the {what} in the Secret.", origin=(*at, part)
+                    ),
                 }
             },
         }
-        for variable, (part, key, doc) in keys.items()
+        for variable, (part, key, what) in key_variables(secret).items()
     ]
 
 
-def destination(bucket: BucketPlace) -> str:
+def transfer_server(bucket: Bucket | FilledBucket | S3) -> tuple[str | None, str | None]:
+    """Return the endpoint and the region that the downloader is told; None for those of the cloud."""
+    if bucket.scheme == "gs" and not uses_tokens(bucket):
+        return bucket.endpoint or GOOGLE, bucket.region or "auto"
+    return bucket.endpoint, bucket.region
+
+
+def key_variables(secret: BucketSecret) -> Mapping[str, tuple[str, str, str]]:
+    """Return the keys of a Secret: the field, the key, and what it contains, by the variable of the downloader."""
+    if secret.service_account_key is not None:
+        return {
+            "GOOGLE_SERVICE_ACCOUNT_KEY": (
+                "serviceAccountKey",
+                secret.service_account_key,
+                "service account's key file",
+            )
+        }
+    return {
+        "AWS_ACCESS_KEY_ID": ("accessKey", secret.access_key, "access key ID"),
+        "AWS_SECRET_ACCESS_KEY": ("secretKey", secret.secret_key, "secret access key"),
+    }
+
+
+def destination(bucket: Bucket | FilledBucket) -> str:
     """Return the downloader's `--dest`."""
-    return destination_of(location(bucket))
+    return f"{'gs' if uses_tokens(bucket) else 's3'}://{_path(bucket)}"
 
 
-def destination_of(place: str) -> str:
-    """Return the `--dest` of a `location`; the downloader uses the S3 protocol with every provider."""
-    return "s3://" + place.partition("://")[2].partition(" ")[0]
+def folder_of(place: str) -> str:
+    """Return the bucket and the folder of a `location` or of a `destination`, whichever protocol it is used with."""
+    return place.partition("://")[2].partition(" ")[0]

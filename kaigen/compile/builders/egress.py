@@ -50,8 +50,15 @@ _ANYWHERE: Sequence[dict[str, Any]] = (
 )
 """Every address but link-local ones and those of a cloud's metadata."""
 
-IDENTITY = ("169.254.169.254/32", "169.254.170.23/32")
-"""Where pods get the credentials of a cloud's identity: metadata of nodes, and EKS Pod Identity."""
+IDENTITY: Mapping[str, Sequence[tuple[Sequence[str], Sequence[int]]]] = {
+    "s3": [(("169.254.169.254/32", "169.254.170.23/32"), (80,))],
+    "gs": [(("169.254.169.254/32",), (80, 8080)), (("169.254.169.252/32",), (987, 988))],
+}
+"""Where pods get the credentials of a cloud's identity, by the scheme of buckets: addresses with their ports.
+
+Metadata of nodes and EKS Pod Identity; and the metadata server of GKE, with Dataplane V2 and without it, where a policy
+sees the address and port that it is redirected to (source: GKE, network policies with Workload Identity Federation).
+"""
 
 
 class Server(Struct, frozen=True):
@@ -60,12 +67,12 @@ class Server(Struct, frozen=True):
     Attributes:
         url: URL of it.
         origin: the spec's field that names it.
-        identity: whether they log in with the identity that a cloud gives them.
+        identity: scheme of the buckets, if they log in with the identity that a cloud gives them; else empty.
     """
 
     url: str
     origin: FieldPath
-    identity: bool = False
+    identity: str = ""
 
 
 def source_servers(source: FileSource, origin: FieldPath, context: Context) -> Iterator[Server]:
@@ -94,7 +101,7 @@ def bucket_server(bucket: Bucket | FilledBucket | S3, origin: FieldPath) -> Serv
     url = bucket.endpoint or (GOOGLE if bucket.scheme == "gs" else _AMAZON)
     secret = bucket.credentials.secret if bucket.credentials else None
     at = (*origin, "endpoint") if bucket.endpoint else (*origin, "uri")
-    return Server(url, at, identity=secret is None)
+    return Server(url, at, identity=bucket.scheme if secret is None else "")
 
 
 def input_servers(files: Iterable[Input], origin: FieldPath) -> Iterator[Server]:
@@ -179,8 +186,11 @@ def _server_rules(
         rules += connection_rules(urls)
         if egress.ports:
             rules.append({"to": [*_ANYWHERE], "ports": [_port(each) for each in egress.ports]})
-    if any(server.identity for server in servers):
-        rules.append({"to": [{"ipBlock": {"cidr": each}} for each in IDENTITY], "ports": [_port(80)]})
+    for scheme in sorted({server.identity for server in servers} & IDENTITY.keys()):
+        rules += [
+            {"to": [{"ipBlock": {"cidr": each}} for each in addresses], "ports": [_port(each) for each in ports]}
+            for addresses, ports in IDENTITY[scheme]
+        ]
     return rules
 
 

@@ -17,31 +17,6 @@ _AMAZON = ".amazonaws.com"
 _WILDCARD = re.compile(r"[*?\[]")
 
 
-def check_read_access(s3: S3, origin: FieldPath, problems: Problems) -> None:
-    """Report a bucket that the downloader cannot read."""
-    if s3.credentials is None and s3.scheme == "gs":
-        problems.error(
-            "KG0317",
-            "the downloader requires HMAC keys to read Google's buckets",
-            origin,
-            "create HMAC keys for a service account, and set `credentials.secret` to their Secret",
-        )
-    elif s3.credentials is None and s3.endpoint:
-        problems.error(
-            "KG0317",
-            f"the downloader has no credentials for {s3.endpoint}",
-            origin,
-            "set `credentials.secret` to the Secret with its access keys",
-        )
-    if s3.credentials and s3.credentials.service_account and s3.scheme == "gs":
-        problems.error(
-            "KG0317",
-            "Google's S3 protocol supports HMAC keys only, not identities of service accounts",
-            (*origin, "credentials", "serviceAccount"),
-            "set `credentials.secret` to a Secret with HMAC keys",
-        )
-
-
 def check_store_outside(s3: S3, store: Bucket, origin: FieldPath, problems: Problems) -> None:
     """Report a store inside of the folder that its files are copied from: the copies would be copied as well.
 

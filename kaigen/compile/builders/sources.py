@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.buckets import GOOGLE
+from kaigen.compile.builders.buckets import key_variables, transfer_server, uses_tokens
 from kaigen.compile.expressions import Tree
 from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.core.json_types import FieldPath
@@ -149,13 +149,11 @@ def _hub_arguments(hub: HubRepository) -> list[Tree]:
 
 
 def _bucket_arguments(s3: S3) -> list[Tree]:
-    google = s3.scheme == "gs"
-    endpoint = s3.endpoint or (GOOGLE if google else None)
-    region = s3.region or ("auto" if google else None)
+    endpoint, region = transfer_server(s3)
     return [
         "fetch",
         "s3",
-        f"--uri=s3://{s3.place}",
+        f"--uri={'gs' if uses_tokens(s3) else 's3'}://{s3.place}",
         *([f"--endpoint={endpoint}"] if endpoint else []),
         *([f"--region={region}"] if region else []),
         *globs(s3),
@@ -208,15 +206,14 @@ def source_variables(source: FileSource, origin: FieldPath, *, own: bool) -> lis
         return [_variable("HF_TOKEN", fields["name"], fields["key"])]
     if source.s3 and source.s3.credentials and source.s3.credentials.secret:
         secret, at = source.s3.credentials.secret, (*origin, "s3", "credentials", "secret")
+        keys = key_variables(secret)
         texts = {
             "name": (secret.name, "Secret with the keys of the bucket that files are read from."),
-            "accessKey": (secret.access_key, "Key of the access key ID in that Secret."),
-            "secretKey": (secret.secret_key, "Key of the secret access key in that Secret."),
+            **{part: (key, f"Key of the {what} in that Secret.") for part, key, what in keys.values()},
         }
         fields = _settings("download.sourceCredentials", texts, at, own=own)
         return [
-            _variable("SOURCE_AWS_ACCESS_KEY_ID", fields["name"], fields["accessKey"]),
-            _variable("SOURCE_AWS_SECRET_ACCESS_KEY", fields["name"], fields["secretKey"]),
+            _variable(f"SOURCE_{variable}", fields["name"], fields[part]) for variable, (part, _, _) in keys.items()
         ]
     if source.oci and source.oci.pull_secret:
         texts = {"name": (source.oci.pull_secret, "Secret of type dockerconfigjson, for the registry.")}

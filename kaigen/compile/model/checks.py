@@ -11,10 +11,10 @@ from msgspec import Struct
 from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.presets import find_preset
 from kaigen.compile.builders.access import account_of
-from kaigen.compile.builders.buckets import check_bucket, check_grant
+from kaigen.compile.builders.buckets import check_access, check_bucket, check_grant
 from kaigen.compile.builders.egress import check_egress
 from kaigen.compile.builders.pod_options import Pod, check_pod_options
-from kaigen.compile.builders.source_checks import check_read_access, check_reference, check_store_outside
+from kaigen.compile.builders.source_checks import check_reference, check_store_outside
 from kaigen.compile.builders.sources import job_files
 from kaigen.compile.builders.storage import check_access_modes, check_room
 from kaigen.compile.builders.weights import check_paths
@@ -89,7 +89,7 @@ def check_model(resolution: ModelResolution, problems: Problems) -> None:
     check_pod_options(lambda: pod, spec, resolution.metadata.name, resolution.context, problems)
     _check_variables(pod["containers"][0]["env"], spec, problems)
     if spec.source.s3:
-        check_read_access(spec.source.s3, ("spec", "source", "s3"), problems)
+        check_access(spec.source.s3, ("spec", "source", "s3"), problems)
         if spec.store.bucket:
             check_store_outside(spec.source.s3, spec.store.bucket, (*STORE, "bucket"), problems)
     if spec.source.oci:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.buckets import destination, transfer_arguments
+from kaigen.compile.builders.buckets import destination, key_variables, transfer_arguments
 from kaigen.compile.builders.job_gate import job_gate
 from kaigen.compile.builders.mounts import read_only_mount
 from kaigen.compile.builders.sources import JOB_OUTPUT, globs, job_files, job_folder
@@ -133,13 +133,9 @@ def bucket_variables(output: Output | None) -> list[Tree]:
         return []
     prefix = "download.sourceCredentials"
     name = settings.text(f"{prefix}.name", secret.name, "Secret with the keys of the bucket of the output.")
-    keys = {
-        "SOURCE_AWS_ACCESS_KEY_ID": ("accessKey", secret.access_key, "access key ID"),
-        "SOURCE_AWS_SECRET_ACCESS_KEY": ("secretKey", secret.secret_key, "secret access key"),
-    }
     return [
         {
-            "name": variable,
+            "name": f"SOURCE_{variable}",
             "valueFrom": {
                 "secretKeyRef": {
                     "name": name,
@@ -147,7 +143,7 @@ def bucket_variables(output: Output | None) -> list[Tree]:
                 }
             },
         }
-        for variable, (part, key, what) in keys.items()
+        for variable, (part, key, what) in key_variables(secret).items()
     ]
 
 

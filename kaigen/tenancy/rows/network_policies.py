@@ -110,7 +110,9 @@ def _opened(direction: str, tenant: Tenant) -> _Opened:
     block = network.download_egress
     if block is not None:
         peers += [peer.rule() for peer in (*block.api_server, *block.dns, *(block.to or ()))]
-        known += [({"ipBlock": {"cidr": each}}, 80) for each in egress.IDENTITY]
+        rules = [rule for rules in egress.IDENTITY.values() for rule in rules]
+        places = dict.fromkeys((cidr, port) for cidrs, ports in rules for cidr in cidrs for port in ports)
+        known += [({"ipBlock": {"cidr": cidr}}, port) for cidr, port in places]
     any_host = block is not None and block.to is None
     return _Opened(namespaces, ranges, tuple(peers), everything, any_host, known=tuple(known))
 

@@ -164,16 +164,21 @@ class Bucket:
         self._ours = plan.owned
         note = {"run": self._run, "files": sorted(plan.owned)}
         self._take_over(memoryview(json.dumps(note).encode()))
-        self._client.call("DeleteObject", markers.PATH)
+        self._delete(markers.PATH)
         self._abort_leftovers()
         for path in _paths(list(plan.gone)):
             if self.file_size(path) is not None:
-                self._client.call("DeleteObject", path)
+                self._delete(path)
+
+    def _delete(self, path: str) -> None:
+        """Remove an object, if it is there. Google answers 404 if it is not, S3 does not."""
+        with contextlib.suppress(Absent):
+            self._client.call("DeleteObject", path)
 
     def _take_over(self, note: memoryview) -> None:
         """Write the note with the token, unless another run writes one at this moment."""
         try:
-            condition = {"IfMatch": text(self._client.call("HeadObject", OWNED), "ETag")}
+            condition = self._client.unchanged(self._client.call("HeadObject", OWNED))
         except Absent:
             condition = {"IfNoneMatch": "*"}
         try:
@@ -206,8 +211,8 @@ class Bucket:
         """Removes the list and the token."""
         self._still_the_writer()
         if self._recorded or self.file_size(SUMS) is not None:
-            self._client.call("DeleteObject", SUMS)
-        self._client.call("DeleteObject", OWNED)
+            self._delete(SUMS)
+        self._delete(OWNED)
 
     def take(self, root: Files, offers: Mapping[str, str]) -> set[str]:
         """Copy the objects within the bucket, with their checksums."""

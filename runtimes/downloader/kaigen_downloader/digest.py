@@ -7,6 +7,35 @@ import hashlib
 from kaigen_downloader.remote import RemoteFile
 
 FETCHES_OF_A_BAD_FILE = 3
+CRC32C = "crc32c:"
+"""Begins the checksum of an object of Google without an MD5, as one of several parts is."""
+_PIECE = 1 << 20
+
+
+def crc32c(view: memoryview, before: int = 0) -> int:
+    """Return the CRC32C of bytes, and of those before whose CRC32C is given."""
+    from google_crc32c import extend
+
+    for start in range(0, len(view), _PIECE):
+        # It takes no memoryview. A small copy is still in the cache of the processor when it is read.
+        before = extend(before, bytes(view[start : start + _PIECE]))
+    return before
+
+
+class _Crc32c:
+    """The CRC32C of an object of Google."""
+
+    def __init__(self, sum_: int = 0) -> None:
+        self._sum = sum_
+
+    def copy(self) -> _Crc32c:
+        return _Crc32c(self._sum)
+
+    def update(self, view: memoryview) -> None:
+        self._sum = crc32c(view, self._sum)
+
+    def etag(self) -> str:
+        return f"{CRC32C}{self._sum:08x}"
 
 
 class _Md5:
@@ -49,7 +78,9 @@ class Digest:
         self._git = hashlib.sha1(usedforsecurity=False) if remote.git_sha1 is not None else None
         if self._git is not None:
             self._git.update(b"blob %d\0" % remote.size)
-        self._md5 = _Md5(remote.md5_part) if remote.md5 and remote.oid == remote.md5 else None
+        self._md5: _Md5 | _Crc32c | None = None
+        if remote.md5 and remote.oid == remote.md5:
+            self._md5 = _Crc32c() if remote.md5.startswith(CRC32C) else _Md5(remote.md5_part)
 
     def copy(self) -> Digest:
         """Return a copy of the state."""

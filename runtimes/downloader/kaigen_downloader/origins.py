@@ -65,6 +65,7 @@ def hub_source(arguments: argparse.Namespace, env: Mapping[str, str]) -> tuple[S
 def bucket_source(arguments: argparse.Namespace, env: Mapping[str, str], patience: Patience) -> Source:
     """Return the files of a bucket, with the credentials for it if there are some."""
     from kaigen_downloader.bucket_source import BucketFiles
+    from kaigen_downloader.google_tokens import KEY_VARIABLE
     from kaigen_downloader.retry import Retry
     from kaigen_downloader.s3 import Client, address
 
@@ -75,8 +76,15 @@ def bucket_source(arguments: argparse.Namespace, env: Mapping[str, str], patienc
         raise BadInput(f"{names[0]} and {names[1]} must be set together")
     where = address(arguments.uri, arguments.endpoint, arguments.region, arguments.addressing)
     retry = Retry(patience, threading.Event())
-    keys = (key, secret) if key else None
-    client = Client(where, retry, timeout=arguments.timeout, connections=16, keys=keys, pace=pace_of(arguments))
+    client = Client(
+        where,
+        retry,
+        timeout=arguments.timeout,
+        connections=16,
+        keys=(key, secret) if key else None,
+        google_key=env.get(f"SOURCE_{KEY_VARIABLE}", "").strip(),
+        pace=pace_of(arguments),
+    )
     return BucketFiles(client, tuple(arguments.include), tuple(arguments.exclude), arguments.locked)
 
 

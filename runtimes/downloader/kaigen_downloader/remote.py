@@ -30,7 +30,8 @@ class RemoteFile:
         git_sha1: git's name of the blob, for small files of the Hub, else None.
         url: where it is served or redirected.
         version: the server's identifier of the content, an `ETag`; for files without a checksum.
-        md5: of an object of S3 without another checksum: its MD5, or `HEX-PARTS`, the MD5 of the MD5s of its parts.
+        md5: of an object without a sha256: its MD5; or `HEX-PARTS`, the MD5 of the MD5s of its parts; or
+            `crc32c:HEX`, its CRC32C.
         md5_part: bytes of each part except the last one; 0 for an object of one part.
     """
 

@@ -13,10 +13,13 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from kaigen_downloader import google
 from kaigen_downloader.errors import BadInput, Failure, Refused, Transient, Unavailable
 from kaigen_downloader.folder import split
+from kaigen_downloader.google_tokens import KEY_VARIABLE, Tokens, is_safe, tokens
 from kaigen_downloader.listing import Total
 from kaigen_downloader.net import is_encrypted
 from kaigen_downloader.pace import DEFAULT, Pace
@@ -26,7 +29,11 @@ from kaigen_downloader.s3_errors import Absent, explain
 from kaigen_downloader.sending import sign_headers_only
 from kaigen_downloader.text import hide, shown, size
 
-SCHEME = "s3://"
+if TYPE_CHECKING:
+    from botocore.credentials import Credentials
+    from botocore.session import Session
+
+SCHEMES = ("s3", "gs")
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789.-_")
 # The response of the server; its shape depends on the operation.
 Reply = dict[str, object]
@@ -42,6 +49,7 @@ class Address:
         endpoint: URL of the server, or None for Amazon's.
         region: or None for what the environment says.
         addressing: `path`, `virtual`, or None for what the server usually wants.
+        scheme: `s3`, or `gs` for Google's API with tokens.
     """
 
     bucket: str
@@ -49,22 +57,24 @@ class Address:
     endpoint: str | None = None
     region: str | None = None
     addressing: str | None = None
+    scheme: str = "s3"
 
     @property
     def name(self) -> str:
         """Return `s3://BUCKET/PREFIX`, for messages."""
-        return f"{SCHEME}{self.bucket}/{self.prefix}".rstrip("/")
+        return f"{self.scheme}://{self.bucket}/{self.prefix}".rstrip("/")
 
 
 def address(url: str, endpoint: str | None = None, region: str | None = None, addressing: str | None = None) -> Address:
-    """Parse `s3://BUCKET[/PREFIX]`; trailing slashes are ignored.
+    """Parse `s3://BUCKET[/PREFIX]` or `gs://BUCKET[/PREFIX]`; trailing slashes are ignored.
 
     Raises:
         BadInput: it is not one, or the endpoint is not a URL of a server.
     """
-    bucket, _, prefix = url.removeprefix(SCHEME).partition("/")
-    if not url.startswith(SCHEME):
-        raise BadInput(f"{url}: a bucket is s3://BUCKET[/PREFIX]")
+    scheme, _, rest = url.partition("://")
+    bucket, _, prefix = rest.partition("/")
+    if scheme not in SCHEMES:
+        raise BadInput(f"{url}: a bucket is s3://BUCKET[/PREFIX] or gs://BUCKET[/PREFIX]")
     if not 3 <= len(bucket) <= 222 or not _LETTERS.issuperset(bucket):
         raise BadInput(f"{url}: {bucket!r} is not a valid bucket name")
     prefix = prefix.rstrip("/")
@@ -78,7 +88,11 @@ def address(url: str, endpoint: str | None = None, region: str | None = None, ad
         raise BadInput(f"{url}: a prefix longer than 512 bytes")
     if endpoint is not None:
         endpoint = _checked(endpoint)
-    return Address(bucket, prefix, endpoint, region, addressing)
+        if scheme == "gs" and not is_safe(endpoint):
+            raise BadInput(f"--s3-endpoint: {endpoint} has no TLS, and would get a token of Google")
+    elif scheme == "gs":
+        endpoint = google.SERVER
+    return Address(bucket, prefix, endpoint, region, addressing, scheme)
 
 
 def _checked(url: str) -> str:
@@ -100,6 +114,11 @@ class _Body(io.RawIOBase):
         self._bytes = view
         self._stop = stop
         self._at = 0
+
+    @property
+    def view(self) -> memoryview:
+        """Return all of the bytes."""
+        return self._bytes
 
     def __len__(self) -> int:
         return len(self._bytes)
@@ -138,6 +157,7 @@ class Client:
         timeout: float,
         connections: int,
         keys: tuple[str, str] | None = None,
+        google_key: str = "",
         pace: Pace = DEFAULT,
     ) -> None:
         """Find the credentials; no other connection is made yet.
@@ -148,11 +168,14 @@ class Client:
             timeout: seconds that one connect, read or write may take.
             connections: how many are used at once.
             keys: access key ID and secret access key; None for those that botocore finds.
+            google_key: key file of a service account for `gs://`; empty for that of the environment, or for the
+                identity of the pod if that has none either.
             pace: the lowest speed of an answer.
 
         Raises:
             Failure: there are no credentials, or the settings make no sense.
         """
+        from botocore import UNSIGNED
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError, ClientError
         from botocore.session import Session
@@ -162,20 +185,13 @@ class Client:
         environment = os.environ
         region = where.region or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
         style = where.addressing or ("path" if where.endpoint else None)
+        self._tokens: Tokens | None = None
+        if where.scheme == "gs":
+            self._tokens = tokens(google_key or environment.get(KEY_VARIABLE, "").strip())
         try:
             session = Session()
-            if keys is not None:
-                session.set_credentials(*keys)
-            credentials = session.get_credentials()
-            if credentials is None:
-                raise Refused(
-                    f"{where.name}: no credentials found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
-                    "or give the service account a cloud identity"
-                )
-            self._credentials = credentials
-            frozen = credentials.get_frozen_credentials()
-            hide(frozen.secret_key)
-            hide(frozen.token or "")
+            if self._tokens is None:
+                self._credentials = _credentials(session, where, keys)
             self._client = session.create_client(
                 "s3",
                 endpoint_url=where.endpoint,
@@ -186,6 +202,7 @@ class Client:
                     connect_timeout=timeout,
                     read_timeout=timeout,
                     max_pool_connections=connections + 2,
+                    signature_version=UNSIGNED if self._tokens is not None else None,
                     retries={"total_max_attempts": 1, "mode": "standard"},
                     # Google, Ceph and older MinIO know none of the newer checksums. The signature covers the
                     # sha256 of every body, which all of them verify; see `sending` for the exception.
@@ -200,11 +217,14 @@ class Client:
             raise explain(error, "", where, self.server) from None
         # botocore would follow a bucket to another region automatically. Report the region to the user instead.
         self._client.meta.events.register_last("before-parameter-build.s3", _stay)
-        sign_headers_only(self._client)
         http_session = self._client._endpoint.http_session
         set_up(http_session, pace)
-        bounded = functools.partial(send_bounded, http_session)
-        self._client.meta.events.register_last("before-send.s3", bounded)
+        if self._tokens is not None:
+            send = functools.partial(google.send, http_session, self._tokens)
+        else:
+            sign_headers_only(self._client)
+            send = functools.partial(send_bounded, http_session)
+        self._client.meta.events.register_last("before-send.s3", send)
 
     @contextlib.contextmanager
     def used_with(self, retry: Retry) -> Iterator[None]:
@@ -224,6 +244,8 @@ class Client:
 
     def signed(self, url: str) -> dict[str, str]:
         """Return the headers of a signed GET of a URL."""
+        if self._tokens is not None:
+            return {"Authorization": self._tokens.header()}
         from botocore.auth import S3SigV4Auth
         from botocore.awsrequest import AWSRequest
 
@@ -231,6 +253,14 @@ class Client:
         frozen = self._credentials.get_frozen_credentials()
         S3SigV4Auth(frozen, "s3", self._client.meta.region_name).add_auth(request)
         return dict(request.headers.items())
+
+    def renewed(self) -> bool:
+        """Return whether there are other credentials than those of this thread's last request, which was rejected."""
+        return self._tokens is not None and self._tokens.renewed()
+
+    def unchanged(self, head: Reply) -> dict[str, str]:
+        """Return the condition of a request that an object is still the one that the server described."""
+        return {"IfMatch": text(head, "ETag" if self._tokens is None else "VersionId")}
 
     @property
     def server(self) -> str:
@@ -364,7 +394,7 @@ class Client:
             Refused: the server lists what is not below the prefix.
             Failure: as `call`, or the listing has no end.
         """
-        what, tokens = {
+        what, pages = {
             "ListObjectsV2": ("Contents", {"ContinuationToken": "NextContinuationToken"}),
             "ListMultipartUploads": ("Uploads", {"KeyMarker": "NextKeyMarker", "UploadIdMarker": "NextUploadIdMarker"}),
         }[operation]
@@ -384,13 +414,29 @@ class Client:
             texts = (value for entry in listed for value in entry.values() if isinstance(value, str))
             total.add(len(listed), sum(map(len, texts)))
             yield from listed
-            found = tuple(reply.get(name) for name in tokens.values())
+            found = tuple(reply.get(name) for name in pages.values())
             if not reply.get("IsTruncated"):
                 return
             if found in seen or not found[0]:
                 raise Unavailable(f"{self.server} returns an endless listing of {self.where.name}")
             seen.add(found)
-            more = more | {name: value for name, value in zip(tokens, found, strict=True) if value is not None}
+            more = more | {name: value for name, value in zip(pages, found, strict=True) if value is not None}
+
+
+def _credentials(session: Session, where: Address, keys: tuple[str, str] | None) -> Credentials:
+    """Return the credentials of a server of S3: the keys, or what botocore finds."""
+    if keys is not None:
+        session.set_credentials(*keys)
+    credentials = session.get_credentials()
+    if credentials is None:
+        raise Refused(
+            f"{where.name}: no credentials found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
+            "or give the service account a cloud identity"
+        )
+    frozen = credentials.get_frozen_credentials()
+    hide(frozen.secret_key)
+    hide(frozen.token or "")
+    return credentials
 
 
 def _stay(context: dict[str, dict[str, object]], **_: object) -> None:

@@ -26,6 +26,8 @@ _BAD_KEYS = {
     "TokenRefreshRequired",
     "InvalidSecurity",
     "InvalidClientTokenId",
+    # Google's.
+    "AuthenticationRequired",
 }
 _ELSEWHERE = {
     "PermanentRedirect",
@@ -67,6 +69,18 @@ _PERMISSIONS = {
     "UploadPart": "s3:PutObject",
     "CompleteMultipartUpload": "s3:PutObject",
 }
+# Source: Cloud Storage, IAM permissions for XML requests. Whatever is there already can be replaced with `delete` only.
+_GOOGLE_PERMISSIONS = {
+    "ListObjectsV2": "storage.objects.list",
+    "ListMultipartUploads": "storage.multipartUploads.list",
+    "AbortMultipartUpload": "storage.multipartUploads.abort",
+    "HeadObject": "storage.objects.get",
+    "GetObject": "storage.objects.get",
+    "DeleteObject": "storage.objects.delete",
+    "PutObject": "storage.objects.create or storage.objects.delete",
+    "CopyObject": "storage.objects.create or storage.objects.get",
+}
+_GOOGLE_PARTS = "storage.multipartUploads.create, storage.objects.create or storage.objects.delete"
 
 
 class Absent(Failure):
@@ -125,7 +139,7 @@ def _answered(error: ClientError, operation: str, where: Address, server: str) -
         hint = f" to {target}" if target else ""
         return BadInput(f"{server} redirects{hint} ({status}): set the right --s3-endpoint and region")
     if code in _DENIED or status in (401, 403):
-        action = _PERMISSIONS.get(operation, f"s3:{operation}")
+        action = _permission(operation, where)
         return Refused(f"access denied: the credentials lack {action} on {where.name}")
     if code in _FULL or status == 507:
         return NoSpace(f"{where.name}: the server has no space left ({code})")
@@ -134,6 +148,12 @@ def _answered(error: ClientError, operation: str, where: Address, server: str) -
     if code in _ABSENT:
         return Absent(f"{where.name}: {operation}: does not exist ({code})")
     return Refused(f"{where.name}: {server} answers {status} to {operation}: {code} {message}".rstrip())
+
+
+def _permission(operation: str, where: Address) -> str:
+    if where.scheme == "gs":
+        return _GOOGLE_PERMISSIONS.get(operation, _GOOGLE_PARTS)
+    return _PERMISSIONS.get(operation, f"s3:{operation}")
 
 
 def _skew(headers: dict[str, str]) -> str:

@@ -79,6 +79,7 @@ class S3:
     bucket: str = ""
     tls: ssl.SSLContext | None = None
     verifies: bool = False
+    scheme: str = "s3"
     faults: list[Fault] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -108,7 +109,7 @@ class S3:
 
     def dest(self, prefix: str = "llm/v1", **options: str) -> list[str]:
         """The arguments that name it."""
-        return ["--dest", f"s3://{self.bucket}/{prefix}", "--s3-endpoint", self.url]
+        return ["--dest", f"{self.scheme}://{self.bucket}/{prefix}", "--s3-endpoint", self.url]
 
     def everything(self) -> set[str]:
         """All of the bucket."""
@@ -175,6 +176,8 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def _serve(self) -> None:
+        for name in ("body", "reply"):
+            self.__dict__.pop(name, None)  # a fault of the request before replaced it
         if self.path.startswith("http://"):  # asked as a proxy, for BUCKET.s3.invalid or s3.invalid
             parts = urlsplit(self.path)
             bucket = parts.netloc.removesuffix("s3.invalid").rstrip(".")

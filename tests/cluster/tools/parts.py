@@ -305,8 +305,14 @@ SOURCE_PARTS = (
         packages={"versitygw": "github.com/versity/versitygw/cmd/versitygw"},
         cold=1.8,
     ),
+    Part(
+        name="fake-gcs-server",
+        module="github.com/fsouza/fake-gcs-server",
+        packages={"fake-gcs-server": "github.com/fsouza/fake-gcs-server"},
+        cold=2.5,
+    ),
 )
-"""A server of S3 that checks signatures and checksums."""
+"""Servers of buckets: of S3, with checks of signatures and checksums, and of Google's API for reading."""
 
 BUILD_PARTS = (
     Part(

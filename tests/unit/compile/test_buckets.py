@@ -131,6 +131,28 @@ def test_googles_buckets_are_filled_by_the_s3_protocol() -> None:
     assert "--s3-region=auto" in arguments
 
 
+TOKENS: Object = {"uri": "gs://models/qwen"}
+KEY_FILE: Object = {**TOKENS, "credentials": {"secret": {"name": "writer", "serviceAccountKey": "key.json"}}}
+
+
+@pytest.mark.parametrize("bucket", [TOKENS, KEY_FILE])
+def test_googles_buckets_without_hmac_keys_are_filled_with_tokens(bucket: Object) -> None:
+    container = fetch(bucket)
+    assert f"--dest=gs://models/qwen/{folder(bucket)}" in container["args"]
+    assert not [each for each in container["args"] if each.startswith("--s3-")]
+    assert container["resources"]["limits"]["memory"] == "512Mi"
+    assert not [each for each in container["env"] if each["name"].startswith("AWS_")]
+
+
+def test_the_key_file_of_a_service_account_is_a_variable_from_its_secret() -> None:
+    reference = {"secretKeyRef": {"name": "writer", "key": "key.json"}}
+    assert {"name": "GOOGLE_SERVICE_ACCOUNT_KEY", "valueFrom": reference} in fetch(KEY_FILE)["env"]
+    source = {**KEY_FILE, "revision": f"1:1:{'0' * 64}"}
+    reader = pod(model(source={"s3": source}, store={"volume": {"size": "1Gi"}}))["containers"][0]
+    assert {"name": "SOURCE_GOOGLE_SERVICE_ACCOUNT_KEY", "valueFrom": reference} in reader["env"]
+    assert "--uri=gs://models/qwen" in reader["args"]
+
+
 def test_service_account_of_the_downloader_has_the_clouds_annotations() -> None:
     annotations = {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/models"}
     made = objects(resting({**S3, "credentials": {"serviceAccount": {"annotations": annotations}}}))
@@ -195,7 +217,19 @@ def test_consumers_mount_the_claim_behind_the_gate_on_every_node() -> None:
     ("bucket", "expected"),
     [
         ({**S3, "endpoint": "https://minio.storage.svc"}, [("KG0317", "spec.store.bucket")]),
-        ({"uri": "gs://models/qwen"}, [("KG0317", "spec.store.bucket")]),
+        (
+            {**TOKENS, "endpoint": "https://storage.example.com"},
+            [("KG0316", "spec.store.bucket.endpoint"), ("KG0317", "spec.store.bucket.endpoint")],
+        ),
+        (
+            {**S3, "credentials": {"secret": {"name": "a", "serviceAccountKey": "b"}}},
+            [("KG0340", "spec.store.bucket.credentials.secret.serviceAccountKey")],
+        ),
+        (
+            {**TOKENS, "credentials": {"secret": {"name": "a", "serviceAccountKey": "b", "accessKey": "c"}}},
+            [("KG0340", "spec.store.bucket.credentials.secret.accessKey")],
+        ),
+        (TOKENS, []),
         ({**GOOGLE, "mount": {"driver": "csi-s3"}}, [("KG0316", "spec.store.bucket.mount.driver")]),
         ({**S3, "mount": {"driver": "gcsfuse"}}, [("KG0316", "spec.store.bucket.mount.driver")]),
         ({**S3, "mount": {"secret": {"name": "a", "namespace": "b"}}}, [("KG0340", "spec.store.bucket.mount.secret")]),

@@ -120,6 +120,14 @@ def test_a_bucket_without_keys_needs_the_identity_of_the_cloud(tmp_path: Path) -
     assert found[2:] == [{"to": ANYWHERE, "ports": ports(443)}, IDENTITY]
 
 
+def test_a_bucket_of_google_without_keys_needs_the_metadata_server(tmp_path: Path) -> None:
+    found = rules(tmp_path, model(HUB, "store: {bucket: {uri: 'gs://models/qwen'}}"), ONLY_API)
+    assert found[3:] == [
+        {"to": [{"ipBlock": {"cidr": "169.254.169.254/32"}}], "ports": ports(80, 8080)},
+        {"to": [{"ipBlock": {"cidr": "169.254.169.252/32"}}], "ports": ports(987, 988)},
+    ]
+
+
 def test_the_peers_of_the_setting_limit_every_source(tmp_path: Path) -> None:
     egress = """{apiServer: [{ipBlock: {cidr: 10.96.0.1/32}}],
       to: [{ipBlock: {cidr: 10.20.0.0/16, except: [10.20.1.0/24]}}], ports: [9000],

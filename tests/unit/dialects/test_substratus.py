@@ -289,6 +289,17 @@ def test_a_bucket_of_a_server_has_its_settings() -> None:
     assert (bucket.uri, bucket.endpoint) == ("s3://models/kaigen/ml/models/it", "http://minio:9000")
 
 
+@pytest.mark.parametrize("compat", ["false", "true"])
+def test_a_bucket_of_google_needs_no_keys(compat: str) -> None:
+    google = config({"clusterName": "substratus", "artifacts": "gs://acme-artifacts"}, "gke")
+    found = objects(model(compat=compat), server(compat=compat), of=google)
+    stores = [body for name, body in found.items() if name.startswith("Job/") and "gs://acme-artifacts/" in str(body)]
+    (store,) = stores
+    assert "AWS_" not in str(store)
+    (volume,) = [body for name, body in found.items() if name.startswith("PersistentVolume/")]
+    assert volume["spec"]["csi"]["driver"] == "gcsfuse.csi.storage.gke.io"
+
+
 def test_built_images_have_the_name_of_the_operator() -> None:
     build = specs(DATASET, of=config({**SETTINGS, "pushSecret": "push", "pullSecret": "pull"}))
     job = build["Job/k8s-instructions-data-loader"].spec

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from kaigen.lock import buckets
+from runtimes.downloader.tests.gcs import Google, Identity
 from runtimes.downloader.tests.hub import Hub
 from runtimes.downloader.tests.s3 import KEYS, S3, error, moto
 from tests.unit.lock.conftest import CONFIG, WEIGHTS, Repository, model_files, safetensors
@@ -114,6 +116,71 @@ def test_a_bucket_is_locked_with_files_and_facts(repository: Repository, bucket:
     assert all("AWS4-HMAC-SHA256" in asked.headers["Authorization"] for asked in bucket.asked)
     (ranged,) = [asked for asked in bucket.asked if re.search("^GET .*model.safetensors", asked.about)]
     assert ranged.headers["Range"] == "bytes=0-65535"
+
+
+@pytest.fixture
+def gcs(server: str, repository: Repository, monkeypatch: pytest.MonkeyPatch) -> Iterator[Google]:
+    """A bucket of Google with a model below `llm/qwen`; the user has a token for it."""
+    who = Identity()
+    with S3(server) as found:
+        monkeypatch.setattr(buckets, "GOOGLE", found.url)
+        monkeypatch.setenv("PATH", str(repository.root))
+        monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", who.issue()["access_token"])
+        for path, data in model_files().items():
+            found.put(f"llm/qwen/{path}", data)
+        yield Google(found, who)
+
+
+def of_google(gcs: Google) -> str:
+    return (
+        "apiVersion: kaigen.dev/v1alpha1\nkind: Model\nmetadata: {name: tuned}\nspec:\n"
+        f"  source: {{s3: {{uri: gs://{gcs.s3.bucket}/llm/qwen}}}}\n  store: {{volume: {{size: auto}}}}\n"
+    )
+
+
+def test_a_bucket_of_google_is_locked_with_the_token_of_the_user(repository: Repository, gcs: Google) -> None:
+    sums = {path: sha256(data).hexdigest() for path, data in model_files().items()}
+    gcs.s3.put("llm/qwen/README.md", b"# A model\n", Metadata={"sha256": sums["README.md"]})
+    repository.write(of_google(gcs))
+    code, printed = repository.run("lock")
+    assert code == 0, printed
+    files = repository.lock["buckets"][f"gs://{gcs.s3.bucket}/llm/qwen"]["files"]
+    assert files["README.md"]["sha256"] == sums["README.md"]
+    assert {path: file["size"] for path, file in files.items()} == {
+        path: len(data) for path, data in model_files().items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("", "hint: log in with `gcloud auth login`"),
+        ("#!/bin/sh\nexit 1\n", "gcloud has no account"),
+        ("#!/bin/sh\n[ \"$*\" = 'auth print-access-token' ] && echo TOKEN\n", ""),
+    ],
+)
+def test_without_a_token_gcloud_is_asked(
+    repository: Repository, gcs: Google, monkeypatch: pytest.MonkeyPatch, script: str, expected: str
+) -> None:
+    token = gcs.identity.issue()["access_token"]
+    monkeypatch.delenv("GOOGLE_OAUTH_ACCESS_TOKEN")
+    if script:
+        gcloud = repository.root / "gcloud"
+        gcloud.write_text(script.replace("TOKEN", token))
+        gcloud.chmod(0o755)
+    repository.write(of_google(gcs))
+    code, printed = repository.run("lock")
+    assert code == (2 if expected else 0), printed
+    assert expected in printed
+
+
+def test_a_token_without_permission_is_not_shown_the_bucket(repository: Repository, gcs: Google) -> None:
+    gcs.identity.valid.clear()
+    repository.write(of_google(gcs))
+    code, printed = repository.run("lock")
+    assert code == 2
+    assert "hint: log in with `gcloud auth login`" in printed
+    assert "ya29" not in printed
 
 
 def test_everything_of_a_bucket_is_rendered_with_the_network_cut(
