@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,21 +16,23 @@ from kaigen.cli.live.flavor import KAIGEN
 from kaigen.cli.live.session import Session, age, all_option, cluster_options, command_words, lifetime
 from kaigen.cli.main import output_options
 from kaigen.cli.options import environment_option, read_one_config
-from kaigen.diagnostics.errors import CheckFailed, SystemFailure
+from kaigen.diagnostics.errors import CheckFailed, KaigenError, SystemFailure
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():
     import time
 
     from kaigen.kubernetes import runs
-    from kaigen.ops import folder_sync, interrupts
+    from kaigen.ops import continuation, folder_sync, interrupts
     from kaigen.ops import notebooks as ops_notebooks
     from kaigen.ops import open_notebook as ops_open
     from kaigen.scaffold import notebook_job
 
 if TYPE_CHECKING:
     from kaigen.kubernetes.manifest import Manifest
+    from kaigen.ops.continuation import Continuation
     from kaigen.ops.open_notebook import FolderSync
+    from kaigen.scaffold.notebook_job import Promotion
 
 
 @click.command("list")
@@ -128,6 +132,12 @@ def _seconds(timeout: str) -> float:
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Local port. Default: a free one.")
 @click.option("--keep-running", is_flag=True, help="Do not suspend the Notebook at the end.")
+@click.option(
+    "--promote/--no-promote",
+    "promoting",
+    default=None,
+    help="At the end, build the image from --folder and write the spec that trains, as `promote` does. Default: ask.",
+)
 @_timeout_option
 @click.pass_obj
 def open_notebook(
@@ -140,6 +150,7 @@ def open_notebook(
     no_browser: bool,
     port: int,
     keep_running: bool,
+    promoting: bool | None,
     timeout: str,
     **where: Any,
 ) -> None:
@@ -147,6 +158,9 @@ def open_notebook(
 
     Resumes NAME, or creates the Notebook of -f, waits until its server answers, and forwards a local port to it. At the
     end, a Notebook that is not managed by Argo CD or Flux is suspended; its files stay.
+
+    If its spec is in this repository, the last question is whether to build an image from --folder, which needs a
+    Dockerfile, and to write the spec of a Job that trains. Without a terminal, the commands for that are printed.
     """
     if bool(name) == bool(filename):
         raise click.UsageError("give either the name of a Notebook or its spec with -f")
@@ -163,10 +177,18 @@ def open_notebook(
         console.say(f"notebook/{name} applied in namespace {namespace}")
     notebook = ops_notebooks.find_notebook(session.cluster, namespace, name)
     tracked = runs.tracked_by(notebook)
+
+    def find_continuation() -> Continuation:
+        return continuation.continuation_of(read_one_config(console, environment), name, filename, folder)
+
+    if promoting:
+        find_continuation()
+    closed = False
     with interrupts.interruptible():
         try:
-            _work(console, session, notebook, folder, _seconds(timeout), port, no_browser)
-        except KeyboardInterrupt:
+            with suppress(KeyboardInterrupt):
+                _work(console, session, notebook, folder, _seconds(timeout), port, no_browser)
+                closed = True
             console.say(f"Notebook {name} keeps running: {tracked} manages it" if tracked else "closed")
         finally:
             with interrupts.ignore_interrupts():
@@ -174,6 +196,34 @@ def open_notebook(
                     notebook = ops_notebooks.find_notebook(session.cluster, namespace, name)
                     ops_notebooks.scale(session.cluster, notebook, suspend=True)
                     console.say(f"Notebook {name} suspended; its files stay")
+    if closed:
+        continue_work(console, promoting, find_continuation)
+
+
+def continue_work(console: Console, promoting: bool | None, find: Callable[[], Continuation]) -> None:
+    """Build an image and write the spec that trains, if the user wants both; without a terminal, print how.
+
+    Args:
+        console: of the command.
+        promoting: whether the user wants it; None asks.
+        find: returns how the work continues.
+    """
+    if promoting is False or (promoting is None and console.verbosity < 0):
+        return
+    try:
+        found = find()
+    except KaigenError:
+        if promoting:
+            raise
+        return
+    if promoting is None and not (sys.stdin.isatty() and sys.stderr.isatty()):
+        console.say("to train what the notebook has, run:")
+        for line in found.commands:
+            console.say(f"  {line}")
+        return
+    with suppress(click.Abort):
+        if promoting or click.confirm(found.question, err=True):
+            _print_promotion(console, found.write(console.say, console.report))
 
 
 def _work(
@@ -185,7 +235,11 @@ def _work(
     port: int,
     no_browser: bool,
 ) -> None:
-    """Forward a port, and synchronize a folder, until Ctrl-C."""
+    """Forward a port, and synchronize a folder, until Ctrl-C.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C before the server answers, or another request to end.
+    """
     ops_notebooks.scale(session.cluster, notebook, suspend=False)
     with ops_open.forward_notebook(session.cluster, notebook, seconds, console.say, port) as found:
         sync = ops_open.FolderSync(session.cluster, notebook, found, folder, console.say) if folder else None
@@ -204,6 +258,10 @@ def _keep(console: Console, sync: FolderSync | None) -> None:
         while True:
             time.sleep(_INTERVAL_S)
             failure = _again(console, sync, failure)
+    except interrupts.Terminated:
+        raise
+    except KeyboardInterrupt:
+        pass
     finally:
         if sync is not None:
             with interrupts.ignore_interrupts():
@@ -276,6 +334,12 @@ def sync(console: Console, /, name: str, folder: Path, direction: str, timeout: 
     metavar="DIR",
     help="Build the image from the commit of this folder, which has a Dockerfile and is in a Git checkout.",
 )
+@click.option(
+    "--artifact",
+    default="",
+    metavar="REFERENCE",
+    help="Build the image from this folder, as `kaigen build push` printed it.",
+)
 @click.option("--command", "words", default="", callback=command_words, metavar="COMMAND", help="Command of the image.")
 @click.option("--label", default="", metavar="TEXT", help="End of the name. Default: the Git branch, or the Unix time.")
 @click.pass_obj
@@ -287,6 +351,7 @@ def promote(
     environment: str,
     image: str,
     folder: Path | None,
+    artifact: str,
     words: list[str],
     label: str,
 ) -> None:
@@ -296,15 +361,21 @@ def promote(
     the base model and the dataset at the same paths, the resources and the parameters. Checks the new spec. What the
     Notebook does not answer, such as which of two datasets to use, is a comment in the file.
     """
-    if image and folder is not None:
-        raise click.UsageError("give either --image or --folder")
+    if len([each for each in (image, folder, artifact) if each]) > 1:
+        raise click.UsageError("give one of --image, --folder and --artifact")
     config = read_one_config(console, environment)
     paths = [filename] if filename else []
-    made = notebook_job.promotion_of(config, name, paths=paths, image=image, program=folder, command=words, label=label)
+    made = notebook_job.promotion_of(
+        config, name, paths=paths, image=image, program=folder, artifact=artifact, command=words, label=label
+    )
     notebook_job.write_promotion(made, config)
-    console.out(str(made.path))
     if made.changed:
         console.say(f"{folder} has changes that are not in the commit, so the image will not have them")
+    _print_promotion(console, made)
+
+
+def _print_promotion(console: Console, made: Promotion) -> None:
+    console.out(str(made.path))
     for field in made.blank:
         console.say(f"fill in `{field}`: see the comment in {made.path}")
 

@@ -57,6 +57,8 @@ class ServingNaming(Struct, frozen=True):
         publish_not_ready: whether the Service also routes to pods that are not ready.
         headless_suffix: end of the headless Service's name.
         folders: folders in the engine's container.
+        middleware: class, in a program of kaigen's, that answers routes of the foreign system in front of vLLM's; empty
+            for none.
     """
 
     pod_labels: Mapping[str, str] = field(default_factory=dict)
@@ -65,3 +67,4 @@ class ServingNaming(Struct, frozen=True):
     publish_not_ready: bool = False
     headless_suffix: str = "-nodes"
     folders: Folders = Folders()
+    middleware: str = ""

@@ -45,14 +45,16 @@ class Trainer(Struct, frozen=True):
     """What runs in place of a notebook.
 
     Attributes:
-        image: with the program; empty for that of the notebook, or for what `git` has.
+        image: with the program; empty for that of the notebook, or for what `git` or `artifact` has.
         git: repository to build the image from; None for what the notebook has.
         command: of the image; its own when empty.
+        artifact: pushed folder to build the image from; empty for what the notebook has.
     """
 
     image: str = ""
     git: GitSource | None = None
     command: Sequence[str] = ()
+    artifact: str = ""
 
 
 class Continued(Struct, frozen=True):

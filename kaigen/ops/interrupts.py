@@ -9,12 +9,16 @@ from types import FrameType
 from typing import NoReturn
 
 
+class Terminated(KeyboardInterrupt):
+    """A request to end or to hang up, after which nobody answers a question."""
+
+
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Let a request to end or to hang up clean up as Ctrl-C does."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
-        raise KeyboardInterrupt
+        raise Terminated
 
     before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:

@@ -49,6 +49,7 @@ def promotion_of(
     paths: Sequence[str] = (),
     image: str = "",
     program: Path | None = None,
+    artifact: str = "",
     command: Sequence[str] = (),
     label: str = "",
 ) -> Promotion:
@@ -60,6 +61,7 @@ def promotion_of(
         paths: files with its spec; all specs of the repository when empty.
         image: image with the training program; that of the Notebook, or its build, when empty.
         program: folder of a Git checkout with the training program and its Dockerfile, whose commit is built.
+        artifact: pushed folder with the training program and its Dockerfile, which is built.
         command: command of the image; its own when empty.
         label: end of the name; the Git branch when empty, or the Unix time outside a branch.
 
@@ -67,7 +69,7 @@ def promotion_of(
         InputError: a spec is invalid.
         CheckFailed: there is no such Notebook, no image, no commit to build, or the name is too long.
     """
-    spec = _find(config, name, paths)
+    spec = find_notebook(config, name, paths)
     block, data = spec.block, spec.document.data
     assert isinstance(block, Notebook)
     assert isinstance(data, Mapping)
@@ -77,7 +79,7 @@ def promotion_of(
     if len(app) > APP_NAME_MAX:
         raise CheckFailed(f"the name {app} has more than {APP_NAME_MAX} characters", hint="set --label")
     checkout = read_checkout(program) if program is not None else None
-    trainer = Trainer(image, checkout.source if checkout is not None else None, command)
+    trainer = Trainer(image, checkout.source if checkout is not None else None, command, artifact)
     if isinstance(spec.entry, ForeignKind):
         made = spec.entry.continued(data, app, trainer)
     else:
@@ -127,9 +129,11 @@ def _image(given: Mapping[str, Any], trainer: Trainer) -> dict[str, Any]:
     if trainer.image:
         return {"image": trainer.image}
     build: Mapping[str, Any] = given.get("build") or {}
-    if trainer.git is not None:
+    source: dict[str, Any] = {"artifact": trainer.artifact} if trainer.artifact else {}
+    source |= {"git": _context(trainer.git)} if trainer.git is not None else {}
+    if source:
         how = {key: value for key, value in build.items() if key not in ("git", "artifact")}
-        return {"build": {"git": _context(trainer.git), **how}}
+        return {"build": {**source, **how}}
     return {key: given[key] for key in ("image", "build", "imagePullSecrets") if given.get(key)}
 
 
@@ -157,7 +161,18 @@ def write_promotion(promotion: Promotion, config: Config) -> None:
         raise
 
 
-def _find(config: Config, name: str, paths: Sequence[str]) -> Spec:
+def find_notebook(config: Config, name: str, paths: Sequence[str] = ()) -> Spec:
+    """Return the spec of a Notebook that a Job can continue.
+
+    Args:
+        config: settings of the repository.
+        name: name of the Notebook; empty for the only one.
+        paths: files with its spec; all specs of the repository when empty.
+
+    Raises:
+        InputError: a spec is invalid.
+        CheckFailed: there is no such Notebook, or several.
+    """
     run = Run.load(paths, config, folder=Path() if paths else None)
     found = [
         spec

@@ -117,6 +117,7 @@ class Launch(Struct, frozen=True):
         images: kaigen's own images by name.
         cpus: whole CPUs of the pod's engine, at least 1.
         ring: the ring that the pod belongs to; None for other engines.
+        middleware: class, in a program of kaigen's, that answers further routes; empty for none.
     """
 
     spec: TopologySpec
@@ -133,3 +134,4 @@ class Launch(Struct, frozen=True):
     images: Mapping[str, str]
     cpus: int
     ring: RingPlan | None
+    middleware: str = ""

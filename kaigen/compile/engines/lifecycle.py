@@ -60,13 +60,14 @@ def wait_for_requests(port: int, metrics: Sequence[str], seconds: int) -> dict[s
     return {"exec": {"command": ["python3", program("drain.py"), str(port), ",".join(metrics), str(seconds)]}}
 
 
-def draining(command: Sequence[Tree]) -> list[Tree]:
-    """Return a command that starts the engine so that its middleware is found.
+def finding(middleware: str, command: Sequence[Tree]) -> list[Tree]:
+    """Return a command that starts the engine so that it finds a middleware.
 
     Args:
-        command: the command of an engine that loads `CONNECTIONS_CLASS`.
+        middleware: a class in a program, as `CONNECTIONS_CLASS`.
+        command: the command of the engine.
     """
-    return ["python3", program("launch.py"), program("kaigen_connections.py"), *command]
+    return ["python3", program("launch.py"), program(f"{middleware.partition('.')[0]}.py"), *command]
 
 
 def in_group(container: Mapping[str, Tree], launch: Launch) -> dict[str, Tree]:

@@ -19,7 +19,7 @@ from kaigen.compile.engines.arguments import (
 )
 from kaigen.compile.engines.base import HUB_SERVER, Engine
 from kaigen.compile.engines.launch import Launch, Member, Parallelism
-from kaigen.compile.engines.lifecycle import CONNECTIONS_CLASS, KEEP_ALIVE_SECONDS, SHUTDOWN_SECONDS, draining, in_group
+from kaigen.compile.engines.lifecycle import CONNECTIONS_CLASS, KEEP_ALIVE_SECONDS, SHUTDOWN_SECONDS, finding, in_group
 from kaigen.compile.engines.vllm_flags import check_flags, list_flags
 from kaigen.compile.engines.vllm_parallelism import vllm_parallelism, vllm_version
 from kaigen.compile.expressions import Expr, Joined, Tree
@@ -136,8 +136,10 @@ class Vllm(Engine):
         command: list[Tree] = list(self.facts.command)
         own = self._arguments(launch)
         if launch.member.serves:
-            command = draining(command)
-            own.append(f"--middleware={CONNECTIONS_CLASS}")
+            # The last one is the outermost, and sees the answers of all others.
+            for middleware in filter(None, (launch.middleware, CONNECTIONS_CLASS)):
+                command = finding(middleware, command)
+                own.append(f"--middleware={middleware}")
         if launch.parallelism.ray and role == "leader":
             own += ["--distributed-executor-backend=ray"]
             # The engine is what the script's arguments are, so that nothing needs a shell's quotes.

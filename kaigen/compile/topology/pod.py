@@ -172,6 +172,7 @@ def _launch(resolution: TopologyResolution, member: Member) -> Launch:
         if resolution.engine.is_ring
         else 1,
         ring=resolution.sizing.ring,
+        middleware=resolution.naming.middleware,
     )
 
 

@@ -13,13 +13,21 @@ _FOLDERS = Folders(adapters="/mnt/adapter", cache="/workspace/weights", download
 """Folders of adapters and weights in KAITO's containers."""
 
 
-def serving_names(label: str, *, first: bool = False) -> ServingNaming:
-    """Return the names that KAITO's objects have.
+CHAT_MIDDLEWARE = "kaito_chat.KaitoChat"
+"""Answers `POST /chat` in front of vLLM, as the servers of presets did that KAITO removed."""
+
+
+def serving_names(label: str, *, compat: bool, middleware: str = "", first: bool = False) -> ServingNaming | None:
+    """Return what the objects of a resource keep from KAITO; None for nothing.
 
     Args:
         label: pod label whose value is the resource's name.
+        compat: keep all names that KAITO's objects have.
+        middleware: what answers KAITO's routes in front of vLLM; empty for none.
         first: as in KAITO's first versions, whose Services also had the port of torchrun.
     """
+    if not compat:
+        return ServingNaming(middleware=middleware) if middleware else None
     return ServingNaming(
         pod_labels={label: ""},
         container="",
@@ -27,4 +35,5 @@ def serving_names(label: str, *, first: bool = False) -> ServingNaming:
         publish_not_ready=True,
         headless_suffix="-headless",
         folders=_FOLDERS,
+        middleware=middleware,
     )

@@ -150,11 +150,11 @@ def lower(
         replicas=None if scaled else spec.replicas,
         replicas_at=("spec", "replicas"),
     )
-    put_inference(draft, serving, options, lowering)
+    middleware = put_inference(draft, serving, options, lowering)
     _update(draft, spec, lowering)
     _limit(draft, spec, options, lowering)
     topology = draft.finish(Topology, lowering) if not lowering.failed else None
-    naming = serving_names(SET) if options.compat else None
+    naming = serving_names(SET, compat=options.compat, middleware=middleware)
     if topology is None:
         return lowering.result()
     return lowering.result(draft.lowered(topology, naming))

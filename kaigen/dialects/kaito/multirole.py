@@ -11,6 +11,7 @@ from kaigen.dialects.kaito.resource import DIRECTIVES, Options, ResourceLowering
 from kaigen.dialects.kaito.serving import Serving, put_inference
 from kaigen.kinds.base import ObjectName
 from kaigen.kinds.block import Block, read_block
+from kaigen.kinds.compat import ServingNaming
 from kaigen.kinds.lowering import Lowered, LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.promotable import NAME
@@ -144,6 +145,7 @@ def _merged(spec: MultiRoleSpec, place: int, options: Options, lowering: Resourc
         preset_at=("spec", "model"),
         config_at=(*here, "runtimeConfig"),
     )
-    put_inference(draft, serving, options, lowering)
+    middleware = put_inference(draft, serving, options, lowering)
     topology = draft.finish(Topology, lowering) if not lowering.failed else None
-    return [] if topology is None else [draft.lowered(topology)]
+    naming = ServingNaming(middleware=middleware) if middleware else None
+    return [] if topology is None else [draft.lowered(topology, naming)]

@@ -119,8 +119,8 @@ def runtime_for(model: NamedModel, nodes: Nodes, options: Options) -> Runtime:
     """Return the runtime with the API that users of the resource expect.
 
     `kaito.sh/runtime` decides. Without it, the runtime is vLLM, except for presets that KAITO removed: those date
-    from when every model answered `POST /chat`, a route that only kaigen's own server has. That server uses one GPU
-    of one node, so a model that needs more runs on vLLM.
+    from when every model answered `POST /chat`, as kaigen's own server does. That server uses one GPU of one node, so a
+    model that needs more runs on vLLM, with a middleware that answers `POST /chat`.
 
     Args:
         model: the model.

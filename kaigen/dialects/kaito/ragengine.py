@@ -200,7 +200,7 @@ def lower(engine: RagEngine | RagEngineV1Alpha1, document: Positioned, context: 
     # A second server would not see the index of the first.
     draft.put(("spec", "rollout"), {"maxSurge": 0, "maxUnavailable": 1})
     topology = draft.finish(Topology, lowering) if not lowering.failed else None
-    naming = serving_names(RAG) if options.compat else None
+    naming = serving_names(RAG, compat=options.compat)
     if topology is None:
         return lowering.result()
     return lowering.result(draft.lowered(topology, naming))

@@ -11,6 +11,7 @@ from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito import presets
 from kaigen.dialects.kaito.blocks import InferenceV1Alpha1, PresetV1Alpha1
 from kaigen.dialects.kaito.catalog import kaito_preset
+from kaigen.dialects.kaito.compat import CHAT_MIDDLEWARE
 from kaigen.dialects.kaito.engine_config import put_config
 from kaigen.dialects.kaito.estimate import KaitoNode, estimate_preset, node_of
 from kaigen.dialects.kaito.images import put_private
@@ -55,8 +56,8 @@ class Serving(Struct, frozen=True):
     config_at: FieldPath = ()
 
 
-def put_inference(draft: Draft, serving: Serving, options: Options, lowering: ResourceLowering) -> None:
-    """Put the served model or the pod template into a Topology.
+def put_inference(draft: Draft, serving: Serving, options: Options, lowering: ResourceLowering) -> str:
+    """Put the served model or the pod template into a Topology; return what answers KAITO's routes in front of vLLM.
 
     Args:
         draft: the Topology.
@@ -71,8 +72,8 @@ def put_inference(draft: Draft, serving: Serving, options: Options, lowering: Re
     inference = serving.inference
     if inference.preset is None:
         _template(draft, serving, nodes, lowering)
-    else:
-        _preset(draft, serving, inference.preset, nodes, options, lowering)
+        return ""
+    return _preset(draft, serving, inference.preset, nodes, options, lowering)
 
 
 def put_service(draft: Draft, options: Options, lowering: ResourceLowering, *, key: bool = True) -> None:
@@ -103,27 +104,15 @@ def put_service(draft: Draft, options: Options, lowering: ResourceLowering, *, k
 
 def _preset(
     draft: Draft, serving: Serving, preset: PresetV1Alpha1, nodes: Nodes, options: Options, lowering: ResourceLowering
-) -> None:
+) -> str:
     at = serving.preset_at or (*serving.at, "preset")
     model = presets.find_model(preset, at, lowering)
     if model is None:
-        return
+        return ""
     check_claim(preset, at, lowering)
     runtime = presets.runtime_for(model, nodes, options)
     private = put_private(draft, at, preset, model, runtime, nodes, (*serving.nodes.at, "count"), lowering)
     if not private:
-        if (
-            model.preset is not None
-            and kaito_preset(model.preset).removed_in
-            and not options.runtime
-            and runtime is Runtime.VLLM
-        ):
-            lowering.warning(
-                "KG0414",
-                f"`{model.name}` needs more than one GPU, so vLLM serves it without `POST /chat`",
-                (*at, "name"),
-                "use `POST /v1/completions`",
-            )
         engine_at = lowering.annotation_at("kaito.sh/runtime") if options.runtime else (*at, "name")
         draft.put(("spec", "engine"), runtime.engine, engine_at)
         names = presets.served_names(model, serving.served_name)
@@ -149,6 +138,8 @@ def _preset(
         )
     if runtime is Runtime.VLLM and not private and model.preset is not None:
         _warn_of_idle_nodes(draft, model.preset, nodes, (*serving.nodes.at, "count"), lowering)
+    chats = not private and not options.runtime and model.preset is not None and kaito_preset(model.preset).removed_in
+    return CHAT_MIDDLEWARE if chats and runtime is Runtime.VLLM else ""
 
 
 def _count(

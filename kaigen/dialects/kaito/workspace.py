@@ -81,7 +81,7 @@ def lower(workspace: Workspace | WorkspaceV1Alpha1, document: Positioned, contex
     request = node_request(
         workspace.resource, ("resource",), default=older and preset is not None, gpus_needed=preset is not None
     )
-    put_inference(draft, Serving(inference, ("inference",), request), options, lowering)
+    middleware = put_inference(draft, Serving(inference, ("inference",), request), options, lowering)
     if not older and preset is not None and not lowering.failed:
         at = ("inference", "preset", "name")
         model = find_named_model(preset.name, at, lowering)
@@ -91,7 +91,7 @@ def lower(workspace: Workspace | WorkspaceV1Alpha1, document: Positioned, contex
     if topology is None:
         return lowering.result()
     first = older and preset is not None
-    naming = serving_names(WORKSPACE, first=first) if options.compat else None
+    naming = serving_names(WORKSPACE, compat=options.compat, middleware=middleware, first=first)
     return lowering.result(draft.lowered(topology, naming))
 
 

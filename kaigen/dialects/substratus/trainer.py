@@ -72,6 +72,8 @@ def _image(
         return {"container": image} if is_design else image, {}
     if trainer.git is not None:
         return _git(trainer.git, is_design=is_design), {}
+    if trainer.artifact:
+        return {"container": {"local": True}}, {PREFIX + CONTEXT: trainer.artifact}
     of_image = {PREFIX + name: annotations[PREFIX + name] for name in (_OF_IMAGE,) if PREFIX + name in annotations}
     container: Mapping[str, Any] = spec.get("container") or {}
     build: Mapping[str, Any] = spec.get("build") or {}

@@ -69,13 +69,27 @@ def test_the_runtime_annotation_decides_which_engine_serves(name: str, runtime: 
     assert engine(document)["command"][-len(command) :] == command
 
 
-def test_a_preset_of_old_that_needs_several_gpus_is_served_by_vllm_and_says_what_is_missing() -> None:
-    document = preset("falcon-40b", version="v1alpha1", resource={"instanceType": "Standard_NC96ads_A100_v4"})
-    assert engine(document)["command"][-2:] == ["vllm", "serve"]
-    assert engine(document)["resources"]["limits"]["nvidia.com/gpu"] == 4
-    ((code, path, message),) = warnings(document)
-    assert (code, path) == ("KG0414", "inference.preset.name")
-    assert "without `POST /chat`" in message
+@pytest.mark.promise("KAITO", "`/chat` of presets that need several GPUs")
+@pytest.mark.parametrize("name", ["falcon-40b", "falcon-40b-instruct", "llama-2-70b", "llama-2-70b-chat"])
+@pytest.mark.parametrize("compat", ["true", "false"])
+def test_a_preset_of_old_that_needs_several_gpus_is_served_by_vllm_with_the_route_chat(name: str, compat: str) -> None:
+    document = annotated({"kaigen.dev/compat": compat, "kaigen.dev/token-secret": "hf"}, name, version="v1alpha1")
+    document["resource"]["instanceType"] = "Standard_NC96ads_A100_v4"
+    container = engine(document)
+    assert container["command"][-2:] == ["vllm", "serve"]
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == 4
+    # Pods of the engine's own middleware close connections, so it must see the answers of this one.
+    middlewares = [each for each in container["args"] if each.startswith("--middleware")]
+    assert middlewares == ["--middleware=kaito_chat.KaitoChat", "--middleware=kaigen_connections.Connections"]
+    assert "/etc/kaigen-programs/kaito_chat.py" in container["command"]
+    assert [message for _, _, message in warnings(document) if "chat" in message] == []
+
+
+def test_who_asks_for_vllm_gets_the_routes_of_vllm() -> None:
+    resource = {"instanceType": "Standard_NC96ads_A100_v4"}
+    for given, name in (({"kaito.sh/runtime": "vllm"}, "falcon-40b"), ({}, "phi-4")):
+        document = annotated(given, name, version="v1alpha1", resource=resource)
+        assert "--middleware=kaito_chat.KaitoChat" not in engine(document)["args"]
 
 
 @pytest.mark.parametrize("name", ["PHI-4", "microsoft/phi-4"])

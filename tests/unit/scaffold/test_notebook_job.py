@@ -177,4 +177,4 @@ def test_a_remote_is_fetched_with_https_and_without_credentials(tmp_path: Path, 
 
 def test_an_image_and_a_folder_exclude_each_other(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert promote("--image", "registry.example/train:1", "--folder", str(repository)) == 2
-    assert "give either --image or --folder" in capsys.readouterr().err
+    assert "give one of --image, --folder and --artifact" in capsys.readouterr().err

@@ -1,14 +1,31 @@
-"""Clients that were written for KAITO's servers find what they know."""
+"""Clients that were written for KAITO's servers find what they know: here, and in front of vLLM's routes."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
 
 import openai
 import pytest
 from served.server import Server
 
 GREEDY = {"do_sample": False, "max_new_tokens": 12}
+IN_FRONT = (str(Path(__file__).parent / "in_front.py"),)
+
+
+@pytest.fixture(scope="module", params=[("-m", "kaigen_chat"), IN_FRONT], ids=["own", "in-front-of-vllm"])
+def server(model: Path, request: pytest.FixtureRequest) -> Iterator[Server]:
+    """A server with its defaults."""
+    with Server(model, "--threads", "1", program=request.param) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(server: Server) -> Iterator[openai.OpenAI]:
+    """OpenAI's client of it."""
+    with server.client() as made:
+        yield made
 
 
 def post(server: Server, path: str, body: object) -> dict[str, object]:
@@ -141,6 +158,15 @@ def test_what_cannot_be_honoured_is_refused_by_its_name(server: Server, path: st
     status, answer, _ = server.request(path, json.dumps(body).encode())
     assert status == 400, answer
     assert json.loads(answer)["error"]["param"] == param
+
+
+@pytest.mark.promise("KAITO", "`/chat` of presets that need several GPUs")
+def test_a_key_is_required_in_front_of_vllm_as_on_other_routes(model: Path) -> None:
+    with Server(model, "--threads", "1", program=IN_FRONT, KAIGEN_CHAT_API_KEY="secret") as server:
+        for path in ("/chat", "/generate", "/v1/completions"):
+            assert server.request(path, b'{"prompt": "Git", "num_beams": 4}')[0] == 401
+        status, answer, _ = server.request("/chat", b'{"prompt": "Git"}', Authorization="Bearer secret")
+        assert (status, list(json.loads(answer))) == (200, ["Result"])
 
 
 def test_no_client_can_shut_the_server_down(server: Server) -> None:
