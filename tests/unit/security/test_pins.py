@@ -61,7 +61,8 @@ def unpinned_installs(text: str) -> list[str]:
     """Return the commands of a Dockerfile or pipeline that install something without a hash."""
     commands = re.split(r"\n(?!\s*&&)|&&", re.sub(r"\\\n", " ", text))
     # A wrapper such as `set -- pip install --quiet` gets its arguments as "$@".
-    installs = [each.strip() for each in commands if re.search(r'\bpip\b.*\b(install|wheel)\b(?!\.sh)|^\s*"\$@" ', each)]
+    install = re.compile(r'\bpip\b.*\b(install|wheel)\b(?!\.sh)|^\s*"\$@" ')
+    installs = [each.strip() for each in commands if install.search(each)]
     safe = ("--require-hashes", "--no-deps --no-index", "--no-deps --no-build-isolation")
     return [
         each for each in installs if not any(option in each for option in safe) and not each.startswith(("set --", "#"))
@@ -78,7 +79,9 @@ def unhashed(lock: str) -> list[str]:
     ]
 
 
-WORKFLOWS = tracked(".github/*.yml", "gitops/*.yml", "gitops/*.yaml", "kaigen/scaffold/files/*.yaml", "docs/*.md", "README.md")
+WORKFLOWS = tracked(
+    ".github/*.yml", "gitops/*.yml", "gitops/*.yaml", "kaigen/scaffold/files/*.yaml", "docs/*.md", "README.md"
+)
 DOCKERFILES = tracked("*Dockerfile", "*Containerfile*")
 LOCKS = [
     each
