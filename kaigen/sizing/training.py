@@ -54,9 +54,9 @@ def node_memory(facts: ModelFacts, training: Training) -> int:
     billions = parameters(facts)
     merged = facts.weights if training.merge else 0.0
     if training.gpus:
-        each = _LOADED[training.method] * billions * constant("weightsSlack") + constant("trainerGpuGiB")
+        each = _LOADED[training.method] * billions * constant("trainerSlack") + constant("trainerGpuGiB")
         return ceil(training.gpus * each + merged)
-    weights = _ON_CPU.get(training.method, 4.0) * billions * constant("weightsSlack")
+    weights = _ON_CPU.get(training.method, 4.0) * billions * constant("trainerSlack")
     return ceil(weights + _activations(facts, training) + merged + constant("trainerGiB"))
 
 
