@@ -1,9 +1,8 @@
 """What engines logged about the memory of GPUs, and how far plans are from it: kaigen/sizing/measured.json.
 
-    python -m tools.measured LOG --gpu H100 --model qwen2.5-32b-instruct --source TEXT [--gpus 2] >>rows
+    python -m tools.measured LOG --gpu H100 --model qwen2.5-32b-instruct --source TEXT [--gpus 2]
 
-prints the row of a log of vLLM, which is one line for the table. `make docs` writes the errors of all rows into
-docs/sizing.md.
+adds the row of a log of vLLM to the table. `make docs` writes the errors of all rows into docs/sizing.md.
 """
 
 from __future__ import annotations
@@ -159,6 +158,12 @@ def row_of(text: str, *, gpu: str, gpus: int, model: str, source: str, date: str
     }
 
 
+def with_row(text: str, row: Mapping[str, Any]) -> str:
+    """Return the table with one more row, which is a line of its own."""
+    end = "\n  ]\n}\n"
+    return f"{text.removesuffix(end)},\n    {json.dumps(row, ensure_ascii=False)}{end}"
+
+
 def page() -> str:
     """Return docs/sizing.md with the current errors."""
     text = (ROOT / PAGE).read_text(encoding="utf-8")
@@ -182,7 +187,7 @@ def _table() -> str:
 
 
 def main() -> int:
-    """Print the row of a log."""
+    """Add the row of a log to the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("log", type=Path)
     for name in ("gpu", "model", "source"):
@@ -198,7 +203,8 @@ def main() -> int:
         source=given.source,
         date=given.date,
     )
-    print(json.dumps(row, ensure_ascii=False))
+    TABLE.write_text(with_row(TABLE.read_text(encoding="utf-8"), row), encoding="utf-8", newline="\n")
+    print(f"added to {TABLE.relative_to(ROOT)}; run `make docs`")
     return 0
 
 

@@ -193,6 +193,10 @@ def _plan_specs(
                 console.out()
             console.out(f"{item.source}: {item.name}")
             _print_answer(console, item.answer, dialects)
+            for rows in tables.host_tables(item):
+                console.out()
+                for line in table(rows):
+                    console.out(line)
     for item in found.plans:
         if not item.rendered:
             console.say(

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tools.measured import Measurement, measurements, numbers_of, row_of
+from tools.measured import TABLE, Measurement, measurements, numbers_of, row_of, with_row
 
 # Lines as vLLM 0.24.0 writes them, without the parts that nothing reads.
 LOG = """\
@@ -70,7 +70,9 @@ def test_a_log_becomes_a_row() -> None:
         "source": "a run",
         "date": "2026-11-26",
     }
-    json.dumps(row)
+    table = TABLE.read_text(encoding="utf-8")
+    rows = json.loads(with_row(table, row))["rows"]
+    assert rows == [*json.loads(table)["rows"], row]
 
 
 def test_a_log_without_the_lines_is_refused() -> None:
