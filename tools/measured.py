@@ -51,6 +51,8 @@ _LINES: Mapping[str, tuple[str, type[float] | type[int]]] = {
     "cacheTokens": (r"GPU KV cache size: ([0-9,]+) tokens", int),
     "cacheBlocks": (r"num_gpu_blocks(?: is|=)[: \"']*([0-9]+)", int),
     "sequences": (r"Maximum concurrency for [0-9,]+ tokens per request: ([0-9.]+)x", float),
+    "activationsGiB": (r"([0-9.]+) GiB for peak activation", float),
+    "otherGiB": (r"([0-9.]+) GiB for non-torch memory", float),
     "graphsGiB": (r"Estimated CUDA graph memory: ([0-9.]+) GiB", float),
     "context": (r"Auto-fit max_model_len: (?:reduced from [0-9]+ to |full model context length )([0-9]+)", int),
 }

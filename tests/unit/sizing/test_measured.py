@@ -21,6 +21,8 @@ LOG = """\
 (EngineCore pid=9) INFO 12:01:00 [kv_cache_utils.py:1955] Auto-fit max_model_len: reduced from 131072 to 28032 to fit in
 (EngineCore pid=9) INFO 12:01:00 [kv_cache_utils.py:2146] GPU KV cache size: 301,824 tokens
 (EngineCore pid=9) INFO 12:01:00 [kv_cache_utils.py:2147] Maximum concurrency for 28,032 tokens per request: 10.77x
+(Worker_TP0 pid=10) INFO 12:01:01 [gpu_worker.py:661] Usage is 30.59 GiB for weight, 1.96 GiB for peak activation, \
+2.1 GiB for non-torch memory, and 1.79 GiB for CUDAGraph memory.
 (APIServer pid=1) DEBUG 12:01:01 [loggers.py:273] Engine 000: cache_config_info after num_gpu_blocks is: 18864
 """
 
@@ -49,6 +51,13 @@ def test_a_token_of_the_cache_has_the_measured_size(row: Measurement) -> None:
         assert tokens == pytest.approx(row.log["cacheTokens"], rel=0.001)
 
 
+@pytest.mark.parametrize("row", [row for row in measurements() if "otherGiB" in row.log], ids=lambda row: row.model)
+def test_a_plan_also_has_room_for_the_graphs_that_newer_versions_count(row: Measurement) -> None:
+    found = row.planned.memory
+    parts = sum(row.log[name] for name in ("weightsGiB", "activationsGiB", "otherGiB", "graphsGiB"))
+    assert found.weights + found.overhead >= parts
+
+
 def test_a_log_becomes_a_row() -> None:
     row = row_of(LOG, gpu="H100", gpus=2, model="qwen2.5-32b-instruct", source="a run", date="2026-11-26")
     assert row == {
@@ -64,6 +73,8 @@ def test_a_log_becomes_a_row() -> None:
             "cacheTokens": 301824,
             "cacheBlocks": 18864,
             "sequences": 10.77,
+            "activationsGiB": 1.96,
+            "otherGiB": 2.1,
             "graphsGiB": 0.9,
             "context": 28032,
         },
