@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaigen.catalog.engines import Version
+from kaigen.catalog.vllm_flags import flags_of, nearest_version
 from kaigen.sizing.constants import GIB, constant, quantized_bits, unsized_methods
 from kaigen.sizing.problem import Field, PlanError
 
@@ -203,8 +204,13 @@ def facts_of(preset: Preset, quantization: str | None = None) -> ModelFacts:
     return facts if wanted == facts.quantization else quantize(facts, wanted)
 
 
-def quantize(facts: ModelFacts, method: str) -> ModelFacts:
+def quantize(facts: ModelFacts, method: str, version: Version | None = None) -> ModelFacts:
     """Return the facts of a model with quantized weights: linear layers shrink, embeddings do not.
+
+    Args:
+        facts: of the model.
+        method: by the engine's name.
+        version: of the engine, for the names in the error; None for the newest.
 
     Raises:
         PlanError: the method needs weights that are quantized by it, or the weights are quantized in another way.
@@ -222,11 +228,13 @@ def quantize(facts: ModelFacts, method: str) -> ModelFacts:
     if method in unsized_methods():
         return facts
     if method not in bits:
+        accepted = flags_of(nearest_version(version))["quantization"].choices
         raise PlanError(
             "KG1106",
             Field.QUANTIZATION,
             f"`{method}` cannot quantize the {facts.dtype} weights of {facts.name}",
-            f"use a repository with such weights, or quantize them at the start with one of {', '.join(bits)}",
+            f"use a repository with such weights, or quantize them at the start with one of "
+            f"{', '.join(name for name in bits if name in accepted)}",
         )
     embeddings = min(2 * facts.embedding, facts.weights)
     weights = (facts.weights - embeddings) * bits[method] / 16 + embeddings

@@ -39,7 +39,7 @@ def plan(facts: ModelFacts, request: Request, hardware: Hardware) -> Plan:
     """
     check_dtypes(request, request.kv_cache_dtype or facts.kv_dtype or "auto")
     if request.quantization and request.quantization != facts.quantization:
-        facts = quantize(facts, request.quantization)
+        facts = quantize(facts, request.quantization, request.version)
     load = settle(facts, request, hardware)
     _check_hardware(facts, request, hardware)
     check_overrides(facts, request, hardware)

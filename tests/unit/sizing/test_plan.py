@@ -225,7 +225,13 @@ def test_quantized_weights_keep_their_embeddings() -> None:
         ("int4", None, "unknown quantization of vLLM 0.33 `int4`", "known: awq, auto_awq, fp8"),
         ("bitsandbytes", None, "unknown quantization of vLLM 0.33 `bitsandbytes`", "known: awq"),
         ("nvfp4_per_token", (0, 25, 1), "unknown quantization of vLLM 0.25 `nvfp4_per_token`", ""),
-        ("awq", None, "`awq` cannot quantize the bfloat16 weights of phi-4", "one of fp8, fp8_per_tensor"),
+        (
+            "awq",
+            None,
+            "`awq` cannot quantize the bfloat16 weights of phi-4",
+            "fp8_per_channel, mxfp8, int8_per_channel",
+        ),
+        ("awq", (0, 25, 1), "`awq` cannot quantize the bfloat16 weights of phi-4", "weight_only, bitsandbytes, mxfp4"),
         ("gptq", None, "`gptq` cannot quantize the bfloat16 weights of phi-4", "use a repository with such weights"),
     ],
 )
