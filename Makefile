@@ -31,7 +31,7 @@ test: $(VENV)/.dev ## Run the tests, except those that need a cluster
 test-chat: $(CHAT)/.done ## Run the tests of the chat server, the classifier and the trainer that need PyTorch (5 GB, installed once)
 	$(CHAT)/bin/python -m pytest runtimes/chat/tests/served runtimes/classify/tests/networks runtimes/train/tests/trained -n 2 $(ARGS)
 
-test-gpu: $(CHAT)/.done ## Run the trainer and the classifier on this machine's NVIDIA GPU (KAIGEN_GPU_REPORT=FILE for what was measured)
+test-gpu: $(CHAT)/.done ## Run the trainer and the classifier on this machine's NVIDIA GPU (KAIGEN_GPU_REPORT=FILE for what was measured; `python -m tools.measured` adds a log of vLLM)
 	$(CHAT)/bin/python -m pytest tests/gpu $(ARGS)
 
 test-docs: $(VENV)/.docs ## Build the documentation site and test it in a browser

@@ -1,5 +1,6 @@
 """Generate schemas/ from the kinds, docs/cli.md from --help, docs/diagnostics.md from the codes, a list in
-docs/dialects/kaito.md, docs/promises.md from the markers of tests, and the pictures of the README.
+docs/dialects/kaito.md, the measurements in docs/sizing.md, docs/promises.md from the markers of tests, and the pictures
+of the README.
 
 `make docs` runs this; a test compares the committed files with its output.
 """
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from tools import kaito_differences, pictures, promises
+from tools import kaito_differences, measured, pictures, promises
 
 ROOT = Path(__file__).parent.parent
 
@@ -114,6 +115,7 @@ def generated_files() -> dict[str, str]:
         "docs/cli.md": cli_page(),
         "docs/diagnostics.md": diagnostics_page(),
         kaito_differences.PAGE: kaito_differences.page(),
+        measured.PAGE: measured.page(),
         promises.PAGE: promises.page(),
         **pictures.picture_files(),
     }

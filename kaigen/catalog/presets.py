@@ -105,6 +105,7 @@ class Preset(Struct, frozen=True):
         kv_layers: layers with a KV cache; None for all.
         sliding_window: None when no layer has one.
         state_mib: state per sequence of layers without attention, in MiB.
+        state_layers: number of those layers.
         indexer_bytes: bytes per token and layer of the indexer of sparse attention.
         kv_upper_bound: why the real cache is smaller; empty when the numbers are exact.
         max_context: in tokens.
@@ -141,6 +142,7 @@ class Preset(Struct, frozen=True):
     kv_layers: int | None
     sliding_window: SlidingWindow | None
     state_mib: int
+    state_layers: int
     indexer_bytes: int
     kv_upper_bound: str
     max_context: int
@@ -198,6 +200,7 @@ def _preset(key: str, catalog: Catalog) -> Preset:
         kv_layers=entry.get("kvLayers"),
         sliding_window=SlidingWindow(window["tokens"], window["layers"]) if window else None,
         state_mib=entry.get("stateMiBPerSequence", 0),
+        state_layers=_state_layers(entry),
         indexer_bytes=entry.get("indexerBytesPerTokenPerLayer", 0),
         kv_upper_bound=entry.get("kvUpperBound", ""),
         max_context=entry["maxContext"],
@@ -214,6 +217,14 @@ def _preset(key: str, catalog: Catalog) -> Preset:
         corrections=tuple(Correction(item["field"], item["was"], item["why"]) for item in entry.get("corrections", ())),
         row=entry,
     )
+
+
+def _state_layers(entry: Row) -> int:
+    """Return the layers with a state: all without a KV cache, where the row does not say it."""
+    if "stateMiBPerSequence" not in entry:
+        return 0
+    layers: int = entry["layers"] - entry.get("kvLayers", 0)
+    return int(entry.get("stateLayers", layers))
 
 
 def _engine(entry: Mapping[str, Any]) -> EngineFlags:

@@ -67,7 +67,9 @@ def _estimate_options(command: Command) -> Command:
 @load_options
 @click.option("--dtype", metavar="DTYPE", help="bfloat16 or float16. Default: the data type of the model.")
 @click.option(
-    "--quantization", metavar="NAME", help="Quantization of the weights: fp8, awq, … Default: as in the repository."
+    "--quantization",
+    metavar="NAME",
+    help="Quantization of the weights by vLLM's name, such as fp8_per_tensor. Default: as in the repository.",
 )
 @click.option("--kv-cache-dtype", metavar="DTYPE", help="Data type of the KV cache: auto or fp8.")
 @click.option(
@@ -193,6 +195,10 @@ def _plan_specs(
                 console.out()
             console.out(f"{item.source}: {item.name}")
             _print_answer(console, item.answer, dialects)
+            for rows in tables.host_tables(item):
+                console.out()
+                for line in table(rows):
+                    console.out(line)
     for item in found.plans:
         if not item.rendered:
             console.say(

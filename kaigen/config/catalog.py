@@ -114,6 +114,10 @@ class PresetRow(Block):
             "16 bits."
         ),
     ] = field(name="stateMiBPerSequence", default=None)
+    state_layers: Annotated[
+        Count | None,
+        Meta(description="Layers with such a state; omitted if they are all layers without a KV cache."),
+    ] = None
     indexer_bytes_per_token_per_layer: Annotated[
         Count | None, Meta(description="Cache of sparse attention's indexer.")
     ] = None

@@ -89,7 +89,7 @@ class TopologySpec(PodFields):
         Meta(
             description="Quantization, by vLLM's name, or the type of distributed-llama's weights. Default: the one in "
             "the configuration of the weights.",
-            examples=["fp8", "awq"],
+            examples=["fp8_per_tensor"],
         ),
     ] = None
     context_length: Annotated[

@@ -13,6 +13,7 @@ from kaigen.diagnostics.collector import Diagnostics
 from kaigen.pipeline.app_names import unknown_app
 from kaigen.pipeline.run import Run
 from kaigen.sizing.answer import Answer, Question, answer
+from kaigen.sizing.host import HostPart
 from kaigen.sizing.problem import PlanError
 from kaigen.sizing.ring import RingPlan
 from kaigen.system.lazy_import import lazy_imports
@@ -44,12 +45,18 @@ class SpecPlan(Struct, frozen=True):
         source: file of the spec.
         answer: the plan, and the next best instance types.
         rendered: whether `render` writes the plan; it does not for a spec that does not say which GPUs the nodes have.
+        host: memory of the node that flags reserve in each pod.
+        memory: that each pod requests.
+        shared_memory: size of `/dev/shm` in each pod; empty for the container runtime's default.
     """
 
     name: str
     source: str
     answer: Answer
     rendered: bool
+    host: tuple[HostPart, ...] = ()
+    memory: str = ""
+    shared_memory: str = ""
 
 
 class NoPlan(Struct, frozen=True):
@@ -161,9 +168,12 @@ def _plan(
     if sized.problems and sized.hardware is None and not question.names_nodes:
         return None, sized.problems
     try:
-        return SpecPlan(name, spec.source, answer(question), question.names_nodes), ()
+        found = answer(question)
     except PlanError as error:
         return None, (sizing.plan_problem(error, resolution.spec),)
+    host, resources = engine.host_parts(resolution.spec, resolution.parallelism), resolution.resources
+    shared = resources.shared_memory or ""
+    return SpecPlan(name, spec.source, found, question.names_nodes, host, _memory(resources), shared), ()
 
 
 def _ring(spec: Spec, resolution: TopologyResolution, plan: RingPlan) -> RingOfSpec | NoPlan | None:

@@ -53,6 +53,17 @@ def answer_data(found: Answer, dialects: Iterable[Dialect]) -> dict[str, Json]:
     return data
 
 
+def host_tables(item: SpecPlan) -> list[Rows]:
+    """Return the memory of the node in each pod as a table; none where no flag reserves any."""
+    if not item.host:
+        return []
+    parts = [
+        (part.name, gib_text(part.gib), f"`{part.flag}`{', in /dev/shm' if part.shared else ''}") for part in item.host
+    ]
+    shared = [("/dev/shm", item.shared_memory, "a part of the memory")] if item.shared_memory else []
+    return [[("EACH POD", "GiB", ""), *parts, *shared, ("memory", item.memory, "requested")]]
+
+
 def ring_title(item: RingOfSpec) -> str:
     """Return the ring of a spec in one line."""
     nodes = "1 node" if item.plan.nodes == 1 else f"{item.plan.nodes} nodes"
@@ -85,7 +96,19 @@ def ring_data(item: RingOfSpec) -> dict[str, Json]:
 
 def plans_data(plans: Iterable[SpecPlan], dialects: Sequence[Dialect]) -> list[dict[str, Json]]:
     """Return the plans of specs as plain data, with the estimates of these dialects."""
-    return [{"app": item.name, "source": item.source, **answer_data(item.answer, dialects)} for item in plans]
+    return [
+        {"app": item.name, "source": item.source, **answer_data(item.answer, dialects), **_host_data(item)}
+        for item in plans
+    ]
+
+
+def _host_data(item: SpecPlan) -> dict[str, Json]:
+    if not item.host:
+        return {}
+    parts: list[Json] = [
+        {"name": part.name, "flag": part.flag, "gib": part.gib, "inSharedMemory": part.shared} for part in item.host
+    ]
+    return {"pod": {"memory": item.memory, "sharedMemory": item.shared_memory, "reserved": parts}}
 
 
 def _estimates(found: Answer, dialect: Dialect) -> Sequence[Estimate]:

@@ -102,7 +102,7 @@ def answer(question: Question) -> Answer:
         preset, facts = question.preset, question.facts
     else:
         preset = preset_of(question.model, question.catalog)
-        facts = facts_of(preset, question.request.quantization)
+        facts = facts_of(preset)
     hardware = question.hardware or hardware_of(question)
     if hardware is None:
         ranking = rank(facts, question.request, choices(question.catalog, question.cloud))

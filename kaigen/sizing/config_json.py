@@ -74,7 +74,7 @@ def facts_of_config(config: Mapping[str, Json], *, name: str, weights: float) ->
     hidden = _number(text, "hidden size")
     rank, rope = _integer(text, "kv_lora_rank"), _integer(text, "qk_rope_head_dim")
     window, window_layers = _window(text, layers)
-    kv_layers, state = _stateful(text, layers)
+    kv_layers, state_layers, state = _stateful(text, layers)
     head_dim = _integer(text, "head_dim") or hidden // heads
     cached = layers if kv_layers is None else kv_layers
     if not head_dim or cached > layers or window_layers > cached:
@@ -97,6 +97,7 @@ def facts_of_config(config: Mapping[str, Json], *, name: str, weights: float) ->
         window=window,
         window_layers=window_layers,
         state_mib=state,
+        state_layers=state_layers,
         vocabulary=_integer(text, "vocab_size") or _integer(config, "vocab_size") or None,
         encoder=any(key in config for key in ("vision_config", "audio_config", "vision_tower")),
         quantization=method if isinstance(method, str) else "",
@@ -168,8 +169,8 @@ def _window(config: Mapping[str, Json], layers: int) -> tuple[int, int]:
     return (tokens, count) if count else (0, 0)
 
 
-def _stateful(config: Mapping[str, Json], layers: int) -> tuple[int | None, int]:
-    """Return the layers with a KV cache, None for all, and the MiB of state per sequence of the others.
+def _stateful(config: Mapping[str, Json], layers: int) -> tuple[int | None, int, int]:
+    """Return the layers with a KV cache, None for all, those with a state, and the MiB of state per sequence.
 
     Recurrent state at 32 bit, and three steps of convolution at 16 bit.
     """
@@ -178,13 +179,13 @@ def _stateful(config: Mapping[str, Json], layers: int) -> tuple[int | None, int]
         heads, width = _integer(config, "mamba_num_heads"), _integer(config, "mamba_head_dim")
         size, groups = _integer(config, "ssm_state_size"), _integer(config, "n_groups")
         each = heads * width * size * 4 + (heads * width + 2 * groups * size) * 3 * 2
-        return pattern.count("*"), ceil(pattern.count("M") * each / 2**20)
+        return pattern.count("*"), pattern.count("M"), ceil(pattern.count("M") * each / 2**20)
     kinds = _kinds(config, layers)
     interval = _integer(config, "full_attention_interval")
     linear = kinds.count("linear_attention") if kinds else layers - layers // interval if interval else 0
     if not linear:
-        return None, 0
+        return None, 0, 0
     values, keys = _integer(config, "linear_num_value_heads"), _integer(config, "linear_num_key_heads")
     wide, deep = _integer(config, "linear_value_head_dim"), _integer(config, "linear_key_head_dim")
     each = values * wide * deep * 4 + (values * wide + 2 * keys * deep) * 3 * 2
-    return layers - linear, ceil(linear * each / 2**20)
+    return layers - linear, linear, ceil(linear * each / 2**20)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from kaigen.catalog.engines import Version, parse_version
 
 GIB = 2**30
 """Bytes of a GiB."""
@@ -25,10 +27,39 @@ def constant(name: str) -> float:
     return value
 
 
+def has_since(what: str, version: Version | None) -> bool:
+    """Return whether a version of vLLM, the newest for None, does what an entry of `since` is about."""
+    return version is None or version >= parse_version(_file()["since"][what]["version"])
+
+
+def weight_padding(method: str) -> float:
+    """Return the loaded size of weights by their size on disk, for a quantization; 1 for no quantization."""
+    factors: Mapping[str, float] = _file()["weightPadding"]["factors"]
+    return factors.get(method, 1.0)
+
+
 def quantized_bits() -> Mapping[str, float]:
-    """Return the bits per weight of a linear layer, including scales, by quantization."""
+    """Return the bits of a 16-bit weight of a linear layer, including scales, by the method that quantizes it."""
     bits: Mapping[str, float] = _file()["quantizedBits"]["bits"]
     return bits
+
+
+def unsized_methods() -> Sequence[str]:
+    """Return the methods that quantize a part of 16-bit weights which is not known here."""
+    names: Sequence[str] = _file()["quantizedBits"]["unsized"]
+    return names
+
+
+def cache_dtypes() -> Sequence[str]:
+    """Return the dtypes of the cache in versions of vLLM whose parser does not list them."""
+    names: Sequence[str] = _file()["cacheBits"]["names"]
+    return names
+
+
+def cache_bits(dtype: str) -> float:
+    """Return the bits of a value in the cache, including scales; 16 for a dtype whose size is unknown."""
+    bits: Mapping[str, float] = _file()["cacheBits"]["bits"]
+    return next((size for name, size in bits.items() if dtype.startswith(name)), 16)
 
 
 def room_for(weights: float, copies: int = 1) -> str:

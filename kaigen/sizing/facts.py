@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaigen.sizing.constants import GIB, constant, quantized_bits
+from kaigen.catalog.engines import Version
+from kaigen.catalog.vllm_flags import flags_of, nearest_version
+from kaigen.sizing.constants import GIB, constant, quantized_bits, unsized_methods
 from kaigen.sizing.problem import Field, PlanError
 
 if TYPE_CHECKING:
@@ -33,7 +35,8 @@ class ModelFacts(Struct, frozen=True):
         kv_layers: layers with a KV cache; None for all.
         window: tokens of the sliding window; 0 without.
         window_layers: number of layers with a sliding window.
-        state_mib: state per sequence of layers without attention, in MiB.
+        state_mib: state of layers without attention, in MiB, of all of them together.
+        state_layers: number of layers with a state; 0 without.
         indexer_bytes: bytes per token and layer of the indexer of sparse attention.
         kv_upper_bound: why the real cache is smaller; empty when the size is exact.
         vocabulary: size; None when unknown.
@@ -58,6 +61,7 @@ class ModelFacts(Struct, frozen=True):
     window: int = 0
     window_layers: int = 0
     state_mib: int = 0
+    state_layers: int = 0
     indexer_bytes: int = 0
     kv_upper_bound: str = ""
     vocabulary: int | None = None
@@ -73,6 +77,14 @@ class ModelFacts(Struct, frozen=True):
         words = self.vocabulary or constant("vocabularyUnknown")
         return min(words * self.hidden_size * 2 / GIB, constant("embeddingShareMost") * self.weights)
 
+    @property
+    def has_experts(self) -> bool:
+        """Whether it is a mixture of experts: its layers have more parameters than dense ones of its width."""
+        parameters = self.weights * GIB / (1 if self.quantization else 2)
+        words = self.vocabulary or constant("vocabularyUnknown")
+        dense = self.layers * constant("denseLayer") * self.hidden_size**2
+        return parameters > dense + 2 * words * self.hidden_size
+
 
 class Request(Struct, frozen=True):
     """The load and the layout that are requested. None lets kaigen choose.
@@ -81,8 +93,8 @@ class Request(Struct, frozen=True):
         context_length: tokens of the longest sequence; None for the most that fit.
         concurrency: concurrent sequences of that length in each replica.
         dtype: `bfloat16` or `float16`.
-        quantization: `fp8`, `awq`, …; None for that of the repository.
-        kv_cache_dtype: `auto`, `bfloat16`, `float16` or one that begins with `fp8`.
+        quantization: by the engine's name; None for that of the repository.
+        kv_cache_dtype: by the engine's name; None for that of the model.
         utilization: share of each GPU's memory for the engine.
         tensor_parallel: GPUs that share each layer.
         pipeline_parallel: stages that the layers are split into.
@@ -90,6 +102,10 @@ class Request(Struct, frozen=True):
         nodes: of each replica.
         replicas: number of replicas.
         engine_fits_context: whether the engine can choose the longest context that fits when it starts.
+        version: of the engine; None for the newest.
+        step_tokens: tokens of one step of the engine; None for its default.
+        prefix_caching: whether the engine keeps prompts in the cache; None for its default.
+        speculative_tokens: that are drafted for each step.
     """
 
     context_length: int | None = None
@@ -104,6 +120,10 @@ class Request(Struct, frozen=True):
     nodes: int | None = None
     replicas: int = 1
     engine_fits_context: bool = True
+    version: Version | None = None
+    step_tokens: int | None = None
+    prefix_caching: bool | None = None
+    speculative_tokens: int = 0
 
 
 class Hardware(Struct, frozen=True):
@@ -171,6 +191,7 @@ def facts_of(preset: Preset, quantization: str | None = None) -> ModelFacts:
         window=window.tokens if window else 0,
         window_layers=window.layers if window else 0,
         state_mib=preset.state_mib,
+        state_layers=preset.state_layers,
         indexer_bytes=preset.indexer_bytes,
         kv_upper_bound=preset.kv_upper_bound,
         vocabulary=preset.vocabulary,
@@ -183,15 +204,19 @@ def facts_of(preset: Preset, quantization: str | None = None) -> ModelFacts:
     return facts if wanted == facts.quantization else quantize(facts, wanted)
 
 
-def quantize(facts: ModelFacts, method: str) -> ModelFacts:
+def quantize(facts: ModelFacts, method: str, version: Version | None = None) -> ModelFacts:
     """Return the facts of a model with quantized weights: linear layers shrink, embeddings do not.
 
+    Args:
+        facts: of the model.
+        method: by the engine's name.
+        version: of the engine, for the names in the error; None for the newest.
+
     Raises:
-        PlanError: the method is not known, or the weights are quantized already.
+        PlanError: the method needs weights that are quantized by it, or the weights are quantized in another way.
     """
-    bits = quantized_bits()
-    if method not in bits:
-        raise PlanError.unknown_name(Field.QUANTIZATION, "quantization", method, bits)
+    if _same_format(method, facts.quantization):
+        return facts
     if facts.quantization:
         raise PlanError(
             "KG1106",
@@ -199,9 +224,26 @@ def quantize(facts: ModelFacts, method: str) -> ModelFacts:
             f"the weights of {facts.name} are quantized already ({facts.quantization})",
             "delete `quantization`",
         )
+    bits = quantized_bits()
+    if method in unsized_methods():
+        return facts
+    if method not in bits:
+        accepted = flags_of(nearest_version(version))["quantization"].choices
+        raise PlanError(
+            "KG1106",
+            Field.QUANTIZATION,
+            f"`{method}` cannot quantize the {facts.dtype} weights of {facts.name}",
+            f"use a repository with such weights, or quantize them at the start with one of "
+            f"{', '.join(name for name in bits if name in accepted)}",
+        )
     embeddings = min(2 * facts.embedding, facts.weights)
     weights = (facts.weights - embeddings) * bits[method] / 16 + embeddings
     return replace(facts, weights=round(weights, 2), quantization=method)
+
+
+def _same_format(method: str, own: str) -> bool:
+    """Return whether a method of the engine reads weights of a format: `awq_marlin` those of `awq`."""
+    return bool(own) and own in method.replace("_", " ").replace("-", " ").split()
 
 
 def hardware_of_instance(instance: Instance, gpus: int | None = None) -> Hardware:

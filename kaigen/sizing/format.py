@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from kaigen.core.json_types import Json
 from kaigen.core.text import plural
-from kaigen.sizing.constants import constant
 
 if TYPE_CHECKING:
     from kaigen.sizing.plan import Plan
@@ -35,10 +34,11 @@ def rows(plan: Plan) -> list[Row]:
     facts, memory, layout, load = plan.facts, plan.memory, plan.layout, plan.load
     shared = [f"{layout.tp} GPUs a layer"] if layout.tp > 1 else []
     shared += [f"{layout.pp} stages"] if layout.pp > 1 else []
-    weights = f"{facts.weights:g} GiB × {constant('weightsSlack'):g}"
+    weights = f"{facts.weights:g} GiB"
+    weights += f" × {load.engine.padding:g}" if load.engine.padding != 1 else ""
     weights += f", over {' and '.join(shared)}" if shared else ""
     each = -(-load.concurrency // layout.dp)
-    bits = f", {load.kv_bits} bit" if load.kv_bits != 16 else ""
+    bits = f", {load.kv_bits:g} bit" if load.kv_bits != 16 else ""
     return [
         Row("weights", memory.weights, weights),
         Row("KV cache", memory.kv_cache, f"{plural(load.context, 'token')} × {plural(each, 'sequence')}{bits}"),

@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaigen.sizing.constants import GIB, constant
+from kaigen.sizing.engine import Blocks, EngineMemory, blocks_of
 from kaigen.sizing.facts import Hardware, ModelFacts
 
 _ROOM = 1e-9
@@ -42,13 +43,15 @@ class Load(Struct, frozen=True):
         context: tokens of the longest sequence.
         concurrency: sequences of that length at once.
         utilization: share of each GPU's memory for the engine.
-        kv_bits: of a value in the cache: 16 or 8.
+        kv_bits: of a value in the cache, with its scales.
+        engine: what the engine does by default.
     """
 
     context: int
     concurrency: int
     utilization: float
-    kv_bits: int
+    kv_bits: float
+    engine: EngineMemory
 
 
 class GpuMemory(Struct, frozen=True):
@@ -100,16 +103,15 @@ def _share(layers: int, pp: int) -> int:
     return ceil(layers / pp)
 
 
-def weights_of_gpu(facts: ModelFacts, tp: int, pp: int) -> float:
+def weights_of_gpu(facts: ModelFacts, tp: int, pp: int, padding: float = 1.0) -> float:
     """Return the GiB of weights on the fullest GPU: the longest stage with one embedding, and padding."""
-    slack = constant("weightsSlack")
     if pp == 1:
-        return facts.weights * slack / tp
+        return facts.weights * padding / tp
     layers = facts.weights - facts.embedding
-    return (layers * _share(facts.layers, pp) / facts.layers + facts.embedding) * slack / tp
+    return (layers * _share(facts.layers, pp) / facts.layers + facts.embedding) * padding / tp
 
 
-def _token_bytes(facts: ModelFacts, tp: int, kv_bits: int) -> float:
+def _token_bytes(facts: ModelFacts, tp: int, kv_bits: float) -> float:
     """Return the bytes of cache per token and layer on one GPU.
 
     Heads are dealt to the GPUs of a tensor parallel group, each to several when there are fewer heads than GPUs.
@@ -136,11 +138,19 @@ class CacheCost(Struct, frozen=True):
     sequence: float
 
 
-def cache_cost(facts: ModelFacts, hardware: Hardware, tp: int, pp: int, context: int, kv_bits: int) -> CacheCost:
+def cache_blocks(facts: ModelFacts, tp: int, pp: int, kv_bits: float) -> Blocks | None:
+    """Return the blocks of the cache of a model with states; None for other models."""
+    return blocks_of(facts, _token_bytes(facts, tp, kv_bits) + facts.indexer_bytes, tp, pp)
+
+
+def cache_cost(facts: ModelFacts, engine: EngineMemory, tp: int, pp: int, context: int, kv_bits: float) -> CacheCost:
     """Return the size of the cache for sequences of `context` tokens on the GPU with most layers.
 
     Layers with a sliding window keep the window, and while a prompt is read also the step that is being computed.
+    Layers with a state keep it in blocks that are as large as those of the other layers.
     """
+    if (blocks := cache_blocks(facts, tp, pp, kv_bits)) is not None:
+        return CacheCost(0.0, blocks.of_sequence(context, engine.states) * blocks.bytes)
     block = int(constant("blockTokens"))
     tokens = ceil(context / block) * block
     layers = facts.layers if facts.kv_layers is None else facts.kv_layers
@@ -149,53 +159,57 @@ def cache_cost(facts: ModelFacts, hardware: Hardware, tp: int, pp: int, context:
     each = _token_bytes(facts, tp, kv_bits)
     sequence = full * tokens * (each + facts.indexer_bytes)
     sequence += window * min(tokens, ceil((facts.window + block) / block) * block) * each
-    sequence += facts.state_mib * 2**20 * _share(facts.layers, pp) / facts.layers / tp
-    fixed = window * min(tokens, _step(hardware)[0]) * each
+    fixed = window * min(tokens, engine.tokens) * each
     return CacheCost(fixed, sequence)
 
 
-def _step(hardware: Hardware) -> tuple[int, int]:
-    """Return the tokens and sequences of one step of the engine."""
-    new = hardware.compute_capability is None or hardware.compute_capability >= constant("largeGpuCapability")
-    large = "Large" if new and hardware.nominal >= constant("largeGpuGiB") else ""
-    return int(constant(f"stepTokens{large}")), int(constant(f"stepSequences{large}"))
-
-
 def _runtime(tp: int, pp: int) -> float:
-    together = constant("communicationGiB") if tp * pp > 1 else 0.0
+    together = constant("communicationGiB") if tp > 1 else constant("stagesGiB") if pp > 1 else 0.0
     return constant("contextGiB") + constant("graphsGiB") + together
 
 
-def _activations(facts: ModelFacts, hardware: Hardware) -> float:
-    tokens, sequences = _step(hardware)
-    tensors = tokens * facts.hidden_size * 2 * constant("activationTensors")
+def _activations(facts: ModelFacts, engine: EngineMemory) -> float:
+    width = max(facts.hidden_size, constant("expertsWidth")) if facts.has_experts else facts.hidden_size
+    tensors = engine.tokens * width * 2 * constant("activationTensors")
     words = facts.vocabulary or constant("vocabularyUnknown")
-    logits = min(sequences, tokens) * words * 4 * constant("logitsCopies")
+    logits = min(engine.sequences, engine.tokens) * words * 4 * engine.logits
     return (tensors + logits) / GIB + (constant("visionGiB") if facts.encoder else 0.0)
 
 
 def memory_of_gpu(facts: ModelFacts, hardware: Hardware, layout: Layout, load: Load) -> GpuMemory:
     """Return the memory of the fullest GPU of a layout under a load."""
     usable = hardware.usable or 0.0
-    cost = cache_cost(facts, hardware, layout.tp, layout.pp, load.context, load.kv_bits)
+    cost = cache_cost(facts, load.engine, layout.tp, layout.pp, load.context, load.kv_bits)
     sequences = ceil(load.concurrency / layout.dp)
     return GpuMemory(
         usable=usable,
         budget=usable * load.utilization,
-        weights=weights_of_gpu(facts, layout.tp, layout.pp),
+        weights=weights_of_gpu(facts, layout.tp, layout.pp, load.engine.padding),
         kv_cache=(cost.fixed + sequences * cost.sequence) / GIB,
         runtime=_runtime(layout.tp, layout.pp),
-        activations=_activations(facts, hardware),
+        activations=_activations(facts, load.engine),
     )
 
 
 def most_sequences(facts: ModelFacts, hardware: Hardware, layout: Layout, load: Load) -> int:
     """Return how many sequences of the load's length fit at once, in all copies of the model."""
     space = memory_of_gpu(facts, hardware, layout, load).kv_space * GIB
-    cost = cache_cost(facts, hardware, layout.tp, layout.pp, load.context, load.kv_bits)
+    cost = cache_cost(facts, load.engine, layout.tp, layout.pp, load.context, load.kv_bits)
     if space < cost.fixed or cost.sequence <= 0:
         return 0
     return int((space - cost.fixed + _ROOM * GIB) / cost.sequence) * layout.dp
+
+
+def most_states(facts: ModelFacts, hardware: Hardware, layout: Layout, load: Load) -> int | None:
+    """Return how many sequences of any length fit at once in each copy of a model with states; None for other models.
+
+    vLLM refuses to start with a larger number (source: vllm/config/compilation.py,
+    resolve_cudagraph_mode_and_sizes, since 0.20).
+    """
+    blocks = cache_blocks(facts, layout.tp, layout.pp, load.kv_bits)
+    if blocks is None:
+        return None
+    return max(1, int(memory_of_gpu(facts, hardware, layout, load).kv_space * GIB / blocks.bytes))
 
 
 def longest_context(facts: ModelFacts, hardware: Hardware, layout: Layout, load: Load) -> int:

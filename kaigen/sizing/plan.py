@@ -5,13 +5,21 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaigen.sizing.constants import constant
+from kaigen.sizing.constants import cache_bits, constant, has_since
+from kaigen.sizing.engine import check_dtypes, engine_memory
 from kaigen.sizing.facts import Hardware, ModelFacts, Request, quantize
 from kaigen.sizing.layouts import check_overrides, layouts, most_nodes, preference
-from kaigen.sizing.memory import GpuMemory, Layout, Load, longest_context, memory_of_gpu, most_sequences
+from kaigen.sizing.memory import (
+    GpuMemory,
+    Layout,
+    Load,
+    longest_context,
+    memory_of_gpu,
+    most_sequences,
+    most_states,
+)
 from kaigen.sizing.problem import Field, PlanError
 
-_KV_DTYPES = ("auto", "bfloat16", "float16", "fp8", "fp8_e4m3", "fp8_e5m2")
 _DTYPES = ("bfloat16", "float16")
 
 
@@ -29,9 +37,10 @@ def plan(facts: ModelFacts, request: Request, hardware: Hardware) -> Plan:
     Raises:
         PlanError: the model does not fit, or a choice is not possible.
     """
+    check_dtypes(request, request.kv_cache_dtype or facts.kv_dtype or "auto")
     if request.quantization and request.quantization != facts.quantization:
-        facts = quantize(facts, request.quantization)
-    load = settle(facts, request)
+        facts = quantize(facts, request.quantization, request.version)
+    load = settle(facts, request, hardware)
     _check_hardware(facts, request, hardware)
     check_overrides(facts, request, hardware)
     most = _most_nodes(facts, request, hardware)
@@ -52,12 +61,12 @@ def plan(facts: ModelFacts, request: Request, hardware: Hardware) -> Plan:
         memory=memory,
         max_context=most,
         max_concurrency=most_sequences(facts, hardware, layout, load),
-        flags=_flags(facts, request, load, layout),
-        notes=_notes(facts, hardware, layout),
+        flags=_flags(facts, request, load, layout, _fewer_sequences(facts, request, hardware, layout, load)),
+        notes=_notes(facts, request, hardware, layout),
     )
 
 
-def settle(facts: ModelFacts, request: Request) -> Load:
+def settle(facts: ModelFacts, request: Request, hardware: Hardware) -> Load:
     """Return the load that must fit: that of the request, with defaults applied.
 
     Raises:
@@ -83,11 +92,9 @@ def settle(facts: ModelFacts, request: Request) -> Load:
         raise PlanError(
             "KG1106", Field.UTILIZATION, f"{utilization} is not a share of a GPU", "use a number above 0 and at most 1"
         )
-    if kv_dtype not in _KV_DTYPES:
-        raise PlanError.unknown_name(Field.KV_CACHE_DTYPE, "dtype of the KV cache", kv_dtype, _KV_DTYPES)
     if request.dtype is not None and request.dtype not in _DTYPES:
         raise PlanError.unknown_name(Field.DTYPE, "dtype", request.dtype, _DTYPES)
-    return Load(context, concurrency, utilization, 8 if kv_dtype.startswith("fp8") else 16)
+    return Load(context, concurrency, utilization, cache_bits(kv_dtype), engine_memory(facts, request, hardware))
 
 
 def _check_hardware(facts: ModelFacts, request: Request, hardware: Hardware) -> None:
@@ -229,12 +236,23 @@ def layout_text(layout: Layout) -> str:
     return ", ".join([nodes, *parts])
 
 
-def _flags(facts: ModelFacts, request: Request, load: Load, layout: Layout) -> tuple[tuple[str, str], ...]:
+def _fewer_sequences(facts: ModelFacts, request: Request, hardware: Hardware, layout: Layout, load: Load) -> int | None:
+    """Return how many sequences the engine may serve at once, where that is less than its default; None elsewhere."""
+    if request.concurrency is not None:
+        return request.concurrency
+    states = most_states(facts, hardware, layout, load)
+    return states if states is not None and states < load.engine.sequences else None
+
+
+def _flags(
+    facts: ModelFacts, request: Request, load: Load, layout: Layout, sequences: int | None
+) -> tuple[tuple[str, str], ...]:
     context = str(load.context)
     if request.context_length is None and request.engine_fits_context and load.concurrency == 1:
         # The engine measures what is left when it starts; it would refuse a number that is slightly too large.
         context = "auto"
     flags = [("max-model-len", context), ("gpu-memory-utilization", f"{load.utilization:g}")]
+    flags += [("max-num-seqs", str(sequences))] if sequences is not None else []
     flags += [
         (name, str(value))
         for name, value in (
@@ -257,8 +275,10 @@ def _flags(facts: ModelFacts, request: Request, load: Load, layout: Layout) -> t
     return tuple(flags)
 
 
-def _notes(facts: ModelFacts, hardware: Hardware, layout: Layout) -> tuple[str, ...]:
+def _notes(facts: ModelFacts, request: Request, hardware: Hardware, layout: Layout) -> tuple[str, ...]:
     notes = []
+    if request.quantization == "fp8" and has_since("namedOnline", request.version):
+        notes.append("vLLM deprecates `--quantization=fp8` for such weights; use `fp8_per_tensor`")
     if facts.kv_upper_bound:
         notes.append(f"the KV cache is an upper bound: {facts.kv_upper_bound}")
     if facts.vocabulary is None:

@@ -63,6 +63,7 @@ def preset_row(
         "kvLayers": facts.kv_layers,
         "slidingWindow": window,
         "stateMiBPerSequence": facts.state_mib,
+        "stateLayers": facts.state_layers if facts.state_layers != facts.layers - (facts.kv_layers or 0) else 0,
         "maxContext": facts.max_context,
         "vocabularySize": facts.vocabulary,
         "parametersB": None if quantization else round(weights * GIB / 2e9, 3),

@@ -1,4 +1,4 @@
-"""Memory of a fine-tuning run: of the node for its processes, and the least of each GPU."""
+"""Memory of a fine-tuning run: of the node for its processes, and of each GPU."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ class Training(Struct, frozen=True):
         max_length: tokens of a sample.
         gpus: GPUs of a node; 0 for a CPU.
         merge: whether the adapter is added to the weights.
+        rank: of the adapter.
+        checkpointing: whether activations are computed twice in place of being stored.
     """
 
     method: str
@@ -38,6 +40,8 @@ class Training(Struct, frozen=True):
     max_length: int
     gpus: int
     merge: bool
+    rank: int = 16
+    checkpointing: bool = True
 
 
 def parameters(facts: ModelFacts) -> float:
@@ -54,9 +58,9 @@ def node_memory(facts: ModelFacts, training: Training) -> int:
     billions = parameters(facts)
     merged = facts.weights if training.merge else 0.0
     if training.gpus:
-        each = _LOADED[training.method] * billions * constant("weightsSlack") + constant("trainerGpuGiB")
+        each = _LOADED[training.method] * billions * constant("trainerSlack") + constant("trainerGpuGiB")
         return ceil(training.gpus * each + merged)
-    weights = _ON_CPU.get(training.method, 4.0) * billions * constant("weightsSlack")
+    weights = _ON_CPU.get(training.method, 4.0) * billions * constant("trainerSlack")
     return ceil(weights + _activations(facts, training) + merged + constant("trainerGiB"))
 
 
@@ -71,3 +75,24 @@ def _activations(facts: ModelFacts, training: Training) -> float:
 def least_gpu_memory(facts: ModelFacts, method: str) -> float:
     """Return what weights, gradients and optimizer of a process take at least of its GPU, in GiB."""
     return _ON_GPU[method] * parameters(facts)
+
+
+def peak_gpu_memory(facts: ModelFacts, training: Training) -> float:
+    """Return what a pass takes of each GPU at most, in GiB, CUDA's own memory included.
+
+    That is the weights with what the method adds, logits with their copies and gradient, and the inputs of all layers,
+    or all of their activations without checkpointing. Measured on an H200 (tests/gpu/measured.jsonl).
+    """
+    count = parameters(facts)
+    fixed = least_gpu_memory(facts, training.method)
+    if training.method == "qlora":
+        # The embedding and the output stay as they are, and are computed with in 32 bits.
+        table = min(facts.embedding, count)
+        fixed = (count - table) * constant("trainedQuantized") + table * constant("trainedEmbedding")
+    if training.method != "full":
+        fixed += count * constant("trainedAdapter") * training.rank / facts.hidden_size
+    tokens = training.batch_size * training.max_length / 2**30
+    words = facts.vocabulary or constant("vocabularyUnknown")
+    logits = constant("trainedLogitBytesQlora" if training.method == "qlora" else "trainedLogitBytes")
+    layer = 2.0 if training.checkpointing else constant("trainedLayerBytes")
+    return fixed + tokens * (logits * words + layer * facts.hidden_size * facts.layers) + constant("contextGiB")

@@ -86,9 +86,9 @@ def smallest_need(facts: ModelFacts, hardware: Hardware, load: Load, nodes: int)
 @pytest.mark.parametrize("preset", presets(BUILT_IN), ids=lambda preset: preset.name)
 def test_a_preset_uses_as_few_nodes_of_each_instance_type_as_possible(preset: Preset) -> None:
     facts = facts_of(preset)
-    load = settle(facts, Request())
     fitting = 0
     for hardware in NODES:
+        load = settle(facts, Request(), hardware)
         found = asked(facts, Request(), hardware)
         if isinstance(found, PlanError):
             assert found.problem.code in {"KG1104", "KG1105"}

@@ -25,6 +25,7 @@ from kaigen.kinds.pod import PodFields
 from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.topology import TopologySpec
 from kaigen.sizing.constants import GIB
+from kaigen.sizing.host import HostPart
 from kaigen.sizing.plan import Plan
 
 AROUND_PODS = frozenset(
@@ -168,6 +169,10 @@ class Engine(ABC):
         # than the GPU, nodes with several have more.
         loaded = -(-weights_bytes * (50 if gpus == 1 else 80) // (100 * GIB))
         return 2 * gpus, max(12 if gpus == 1 else 16 * gpus, loaded)
+
+    def host_parts(self, spec: TopologySpec, parallelism: Parallelism) -> tuple[HostPart, ...]:
+        """Return the memory of the node that flags of the spec reserve in each pod."""
+        return ()
 
     def shared_memory(self, gpus: int) -> str:
         """Return the size of `/dev/shm`; empty for the container runtime's default."""

@@ -116,6 +116,7 @@ class Launch(Struct, frozen=True):
         startup_attempts: the same as a number of startup probes.
         images: kaigen's own images by name.
         cpus: whole CPUs of the pod's engine, at least 1.
+        room: memory of the pod's engine in addition to its share of the weights, in bytes; None when it is unknown.
         ring: the ring that the pod belongs to; None for other engines.
         middleware: class, in a program of kaigen's, that answers further routes; empty for none.
     """
@@ -133,5 +134,6 @@ class Launch(Struct, frozen=True):
     startup_attempts: Tree
     images: Mapping[str, str]
     cpus: int
+    room: int | None
     ring: RingPlan | None
     middleware: str = ""

@@ -20,7 +20,7 @@ from kaigen.compile.engines.arguments import (
 from kaigen.compile.engines.base import HUB_SERVER, Engine
 from kaigen.compile.engines.launch import Launch, Member, Parallelism
 from kaigen.compile.engines.lifecycle import CONNECTIONS_CLASS, KEEP_ALIVE_SECONDS, SHUTDOWN_SECONDS, finding, in_group
-from kaigen.compile.engines.vllm_flags import check_flags, list_flags
+from kaigen.compile.engines.vllm_flags import check_flags, given_flags, list_flags
 from kaigen.compile.engines.vllm_parallelism import vllm_parallelism, vllm_version
 from kaigen.compile.expressions import Expr, Joined, Tree
 from kaigen.compile.field_expressions import flags
@@ -31,10 +31,14 @@ from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.topology import TopologySpec
 from kaigen.programs.files import program
 from kaigen.sizing.constants import GIB
+from kaigen.sizing.host import HostPart, host_parts
 from kaigen.sizing.plan import Plan
 
 CPU_CACHE = 4
-"""KV cache of an engine without GPUs, in GiB. vLLM would take half of the node's memory."""
+"""KV cache of an engine without GPUs in the default memory, in GiB. vLLM would take half of the node's memory."""
+CPU_CACHE_VARIABLE = "VLLM_CPU_KVCACHE_SPACE"
+CPU_RUNTIME = 4
+"""Memory of an engine without GPUs in addition to the weights and the KV cache, in GiB."""
 KEY_VARIABLE = "VLLM_API_KEY"
 RAY_PORT = 6379
 EXAMPLES_FOLDER = "/vllm-workspace/examples"
@@ -114,6 +118,16 @@ class Vllm(Engine):
         """Report flags that the version of vLLM in the image does not accept."""
         check_flags(spec, self.version(spec, image), problems)
 
+    def host_parts(self, spec: TopologySpec, parallelism: Parallelism) -> tuple[HostPart, ...]:
+        """Return the caches and weights that flags keep in memory of the node, and what a CPU's cache has more."""
+        engines = -(-parallelism.data // parallelism.nodes)
+        parts = host_parts(given_flags(spec), parallelism.gpus, engines)
+        written = str(spec.env.get(CPU_CACHE_VARIABLE, ""))
+        if not parallelism.gpus and written.isdecimal() and int(written) > CPU_CACHE:
+            size = float(int(written) - CPU_CACHE)
+            parts += (HostPart("KV cache above the default", size, shared=False, flag=CPU_CACHE_VARIABLE),)
+        return parts
+
     def shared_memory(self, gpus: int) -> str:
         """Return a size that lets the processes of all GPUs exchange tensors."""
         return default_shared_memory(gpus)
@@ -123,7 +137,7 @@ class Vllm(Engine):
         cpus, memory = super().default_resources(gpus, weights_bytes)
         if gpus:
             return cpus, memory
-        return cpus, max(memory, -(-weights_bytes * 11 // (10 * GIB)) + CPU_CACHE + 4)
+        return cpus, max(memory, -(-weights_bytes * 11 // (10 * GIB)) + CPU_CACHE + CPU_RUNTIME)
 
     def command(self, launch: Launch) -> dict[str, Tree]:
         """Return the command line; on several nodes, of the process that keeps the group together."""
@@ -207,7 +221,7 @@ class Vllm(Engine):
             "TRITON_CACHE_DIR": f"{cache}/triton",
             "VLLM_NO_USAGE_STATS": "1",
             "VLLM_HTTP_TIMEOUT_KEEP_ALIVE": str(KEEP_ALIVE_SECONDS),
-            **({} if launch.parallelism.gpus else {"VLLM_CPU_KVCACHE_SPACE": str(CPU_CACHE)}),
+            **({} if launch.parallelism.gpus else {CPU_CACHE_VARIABLE: str(_cpu_cache(launch))}),
             **({"VLLM_ENGINE_READY_TIMEOUT_S": launch.startup} if together else {}),
         }
 
@@ -243,6 +257,11 @@ class Vllm(Engine):
 def _starts_together(parallelism: Parallelism) -> bool:
     """Return whether processes that load weights on their own wait for each other."""
     return parallelism.data > 1 or parallelism.nodes > 1
+
+
+def _cpu_cache(launch: Launch) -> int:
+    """Return the KV cache of a pod without GPUs, in GiB: its memory without weights and runtime, at least 1."""
+    return CPU_CACHE if launch.room is None else max(1, launch.room // GIB - CPU_RUNTIME)
 
 
 def _flag(name: str, value: Tree) -> Tree:

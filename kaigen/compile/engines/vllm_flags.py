@@ -103,6 +103,14 @@ def _given(spec: TopologySpec) -> Iterator[Given]:
     yield from given_in(args)
 
 
+def given_flags(spec: TopologySpec) -> dict[str, Json]:
+    """Return the values of a spec's `engineArgs` by name; True for a flag without a value."""
+    args = spec.engine_args
+    if isinstance(args, dict):
+        return {_name(written): value for written, value in args.items()}
+    return {each.name: each.value for each in given_in(args)}
+
+
 def given_in(arguments: Sequence[str]) -> Iterator[Given]:
     """Yield the flags in a list of arguments."""
     for index, argument in enumerate(arguments):

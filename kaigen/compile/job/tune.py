@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.gpus import Gpu, get_gpu
 from kaigen.catalog.instances import find_instance
@@ -11,13 +13,14 @@ from kaigen.compile.context import Context
 from kaigen.compile.known_model import KnownModel, model_of_facts, model_of_repository
 from kaigen.compile.problems import Problems, report_ignored_field
 from kaigen.core.json_types import FieldPath, Json
+from kaigen.core.text import plural
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.block import document_name, set_fields
 from kaigen.kinds.blocks import GpuShare
 from kaigen.kinds.job import Inputs, JobSpec, ModelUse, OutputVolume
 from kaigen.kinds.model import Model
 from kaigen.kinds.tune import Columns, Tune
-from kaigen.sizing.training import Training, least_gpu_memory, node_memory, parameters
+from kaigen.sizing.training import Training, least_gpu_memory, node_memory, parameters, peak_gpu_memory
 
 PERMANENT_EXIT_CODES = (2, 13)
 """Exit codes of kaigen-train after which a retry cannot succeed (source: its README)."""
@@ -117,9 +120,12 @@ def tune_memory(spec: JobSpec, namespace: str, context: Context) -> str | None:
     model = job_model(spec, namespace, context) if tune is not None else None
     if tune is None or model is None:
         return None
-    gpus = gpu_count(spec.resources)
-    training = Training(tune.method, tune.batch_size, tune.max_length, gpus, tune.merge)
-    return f"{node_memory(model.facts, training)}Gi"
+    return f"{node_memory(model.facts, _training(tune, gpu_count(spec.resources)))}Gi"
+
+
+def _training(tune: Tune, gpus: int) -> Training:
+    rank = tune.rank or int(_ADAPTER_DEFAULTS["rank"])
+    return Training(tune.method, tune.batch_size, tune.max_length, gpus, tune.merge, rank, tune.gradient_checkpointing)
 
 
 def check_tune(spec: JobSpec, namespace: str, context: Context, problems: Problems) -> None:
@@ -208,6 +214,7 @@ def _check_gpu_memory(spec: JobSpec, tune: Tune, gpu: Gpu, model: KnownModel | N
         return
     least = least_gpu_memory(model.facts, tune.method)
     if least <= usable:
+        _check_peak(tune, gpu, usable, model, problems)
         return
     what = "weights, gradients and optimizer" if tune.method == "full" else "weights"
     smaller = {"full": "`method: lora` or ", "lora": "`method: qlora` or "}.get(tune.method, "")
@@ -217,4 +224,22 @@ def _check_gpu_memory(spec: JobSpec, tune: Tune, gpu: Gpu, model: KnownModel | N
         f"{least:.0f} GiB of each GPU with `method: {tune.method}`, and {gpu.name} has {usable:.0f} GiB",
         (*_AT, "method"),
         f"use {smaller}a larger GPU; several GPUs do not share one copy of a model that is trained",
+    )
+
+
+def _check_peak(tune: Tune, gpu: Gpu, usable: float, model: KnownModel, problems: Problems) -> None:
+    """Warn of a pass that takes more memory than a GPU has, for samples of the full length."""
+    training = _training(tune, 1)
+    peak = peak_gpu_memory(model.facts, training)
+    if peak <= usable:
+        return
+    one = peak_gpu_memory(model.facts, replace(training, batch_size=1))
+    each = (peak - one) / max(1, tune.batch_size - 1)
+    fitting = int((usable - one) / each) + 1 if one <= usable and each else 0
+    problems.warning(
+        "KG1107",
+        f"a pass of {plural(tune.batch_size, 'sample')} of {tune.max_length} tokens takes {peak:.0f} GiB of each GPU, "
+        f"and {gpu.name} has {usable:.0f} GiB",
+        (*_AT, "batchSize"),
+        f"use `batchSize: {fitting}`, and more `gradientAccumulation`" if fitting else "use a smaller `maxLength`",
     )

@@ -16,7 +16,7 @@ from kaigen.compile.engines.registry import hint_of
 from kaigen.compile.problems import Problems, ignored_fields, report_ignored_field
 from kaigen.compile.topology.pod import engine_mounts, members, own_pod, params_of, required_environment
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
-from kaigen.compile.topology.resources import hub_model
+from kaigen.compile.topology.resources import check_host_memory, hub_model
 from kaigen.compile.topology.sizing import model_path
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.block import document_name, set_fields
@@ -46,6 +46,7 @@ def check_topology(resolution: TopologyResolution, problems: Problems) -> None:
     _check_time_limit(resolution, problems)
     _check_engine_args(spec, engine, problems)
     engine.check_flags(spec, resolution.image, problems)
+    check_host_memory(spec, engine, resolution.parallelism, problems)
     _check_transfer(resolution, problems)
     _check_room(resolution, problems)
     _check_replicas(resolution, problems)

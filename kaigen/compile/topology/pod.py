@@ -171,9 +171,19 @@ def _launch(resolution: TopologyResolution, member: Member) -> Launch:
         cpus=max(1, int(units(resolution.resources.requirements["requests"]["cpu"]) or 0))
         if resolution.engine.is_ring
         else 1,
+        room=_room(resolution),
         ring=resolution.sizing.ring,
         middleware=resolution.naming.middleware,
     )
+
+
+def _room(resolution: TopologyResolution) -> int | None:
+    """Return the memory of a pod's engine in addition to its share of the weights; None when it is unknown."""
+    model, limits = resolution.sizing.model, resolution.resources.requirements.get("limits", {})
+    memory = units(limits.get("memory", ""))
+    if model is None or memory is None:
+        return None
+    return int(memory - model.weights_bytes * 11 / (10 * resolution.parallelism.nodes))
 
 
 def _startup_attempts(resolution: TopologyResolution) -> Setting:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from kaigen.compile.builders.pods import ResolvedResources, resolve_resources
@@ -9,13 +10,16 @@ from kaigen.compile.context import Context
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.launch import Parallelism
 from kaigen.compile.known_model import KnownModel
+from kaigen.compile.problems import Problems
 from kaigen.compile.topology.sizing import Sizing
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.block import replace_fields
 from kaigen.kinds.blocks import GpuShare, Resources
 from kaigen.kinds.serving import ServedModel
 from kaigen.kinds.topology import TopologySpec
+from kaigen.kubernetes.quantities import units
 from kaigen.sizing.constants import GIB
+from kaigen.sizing.host import HostPart, in_gib
 from kaigen.sizing.ring import memory_request
 
 
@@ -77,11 +81,12 @@ def pod_resources(
     if model is not None and resources.ephemeral_storage is None and spec.storage is None:
         # What is pulled into scratch space counts as the pod's; room for it must be on the node.
         update["ephemeral_storage"] = f"{-(-model.weights_bytes * 11 // (10 * GIB)) + 20}Gi"
+    parts = engine.host_parts(spec, parallelism)
     if resources.shared_memory is None:
-        update["shared_memory"] = engine.shared_memory(gpus) or None
+        update["shared_memory"] = shared_memory(engine, gpus, parts) or None
     weights_bytes = sizing.model.weights_bytes if sizing.model is not None else 0
     cpus, gib = engine.default_resources(gpus, -(-weights_bytes // nodes))
-    ring, memory = sizing.ring, f"{gib}Gi"
+    ring, memory = sizing.ring, f"{gib + in_gib(parts)}Gi"
     if ring is not None and ring.shape is not None:
         memory = memory_request(ring.worker if worker else ring.root)
     return resolve_resources(
@@ -91,6 +96,33 @@ def pod_resources(
         memory=memory,
         resource=instance.gpu.resource if instance is not None else "",
     )
+
+
+def shared_memory(engine: Engine, gpus: int, parts: Iterable[HostPart]) -> str:
+    """Return the size of `/dev/shm` with the parts that flags put there; empty for the container runtime's default."""
+    own, flags = engine.shared_memory(gpus), in_gib(part for part in parts if part.shared)
+    return f"{(units(own) or 0) // GIB + flags}Gi" if flags else own
+
+
+def check_host_memory(spec: TopologySpec, engine: Engine, parallelism: Parallelism, problems: Problems) -> None:
+    """Report sizes of a spec that are smaller than what its flags reserve."""
+    parts = engine.host_parts(spec, parallelism)
+    shared = tuple(part for part in parts if part.shared)
+    resources = spec.resources
+    for name, size, inside, place in (
+        ("sharedMemory", resources.shared_memory, shared, "`/dev/shm`"),
+        ("memory", resources.memory, parts, "the pod"),
+    ):
+        given = units(size) if size is not None else None
+        if inside and given is not None and given < sum(part.gib for part in inside) * GIB:
+            flags = " and ".join(f"`{part.flag}`" for part in inside)
+            least = in_gib(inside) + (units(engine.shared_memory(parallelism.gpus)) or 0) // GIB
+            problems.error(
+                "KG0370",
+                f"{flags} reserve{'s' if len(inside) == 1 else ''} {in_gib(inside)} GiB, and {place} has {size}",
+                ("spec", "resources", name),
+                f"leave it out, or use at least {least}Gi",
+            )
 
 
 def hub_model(spec: TopologySpec, sizing: Sizing) -> KnownModel | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from msgspec import Struct, field
@@ -11,8 +12,10 @@ from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.gpus import get_gpu
 from kaigen.catalog.instances import Instance, find_instance
 from kaigen.catalog.presets import Preset, find_preset, nearest_presets
+from kaigen.catalog.vllm_flags import nearest_version
 from kaigen.compile.context import Context, SpecIndex
 from kaigen.compile.engines.base import Engine
+from kaigen.compile.engines.vllm_flags import Given, given_flags, problem_of
 from kaigen.compile.known_model import KnownModel, model_of_facts, model_of_preset
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.ring import resolve_ring
@@ -24,6 +27,7 @@ from kaigen.kinds.blocks import GpuShare, Image
 from kaigen.kinds.model import Model
 from kaigen.kinds.serving import ServedModel
 from kaigen.kinds.topology import TopologySpec
+from kaigen.sizing.constants import has_since
 from kaigen.sizing.facts import Hardware, ModelFacts, Request, hardware_of_gpu, hardware_of_instance
 from kaigen.sizing.plan import Plan, arithmetic, plan
 from kaigen.sizing.problem import Field, PlanError
@@ -119,11 +123,20 @@ def _size(spec: TopologySpec, engine: Engine, namespace: str, context: Context, 
     if preset is not None:
         flags |= engine.preset_flags(preset, own_image=not spec.has_own_image and vendor == NVIDIA)
     request = request_of(spec, engine, context)
+    if request.quantization == "fp8" and not model.facts.quantization and has_since("namedOnline", request.version):
+        problems.warning(
+            "KG0361",
+            "this version of vLLM deprecates `fp8` for weights that are not quantized",
+            ("spec", "quantization"),
+            "use `fp8_per_tensor`",
+        )
     hardware, fitted = _plan(spec, model.facts, instance, request, context.catalog, problems)
     if fitted is not None:
         own = {"tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size", "quantization"}
         if spec.context_length is not None:
             own.add("max-model-len")
+        if spec.concurrency is not None:
+            own.add("max-num-seqs")
         flags |= {flag: value for flag, value in fitted.flags if flag not in own}
     variables = engine.preset_env(preset) if preset is not None else {}
     env = {key: value for key, value in variables.items() if key not in spec.env}
@@ -224,18 +237,6 @@ def _preset(name: str, catalog: Catalog) -> Preset:
     return preset
 
 
-def given_flags(spec: TopologySpec) -> dict[str, Json]:
-    """Return the spec's own flags by name; of a list, those that begin with two dashes."""
-    if isinstance(spec.engine_args, dict):
-        return {name.replace("_", "-"): value for name, value in spec.engine_args.items()}
-    flags: dict[str, Json] = {}
-    for argument in spec.engine_args:
-        if argument.startswith("--"):
-            name, _, value = argument.removeprefix("--").partition("=")
-            flags[name.replace("_", "-")] = value or True
-    return flags
-
-
 def _hardware(spec: TopologySpec, instance: Instance | None, catalog: Catalog) -> Hardware | None:
     """Return the nodes that a spec asks for; None when their GPUs are unknown.
 
@@ -267,6 +268,7 @@ def request_of(spec: TopologySpec, engine: Engine, context: Context) -> Request:
     utilization = given.get("gpu-memory-utilization")
     dtype = given.get("dtype")
     cache = given.get("kv-cache-dtype")
+    version = engine.version(spec, image)
     return Request(
         context_length=spec.context_length,
         concurrency=spec.concurrency,
@@ -279,8 +281,35 @@ def request_of(spec: TopologySpec, engine: Engine, context: Context) -> Request:
         data_parallel=shape.data_parallel,
         nodes=shape.nodes,
         replicas=max(1, spec.autoscale.max if spec.autoscale else shape.replicas),
-        engine_fits_context=engine.facts.fits_context(engine.version(spec, image)),
+        engine_fits_context=engine.facts.fits_context(version),
+        version=version,
+        step_tokens=_whole(given.get("max-num-batched-tokens")),
+        prefix_caching=_switch(given, "enable-prefix-caching"),
+        speculative_tokens=_speculative_tokens(given.get("speculative-config")),
     )
+
+
+def _switch(given: Mapping[str, Json], name: str) -> bool | None:
+    """Return what a spec says about a switch of the engine; None for nothing."""
+    if f"no-{name}" in given:
+        return False
+    value = given.get(name)
+    return value if isinstance(value, bool) else None
+
+
+def _whole(value: Json) -> int | None:
+    number = _number(value)
+    return int(number) if number is not None and number >= 1 else None
+
+
+def _speculative_tokens(config: Json) -> int:
+    """Return the tokens that a draft model writes for each step, in a configuration of speculative decoding."""
+    if isinstance(config, str):
+        try:
+            config = json.loads(config)
+        except ValueError:
+            return 0
+    return _whole(config.get("num_speculative_tokens")) or 0 if isinstance(config, dict) else 0
 
 
 def _plan(
@@ -296,8 +325,18 @@ def _plan(
         hardware = _hardware(spec, instance, catalog)
         return hardware, plan(facts, request, hardware) if hardware else None
     except PlanError as error:
-        problems.add(plan_problem(error, spec))
+        if not _is_unknown_name(error, request):
+            problems.add(plan_problem(error, spec))
         return hardware, None
+
+
+def _is_unknown_name(error: PlanError, request: Request) -> bool:
+    """Return whether an error is about a name that the engine's parser refuses, which the check of flags reports."""
+    flag, value = {
+        Field.QUANTIZATION: ("quantization", request.quantization),
+        Field.KV_CACHE_DTYPE: ("kv-cache-dtype", request.kv_cache_dtype),
+    }.get(error.field, ("", None))
+    return value is not None and problem_of(Given(flag, value, ()), nearest_version(request.version)) is not None
 
 
 def plan_problem(error: PlanError, spec: TopologySpec) -> Problem:

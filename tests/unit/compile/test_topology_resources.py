@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.compile.specs import context, job, objects, pod, topology
+from kaigen.compile.problems import Problems
+from tests.unit.compile.specs import compiled, context, job, objects, pod, topology
 from tests.unit.compile.topologies import CONTEXT, FOLDER
 
 
@@ -48,6 +49,66 @@ def test_zero_gpus_run_the_build_for_cpus() -> None:
     assert found["resources"]["limits"]["memory"] == "16Gi"
     large = pod(topology(preset="phi-4", resources={"gpus": 0}), CONTEXT)["containers"][0]
     assert large["resources"]["limits"]["memory"] == "39Gi", "27.3 GiB of weights, and the KV cache"
+    assert {"name": "VLLM_CPU_KVCACHE_SPACE", "value": "4"} in large["env"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "memory", "cache"),
+    [
+        ({"resources": {"gpus": 0, "memory": "64Gi"}}, "64Gi", "29"),
+        ({"resources": {"gpus": 0, "memory": "32Gi"}}, "32Gi", "1"),
+        ({"resources": {"gpus": 0}, "env": {"VLLM_CPU_KVCACHE_SPACE": "24"}}, "59Gi", "24"),
+        ({"preset": "llama-3.2-1b-instruct", "resources": {"gpus": 0}}, "16Gi", "9"),
+    ],
+)
+def test_the_cache_of_a_cpu_is_its_memory_without_the_weights(spec: dict[str, Any], memory: str, cache: str) -> None:
+    found = pod(topology(**{"preset": "phi-4", "model": FOLDER, **spec}), CONTEXT)["containers"][0]
+    assert found["resources"]["limits"]["memory"] == memory
+    assert {"name": "VLLM_CPU_KVCACHE_SPACE", "value": cache} in found["env"]
+
+
+@pytest.mark.parametrize(
+    ("args", "gpus", "memory", "shared"),
+    [
+        ({"kv-offloading-size": 20}, 1, "32Gi", "21Gi"),
+        ({"kv_offloading_size": 20}, 2, "52Gi", "24Gi"),
+        (["--kv-offloading-size", "20"], 1, "32Gi", "21Gi"),
+        ({"cpu-offload-gb": 8}, 2, "48Gi", "4Gi"),
+    ],
+)
+def test_flags_that_reserve_memory_of_the_node_are_added(args: Any, gpus: int, memory: str, shared: str) -> None:
+    found = pod(topology(model="many", resources={"gpus": gpus}, engineArgs=args), CONTEXT)
+    assert found["containers"][0]["resources"]["limits"]["memory"] == memory
+    assert {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": shared}} in found["volumes"]
+
+
+@pytest.mark.parametrize(
+    ("resources", "path", "message", "hint"),
+    [
+        (
+            {"sharedMemory": "16Gi"},
+            "sharedMemory",
+            "`kv-offloading-size` reserves 20 GiB, and `/dev/shm` has 16Gi",
+            "leave it out, or use at least 21Gi",
+        ),
+        (
+            {"memory": "16Gi"},
+            "memory",
+            "`kv-offloading-size` reserves 20 GiB, and the pod has 16Gi",
+            "leave it out, or use at least 21Gi",
+        ),
+        ({"memory": "40Gi", "sharedMemory": "24Gi"}, "", "", ""),
+    ],
+)
+def test_sizes_below_what_flags_reserve_are_refused(
+    resources: dict[str, Any], path: str, message: str, hint: str
+) -> None:
+    found = Problems()
+    compiled(topology(model="many", resources=resources, engineArgs={"kv-offloading-size": 20}), CONTEXT, found)
+    expected = [("KG0370", message, ("spec", "resources", path), hint)] if path else []
+    assert [
+        (each.code, str(each.message), each.path, each.hint) for each in found.items if each.code == "KG0370"
+    ] == expected
 
 
 @pytest.mark.parametrize(
@@ -238,3 +299,29 @@ def test_given_node_affinity_is_kept_next_to_the_gpus() -> None:
     ]
     assert "podAffinity" in affinity
     assert pod(block, CONTEXT)["affinity"] == given
+
+
+@pytest.mark.parametrize(
+    ("preset", "spec", "flags"),
+    [
+        ("qwen3.8-27b", {}, ["--max-num-seqs=289"]),
+        ("qwen3.8-27b", {"concurrency": 2}, ["--max-num-seqs=2"]),
+        ("qwen3.5-2b", {}, []),
+        ("phi-4", {}, []),
+    ],
+)
+def test_a_model_with_states_serves_as_many_sequences_as_fit(preset: str, spec: Any, flags: list[str]) -> None:
+    found = pod(topology(preset=preset, model=FOLDER, resources={"gpuType": "H100"}, **spec), CONTEXT)
+    args = found["containers"][0]["args"]
+    assert [each for each in args if each.startswith("--max-num-seqs")] == flags
+
+
+@pytest.mark.parametrize(
+    ("quantization", "codes"),
+    [("fp8", ["KG0361"]), ("fp8_per_tensor", []), ("awq", ["KG1106"]), ("int4", ["KG0361"])],
+)
+def test_names_of_quantizations_are_those_of_the_engine(quantization: str, codes: list[str]) -> None:
+    found = Problems()
+    block = topology(preset="qwen3-32b", model=FOLDER, quantization=quantization, resources={"gpuType": "H100"})
+    compiled(block, CONTEXT, found)
+    assert sorted(each.code for each in found.items if each.path == ("spec", "quantization")) == codes

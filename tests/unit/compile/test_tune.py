@@ -11,11 +11,13 @@ import pytest
 from kaigen.catalog.images import default_images
 from kaigen.compile.builders.job_output import ADAPTER, MODEL
 from kaigen.compile.job.tune import PERMANENT_EXIT_CODES
+from kaigen.compile.problems import Problems
+from kaigen.diagnostics.diagnostic import Severity
 from kaigen.kinds.block import read_block
 from kaigen.kinds.job import Job
 from tests.cases import ROOT
 from tests.rendering import diagnostics_of
-from tests.unit.compile.specs import context, model, objects, pod, problem_paths
+from tests.unit.compile.specs import compiled, context, model, objects, pod, problem_paths
 
 SHARED = {"volume": {"size": "1Gi", "accessModes": ["ReadWriteMany"]}}
 CODE = "0" * 40
@@ -176,11 +178,12 @@ def test_facts_of_the_model_come_first() -> None:
 @pytest.mark.parametrize(
     ("settings", "resources", "expected"),
     [
-        ({}, {"gpuType": "L4"}, []),
+        ({}, {"gpuType": "L4"}, [("KG1107", "spec.tune.batchSize")]),
+        ({"batchSize": 1}, {"gpuType": "L4"}, []),
         ({"method": "full"}, {"gpuType": "L4"}, [("KG1107", "spec.tune.method")]),
         ({"method": "full"}, {"gpuType": "H200"}, []),
         ({}, {"gpuType": "T4"}, [("KG1107", "spec.tune.method")]),
-        ({"method": "qlora"}, {"gpuType": "T4"}, []),
+        ({"method": "qlora", "batchSize": 2}, {"gpuType": "T4"}, []),
         ({"method": "full"}, {"gpus": 1}, []),
         ({}, {"gpuType": "A100-80GB", "gpus": {"profile": "1g.10gb"}}, [("KG1107", "spec.tune.method")]),
         ({}, {"instanceType": "g4dn.xlarge", "gpus": 1}, [("KG1107", "spec.tune.method")]),
@@ -193,6 +196,19 @@ def test_gpus_must_have_memory_for_the_weights(
     where = context("gke" if "gpuType" in resources else "generic", models=MODELS)
     found = problem_paths(tuned(settings, model="large", resources=resources), where)
     assert [each for each in found if each[0] in ("KG1107", "KG0376")] == expected
+
+
+def test_a_pass_that_is_too_large_has_a_batch_that_fits() -> None:
+    found = Problems()
+    compiled(tuned(model="large", resources={"gpuType": "L4"}), context("gke", models=MODELS), found)
+    (problem,) = (each for each in found.items if each.code == "KG1107")
+    assert problem.severity is Severity.WARNING
+    assert str(problem.message) == "a pass of 4 samples of 1024 tokens takes 23 GiB of each GPU, and L4 has 22 GiB"
+    assert problem.hint == "use `batchSize: 3`, and more `gradientAccumulation`"
+    found = Problems()
+    block = tuned({"maxLength": 65536}, model="large", resources={"gpuType": "L4"})
+    compiled(block, context("gke", models=MODELS), found)
+    assert [each.hint for each in found.items if each.code == "KG1107"] == ["use a smaller `maxLength`"]
 
 
 def test_gpus_of_other_vendors_need_another_image() -> None:
