@@ -14,9 +14,11 @@ from kaigen.kinds.base import (
     PARAM_NAME,
     RELATIVE_PATH,
     SHA256,
+    AppName,
     KeyRef,
     LabelName,
     Labels,
+    MountPath,
     ObjectName,
     Quantity,
     TokenSecret,
@@ -373,4 +375,20 @@ class Transfer(Block):
     proxy: Annotated[
         Annotated[str, text(r"^https?://[^\s@]+$")] | None,
         Meta(description="HTTP proxy for the download, without credentials."),
+    ] = None
+
+
+class Mounted(Block):
+    """A Model or Dataset whose files a container reads."""
+
+    name: Annotated[AppName, Meta(description="A Model or Dataset.", examples=["qwen"])]
+    namespace: Annotated[
+        LabelName | None,
+        Meta(
+            description="Its namespace. Default: that of the app. Another one requires that its files are in a bucket, "
+            "which the app then mounts itself."
+        ),
+    ] = None
+    mount_path: Annotated[
+        MountPath | None, Meta(description="Folder in the container. Default: `/models/NAME`, or `/datasets/NAME`.")
     ] = None

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from kaigen.catalog.engines import EngineFacts, Version, engine_facts
 from kaigen.catalog.presets import Preset
 from kaigen.compile.builders.jobs import seconds
-from kaigen.compile.engines.launch import Launch, Member, Parallelism
+from kaigen.compile.engines.launch import Launch, Member, Parallelism, Weights
 from kaigen.compile.engines.lifecycle import SETTLE_SECONDS, SHUTDOWN_SECONDS, wait_for_leader, wait_for_requests
 from kaigen.compile.expressions import Tree
 from kaigen.compile.problems import Problems, is_understood
@@ -22,10 +22,12 @@ from kaigen.core.json_types import Json
 from kaigen.kinds.block import document_names
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.pod import PodFields
-from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.topology import TopologySpec
 from kaigen.sizing.constants import GIB
 from kaigen.sizing.plan import Plan
+
+if TYPE_CHECKING:
+    from kaigen.config.lock_file import Lock
 
 AROUND_PODS = frozenset(
     (
@@ -48,7 +50,8 @@ SERVER = PODS | {*("engineArgs", "servedNames", "contextLength", "auth.secret", 
 """Fields of model servers."""
 
 HUB_SERVER = SERVER | {
-    *("model.huggingFace", "preset", "tokenSecret", "trustRemoteCode", "concurrency", "storage", "transfer"),
+    *(f"model.huggingFace.{name}" for name in ("repo", "revision", "tokenSecret", "endpoint")),
+    *("preset", "tokenSecret", "trustRemoteCode", "concurrency", "storage", "transfer"),
     *(f"adapters.{name}" for name in ("name", "model", "job", "volume", "image", "huggingFace")),
 }
 """Fields of model servers on Hugging Face's libraries."""
@@ -109,6 +112,26 @@ class Engine(ABC):
     def check_flags(self, spec: TopologySpec, image: Image, problems: Problems) -> None:  # noqa: B027 - only some know
         """Report flags of `engineArgs` that the engine's version in an image does not accept."""
 
+    def check_weights(  # noqa: B027 - only some can tell
+        self,
+        spec: TopologySpec,
+        weights: Weights,
+        preset_flags: Mapping[str, Json],
+        image: Image,
+        lock: Lock | None,
+        problems: Problems,
+    ) -> None:
+        """Report weights and further repositories that the engine cannot read.
+
+        Args:
+            spec: the spec.
+            weights: the weights of the model.
+            preset_flags: flags that the model needs according to the catalogue.
+            image: image of the engine.
+            lock: what the names of the specs stand for; None for nothing.
+            problems: collects what is wrong.
+        """
+
     def port(self, spec: TopologySpec, problems: Problems) -> int:
         """Return the port that the engine listens on."""
         return spec.port
@@ -125,10 +148,6 @@ class Engine(ABC):
     def preset_env(self, preset: Preset) -> Mapping[str, str]:
         """Return the variables that a preset needs."""
         return {}
-
-    def hub_arguments(self, model: PulledModel) -> list[Tree]:
-        """Return the flags that select a revision on the Hub."""
-        return []
 
     def parallelism(
         self, spec: TopologySpec, image: Image, plan: Plan | None, gpus: int, problems: Problems

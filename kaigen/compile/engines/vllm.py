@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from kaigen.catalog.engines import Version
 from kaigen.catalog.presets import Preset
@@ -18,20 +18,23 @@ from kaigen.compile.engines.arguments import (
     with_engine_args,
 )
 from kaigen.compile.engines.base import HUB_SERVER, Engine
-from kaigen.compile.engines.launch import Launch, Member, Parallelism
+from kaigen.compile.engines.launch import Launch, Member, Parallelism, Weights
 from kaigen.compile.engines.lifecycle import CONNECTIONS_CLASS, KEEP_ALIVE_SECONDS, SHUTDOWN_SECONDS, draining, in_group
 from kaigen.compile.engines.vllm_flags import check_flags, list_flags
 from kaigen.compile.engines.vllm_parallelism import vllm_parallelism, vllm_version
+from kaigen.compile.engines.vllm_repositories import check_repositories, revision_flags
 from kaigen.compile.expressions import Expr, Joined, Tree
 from kaigen.compile.field_expressions import flags
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import Json
 from kaigen.kinds.blocks import Image
-from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.topology import TopologySpec
 from kaigen.programs.files import program
 from kaigen.sizing.constants import GIB
 from kaigen.sizing.plan import Plan
+
+if TYPE_CHECKING:
+    from kaigen.config.lock_file import Lock
 
 CPU_CACHE = 4
 """KV cache of an engine without GPUs, in GiB. vLLM would take half of the node's memory."""
@@ -49,7 +52,8 @@ class Vllm(Engine):
 
     name = "vllm"
     understood = HUB_SERVER | {
-        *("engineVersion", "quantization", "shape.executor", "shape.groups"),
+        *("engineVersion", "quantization", "models", "model.file", "model.huggingFace.gguf"),
+        *("shape.executor", "shape.groups"),
         *("shape.tensorParallel", "shape.pipelineParallel", "shape.dataParallel"),
     }
     hints: ClassVar[Mapping[str, str]] = {
@@ -92,14 +96,6 @@ class Vllm(Engine):
         """Return the variables of a preset."""
         return preset.engine.env or {}
 
-    def hub_arguments(self, model: PulledModel) -> list[Tree]:
-        """Return the revision of weights, tokenizer and code."""
-        return [
-            f"--revision={model.revision}",
-            f"--tokenizer-revision={model.revision}",
-            f"--code-revision={model.revision}",
-        ]
-
     def parallelism(
         self, spec: TopologySpec, image: Image, plan: Plan | None, gpus: int, problems: Problems
     ) -> Parallelism:
@@ -113,6 +109,18 @@ class Vllm(Engine):
     def check_flags(self, spec: TopologySpec, image: Image, problems: Problems) -> None:
         """Report flags that the version of vLLM in the image does not accept."""
         check_flags(spec, self.version(spec, image), problems)
+
+    def check_weights(
+        self,
+        spec: TopologySpec,
+        weights: Weights,
+        preset_flags: Mapping[str, Json],
+        image: Image,
+        lock: Lock | None,
+        problems: Problems,
+    ) -> None:
+        """Report further repositories that vLLM cannot read, and weights in files that it would not find."""
+        check_repositories(spec, weights, preset_flags, self.version(spec, image), lock, problems)
 
     def shared_memory(self, gpus: int) -> str:
         """Return a size that lets the processes of all GPUs exchange tensors."""
@@ -156,7 +164,7 @@ class Vllm(Engine):
         """Return vLLM's arguments on one node, the model first."""
         spec, parallelism = launch.spec, launch.parallelism
         own: list[Tree] = [launch.weights.reference, "--served-model-name", *launch.served_names]
-        own += [f"--port={spec.port}", *launch.weights.arguments]
+        own += [f"--port={spec.port}", *revision_flags(launch.weights, spec)]
         for flag, degree in (
             ("tensor", parallelism.tensor),
             ("pipeline", parallelism.pipeline),

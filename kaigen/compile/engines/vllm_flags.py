@@ -55,7 +55,7 @@ def check_flags(spec: TopologySpec, version: Version | None, problems: Problems)
         version: of vLLM; None when it is unknown.
         problems: collects the problems; they are warnings when kaigen has no table of the version.
     """
-    given = list(_given(spec))
+    given = list(given_flags(spec))
     if not given:
         return
     table = nearest_version(version)
@@ -92,7 +92,8 @@ def _warn_of_version(version: Version | None, table: Minor, problems: Problems) 
     problems.warning("KG0362", message, _ARGS, f"known: {known}")
 
 
-def _given(spec: TopologySpec) -> Iterator[Given]:
+def given_flags(spec: TopologySpec) -> Iterator[Given]:
+    """Yield the flags that a spec gives."""
     if spec.quantization is not None:
         yield Given("quantization", spec.quantization, ("spec", "quantization"))
     args = spec.engine_args

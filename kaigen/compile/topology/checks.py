@@ -13,6 +13,7 @@ from kaigen.compile.builders.pods import check_capabilities
 from kaigen.compile.builders.storage import check_room
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.registry import hint_of
+from kaigen.compile.model.volume import WEIGHTS_SUFFIX
 from kaigen.compile.problems import Problems, ignored_fields, report_ignored_field
 from kaigen.compile.topology.pod import engine_mounts, members, own_pod, params_of, required_environment
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
@@ -20,6 +21,7 @@ from kaigen.compile.topology.resources import hub_model
 from kaigen.compile.topology.sizing import model_path
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.block import document_name, set_fields
+from kaigen.kinds.model import Model
 from kaigen.kinds.topology import TopologySpec
 
 ETHERNET = ", and its pipeline stages talk over Ethernet"
@@ -46,6 +48,9 @@ def check_topology(resolution: TopologyResolution, problems: Problems) -> None:
     _check_time_limit(resolution, problems)
     _check_engine_args(spec, engine, problems)
     engine.check_flags(spec, resolution.image, problems)
+    lock = resolution.context.lock
+    engine.check_weights(spec, resolution.weights, resolution.sizing.flags, resolution.image, lock, problems)
+    _check_claims(resolution, problems)
     _check_transfer(resolution, problems)
     _check_room(resolution, problems)
     _check_replicas(resolution, problems)
@@ -168,6 +173,22 @@ def _engine_args(spec: TopologySpec) -> Iterator[tuple[str, FieldPath]]:
     for index, argument in enumerate(given):
         if argument.startswith("-"):
             yield argument.partition("=")[0], (*path, index)
+
+
+def _check_claims(resolution: TopologyResolution, problems: Problems) -> None:
+    """Warn of a mounted claim that stores a Model, whose files are in a folder with the name of their revision."""
+    for name, volume in resolution.spec.volumes.items():
+        claim = volume.claim_name or ""
+        model = claim.removesuffix(WEIGHTS_SUFFIX)
+        if model == claim or resolution.context.specs.find(Model, resolution.namespace, model) is None:
+            continue
+        problems.warning(
+            "KG0378",
+            f"the volume of Model `{model}` has its files in a folder with the name of their revision, and nothing "
+            "waits for them",
+            (*_SPEC, "volumes", name, "claimName"),
+            f"list it in `models`: the files are then in `/models/{model}`",
+        )
 
 
 def _check_transfer(resolution: TopologyResolution, problems: Problems) -> None:
