@@ -118,9 +118,10 @@ class TopologyResolution(Struct, frozen=True):
     def can_surge(self) -> bool:
         """Whether a new replica may start before an old one stops.
 
-        Else it would wait for the old one: for its volume on one node, the only free GPUs, or the memory of a ring.
+        Else it would wait for the old one: for its volume on one node, the only free GPUs or other accelerators, or the
+        memory of a ring.
         """
-        scarce = self.resources.has_gpu and self.node_pool is None
+        scarce = (self.resources.has_gpu or self.resources.devices > 0) and self.node_pool is None
         return not (self.mounted.pinned or self.engine.is_ring or scarce)
 
 

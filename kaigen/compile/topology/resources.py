@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kaigen.compile.builders.pods import ResolvedResources, resolve_resources
+from kaigen.compile.builders.pods import ResolvedResources, extra_devices, resolve_resources
 from kaigen.compile.context import Context
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.launch import Parallelism
@@ -78,7 +78,7 @@ def pod_resources(
         # What is pulled into scratch space counts as the pod's; room for it must be on the node.
         update["ephemeral_storage"] = f"{-(-model.weights_bytes * 11 // (10 * GIB)) + 20}Gi"
     if resources.shared_memory is None:
-        update["shared_memory"] = engine.shared_memory(gpus) or None
+        update["shared_memory"] = engine.shared_memory(gpus or extra_devices(resources, context.catalog)) or None
     weights_bytes = sizing.model.weights_bytes if sizing.model is not None else 0
     cpus, gib = engine.default_resources(gpus, -(-weights_bytes // nodes))
     ring, memory = sizing.ring, f"{gib}Gi"
