@@ -21,6 +21,7 @@ from kaigen.compile.problems import Problems, is_understood
 from kaigen.core.json_types import Json
 from kaigen.kinds.block import document_names
 from kaigen.kinds.blocks import Image
+from kaigen.kinds.compat import Folders
 from kaigen.kinds.pod import PodFields
 from kaigen.kinds.topology import TopologySpec
 from kaigen.sizing.constants import GIB
@@ -109,14 +110,17 @@ class Engine(ABC):
     def check(self, spec: TopologySpec, problems: Problems) -> None:  # noqa: B027 - most engines check nothing more
         """Report values that this engine cannot use. Fields without effect are reported from the attributes."""
 
-    def check_flags(self, spec: TopologySpec, image: Image, problems: Problems) -> None:  # noqa: B027 - only some know
-        """Report flags of `engineArgs` that the engine's version in an image does not accept."""
+    def check_flags(  # noqa: B027 - only some know
+        self, spec: TopologySpec, image: Image, parallelism: Parallelism, problems: Problems
+    ) -> None:
+        """Report flags of `engineArgs` that the engine's version in an image, or its group of pods, does not accept."""
 
     def check_weights(  # noqa: B027 - only some can tell
         self,
         spec: TopologySpec,
         weights: Weights,
         preset_flags: Mapping[str, Json],
+        folders: Folders,
         image: Image,
         lock: Lock | None,
         problems: Problems,
@@ -127,6 +131,7 @@ class Engine(ABC):
             spec: the spec.
             weights: the weights of the model.
             preset_flags: flags that the model needs according to the catalogue.
+            folders: folders in the engine's container.
             image: image of the engine.
             lock: what the names of the specs stand for; None for nothing.
             problems: collects what is wrong.
@@ -203,6 +208,10 @@ class Engine(ABC):
     def ports(self, spec: TopologySpec, member: Member) -> list[Tree]:
         """Return the ports of the container."""
         return [{"name": "http", "containerPort": spec.port, "protocol": "TCP"}] if member.serves else []
+
+    def data_ports(self, spec: TopologySpec, parallelism: Parallelism) -> list[Tree]:
+        """Return the further ports that clients of the engine connect to, as ports of a NetworkPolicy."""
+        return []
 
     def probes(self, launch: Launch) -> dict[str, Tree] | None:
         """Return the probes of the container; None for those of the HTTP paths of `facts` and of the spec."""

@@ -20,6 +20,7 @@ from kaigen.compile.engines.arguments import (
 from kaigen.compile.engines.base import HUB_SERVER, Engine
 from kaigen.compile.engines.launch import Launch, Member, Parallelism, Weights
 from kaigen.compile.engines.lifecycle import CONNECTIONS_CLASS, KEEP_ALIVE_SECONDS, SHUTDOWN_SECONDS, draining, in_group
+from kaigen.compile.engines.vllm_data_plane import check_data_plane, check_shared_cache, data_ports
 from kaigen.compile.engines.vllm_flags import check_flags, list_flags
 from kaigen.compile.engines.vllm_parallelism import vllm_parallelism, vllm_version
 from kaigen.compile.engines.vllm_repositories import check_repositories, revision_flags
@@ -28,6 +29,7 @@ from kaigen.compile.field_expressions import flags
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import Json
 from kaigen.kinds.blocks import Image
+from kaigen.kinds.compat import Folders
 from kaigen.kinds.topology import TopologySpec
 from kaigen.programs.files import program
 from kaigen.sizing.constants import GIB
@@ -106,21 +108,28 @@ class Vllm(Engine):
         """Return the version of vLLM in the image."""
         return vllm_version(spec, image)
 
-    def check_flags(self, spec: TopologySpec, image: Image, problems: Problems) -> None:
+    def check_flags(self, spec: TopologySpec, image: Image, parallelism: Parallelism, problems: Problems) -> None:
         """Report flags that the version of vLLM in the image does not accept."""
         check_flags(spec, self.version(spec, image), problems)
+        check_data_plane(spec, parallelism, problems)
 
     def check_weights(
         self,
         spec: TopologySpec,
         weights: Weights,
         preset_flags: Mapping[str, Json],
+        folders: Folders,
         image: Image,
         lock: Lock | None,
         problems: Problems,
     ) -> None:
         """Report further repositories that vLLM cannot read, and weights in files that it would not find."""
         check_repositories(spec, weights, preset_flags, self.version(spec, image), lock, problems)
+        check_shared_cache(spec, weights, folders, problems)
+
+    def data_ports(self, spec: TopologySpec, parallelism: Parallelism) -> list[Tree]:
+        """Return the ports of KV events and of NIXL."""
+        return data_ports(spec, parallelism)
 
     def shared_memory(self, gpus: int) -> str:
         """Return a size that lets the processes of all GPUs exchange tensors."""

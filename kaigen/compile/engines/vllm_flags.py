@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -112,6 +113,16 @@ def given_in(arguments: Sequence[str]) -> Iterator[Given]:
             after = arguments[index + 1] if index + 1 < len(arguments) else "-"
             following: Json = True if after.startswith("-") and not _is_number(after) else after
             yield Given(_name(written), value if equals else following, (*_ARGS, index))
+
+
+def json_of(value: object) -> Mapping[str, Any]:
+    """Return a mapping that a flag is given, also as text; an empty one for any other value."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _name(written: str) -> str:

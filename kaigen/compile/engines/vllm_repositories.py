@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kaigen.catalog.engines import Version
 from kaigen.catalog.vllm_flags import flags_of, minor_of, nearest_version, version_text
 from kaigen.compile.engines.launch import Weights
-from kaigen.compile.engines.vllm_flags import Given, given_flags
+from kaigen.compile.engines.vllm_flags import Given, given_flags, json_of
 from kaigen.compile.expressions import Tree
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath, Json
@@ -95,7 +94,7 @@ def _check_config(given: Mapping[str, Given], spec: TopologySpec, weights: Weigh
 
 def _check_draft(given: Mapping[str, Given], spec: TopologySpec, weights: Weights, problems: Problems) -> None:
     whole = given.get("speculative-config")
-    config = _mapping(whole.value) if whole is not None else {}
+    config = json_of(whole.value) if whole is not None else {}
     model, revision = config.get("model"), config.get("revision")
     path: FieldPath = ()
     if whole is not None:
@@ -133,15 +132,6 @@ def _check_commit(flag: Given, revision: object, hint: str, problems: Problems) 
             flag.path,
             f"{hint} to a commit, 40 hex digits, or use a Model in `models`",
         )
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except ValueError:
-            return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _check_gguf(

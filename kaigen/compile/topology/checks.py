@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from kaigen.catalog.proxies import GatewayLimit, IngressLimit, gateway_limit, ingress_limit
+from kaigen.catalog.proxies import GatewayLimit, IngressLimit, body_limit, gateway_limit, ingress_limit
 from kaigen.compile.builders.image_build import check_build
 from kaigen.compile.builders.mounts import check_mounts
 from kaigen.compile.builders.pod_options import check_pod_options
@@ -45,11 +45,18 @@ def check_topology(resolution: TopologyResolution, problems: Problems) -> None:
     _check_service(spec, engine, problems)
     _check_route(spec, problems)
     _check_guard(spec, engine, problems)
-    _check_time_limit(resolution, problems)
+    _check_limits(resolution, problems)
     _check_engine_args(spec, engine, problems)
-    engine.check_flags(spec, resolution.image, problems)
-    lock = resolution.context.lock
-    engine.check_weights(spec, resolution.weights, resolution.sizing.flags, resolution.image, lock, problems)
+    engine.check_flags(spec, resolution.image, resolution.parallelism, problems)
+    engine.check_weights(
+        spec,
+        resolution.weights,
+        resolution.sizing.flags,
+        resolution.naming.folders,
+        resolution.image,
+        resolution.context.lock,
+        problems,
+    )
     _check_claims(resolution, problems)
     _check_transfer(resolution, problems)
     _check_room(resolution, problems)
@@ -135,8 +142,8 @@ def _check_guard(spec: TopologySpec, engine: Engine, problems: Problems) -> None
         problems.warning("KG0359", message, (*_SPEC, "service", "type"), hint)
 
 
-def _check_time_limit(resolution: TopologyResolution, problems: Problems) -> None:
-    """Warn of a route that ends requests which a model may need longer for."""
+def _check_limits(resolution: TopologyResolution, problems: Problems) -> None:
+    """Warn of a route that ends requests which a model may need longer for, or refuses large ones."""
     route = resolution.spec.route
     if route is None:
         return
@@ -150,6 +157,10 @@ def _check_time_limit(resolution: TopologyResolution, problems: Problems) -> Non
     if found is not None and found.limit:
         message = f"the load balancer ends requests after {found.limit}; a model may need longer"
         problems.warning("KG0356", message, path, found.fix)
+    body = body_limit(route.gateway.class_name) if route.gateway is not None else None
+    if body is not None:
+        message = f"the Gateway refuses requests of more than {body.limit}, such as audio, pictures and long prompts"
+        problems.warning("KG0381", message, (*_SPEC, "route", "gateway", "className"), body.fix)
 
 
 def _check_engine_args(spec: TopologySpec, engine: Engine, problems: Problems) -> None:
