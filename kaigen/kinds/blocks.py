@@ -13,6 +13,7 @@ from kaigen.kinds.base import (
     NO_BLANKS,
     PARAM_NAME,
     RELATIVE_PATH,
+    REPOSITORY,
     SHA256,
     AppName,
     KeyRef,
@@ -210,7 +211,7 @@ class Security(PodUser):
     ] = field(default_factory=list)
 
 
-RepoName = Annotated[str, text(r"^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200), NAME]
+RepoName = Annotated[str, text(REPOSITORY, max_length=200), NAME]
 """A repository on the Hugging Face Hub, `owner/name`."""
 RevisionName = Annotated[str, text(r"^[A-Za-z0-9][A-Za-z0-9._/-]*$", min_length=1, max_length=200), REVISION]
 """A commit, tag or branch of a repository."""
