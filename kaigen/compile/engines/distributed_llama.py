@@ -122,7 +122,7 @@ class DistributedLlama(Engine):
 
     def _knows(self, flag: str, launch: Launch) -> bool:
         """Return whether the version is known to have a feature: an unknown flag ends the program."""
-        return launch.version is not None and self.facts.knows(flag, launch.version)
+        return self.facts.knows(flag, launch.version)
 
     def command(self, launch: Launch) -> dict[str, Tree]:
         """Return the command line of the root or of a worker."""

@@ -19,6 +19,7 @@ from kaigen.catalog.vllm_flags import (
     minor_of,
     names_with,
     nearest_version,
+    successor_of,
     version_text,
     versions_with,
 )
@@ -58,11 +59,13 @@ def check_flags(spec: TopologySpec, version: Version | None, problems: Problems)
     """
     given = list(given_flags(spec))
     if not given:
+        if version is None:
+            _warn_of_unknown(spec, "", problems)
         return
     table = nearest_version(version)
     exact = version is not None and minor_of(version) == table
     if not exact:
-        _warn_of_version(version, table, problems)
+        _warn_of_version(spec, version, table, problems)
     names = {each.name for each in given}
     for each in given:
         found = problem_of(each, table)
@@ -82,11 +85,23 @@ def list_flags(version: Version | None) -> ListFlags:
     return ListFlags(json=names_with(table, "json"), repeated=names_with(table, "repeat"))
 
 
-def _warn_of_version(version: Version | None, table: Minor, problems: Problems) -> None:
+def _warn_of_unknown(spec: TopologySpec, checked: str, problems: Problems) -> None:
+    """Warn of an image whose version is unknown.
+
+    Args:
+        spec: the spec.
+        checked: what follows from it for `engineArgs`.
+        problems: collects the warning.
+    """
+    field = "image" if spec.image is not None else "build" if spec.build is not None else "engine"
+    message = f"the version of vLLM in the image is unknown, so kaigen sets no flags of recent versions{checked}"
+    problems.warning("KG0362", message, ("spec", field), "set `engineVersion` to the version of vLLM in the image")
+
+
+def _warn_of_version(spec: TopologySpec, version: Version | None, table: Minor, problems: Problems) -> None:
     shown = version_text(table)
     if version is None:
-        message = f"the version of vLLM in the image is unknown; its flags are checked as those of {shown}"
-        problems.warning("KG0362", message, _ARGS, "set `engineVersion` to the version of vLLM in the image")
+        _warn_of_unknown(spec, f", and checks `engineArgs` as those of {shown}", problems)
         return
     message = f"kaigen does not have the flags of vLLM {version_text(version)}; they are checked as those of {shown}"
     known = ", ".join(map(version_text, known_versions()))
@@ -166,6 +181,9 @@ def _unknown(name: str, version: Minor) -> tuple[str, str]:
         message += f"; {version_text(earlier[-1])} still had it"
     elif later:
         message += f"; it is in {version_text(later[0])} and later"
+    successor = successor_of(name, version)
+    if successor:
+        return message, f"use {successor}"
     near = get_close_matches(name, flags_of(version), n=1, cutoff=0.75)
     return message, f"did you mean `--{near[0]}`?" if near else "delete it"
 

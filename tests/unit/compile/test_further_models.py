@@ -13,7 +13,7 @@ from tests.unit.compile.specs import Object, context, model, pod, problem_paths,
 from tests.unit.compile.topologies import COMMIT, HUB, args
 
 SHARED = {"volume": {"size": "100Gi", "accessModes": ["ReadWriteMany"]}}
-GGUF_IMAGE = {"image": "acme/vllm-gguf:main"}
+GGUF_IMAGE = {"image": "acme/vllm-gguf:v0.10.0"}
 
 
 def source(**hub: Any) -> Object:
