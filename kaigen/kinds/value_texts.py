@@ -26,10 +26,7 @@ _MEANINGS: dict[str, str] = {
     LOCATION: "the URI of a bucket such as `s3://acme-models/qwen2.5-0.5b`",
 }
 
-_MOVED = {
-    "gpt2": "`gpt2` is `openai-community/gpt2`",
-    "imdb": "`imdb` is `stanfordnlp/imdb`",
-}
+_MOVED = {"gpt2": "openai-community/gpt2", "imdb": "stanfordnlp/imdb"}
 """Repositories from the time when they had no owner, as examples. The Hub redirects their old names."""
 
 _QUANTITIES = (base.QUANTITY, base.SIZE)
@@ -150,7 +147,9 @@ def nearest_form(value: str, pattern: str) -> str:
     if _PLACEHOLDER.search(value):
         return "replace the placeholder"
     if pattern == base.REPOSITORY and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
-        return f"write it with its owner, as its page on the Hub shows: {_MOVED.get(value, _MOVED['gpt2'])}"
+        if value in _MOVED:
+            return f"did you mean `{_MOVED[value]}`?"
+        return "write `owner/name`: old names without an owner have moved, such as `gpt2` to `openai-community/gpt2`"
     if pattern in _QUANTITIES and (match := re.fullmatch(r"([0-9.]+) *([A-Za-z]+)", value)):
         meant = match[1] + _UNITS[match[2].lower()] if match[2].lower() in _UNITS else ""
     elif pattern in _DURATIONS and (match := re.fullmatch(r"([0-9]+) *([A-Za-z]+)", value)):
