@@ -79,8 +79,8 @@ class EngineFacts(Struct, frozen=True):
         return self.other_images.get(vendor, self.image)
 
     def knows(self, flag: str, version: Version | None) -> bool:
-        """Return whether a version, the newest for None, knows a flag of `flags`."""
-        return version is None or self.flags[flag] <= version
+        """Return whether a version knows a flag of `flags`; False for None, since an unknown flag ends the program."""
+        return version is not None and self.flags[flag] <= version
 
     def support_of(self, version: Version | None) -> NodeSupport | None:
         """Return how a version spans nodes, the newest for None; None when it cannot."""
@@ -88,9 +88,9 @@ class EngineFacts(Struct, frozen=True):
         return known[-1] if known else None
 
     def fits_context(self, version: tuple[int, ...] | None) -> bool:
-        """Return whether a version, the newest for None, chooses the longest context that fits when it starts."""
+        """Return whether a version is known to choose the longest context that fits when it starts."""
         since = self.fits_context_since
-        return since is not None and (version is None or version >= since)
+        return since is not None and version is not None and version >= since
 
 
 def engine_names() -> tuple[str, ...]:
@@ -144,12 +144,25 @@ def parse_version(text: str) -> Version:
     return tuple(int(part) for part in text.split("."))
 
 
+_NUMBER = r"v?([0-9]+(?:\.[0-9]+){1,3})(?!\.?[0-9])"
+_TAGS = (re.compile(rf"(?:^|.*?[-_])vllm[-_]?{_NUMBER}"), re.compile(_NUMBER))
+"""Forms of tags, the most specific one first.
+
+vLLM's own are `v0.33.0`, `v0.8.5.post1` and `v0.11.0rc1`, further with an ending such as `-x86_64`. AMD's name the
+version of ROCm first: `rocm6.4.1_vllm_0.10.0_20250812` (https://hub.docker.com/r/rocm/vllm/tags).
+"""
+
+_FIRST_YEAR = 20
+"""Least first number of a date, as in NVIDIA's `25.09-py3`, which is not the version of an engine."""
+
+
 def tag_version(reference: str) -> Version | None:
-    """Return the version in the tag of an image reference; None when the tag has none."""
+    """Return the version in the tag of an image reference, of at most three numbers; None when the tag has none."""
     name = reference.partition("@")[0]
     tag = name.rpartition(":")[2] if ":" in name.rpartition("/")[2] else ""
-    match = re.match(r"v?([0-9]+(?:\.[0-9]+){1,2})(?![0-9.])", tag)
-    return parse_version(match[1]) if match else None
+    match = next((found for form in _TAGS if (found := form.match(tag))), None)
+    version = parse_version(match[1])[:3] if match else None
+    return version if version is not None and version[0] < _FIRST_YEAR else None
 
 
 def startup_seconds(weights: int | None, source: str) -> int:

@@ -1,4 +1,4 @@
-"""Proxies in front of a service that limit how long a request may take."""
+"""Proxies in front of a service that limit how long a request may take, or how large it may be."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class IngressLimit(Struct, frozen=True):
 
 
 class GatewayLimit(Struct, frozen=True):
-    """The limit of a Gateway controller that does not support the timeouts of an HTTPRoute.
+    """A limit of a Gateway controller that an HTTPRoute does not raise.
 
     Attributes:
         limit: the limit.
@@ -55,5 +55,13 @@ def gateway_limit(gateway_class: str | None, profile: str) -> GatewayLimit | Non
     """
     for entry in yaml_files.load("proxies")["gateways"]:
         if gateway_class.startswith(entry["prefix"]) if gateway_class else profile == entry["profile"]:
+            return GatewayLimit(entry["limit"], entry["fix"])
+    return None
+
+
+def body_limit(gateway_class: str | None) -> GatewayLimit | None:
+    """Return how large a request may be behind a Gateway of this class; None for other classes."""
+    for entry in yaml_files.load("proxies")["bodies"]:
+        if gateway_class is not None and gateway_class.startswith(entry["prefix"]):
             return GatewayLimit(entry["limit"], entry["fix"])
     return None

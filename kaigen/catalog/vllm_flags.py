@@ -11,6 +11,10 @@ from msgspec import Struct
 
 from kaigen.catalog.engines import Version, parse_version
 from kaigen.catalog.json_tables import load_table
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    from kaigen.catalog import yaml_files
 
 Minor = tuple[int, int]
 """A version without its patch release, which does not change flags."""
@@ -87,6 +91,14 @@ def names_with(version: Minor, many: str) -> tuple[str, ...]:
     """Return the names of a version's flags that take several values in one way, without short names."""
     every = flags_of(version).items()
     return tuple(sorted(name for name, flag in every if flag.many == many and not name.startswith("-")))
+
+
+def successor_of(name: str, version: Minor) -> str:
+    """Return what takes the place of a removed flag in a version; empty when nothing is known to."""
+    for row in yaml_files.load("engines")["engines"]["vllm"]["successors"]:
+        if name in row["flags"] and parse_version(row["since"]) <= version:
+            return str(row["use"])
+    return ""
 
 
 def is_removed(name: str) -> bool:

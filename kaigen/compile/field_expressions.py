@@ -115,6 +115,12 @@ class Items(Expr, frozen=True):
     """The items of a list: those of a setting, fixed ones, then those of another setting.
 
     The field is left out while the list is empty.
+
+    Attributes:
+        before: setting of the first items; None for none.
+        fixed: the fixed items.
+        after: setting of the last items; None for none.
+        keys: fields by which the API server tells the items apart, so that no two may have the same; empty for any.
     """
 
     omit_empty: ClassVar[bool] = True
@@ -122,6 +128,7 @@ class Items(Expr, frozen=True):
     before: Setting | None
     fixed: tuple[Tree, ...]
     after: Setting | None
+    keys: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.before or self.fixed or self.after)
@@ -138,6 +145,10 @@ class Items(Expr, frozen=True):
         given = [each.pipeline() for each in (self.before, self.after) if each is not None]
         return given[0] if len(given) == 1 else f"concat {' '.join(given)}"
 
+    def taken(self) -> list[str]:
+        """Return the keys of the fixed items, in the form of `item_key`."""
+        return [item_key(item, self.keys) for item in self.fixed if isinstance(item, Mapping)] if self.keys else []
+
     def fixed_item(self, index: int) -> Tree:
         """Return the fixed item at a place in the list, with the defaults of the settings; None for another one."""
         place = index - (len(self.before.default) if self.before is not None else 0)
@@ -152,6 +163,11 @@ class Items(Expr, frozen=True):
 
     def __hash__(self) -> int:
         return hash((self.before, self.after))
+
+
+def item_key(item: Mapping[str, object], keys: Sequence[str]) -> str:
+    """Return the text by which an item of a list is told apart from the others."""
+    return " ".join(str(item.get(key, "")) for key in keys)
 
 
 def without_keys(pipeline: str, keys: Iterable[str]) -> str:
@@ -234,6 +250,7 @@ class Spread(Expr, frozen=True):
     """
 
     omit_empty: ClassVar[bool] = True
+    keys: ClassVar[tuple[str, ...]] = ("topologyKey", "whenUnsatisfiable")
 
     of: Setting
     selector: Labels

@@ -13,6 +13,7 @@ def full_name(release: str, app: str, most: int = NAME_MAX) -> str:
         app: name of the app.
         most: greatest number of characters.
     """
+    release = release.replace(".", "-")
     return shorten_name(release if app in release else f"{release}-{app}", most)
 
 

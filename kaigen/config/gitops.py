@@ -1,6 +1,8 @@
 """The block `gitops` of kaigen.yaml, for both Argo CD and Flux."""
 
+import re
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from msgspec import Meta, field
 
@@ -189,3 +191,37 @@ def resolve_gitops(block: GitOps | None, output: str) -> GitOps | None:
     if block is None or block.repository is None:
         return None
     return derive_fields(block, path=block.path or output)
+
+
+_FLUX_URL = re.compile(r"(https?|ssh)://[^/?#]+(/.*)?")
+"""URLs of a GitRepository (source: its CRD in source-controller 1.9, `^(http|https|ssh)://.*$`)."""
+
+_SCP = re.compile(r"(?:ssh://)?(?:(?P<user>[^@/:\s]+)@)?(?P<host>[A-Za-z0-9.-]+):/?(?P<path>[^\s:]+)")
+"""A repository in the short form of scp, also after `ssh://`, where the colon begins a port."""
+
+
+def is_flux_url(url: str) -> bool:
+    """Return whether Flux accepts the URL of a Git repository."""
+    if not _FLUX_URL.fullmatch(url):
+        return False
+    try:
+        return urlsplit(url).port != 0
+    except ValueError:
+        return False
+
+
+def flux_url_hint(url: str) -> str:
+    """Return what to write in place of a URL that Flux does not accept."""
+    short = _SCP.fullmatch(url)
+    if short is not None and not url.startswith(("http:", "https:", "git:", "file:", "oci:")):
+        return f"write `ssh://{short['user'] or 'git'}@{short['host']}/{short['path']}`"
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        return (
+            f"write `https://{url.lstrip('/')}`"
+            if "." in url.partition("/")[0]
+            else "write its URL, such as `https://git.example.com/ml/deploy.git`"
+        )
+    if scheme == "oci":
+        return "set `flux.oci` for an artifact, and `repository` to the URL of the Git repository"
+    return f"write `https://{rest}` or `ssh://git@{rest}`"

@@ -227,6 +227,10 @@ def check_gitops(file: ConfigFile, layers: Layers, form: Format, problems: Diagn
     if gitops.repository is None:
         hint = "set `gitops.repository` to the URL of the Git repository with the rendered tree"
         problems.add(Diagnostic("KG0724", "`gitops` has no `repository`", layers.mark("gitops", key=True), hint))
+    elif gitops.flux is not None and gitops.flux.oci is None and not config_gitops.is_flux_url(gitops.repository):
+        message = f"Flux reads a Git repository by https://, http:// or ssh://, not `{gitops.repository}`"
+        hint = config_gitops.flux_url_hint(gitops.repository)
+        problems.add(Diagnostic("KG0726", message, layers.mark("gitops", "repository"), hint))
     tenancy = gitops.tenancy
     if tenancy and tenancy.service_account and gitops.argocd and not tenancy.admin_service_account:
         problems.add(

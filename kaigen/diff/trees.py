@@ -8,7 +8,16 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 from kaigen.config.settings import Config
 from kaigen.diff.objects import Obj, Unreadable, read_objects
 
-_NOT_OBJECTS = frozenset({"kustomization.yaml", "kustomization.yml", "Kustomization", "index.yaml", "index.json"})
+_NOT_OBJECTS = frozenset(
+    (
+        "kustomization.yaml",
+        "kustomization.yml",
+        "Kustomization",
+        "name-references.kustomize",
+        "index.yaml",
+        "index.json",
+    )
+)
 _OBJECT_SUFFIXES = (".yaml", ".yml", ".json")
 
 Role = Literal["object", "chart", "other", "bookkeeping"]

@@ -95,16 +95,22 @@ others, so its own name is always appended.
 */}}
 {{- define "CHART.fullname" -}}
 {{- $name := include "CHART.name" . -}}
+{{- $release := replace "." "-" .Release.Name -}}
 {{- if .Values.fullnameOverride -}}
 {{- include "CHART.shortened" (list .Values.fullnameOverride MOST) -}}
-{{- else if and .Chart.IsRoot (contains $name .Release.Name) -}}
-{{- include "CHART.shortened" (list .Release.Name MOST) -}}
+DIGIT{{- else if and .Chart.IsRoot (contains $name $release) -}}
+{{- include "CHART.shortened" (list $release MOST) -}}
 {{- else -}}
-{{- include "CHART.shortened" (list (printf "%s-%s" .Release.Name $name) MOST) -}}
+{{- include "CHART.shortened" (list (printf "%s-%s" $release $name) MOST) -}}
 {{- end -}}
 {{- end }}
 
 """
+_DIGIT = """\
+{{- else if regexMatch "^[0-9]" $release -}}
+{{- fail (printf "a Service may not begin with a digit, as the release `%s` does: set fullnameOverride" $release) -}}
+"""
+"""The branch of `fullname` for an app with a Service."""
 _OTHER_APP = """\
 {{/* Full name of another app: its name, or as it is in a dependency next to this one. */}}
 {{- define "CHART.otherApp" -}}
@@ -112,7 +118,8 @@ _OTHER_APP = """\
 {{- if $context.Chart.IsRoot -}}
 {{- index . 1 -}}
 {{- else -}}
-{{- include "CHART.shortened" (list (printf "%s-%s" $context.Release.Name (index . 1)) (index . 2)) -}}
+{{- $release := replace "." "-" $context.Release.Name -}}
+{{- include "CHART.shortened" (list (printf "%s-%s" $release (index . 1)) (index . 2)) -}}
 {{- end -}}
 {{- end }}
 
@@ -128,6 +135,24 @@ _RUN_DIGEST = """\
 {{- printf "%s %s" (index . 1) (toJson $used) | sha256sum | trunc 8 -}}
 {{- else -}}
 {{- index . 1 -}}
+{{- end -}}
+{{- end }}
+
+"""
+_UNIQUE = """\
+{{/* Stops where an item of a setting is there already: the API server would reject the list. */}}
+{{- define "CHART.unique" -}}
+{{- $keys := index . 1 -}}
+{{- $taken := index . 2 -}}
+{{- $path := index . 0 -}}
+{{- range $item := index . 3 -}}
+{{- $values := list -}}
+{{- range $keys }}{{ $values = append $values (get $item . | default "" | toString) }}{{ end -}}
+{{- $value := join " " $values -}}
+{{- if and (trim $value) (has $value $taken) -}}
+{{- fail (printf "%s: `%s` is there already; set it in the spec, or choose another %s" $path $value (first $keys)) -}}
+{{- end -}}
+{{- $taken = append $taken $value -}}
 {{- end -}}
 {{- end }}
 
@@ -168,9 +193,9 @@ _IMAGES = """\
 
 
 @lru_cache
-def _names(most: int) -> str:
-    """Return the helpers for names that have at most this many characters."""
-    return _NAMES.replace("MOST", str(most))
+def _names(most: int, *, service: bool) -> str:
+    """Return the helpers for names that have at most this many characters, also that of a Service."""
+    return _NAMES.replace("MOST", str(most)).replace("DIGIT", _DIGIT if service else "")
 
 
 def helpers(app: App, templates: str) -> str:
@@ -187,13 +212,13 @@ def helpers(app: App, templates: str) -> str:
     selector = dump_template(app.selector_labels, app.name)
     most = app.name_max
     text = (
-        f"{_names(most)}{_GLOBALS}"
+        f"{_names(most, service=any(item.kind == 'Service' for item in app.objects))}{_GLOBALS}"
         "{{/* Labels of every object. */}}\n"
         f'{{{{- define "CHART.labels" -}}}}\n{labels}{{{{- end }}}}\n\n'
         "{{/* Labels that select the pods of this release. */}}\n"
         f'{{{{- define "CHART.selectorLabels" -}}}}\n{selector}{{{{- end }}}}\n'
     )
-    for part, name in ((_IMAGES, "image"), (_OTHER_APP, "otherApp"), (_RUN_DIGEST, "runDigest")):
+    for part, name in ((_IMAGES, "image"), (_OTHER_APP, "otherApp"), (_RUN_DIGEST, "runDigest"), (_UNIQUE, "unique")):
         if f'"{app.name}.{name}' in templates:
             text += "\n" + part.removesuffix("\n")
     return text.replace("CHART.", f"{app.name}.").replace(CHART, app.name)

@@ -5,10 +5,12 @@ Own code because no YAML library writes template actions between the lines of a 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from kaigen.compile.expressions import CHART, Expr, Setting, Tree
 from kaigen.compile.field_expressions import Arguments, Entries, Items, Labels, Spread
+from kaigen.compile.go_json import go_json
 from kaigen.compile.setting_expressions import Unless
 from kaigen.yaml.dump import Writer, scalar
 
@@ -21,6 +23,12 @@ def _escape_actions(text: str) -> str:
 @lru_cache(maxsize=100_000)
 def _template_scalar(text: str) -> str:
     return _escape_actions(scalar(text))
+
+
+def _unique(setting: Setting, keys: Sequence[str], taken: Sequence[str]) -> str:
+    """Return the line of a template that fails where items of a setting are there already."""
+    lists = (f"(list {' '.join(map(go_json, each))})" if each else "list" for each in (keys, taken))
+    return f'{{{{- include "{CHART}.unique" (list "{setting.path}" {" ".join(lists)} {setting.pipeline()}) }}}}'
 
 
 class _TemplateWriter(Writer):
@@ -60,6 +68,7 @@ class _TemplateWriter(Writer):
                 lines.extend(self._given(further, indent))
             return
         if isinstance(node, Spread):
+            lines.append(indent + _unique(node.of, node.keys, ()))
             lines.append(f"{indent}{{{{- with {node.of.pipeline()} }}}}")
             lines.append(start)
             lines.append(f"{indent}  {{{{- range . }}}}")
@@ -111,6 +120,10 @@ class _TemplateWriter(Writer):
         """Write a list with the items of settings; without fixed ones, it is left out while it is empty."""
         if not node:
             return
+        taken = node.taken()
+        for given in (node.before, node.after):
+            if given is not None and node.keys:
+                self.lines.append(indent + _unique(given, node.keys, taken))
         if not node.fixed:
             begin, *rest = self._given(node.pipeline(), indent)
             self.lines.extend([begin, start, *rest])

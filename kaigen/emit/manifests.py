@@ -8,6 +8,9 @@ from kaigen.compile.app import App, Rendered
 from kaigen.core.json_types import Json
 from kaigen.yaml.dump import dump
 
+NAME_REFERENCES = "name-references.kustomize"
+"""File that tells kustomize which fields name other objects. Its ending keeps it apart from files with objects."""
+
 
 def app_folder(app: App) -> str:
     """Return the folder of an app in the output tree."""
@@ -39,13 +42,30 @@ def manifest_files(
     head = header(app) + "---\n"
     items = app.render(values) if rendered is None else rendered
     files = {f"{folder}/{_file(item)}": (item.object.verbatim or head + dump(item.body)).encode() for item in items}
-    kustomization = {
+    kustomization: dict[str, Json] = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "resources": [_file(item) for item in items],
     }
+    references = _name_references(items)
+    if references:
+        kustomization["configurations"] = [NAME_REFERENCES]
+        files[f"{folder}/{NAME_REFERENCES}"] = (head + dump({"nameReference": references})).encode()
     files[f"{folder}/kustomization.yaml"] = (head + dump(kustomization)).encode()
     return files
+
+
+def _name_references(items: list[Rendered]) -> list[Json]:
+    """Return the fields with names of other objects that kustomize does not know, for overlays that change names.
+
+    kustomize knows those of a HorizontalPodAutoscaler, and not those of KEDA
+    (source: its documentation of `configurations`, and api/internal/konfig/builtinpluginconsts/namereference.go).
+    """
+    targets = {
+        str(item.body["spec"]["scaleTargetRef"]["kind"]) for item in items if item.body.get("kind") == "ScaledObject"
+    }
+    fields: list[Json] = [{"kind": "ScaledObject", "path": "spec/scaleTargetRef/name"}]
+    return [{"kind": kind, "fieldSpecs": fields} for kind in sorted(targets)]
 
 
 def manifest_stream(items: list[Rendered]) -> str:

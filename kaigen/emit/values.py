@@ -15,6 +15,8 @@ from jsonschema import Draft7Validator, ValidationError
 from jsonschema.validators import extend
 
 from kaigen.compile.app import App
+from kaigen.compile.expressions import Setting
+from kaigen.compile.field_expressions import Items, Spread, item_key
 from kaigen.compile.helm_values import unsupported_values
 from kaigen.config.assignments import merge_overrides
 from kaigen.config.value_layers import Layer, Overrides
@@ -98,6 +100,10 @@ def check_values(app: App, values: Mapping[str, Json], layers: Sequence[Override
             say("KG0706", tuple(item.path), f": {item.message}", item.hint)
         for place in _nulls(values, ()):
             say("KG0706", place, ": null removes a default, and this setting has none", "delete it")
+        names = (app.name, f"{app.namespace}/{app.name}")
+        for place, key in _repeated(app, values):
+            if any(_reaches(layer.get(name), place) for layer in layers for name in names):
+                say("KG0706", place, f": `{key}` is there already", "set it in the spec, or delete it")
     return found
 
 
@@ -127,6 +133,37 @@ def _wrong(error: ValidationError) -> tuple[str, str]:
         unit = "characters" if rule.endswith("Length") else "entries"
         return f" has {len(value)} {unit}; it must have {limits[rule[:3]]} {wanted}", ""
     return f": {error.message}", ""
+
+
+def _repeated(app: App, values: Mapping[str, Json]) -> Iterator[tuple[FieldPath, str]]:
+    """Yield path and key of each item of a setting that its list has already, as the chart finds it."""
+    found: dict[FieldPath, str] = {}
+    for item in app.objects:
+        for setting, keys, taken in _lists(item.body):
+            known, given = set(taken), setting.within(values)
+            for index, each in enumerate(given if isinstance(given, list) else ()):
+                key = item_key(each, keys) if isinstance(each, Mapping) else ""
+                if key.strip() and key in known:
+                    found.setdefault((*setting.keys, index), key)
+                known.add(key)
+    yield from found.items()
+
+
+def _lists(tree: object) -> Iterator[tuple[Setting, tuple[str, ...], list[str]]]:
+    """Yield each setting with items of a list, the fields that tell the items apart, and the keys of the fixed ones."""
+    if isinstance(tree, Mapping):
+        for node in tree.values():
+            yield from _lists(node)
+    elif isinstance(tree, list | tuple):
+        for node in tree:
+            yield from _lists(node)
+    elif isinstance(tree, Spread):
+        yield tree.of, tree.keys, []
+    elif isinstance(tree, Items):
+        yield from _lists(tree.fixed)
+        for setting in (tree.before, tree.after):
+            if setting is not None and tree.keys:
+                yield setting, tree.keys, tree.taken()
 
 
 def _nulls(node: Any, path: FieldPath) -> Iterator[FieldPath]:

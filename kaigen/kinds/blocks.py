@@ -13,10 +13,13 @@ from kaigen.kinds.base import (
     NO_BLANKS,
     PARAM_NAME,
     RELATIVE_PATH,
+    REPOSITORY,
     SHA256,
+    AppName,
     KeyRef,
     LabelName,
     Labels,
+    MountPath,
     ObjectName,
     Quantity,
     TokenSecret,
@@ -208,7 +211,7 @@ class Security(PodUser):
     ] = field(default_factory=list)
 
 
-RepoName = Annotated[str, text(r"^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200), NAME]
+RepoName = Annotated[str, text(REPOSITORY, max_length=200), NAME]
 """A repository on the Hugging Face Hub, `owner/name`."""
 RevisionName = Annotated[str, text(r"^[A-Za-z0-9][A-Za-z0-9._/-]*$", min_length=1, max_length=200), REVISION]
 """A commit, tag or branch of a repository."""
@@ -373,4 +376,20 @@ class Transfer(Block):
     proxy: Annotated[
         Annotated[str, text(r"^https?://[^\s@]+$")] | None,
         Meta(description="HTTP proxy for the download, without credentials."),
+    ] = None
+
+
+class Mounted(Block):
+    """A Model or Dataset whose files a container reads."""
+
+    name: Annotated[AppName, Meta(description="A Model or Dataset.", examples=["qwen"])]
+    namespace: Annotated[
+        LabelName | None,
+        Meta(
+            description="Its namespace. Default: that of the app. Another one requires that its files are in a bucket, "
+            "which the app then mounts itself."
+        ),
+    ] = None
+    mount_path: Annotated[
+        MountPath | None, Meta(description="Folder in the container. Default: `/models/NAME`, or `/datasets/NAME`.")
     ] = None

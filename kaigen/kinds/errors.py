@@ -185,26 +185,34 @@ class _Explainer:
             hint = did_you_mean(key, known)
             meant = hint.removeprefix("did you mean `").removesuffix("`?")
             if not hint:
-                home = self._home(key)
+                home = self._home(key, violation.value[key])
                 hint = f"move it to `{home}`" if home else _listed(known)
             path = (*violation.path, key)
             yield Explained(Problem("KG0201", f"unknown field `{key}`", path, hint), path, key=True, meant=meant)
 
-    def _home(self, name: str) -> str:
-        """Return the only block nearest to the top with a field of that name; empty when there is none or several."""
+    def _home(self, name: str, value: object) -> str:
+        """Return the only block nearest to the top with a field of that name that may have the value.
+
+        Empty when there is none or several.
+        """
         level: list[tuple[str, dict[str, Any]]] = [(".".join(map(str, self.place)), self.schema)]
         for _ in range(_DEEPEST):
             homes, below = [], []
             for place, node in level:
                 for branch in branches(self.schema, node):
                     fields = branch.get("properties", {})
-                    if place and name in fields:
+                    if place and name in fields and self._may_be(fields[name], value):
                         homes.append(place)
                     below += [(f"{place}.{key}".strip("."), field) for key, field in fields.items()]
             if homes:
                 return homes[0] if len(set(homes)) == 1 else ""
             level = below
         return ""
+
+    def _may_be(self, field: dict[str, Any], value: object) -> bool:
+        """Return whether a field may have a value, where it has only certain values."""
+        choices = [branch["enum"] for branch in branches(self.schema, field) if "enum" in branch]
+        return not choices or any(value in each for each in choices)
 
     def _missing_field(self, violation: _Violation) -> Iterator[Explained]:
         # jsonschema reports each missing field in an error of its own.

@@ -116,7 +116,7 @@ class InferencePool(Block):
     failure_mode: Annotated[
         Literal["FailOpen", "FailClose"],
         Meta(description="Whether requests go to any pod or are rejected when the endpoint picker does not answer."),
-    ] = "FailClose"
+    ] = "FailOpen"
 
 
 class Auth(Block):

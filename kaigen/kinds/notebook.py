@@ -5,27 +5,11 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from kaigen.core.json_types import JsonObject
-from kaigen.kinds.base import AppName, Duration, LabelName, Metadata, MountPath, Port, Quantity, TokenSecret
+from kaigen.kinds.base import AppName, Duration, Metadata, MountPath, Port, Quantity, TokenSecret
 from kaigen.kinds.block import Block
-from kaigen.kinds.blocks import Image, Params, ParamsFile, Placement, Resources, Security, Volume
+from kaigen.kinds.blocks import Image, Mounted, Params, ParamsFile, Placement, Resources, Security, Volume
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.pod import Args, BuiltImage, Command, PodFields, Variables
-
-
-class Mounted(Block):
-    """A Model or Dataset whose files the notebook reads."""
-
-    name: Annotated[AppName, Meta(description="A Model or Dataset.", examples=["qwen"])]
-    namespace: Annotated[
-        LabelName | None,
-        Meta(
-            description="Its namespace. Default: that of the app. Another one requires that its files are in a bucket, "
-            "which the app then mounts itself."
-        ),
-    ] = None
-    mount_path: Annotated[
-        MountPath | None, Meta(description="Folder in the container. Default: `/models/NAME`, or `/datasets/NAME`.")
-    ] = None
 
 
 class HomeVolume(Volume):

@@ -62,6 +62,13 @@ class PulledModel(Block):
     endpoint: Annotated[
         Annotated[str, text(ADDRESS)] | None, Meta(description="URL of a Hub mirror. Default: the public Hub.")
     ] = None
+    gguf: Annotated[
+        Annotated[str, text(r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=60)] | None,
+        Meta(
+            description="Quantization of the GGUF file to load, of a repository with several such files.",
+            examples=["Q4_K_M"],
+        ),
+    ] = None
 
 
 class ImageVolume(Block):
@@ -162,6 +169,14 @@ class ServedModel(Choice):
     mount_path: Annotated[
         MountPath | None,
         Meta(description="Folder of the weights of `name`, `image`, `job` or `volume`. Default: `/model`."),
+    ] = None
+    file: Annotated[
+        Annotated[str, text(FILE_PATH, max_length=1024)] | None,
+        Meta(
+            description="File in the folder that the engine loads, for formats of a single file such as GGUF. Default: "
+            "the folder.",
+            examples=["Qwen3-0.6B-Q4_K_M.gguf"],
+        ),
     ] = None
     facts: Annotated[
         Facts | None,

@@ -6,9 +6,9 @@ from msgspec import Meta, field
 
 from kaigen.catalog.engines import engine_choices, engine_names
 from kaigen.core.json_types import Json, JsonObject
-from kaigen.kinds.base import Duration, Metadata, Port, TokenSecret, text
+from kaigen.kinds.base import AppName, Duration, Metadata, Port, TokenSecret, text
 from kaigen.kinds.block import Block
-from kaigen.kinds.blocks import Image, Params, ParamsFile, Placement, Resources, Security, Transfer
+from kaigen.kinds.blocks import Image, Mounted, Params, ParamsFile, Placement, Resources, Security, Transfer
 from kaigen.kinds.build import Build
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.exposure import Auth, InferencePool, Route, Service
@@ -42,6 +42,16 @@ class TopologySpec(PodFields):
             examples=["phi-4"],
         ),
     ] = None
+    models: Annotated[
+        list[AppName | Mounted],
+        Meta(
+            max_length=20,
+            description="Further Models that the engine reads, such as the draft model of speculative decoding or the "
+            "repository of a tokenizer. Each is the name of a Model or a block, and is mounted read-only at "
+            "`/models/NAME`, which `engineArgs` then name.",
+            examples=[["draft"]],
+        ),
+    ] = field(default_factory=list)
     token_secret: Annotated[
         TokenSecret | None, Meta(description="Secret with a Hub token, for a `preset` whose repository is gated.")
     ] = None

@@ -32,6 +32,10 @@ It is not allowed in parameters and Kubernetes fragments: Helm drops nulls from 
 """
 
 
+_LONGER = re.compile(r"-?[0-9]+\.[0-9]*[1-9]0+")
+"""A number with zeros at its end, as versions have: `1.10`."""
+
+
 def validate_document(document: Positioned, entry: KindEntry) -> tuple[Block | None, list[Diagnostic]]:
     """Return the document as its kind's model, or None and its errors.
 
@@ -56,6 +60,7 @@ def validate_document(document: Positioned, entry: KindEntry) -> tuple[Block | N
     except ValidationError:
         errors += [item for item in _explained(document, entry) if item.path not in empty]
         return None, errors
+    errors += _shortened(document)
     return (None, errors) if errors else (model, [])
 
 
@@ -74,6 +79,23 @@ def _explained(document: Positioned, entry: KindEntry) -> list[Diagnostic]:
 def _is_in(path: str, outer: str) -> bool:
     """Return whether a path names a value, or something inside it."""
     return not outer or path == outer or path.startswith((f"{outer}.", f"{outer}["))
+
+
+def _shortened(document: Positioned) -> Iterator[Diagnostic]:
+    """Yield an error for each parameter that is a number with zeros at its end, which are lost with its text."""
+    spec = document.data.get("spec")
+    params = spec.get("params") if isinstance(spec, dict) else None
+    for name, value in params.items() if isinstance(params, dict) else ():
+        path: FieldPath = ("spec", "params", name)
+        written = document.raw(path) if isinstance(value, float) else None
+        if written is not None and _LONGER.fullmatch(written):
+            yield Diagnostic(
+                "KG0202",
+                f"`{written}` is the number {value}, so the parameter would not have the text `{written}`",
+                document.mark(path),
+                f'quote it: `{name}: "{written}"`, or write {value}',
+                path=dotted_path(path),
+            )
 
 
 def _holds_null(node: Any) -> bool:

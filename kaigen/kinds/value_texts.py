@@ -26,6 +26,9 @@ _MEANINGS: dict[str, str] = {
     LOCATION: "the URI of a bucket such as `s3://acme-models/qwen2.5-0.5b`",
 }
 
+_MOVED = {"gpt2": "openai-community/gpt2", "imdb": "stanfordnlp/imdb"}
+"""Repositories from the time when they had no owner, as examples. The Hub redirects their old names."""
+
 _QUANTITIES = (base.QUANTITY, base.SIZE)
 _DURATIONS = (base.DURATION, base.LIFETIME)
 
@@ -127,9 +130,26 @@ def pattern_text(pattern: str) -> str:
     return meaning if "such as" in meaning else f"text of {meaning}"
 
 
+_VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(:?[=-][^}]*)?\}")
+"""A variable that Flux replaces in the rendered objects (`postBuild.substitute`)."""
+
+_PLACEHOLDER = re.compile(r"<[^<>]+>")
+
+
 def nearest_form(value: str, pattern: str) -> str:
     """Return a hint with the text that was probably meant; empty when there is none."""
     meant = ""
+    if variable := _VARIABLE.search(value):
+        return (
+            f"write the value: kaigen checks it before Flux could replace `{variable[0]}`. Set what differs between "
+            "clusters in `environments` of kaigen.yaml"
+        )
+    if _PLACEHOLDER.search(value):
+        return "replace the placeholder"
+    if pattern == base.REPOSITORY and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
+        if value in _MOVED:
+            return f"did you mean `{_MOVED[value]}`?"
+        return "write `owner/name`: old names without an owner have moved, such as `gpt2` to `openai-community/gpt2`"
     if pattern in _QUANTITIES and (match := re.fullmatch(r"([0-9.]+) *([A-Za-z]+)", value)):
         meant = match[1] + _UNITS[match[2].lower()] if match[2].lower() in _UNITS else ""
     elif pattern in _DURATIONS and (match := re.fullmatch(r"([0-9]+) *([A-Za-z]+)", value)):

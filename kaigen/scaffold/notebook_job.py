@@ -14,9 +14,10 @@ from kaigen.config.settings import Config
 from kaigen.diagnostics.errors import CheckFailed, SystemFailure
 from kaigen.git.runner import run_git
 from kaigen.kinds.base import APP_NAME_MAX
+from kaigen.kinds.blocks import Mounted
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.kind import Continued, ForeignKind, GitSource, Trainer
-from kaigen.kinds.notebook import Mounted, Notebook
+from kaigen.kinds.notebook import Notebook
 from kaigen.kinds.spec import Spec
 from kaigen.pipeline.run import Run
 from kaigen.scaffold.checkout import read_checkout

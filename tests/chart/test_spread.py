@@ -13,8 +13,8 @@ from tests.chart.test_equal import by_helm, written
 from tests.differences import assert_same
 
 ZONES = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
-ALL = {**ZONES, "labelSelector": {}}
-TEAM = {**ZONES, "labelSelector": {"matchLabels": {"team": "a"}}, "matchLabelKeys": ["b"]}
+ALL = {**ZONES, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {}}
+TEAM = {**ZONES, "topologyKey": "rack", "labelSelector": {"matchLabels": {"team": "a"}}, "matchLabelKeys": ["b"]}
 
 
 def own(release: str) -> dict[str, Any]:

@@ -27,6 +27,7 @@ def network_policy(
     *,
     among_themselves: bool = False,
     port: Tree = None,
+    further_ports: Sequence[Tree] = (),
     allow_from: Sequence[Mapping[str, Any]] = (),
     origin: FieldPath = (),
     name: Tree = None,
@@ -37,6 +38,7 @@ def network_policy(
         frame: the app.
         among_themselves: whether its pods may connect to each other on every port.
         port: port that others may connect to; None for none.
+        further_ports: ports that they may connect to as well, as ports of a NetworkPolicy.
         allow_from: peers that may connect to it; everyone when empty.
         origin: the spec's field of `allow_from`.
         name: name of the policy; the release's when None.
@@ -51,7 +53,7 @@ def network_policy(
             "Clients that may connect, as NetworkPolicy peers; empty for everyone.",
             origin=origin,
         )
-        rules.append({"ports": [{"port": port, "protocol": "TCP"}], "from": peers})
+        rules.append({"ports": [{"port": port, "protocol": "TCP"}, *further_ports], "from": peers})
     return Object(
         role="networkpolicy",
         when=network_switch(),

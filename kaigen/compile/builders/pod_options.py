@@ -55,13 +55,14 @@ def extended_pod(pod: Pod, spec: PodFields, context: Context) -> dict[str, Tree]
             _list("sidecars", before, "Containers that run next to the main one."),
             tuple(init),
             _list("initContainers", after, "Containers that run before the main one, after kaigen's own."),
+            ("name",),
         )
     added = [_volume(name, each, context) for name, each in spec.volumes.items()]
     further = settings.objects("extraVolumes", added, "Further volumes of the pods.", origin=("spec", "volumes"))
     if context.profile.storage_class:
         claims = [each.ephemeral for each in spec.volumes.values() if each.ephemeral is not None]
         further = replace(further, by_profile=any(claim.storage_class_name is None for claim in claims))
-    volumes = Items(None, tuple(pod.get("volumes", ())), further)
+    volumes = Items(None, tuple(pod.get("volumes", ())), further, ("name",))
     main, *others = pod["containers"]
     own = {"initContainers": init, "containers": [_main(main, spec), *others], "volumes": volumes}
     kept = {key: value for key, value in pod.items() if key not in own}
@@ -114,8 +115,8 @@ def _main(container: Pod, spec: PodFields) -> Pod:
     )
     return {
         **_with_env_from(container, spec),
-        "env": Items(None, tuple(container.get("env", ())), more_env),
-        "volumeMounts": Items(None, tuple(container.get("volumeMounts", ())), more_mounts),
+        "env": Items(None, tuple(container.get("env", ())), more_env, ("name",)),
+        "volumeMounts": Items(None, tuple(container.get("volumeMounts", ())), more_mounts, ("mountPath",)),
     }
 
 

@@ -8,7 +8,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaigen.catalog.gpus import get_gpu, gpu_hint
+from kaigen.catalog.catalog import Catalog
+from kaigen.catalog.gpus import get_gpu, gpu_hint, is_gpu_resource
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.node_affinity import Term, gpu_node_terms, label_term, with_node_terms
@@ -21,6 +22,7 @@ from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.blocks import GpuShare, Image, ImageBlock, Placement, PodUser, Resources, Security
 from kaigen.kinds.pod import PodFields
 from kaigen.kubernetes.pod_security import BASELINE_CAPABILITIES
+from kaigen.kubernetes.quantities import units
 
 DEFAULT_USER = 65532
 """Default user id: the "nonroot" of the distroless images."""
@@ -143,6 +145,7 @@ class ResolvedResources(Struct, frozen=True):
         device_class: DeviceClass that the pod claims from; empty for none.
         device_count: number of devices.
         has_gpu: whether the container has a GPU.
+        devices: number of other accelerators, such as TPUs.
         shared_memory: size of `/dev/shm`; empty for the container runtime's default.
         scratch_limit: limit of the scratch volume; empty for none.
         node_terms: terms of which a node must fulfill one; empty for any node.
@@ -158,6 +161,7 @@ class ResolvedResources(Struct, frozen=True):
     shared_memory: str
     scratch_limit: str
     node_terms: tuple[Term, ...] = ()
+    devices: int = 0
 
 
 NO_RESOURCES = ResolvedResources({}, {}, [], "", "", 0, False, "", "")
@@ -249,7 +253,13 @@ def resolve_resources(
         shared_memory=resources.shared_memory or "",
         scratch_limit=resources.ephemeral_storage or "",
         node_terms=terms,
+        devices=extra_devices(resources, context.catalog),
     )
+
+
+def extra_devices(resources: Resources, catalog: Catalog) -> int:
+    """Return the accelerators among the further resources of a `resources` block, such as TPUs."""
+    return sum(units(amount) or 0 for name, amount in resources.extra.items() if is_gpu_resource(name, catalog))
 
 
 def _gpu_count(resources: Resources) -> int:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders.frame import Frame
-from kaigen.compile.builders.pods import ResolvedResources, default_shared_memory, gpu_count, resolve_resources
+from kaigen.compile.builders.pods import (
+    ResolvedResources,
+    default_shared_memory,
+    extra_devices,
+    gpu_count,
+    resolve_resources,
+)
 from kaigen.compile.context import Context
 from kaigen.kinds.block import replace_fields
 from kaigen.kinds.blocks import Resources
@@ -37,7 +43,7 @@ def work_resources(
     Args:
         resources: the spec's block.
         context: its profile has the GPU labels of nodes.
-        shared_memory: give pods with GPUs a larger `/dev/shm` than the container runtime's.
+        shared_memory: give pods with GPUs or other accelerators a larger `/dev/shm` than the container runtime's.
         memory: default memory; None for one that fits most programs.
 
     Raises:
@@ -45,6 +51,7 @@ def work_resources(
     """
     gpus = gpu_count(resources)
     cpu, usual = ("4", "16Gi") if gpus else ("1", "4Gi")
-    if gpus and resources.shared_memory is None and shared_memory:
-        resources = replace_fields(resources, shared_memory=default_shared_memory(gpus))
+    devices = gpus or extra_devices(resources, context.catalog)
+    if devices and resources.shared_memory is None and shared_memory:
+        resources = replace_fields(resources, shared_memory=default_shared_memory(devices))
     return resolve_resources(resources, context, cpu=cpu, memory=memory or usual)

@@ -9,24 +9,27 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from kaigen.catalog.engines import EngineFacts, Version, engine_facts
 from kaigen.catalog.presets import Preset
 from kaigen.compile.builders.jobs import seconds
-from kaigen.compile.engines.launch import Launch, Member, Parallelism
+from kaigen.compile.engines.launch import Launch, Member, Parallelism, Weights
 from kaigen.compile.engines.lifecycle import SETTLE_SECONDS, SHUTDOWN_SECONDS, wait_for_leader, wait_for_requests
 from kaigen.compile.expressions import Tree
 from kaigen.compile.problems import Problems, is_understood
 from kaigen.core.json_types import Json
 from kaigen.kinds.block import document_names
 from kaigen.kinds.blocks import Image
+from kaigen.kinds.compat import Folders
 from kaigen.kinds.pod import PodFields
-from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.topology import TopologySpec
 from kaigen.sizing.constants import GIB
 from kaigen.sizing.host import HostPart
 from kaigen.sizing.plan import Plan
+
+if TYPE_CHECKING:
+    from kaigen.config.lock_file import Lock
 
 AROUND_PODS = frozenset(
     (
@@ -49,7 +52,8 @@ SERVER = PODS | {*("engineArgs", "servedNames", "contextLength", "auth.secret", 
 """Fields of model servers."""
 
 HUB_SERVER = SERVER | {
-    *("model.huggingFace", "preset", "tokenSecret", "trustRemoteCode", "concurrency", "storage", "transfer"),
+    *(f"model.huggingFace.{name}" for name in ("repo", "revision", "tokenSecret", "endpoint")),
+    *("preset", "tokenSecret", "trustRemoteCode", "concurrency", "storage", "transfer"),
     *(f"adapters.{name}" for name in ("name", "model", "job", "volume", "image", "huggingFace")),
 }
 """Fields of model servers on Hugging Face's libraries."""
@@ -107,8 +111,32 @@ class Engine(ABC):
     def check(self, spec: TopologySpec, problems: Problems) -> None:  # noqa: B027 - most engines check nothing more
         """Report values that this engine cannot use. Fields without effect are reported from the attributes."""
 
-    def check_flags(self, spec: TopologySpec, image: Image, problems: Problems) -> None:  # noqa: B027 - only some know
-        """Report flags of `engineArgs` that the engine's version in an image does not accept."""
+    def check_flags(  # noqa: B027 - only some know
+        self, spec: TopologySpec, image: Image, parallelism: Parallelism, problems: Problems
+    ) -> None:
+        """Report flags of `engineArgs` that the engine's version in an image, or its group of pods, does not accept."""
+
+    def check_weights(  # noqa: B027 - only some can tell
+        self,
+        spec: TopologySpec,
+        weights: Weights,
+        preset_flags: Mapping[str, Json],
+        folders: Folders,
+        image: Image,
+        lock: Lock | None,
+        problems: Problems,
+    ) -> None:
+        """Report weights and further repositories that the engine cannot read.
+
+        Args:
+            spec: the spec.
+            weights: the weights of the model.
+            preset_flags: flags that the model needs according to the catalogue.
+            folders: folders in the engine's container.
+            image: image of the engine.
+            lock: what the names of the specs stand for; None for nothing.
+            problems: collects what is wrong.
+        """
 
     def port(self, spec: TopologySpec, problems: Problems) -> int:
         """Return the port that the engine listens on."""
@@ -126,10 +154,6 @@ class Engine(ABC):
     def preset_env(self, preset: Preset) -> Mapping[str, str]:
         """Return the variables that a preset needs."""
         return {}
-
-    def hub_arguments(self, model: PulledModel) -> list[Tree]:
-        """Return the flags that select a revision on the Hub."""
-        return []
 
     def parallelism(
         self, spec: TopologySpec, image: Image, plan: Plan | None, gpus: int, problems: Problems
@@ -189,6 +213,10 @@ class Engine(ABC):
     def ports(self, spec: TopologySpec, member: Member) -> list[Tree]:
         """Return the ports of the container."""
         return [{"name": "http", "containerPort": spec.port, "protocol": "TCP"}] if member.serves else []
+
+    def data_ports(self, spec: TopologySpec, parallelism: Parallelism) -> list[Tree]:
+        """Return the further ports that clients of the engine connect to, as ports of a NetworkPolicy."""
+        return []
 
     def probes(self, launch: Launch) -> dict[str, Tree] | None:
         """Return the probes of the container; None for those of the HTTP paths of `facts` and of the spec."""

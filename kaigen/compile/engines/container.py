@@ -22,7 +22,7 @@ class Container(Engine):
     """Any server in a container."""
 
     name = "container"
-    understood = PODS | {"command", "args", "storage", "transfer"}
+    understood = PODS | {"command", "args", "storage", "transfer", "models"}
     hints: ClassVar[Mapping[str, str]] = {
         "": "use `command`, `args` and `env` instead",
         "shape": "use `engine: vllm`, which supports it",

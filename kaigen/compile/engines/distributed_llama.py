@@ -16,7 +16,7 @@ from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.builders.pods import NO_NETWORK, container_security, image_fields, image_ref
 from kaigen.compile.engines.arguments import KEY_FOLDER, key_mount, key_volume, with_engine_args
 from kaigen.compile.engines.base import SERVER, Engine
-from kaigen.compile.engines.launch import Launch, Member
+from kaigen.compile.engines.launch import Launch, Member, Parallelism
 from kaigen.compile.engines.lifecycle import SETTLE_SECONDS, SHUTDOWN_SECONDS, http_probe, probe_flags, probe_port
 from kaigen.compile.expressions import Joined, Release, Tree
 from kaigen.compile.field_expressions import ListFlags
@@ -91,7 +91,7 @@ class DistributedLlama(Engine):
                 "set 1, and more `shape.nodes` for more GPUs",
             )
 
-    def check_flags(self, spec: TopologySpec, image: Image, problems: Problems) -> None:
+    def check_flags(self, spec: TopologySpec, image: Image, parallelism: Parallelism, problems: Problems) -> None:
         """Report flags that the program does not know, which would end it, and values that it would misread."""
         turbo: tuple[Any, FieldPath] = (None, ())
         for written, value, path in _given(spec.engine_args):
@@ -122,7 +122,7 @@ class DistributedLlama(Engine):
 
     def _knows(self, flag: str, launch: Launch) -> bool:
         """Return whether the version is known to have a feature: an unknown flag ends the program."""
-        return launch.version is not None and self.facts.knows(flag, launch.version)
+        return self.facts.knows(flag, launch.version)
 
     def command(self, launch: Launch) -> dict[str, Tree]:
         """Return the command line of the root or of a worker."""

@@ -12,7 +12,9 @@ from kaigen.compile.builders.mounts import Mounted
 from kaigen.compile.expressions import Expr, Tree
 from kaigen.core.json_types import Json
 from kaigen.core.text import plural
+from kaigen.kinds.blocks import FileSource
 from kaigen.kinds.compat import Folders
+from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.topology import TopologySpec
 from kaigen.sizing.ring import RingPlan
 
@@ -56,24 +58,29 @@ class Weights(Struct, frozen=True):
     Attributes:
         reference: folder or repository that the engine loads; empty for none.
         mounted: how their files reach the engine's container; nothing where the engine pulls them.
-        arguments: flags of the engine that belong to them.
+        pulled: the repository that the engine pulls them from; None for files that are there when it starts.
         env: variables that the engine needs for them.
         source: where the bytes come from, which decides how long loading takes: `hub`, `bucket`, `volume` or `image`.
         files: names of files in the folder, by the names that the engine looks for; empty for these names.
         size: bytes; None when unknown.
         revision: commit; empty when unknown.
-        offline: whether the engine can load them without the Hub.
+        stored: source of the files that a Model downloads to the folder; None for other folders.
     """
 
     reference: str = ""
     mounted: Mounted = Mounted()
-    arguments: Sequence[Tree] = ()
+    pulled: PulledModel | None = None
     env: Sequence[Tree] = ()
     source: str = "volume"
     files: Mapping[str, str] = field(default_factory=dict)
     size: int | None = None
     revision: str = ""
-    offline: bool = True
+    stored: FileSource | None = None
+
+    @property
+    def offline(self) -> bool:
+        """Whether the engine can load them without the Hub."""
+        return self.pulled is None
 
 
 class Member(Struct, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from kaigen.catalog.engines import Version
 from kaigen.catalog.presets import Preset
@@ -18,21 +18,26 @@ from kaigen.compile.engines.arguments import (
     with_engine_args,
 )
 from kaigen.compile.engines.base import HUB_SERVER, Engine
-from kaigen.compile.engines.launch import Launch, Member, Parallelism
+from kaigen.compile.engines.launch import Launch, Member, Parallelism, Weights
 from kaigen.compile.engines.lifecycle import CONNECTIONS_CLASS, KEEP_ALIVE_SECONDS, SHUTDOWN_SECONDS, finding, in_group
+from kaigen.compile.engines.vllm_data_plane import check_data_plane, check_shared_cache, data_ports
 from kaigen.compile.engines.vllm_flags import check_flags, given_flags, list_flags
 from kaigen.compile.engines.vllm_parallelism import vllm_parallelism, vllm_version
+from kaigen.compile.engines.vllm_repositories import check_repositories, revision_flags
 from kaigen.compile.expressions import Expr, Joined, Tree
 from kaigen.compile.field_expressions import flags
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import Json
 from kaigen.kinds.blocks import Image
-from kaigen.kinds.serving import PulledModel
+from kaigen.kinds.compat import Folders
 from kaigen.kinds.topology import TopologySpec
 from kaigen.programs.files import program
 from kaigen.sizing.constants import GIB
 from kaigen.sizing.host import HostPart, host_parts
 from kaigen.sizing.plan import Plan
+
+if TYPE_CHECKING:
+    from kaigen.config.lock_file import Lock
 
 CPU_CACHE = 4
 """KV cache of an engine without GPUs in the default memory, in GiB. vLLM would take half of the node's memory."""
@@ -53,7 +58,8 @@ class Vllm(Engine):
 
     name = "vllm"
     understood = HUB_SERVER | {
-        *("engineVersion", "quantization", "shape.executor", "shape.groups"),
+        *("engineVersion", "quantization", "models", "model.file", "model.huggingFace.gguf"),
+        *("shape.executor", "shape.groups"),
         *("shape.tensorParallel", "shape.pipelineParallel", "shape.dataParallel"),
     }
     hints: ClassVar[Mapping[str, str]] = {
@@ -96,14 +102,6 @@ class Vllm(Engine):
         """Return the variables of a preset."""
         return preset.engine.env or {}
 
-    def hub_arguments(self, model: PulledModel) -> list[Tree]:
-        """Return the revision of weights, tokenizer and code."""
-        return [
-            f"--revision={model.revision}",
-            f"--tokenizer-revision={model.revision}",
-            f"--code-revision={model.revision}",
-        ]
-
     def parallelism(
         self, spec: TopologySpec, image: Image, plan: Plan | None, gpus: int, problems: Problems
     ) -> Parallelism:
@@ -114,9 +112,28 @@ class Vllm(Engine):
         """Return the version of vLLM in the image."""
         return vllm_version(spec, image)
 
-    def check_flags(self, spec: TopologySpec, image: Image, problems: Problems) -> None:
+    def check_flags(self, spec: TopologySpec, image: Image, parallelism: Parallelism, problems: Problems) -> None:
         """Report flags that the version of vLLM in the image does not accept."""
         check_flags(spec, self.version(spec, image), problems)
+        check_data_plane(spec, parallelism, problems)
+
+    def check_weights(
+        self,
+        spec: TopologySpec,
+        weights: Weights,
+        preset_flags: Mapping[str, Json],
+        folders: Folders,
+        image: Image,
+        lock: Lock | None,
+        problems: Problems,
+    ) -> None:
+        """Report further repositories that vLLM cannot read, and weights in files that it would not find."""
+        check_repositories(spec, weights, preset_flags, self.version(spec, image), lock, problems)
+        check_shared_cache(spec, weights, folders, problems)
+
+    def data_ports(self, spec: TopologySpec, parallelism: Parallelism) -> list[Tree]:
+        """Return the ports of KV events and of NIXL."""
+        return data_ports(spec, parallelism)
 
     def host_parts(self, spec: TopologySpec, parallelism: Parallelism) -> tuple[HostPart, ...]:
         """Return the caches and weights that flags keep in memory of the node, and what a CPU's cache has more."""
@@ -172,7 +189,7 @@ class Vllm(Engine):
         """Return vLLM's arguments on one node, the model first."""
         spec, parallelism = launch.spec, launch.parallelism
         own: list[Tree] = [launch.weights.reference, "--served-model-name", *launch.served_names]
-        own += [f"--port={spec.port}", *launch.weights.arguments]
+        own += [f"--port={spec.port}", *revision_flags(launch.weights, spec)]
         for flag, degree in (
             ("tensor", parallelism.tensor),
             ("pipeline", parallelism.pipeline),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,6 +19,7 @@ from kaigen.catalog.vllm_flags import (
     minor_of,
     names_with,
     nearest_version,
+    successor_of,
     version_text,
     versions_with,
 )
@@ -55,13 +57,15 @@ def check_flags(spec: TopologySpec, version: Version | None, problems: Problems)
         version: of vLLM; None when it is unknown.
         problems: collects the problems; they are warnings when kaigen has no table of the version.
     """
-    given = list(_given(spec))
+    given = list(given_flags(spec))
     if not given:
+        if version is None:
+            _warn_of_unknown(spec, "", problems)
         return
     table = nearest_version(version)
     exact = version is not None and minor_of(version) == table
     if not exact:
-        _warn_of_version(version, table, problems)
+        _warn_of_version(spec, version, table, problems)
     names = {each.name for each in given}
     for each in given:
         found = problem_of(each, table)
@@ -81,18 +85,31 @@ def list_flags(version: Version | None) -> ListFlags:
     return ListFlags(json=names_with(table, "json"), repeated=names_with(table, "repeat"))
 
 
-def _warn_of_version(version: Version | None, table: Minor, problems: Problems) -> None:
+def _warn_of_unknown(spec: TopologySpec, checked: str, problems: Problems) -> None:
+    """Warn of an image whose version is unknown.
+
+    Args:
+        spec: the spec.
+        checked: what follows from it for `engineArgs`.
+        problems: collects the warning.
+    """
+    field = "image" if spec.image is not None else "build" if spec.build is not None else "engine"
+    message = f"the version of vLLM in the image is unknown, so kaigen sets no flags of recent versions{checked}"
+    problems.warning("KG0362", message, ("spec", field), "set `engineVersion` to the version of vLLM in the image")
+
+
+def _warn_of_version(spec: TopologySpec, version: Version | None, table: Minor, problems: Problems) -> None:
     shown = version_text(table)
     if version is None:
-        message = f"the version of vLLM in the image is unknown; its flags are checked as those of {shown}"
-        problems.warning("KG0362", message, _ARGS, "set `engineVersion` to the version of vLLM in the image")
+        _warn_of_unknown(spec, f", and checks `engineArgs` as those of {shown}", problems)
         return
     message = f"kaigen does not have the flags of vLLM {version_text(version)}; they are checked as those of {shown}"
     known = ", ".join(map(version_text, known_versions()))
     problems.warning("KG0362", message, _ARGS, f"known: {known}")
 
 
-def _given(spec: TopologySpec) -> Iterator[Given]:
+def given_flags(spec: TopologySpec) -> Iterator[Given]:
+    """Yield the flags that a spec gives."""
     if spec.quantization is not None:
         yield Given("quantization", spec.quantization, ("spec", "quantization"))
     args = spec.engine_args
@@ -119,6 +136,16 @@ def given_in(arguments: Sequence[str]) -> Iterator[Given]:
             after = arguments[index + 1] if index + 1 < len(arguments) else "-"
             following: Json = True if after.startswith("-") and not _is_number(after) else after
             yield Given(_name(written), value if equals else following, (*_ARGS, index))
+
+
+def json_of(value: object) -> Mapping[str, Any]:
+    """Return a mapping that a flag is given, also as text; an empty one for any other value."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _name(written: str) -> str:
@@ -162,6 +189,9 @@ def _unknown(name: str, version: Minor) -> tuple[str, str]:
         message += f"; {version_text(earlier[-1])} still had it"
     elif later:
         message += f"; it is in {version_text(later[0])} and later"
+    successor = successor_of(name, version)
+    if successor:
+        return message, f"use {successor}"
     near = get_close_matches(name, flags_of(version), n=1, cutoff=0.75)
     return message, f"did you mean `--{near[0]}`?" if near else "delete it"
 

@@ -36,6 +36,9 @@ from kaigen.kubernetes.quantities import units
 
 M = TypeVar("M", bound=Downloaded)
 
+WEIGHTS_SUFFIX = "-weights"
+"""End of the name of the claim that stores a Model."""
+
 FORM = "model: {{name: {name}, namespace: {namespace}}}"
 """How the field `model` of a spec names a Model of another namespace."""
 
@@ -72,7 +75,7 @@ def claim_suffix(model: Downloaded) -> str:
     convert, bucket = conversion(model.spec), mounted_bucket(model.spec)
     if bucket is not None:
         return volume_suffix(bucket)
-    return CONVERTED_SUFFIX if convert is not None and convert.store is not None else "-weights"
+    return CONVERTED_SUFFIX if convert is not None and convert.store is not None else WEIGHTS_SUFFIX
 
 
 def claim_name(model: Downloaded) -> str:

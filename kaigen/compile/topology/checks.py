@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from kaigen.catalog.proxies import GatewayLimit, IngressLimit, gateway_limit, ingress_limit
+from kaigen.catalog.proxies import GatewayLimit, IngressLimit, body_limit, gateway_limit, ingress_limit
 from kaigen.compile.builders.image_build import check_build
 from kaigen.compile.builders.mounts import check_mounts
 from kaigen.compile.builders.pod_options import check_pod_options
@@ -13,6 +13,7 @@ from kaigen.compile.builders.pods import check_capabilities
 from kaigen.compile.builders.storage import check_room
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.registry import hint_of
+from kaigen.compile.model.volume import WEIGHTS_SUFFIX
 from kaigen.compile.problems import Problems, ignored_fields, report_ignored_field
 from kaigen.compile.topology.pod import engine_mounts, members, own_pod, params_of, required_environment
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
@@ -20,6 +21,7 @@ from kaigen.compile.topology.resources import check_host_memory, hub_model
 from kaigen.compile.topology.sizing import model_path
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.block import document_name, set_fields
+from kaigen.kinds.model import Model
 from kaigen.kinds.topology import TopologySpec
 
 ETHERNET = ", and its pipeline stages talk over Ethernet"
@@ -43,9 +45,19 @@ def check_topology(resolution: TopologyResolution, problems: Problems) -> None:
     _check_service(spec, engine, problems)
     _check_route(spec, problems)
     _check_guard(spec, engine, problems)
-    _check_time_limit(resolution, problems)
+    _check_limits(resolution, problems)
     _check_engine_args(spec, engine, problems)
-    engine.check_flags(spec, resolution.image, problems)
+    engine.check_flags(spec, resolution.image, resolution.parallelism, problems)
+    engine.check_weights(
+        spec,
+        resolution.weights,
+        resolution.sizing.flags,
+        resolution.naming.folders,
+        resolution.image,
+        resolution.context.lock,
+        problems,
+    )
+    _check_claims(resolution, problems)
     check_host_memory(spec, engine, resolution.parallelism, problems)
     _check_transfer(resolution, problems)
     _check_room(resolution, problems)
@@ -131,8 +143,8 @@ def _check_guard(spec: TopologySpec, engine: Engine, problems: Problems) -> None
         problems.warning("KG0359", message, (*_SPEC, "service", "type"), hint)
 
 
-def _check_time_limit(resolution: TopologyResolution, problems: Problems) -> None:
-    """Warn of a route that ends requests which a model may need longer for."""
+def _check_limits(resolution: TopologyResolution, problems: Problems) -> None:
+    """Warn of a route that ends requests which a model may need longer for, or refuses large ones."""
     route = resolution.spec.route
     if route is None:
         return
@@ -146,6 +158,10 @@ def _check_time_limit(resolution: TopologyResolution, problems: Problems) -> Non
     if found is not None and found.limit:
         message = f"the load balancer ends requests after {found.limit}; a model may need longer"
         problems.warning("KG0356", message, path, found.fix)
+    body = body_limit(route.gateway.class_name) if route.gateway is not None else None
+    if body is not None:
+        message = f"the Gateway refuses requests of more than {body.limit}, such as audio, pictures and long prompts"
+        problems.warning("KG0381", message, (*_SPEC, "route", "gateway", "className"), body.fix)
 
 
 def _check_engine_args(spec: TopologySpec, engine: Engine, problems: Problems) -> None:
@@ -169,6 +185,22 @@ def _engine_args(spec: TopologySpec) -> Iterator[tuple[str, FieldPath]]:
     for index, argument in enumerate(given):
         if argument.startswith("-"):
             yield argument.partition("=")[0], (*path, index)
+
+
+def _check_claims(resolution: TopologyResolution, problems: Problems) -> None:
+    """Warn of a mounted claim that stores a Model, whose files are in a folder with the name of their revision."""
+    for name, volume in resolution.spec.volumes.items():
+        claim = volume.claim_name or ""
+        model = claim.removesuffix(WEIGHTS_SUFFIX)
+        if model == claim or resolution.context.specs.find(Model, resolution.namespace, model) is None:
+            continue
+        problems.warning(
+            "KG0378",
+            f"the volume of Model `{model}` has its files in a folder with the name of their revision, and nothing "
+            "waits for them",
+            (*_SPEC, "volumes", name, "claimName"),
+            f"list it in `models`: the files are then in `/models/{model}`",
+        )
 
 
 def _check_transfer(resolution: TopologyResolution, problems: Problems) -> None:

@@ -98,6 +98,7 @@ compile_topology = KindCompiler(
         "replicas",
         "resources",
         "model",
+        "models",
         "download",
         "serviceAccount",
         "service",

@@ -82,13 +82,12 @@ def hub_weights(
     if hub.endpoint:
         env.append({"name": "HF_ENDPOINT", "value": hub.endpoint})
     return Weights(
-        reference=hub.repo,
-        arguments=consumer.engine.hub_arguments(hub),
+        reference=f"{hub.repo}:{hub.gguf}" if hub.gguf else hub.repo,
+        pulled=hub,
         env=env,
         source="hub",
         size=size,
         revision=commit,
-        offline=False,
     )
 
 

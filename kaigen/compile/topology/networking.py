@@ -21,6 +21,7 @@ def service_objects(resolution: TopologyResolution) -> list[Object]:
             resolution.frame,
             among_themselves=resolution.parallelism.nodes > 1,
             port=resolution.port,
+            further_ports=resolution.engine.data_ports(resolution.spec, resolution.parallelism),
             allow_from=resolution.spec.service.allow_from,
             origin=("spec", "service", "allowFrom"),
         ),

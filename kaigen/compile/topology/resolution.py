@@ -22,6 +22,7 @@ from kaigen.compile.engines.launch import Parallelism, Weights
 from kaigen.compile.engines.registry import engine_of
 from kaigen.compile.expressions import Release, Tree
 from kaigen.compile.finish import frame_of
+from kaigen.compile.model.named import NamedSource, mount_named
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.hub import Consumer
 from kaigen.compile.topology.nodes import karpenter_of, resolve_node_pool, scheduling_fields, template_node_pool
@@ -33,7 +34,11 @@ from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.base import Metadata
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.compat import ServingNaming
+from kaigen.kinds.model import Model
 from kaigen.kinds.topology import Topology, TopologySpec
+
+FURTHER = NamedSource("models", "model", Model, gate="wait-for-model-")
+"""The spec's field of Models besides the one that is served."""
 
 
 class Workload(Enum):
@@ -66,6 +71,7 @@ class TopologyResolution(Struct, frozen=True):
         worker_resources: resources of a worker in a ring; None for those of every pod.
         weights: weights of the model.
         adapters: how each LoRA adapter reaches the engine's container.
+        models: how each further Model reaches the engine's container, by the spec's field.
         max_replicas: greatest number of replicas.
         startup: longest time until a pod is ready, in seconds.
         port: port that the pods listen on.
@@ -93,6 +99,7 @@ class TopologyResolution(Struct, frozen=True):
     worker_resources: ResolvedResources | None
     weights: Weights
     adapters: tuple[Mounted, ...]
+    models: Mapping[FieldPath, Mounted]
     max_replicas: int
     startup: int
     port: int
@@ -104,16 +111,17 @@ class TopologyResolution(Struct, frozen=True):
 
     @property
     def mounted(self) -> Mounted:
-        """How the weights and the adapters reach the engine's container."""
-        return together((self.weights.mounted, *self.adapters))
+        """How the weights, the adapters and further Models reach the engine's container."""
+        return together((self.weights.mounted, *self.adapters, *self.models.values()))
 
     @property
     def can_surge(self) -> bool:
         """Whether a new replica may start before an old one stops.
 
-        Else it would wait for the old one: for its volume on one node, the only free GPUs, or the memory of a ring.
+        Else it would wait for the old one: for its volume on one node, the only free GPUs or other accelerators, or the
+        memory of a ring.
         """
-        scarce = self.resources.has_gpu and self.node_pool is None
+        scarce = (self.resources.has_gpu or self.resources.devices > 0) and self.node_pool is None
         return not (self.mounted.pinned or self.engine.is_ring or scarce)
 
 
@@ -192,6 +200,7 @@ def resolve_topology(
         worker_resources=_worker_resources(spec, engine, sizing, parallelism, context),
         weights=weights,
         adapters=tuple(adapter_mounts(spec.adapters, consumer, problems)),
+        models=mount_named(FURTHER, spec.models, consumer, problems) if engine.understands("models") else {},
         max_replicas=max_replicas,
         startup=seconds(startup) if startup else startup_seconds(weights.size, weights.source),
         port=engine.port(spec, problems),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kaigen.compile.builders.pods import ResolvedResources, resolve_resources
+from kaigen.compile.builders.pods import ResolvedResources, extra_devices, resolve_resources
 from kaigen.compile.context import Context
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.launch import Parallelism
@@ -83,7 +83,8 @@ def pod_resources(
         update["ephemeral_storage"] = f"{-(-model.weights_bytes * 11 // (10 * GIB)) + 20}Gi"
     parts = engine.host_parts(spec, parallelism)
     if resources.shared_memory is None:
-        update["shared_memory"] = shared_memory(engine, gpus, parts) or None
+        devices = gpus or extra_devices(resources, context.catalog)
+        update["shared_memory"] = shared_memory(engine, devices, parts) or None
     weights_bytes = sizing.model.weights_bytes if sizing.model is not None else 0
     cpus, gib = engine.default_resources(gpus, -(-weights_bytes // nodes))
     ring, memory = sizing.ring, f"{gib + in_gib(parts)}Gi"

@@ -45,7 +45,7 @@ def topology_weights(spec: TopologySpec, model: KnownModel | None, consumer: Con
         at = ("spec", "tokenSecret")
         report_ignored_field(problems, "tokenSecret", at, "without a `preset` that is pulled", hint)
     if spec.model is not None:
-        weights = _model_weights(spec.model, consumer, problems)
+        weights = _with_file(spec.model, _model_weights(spec.model, consumer, problems), problems)
         return weights if model is None else replace(weights, size=model.weights_bytes)
     if model is not None and model.preset is not None:
         return preset_weights(spec, model.preset, consumer, problems)
@@ -57,6 +57,18 @@ def topology_weights(spec: TopologySpec, model: KnownModel | None, consumer: Con
         ("spec",),
         "set `model` to the name of a Model, or to another source of weights",
     )
+
+
+def _with_file(use: str | ServedModel, weights: Weights, problems: Problems) -> Weights:
+    """Return weights of which the engine loads the file that the spec names."""
+    if isinstance(use, str) or use.file is None:
+        return weights
+    if use.hugging_face is not None:
+        at: FieldPath = ("spec", "model", "file")
+        hint = "set `huggingFace.gguf` to the quantization of the file"
+        report_ignored_field(problems, "file", at, "on `huggingFace`, which the engine pulls", hint)
+        return weights
+    return replace(weights, reference=f"{weights.reference.rstrip('/')}/{use.file}")
 
 
 def _model_weights(use: str | ServedModel, consumer: Consumer, problems: Problems) -> Weights:
@@ -128,6 +140,7 @@ def _from_model(
         size=(preset_bytes(hub.repo, consumer.context.catalog) if hub else None) or mounted.room,
         revision=hub.revision if hub and COMMIT.fullmatch(hub.revision) else "",
         files=existing.files if existing else {},
+        stored=model.spec.source,
     )
 
 

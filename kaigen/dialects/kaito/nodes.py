@@ -244,9 +244,12 @@ def _selector(draft: Draft, request: NodeRequest, lowering: ResourceLowering) ->
         )
         draft.origins["spec", "placement", "affinity"] = (*at, "matchExpressions")
     if not labels and not conditions:
+        reserved = bool(selector.match_labels or selector.match_expressions)
         lowering.warning(
             "KG0414",
-            "`labelSelector` has no label, so it selects every node; KAITO rejects it",
+            "`labelSelector` has only labels that KAITO removes, so it selects every node"
+            if reserved
+            else "`labelSelector` has no label, so it selects every node; KAITO rejects it",
             at,
             "add a label of the nodes",
         )

@@ -230,6 +230,8 @@ class _Server:
 
     def set_url(self, name: str, url: str, at: FieldPath) -> None:
         """Set an environment variable to the URL of a server, which is checked."""
+        if self.lowering.is_placeholder(url, at, "a URL"):
+            return
         self.lowering.names_server(url, at)
         self.set(name, url)
 

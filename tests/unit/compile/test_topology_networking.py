@@ -91,15 +91,14 @@ def test_requests_have_no_time_limit_by_default(
             {
                 "nginx.ingress.kubernetes.io/proxy-read-timeout": "90",
                 "nginx.ingress.kubernetes.io/proxy-send-timeout": "3600",
+                "nginx.ingress.kubernetes.io/proxy-body-size": "100m",
             },
         ),
         ("alb", {}, {"alb.ingress.kubernetes.io/load-balancer-attributes": "idle_timeout.timeout_seconds=3600"}),
         ("traefik", {}, {}),
     ],
 )
-def test_ingress_has_the_time_limit_of_its_controller(
-    name: str, given: dict[str, str], expected: dict[str, str]
-) -> None:
+def test_ingress_has_the_limits_of_its_controller(name: str, given: dict[str, str], expected: dict[str, str]) -> None:
     route = {"host": "h", "ingress": {"className": name, "annotations": given}}
     notes = objects(topology(model=FOLDER, route=route), CONTEXT)["Ingress"]["metadata"]["annotations"]
     assert {key: value for key, value in notes.items() if "sync-wave" not in key} == expected
@@ -108,6 +107,12 @@ def test_ingress_has_the_time_limit_of_its_controller(
 def test_warns_of_an_ingress_whose_time_limit_no_annotation_raises() -> None:
     block = topology(model=FOLDER, route={"host": "h", "ingress": {"className": "gce"}})
     assert problem_paths(block, CONTEXT) == [("KG0356", "spec.route.ingress.className")]
+
+
+@pytest.mark.parametrize(("name", "expected"), [("nginx", [("KG0381", "spec.route.gateway.className")]), ("eg", [])])
+def test_warns_of_a_gateway_that_refuses_large_requests(name: str, expected: list[tuple[str, str]]) -> None:
+    block = topology(model=FOLDER, route={"host": "h", "gateway": {"className": name}})
+    assert problem_paths(block, CONTEXT) == expected
 
 
 @pytest.mark.parametrize("way", [{"gateway": {"name": "g", "namespace": "n"}}, {"ingress": {"className": "nginx"}}])

@@ -144,9 +144,12 @@ def test_memory_grows_with_the_weights(preset: str, resources: dict[str, Any], m
 
 
 def test_shared_memory_has_a_size() -> None:
-    for gpus, size in ((1, "1Gi"), (8, "16Gi")):
-        volumes = pod(topology(model="many", resources={"gpus": gpus}), CONTEXT)["volumes"]
+    tpus = {"gpus": 0, "extra": {"google.com/tpu": "8"}}
+    for resources, size in (({"gpus": 1}, "1Gi"), ({"gpus": 8}, "16Gi"), (tpus, "16Gi")):
+        volumes = pod(topology(model="many", resources=resources), CONTEXT)["volumes"]
         assert {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": size}} in volumes
+        made = pod(job(resources=resources), CONTEXT)["volumes"]
+        assert {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": size}} in made
 
 
 @pytest.mark.parametrize(("preset", "least"), [("falcon-7b", 13.4), ("phi-4", 27.3)])

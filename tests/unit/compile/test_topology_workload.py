@@ -137,6 +137,9 @@ def test_pods_that_own_storage_are_a_stateful_set() -> None:
     [
         ({"model": "many", "resources": {"gpus": 0}}, 1, 0),
         ({"model": "many"}, 0, 1),
+        ({"model": "many", "resources": {"gpus": 0, "extra": {"google.com/tpu": 8}}}, 0, 1),
+        ({"model": "many", "resources": {"gpus": 0, "extra": {"aws.amazon.com/neuron": 2}}}, 0, 1),
+        ({"model": "many", "resources": {"gpus": 0, "extra": {"hugepages-2Mi": "1Gi", "rdma/hca": 1}}}, 1, 0),
         ({"model": "one", "resources": {"gpus": 0}}, 0, 1),
         ({"model": "many", "rollout": {"maxSurge": 1}}, 1, 0),
         ({"model": "many", "resources": {"gpus": 0}, "rollout": {"maxUnavailable": "10%"}}, 0, "10%"),

@@ -24,7 +24,7 @@ from kaigen.kinds.block import Block, document_names
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.exposure import Auth
 from kaigen.kinds.job import JobSpec
-from kaigen.kinds.serving import Adapter, ServedModel, Shape, WeightsVolume
+from kaigen.kinds.serving import Adapter, PulledModel, ServedModel, Shape, WeightsVolume
 from kaigen.kinds.topology import Topology, TopologySpec
 from kaigen.pipeline.result import Compiled
 from kaigen.yaml.document import parse
@@ -39,6 +39,7 @@ RECORDS: dict[str, type[Block]] = {
     "shape": Shape,
     "model": ServedModel,
     "model.volume": WeightsVolume,
+    "model.huggingFace": PulledModel,
     "adapters": Adapter,
     "auth": Auth,
 }

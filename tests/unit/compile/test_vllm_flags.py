@@ -14,7 +14,7 @@ from kaigen.compile.engines.vllm_flags import Given, check_flags, problem_of, un
 from kaigen.compile.problems import Problems
 from kaigen.diagnostics.diagnostic import Severity
 from tests.rendered_flags import command_lines
-from tests.unit.compile.specs import topology
+from tests.unit.compile.specs import problem_paths, topology
 from tests.unit.compile.topologies import HUB, args
 
 NEWEST = known_versions()[-1]
@@ -103,6 +103,33 @@ def test_an_unknown_version_is_a_warning_and_so_is_what_does_not_match() -> None
         assert severities == {Severity.WARNING}
         assert found({"swap-space": 4}, version)[0][0] == "KG0362"
     assert found({"max-num-partial-prefills": 4}, (0, 25, 1)) == []
+
+
+@pytest.mark.parametrize(
+    ("flag", "successor"),
+    [
+        ("rope-scaling", "hf-overrides"),
+        ("rope_theta", "hf-overrides"),
+        ("guided-decoding-backend", "structured-outputs"),
+    ],
+)
+def test_the_hint_names_what_replaces_a_removed_flag(flag: str, successor: str) -> None:
+    problems = Problems()
+    check_flags(topology(model=HUB, engineArgs={flag: "x"}).spec, NEWEST, problems)
+    assert [item.hint.startswith(f"use `{successor}") for item in problems.items] == [True]
+
+
+def test_an_image_of_an_unknown_version_gets_no_recent_flags_and_a_warning() -> None:
+    for image in ("acme/vllm:latest", "nvcr.io/nvidia/vllm:25.09-py3", f"acme/vllm@sha256:{'0' * 64}"):
+        block = topology(model=HUB, image=image)
+        assert "--shutdown-timeout=20" not in args(block)
+        assert problem_paths(block) == [("KG0362", "spec.image")]
+    for image in ("acme/vllm:v0.19.0", "rocm/vllm:rocm7.1_vllm_0.19.0_20260312"):
+        assert "--shutdown-timeout=20" in args(topology(model=HUB, image=image))
+    old = topology(model=HUB, image="vllm/vllm-openai:v0.8.5.post1")
+    assert "--shutdown-timeout=20" not in args(old)
+    assert problem_paths(old) == []
+    assert "--shutdown-timeout=20" in args(topology(model=HUB, image="acme/vllm:latest", engineVersion="0.19"))
 
 
 def test_the_pinned_version_is_known() -> None:

@@ -239,7 +239,7 @@ environments:
 
 
 def test_keys_for_artifacts_need_an_artifact(root: Path) -> None:
-    (root / "kaigen.yaml").write_text("gitops:\n  repository: r\n  flux:\n    verifySecret: k\n", encoding="utf-8")
+    (root / "kaigen.yaml").write_text("gitops:\n  repository: ssh://r\n  flux:\n    verifySecret: k\n", "utf-8")
     with pytest.raises(InputError) as raised:
         load_config(root, "")
     assert [(item.code, item.mark.line) for item in raised.value.diagnostics if item.mark] == [("KG0725", 4)]

@@ -124,7 +124,7 @@ environments: {prod: {clusters: [near, far]}}
 
 @pytest.mark.parametrize("syncers", ["argocd: {}", "argocd: {applications: each}, flux: {}"])
 def test_clusters_that_labels_select_need_an_application_set(tmp_path: Path, syncers: str) -> None:
-    block = f"gitops: {{repository: r, {syncers}}}\n{SELECTED}"
+    block = f"gitops: {{repository: 'ssh://r', {syncers}}}\n{SELECTED}"
     assert problems_of(tmp_path, block, "prod") == [
         "kaigen.yaml:3:40 KG0720 cluster `far` is selected by labels, which only an ApplicationSet can do "
         "| set `gitops.argocd.applications: set`, or set the cluster's `server`"
@@ -132,7 +132,8 @@ def test_clusters_that_labels_select_need_an_application_set(tmp_path: Path, syn
 
 
 @pytest.mark.parametrize(
-    "gitops", ["", "gitops: {repository: r, argocd: {applications: set}}\n", "gitops: {repository: r, flux: {}}\n"]
+    "gitops",
+    ["", "gitops: {repository: r, argocd: {applications: set}}\n", "gitops: {repository: 'ssh://r', flux: {}}\n"],
 )
 def test_clusters_may_be_selected_by_labels_with_an_application_set_or_without_argo_cd(
     tmp_path: Path, gitops: str
@@ -163,8 +164,8 @@ TEMPLATE = (
             [f"1:37 KG0723 {CHARTS} | set `gitops.charts` to the registry of the charts, or `format` to `manifests`"],
         ),
         (
-            "{repository: r, flux: {verifySecret: k}}",
-            [f"1:46 KG0725 {VERIFY} | set `flux.oci` or `gitops.charts`, or delete `verifySecret`"],
+            "{repository: 'ssh://r', flux: {verifySecret: k}}",
+            [f"1:54 KG0725 {VERIFY} | set `flux.oci` or `gitops.charts`, or delete `verifySecret`"],
         ),
         ("{repository: r, branch: 'a{env}'}", [f"1:33 {TEMPLATE}"]),
         ("{repository: r, path: 'a/{env}'}", [f"1:31 {TEMPLATE}"]),
@@ -183,21 +184,48 @@ def test_fields_of_gitops_that_contradict_each_other_are_errors(
     "gitops",
     [
         "{repository: r}",
-        "{repository: r, flux: {}, tenancy: {serviceAccount: a}}",
+        "{repository: 'ssh://r', flux: {}, tenancy: {serviceAccount: a}}",
         "{repository: r, argocd: {}, tenancy: {serviceAccount: a, adminServiceAccount: 'b:c'}}",
         "{repository: r, argocd: {}, tenancy: {namespaces: true}}",
         "{repository: r, flux: {oci: 'oci://r/a'}}",
         "{repository: r, flux: {oci: 'oci://r/a'}}\nformat: both",
         "{repository: r, flux: {oci: 'oci://r/a'}, charts: 'oci://r/b'}\nformat: chart",
-        "{repository: r, flux: {}}\nformat: chart",
+        "{repository: 'ssh://r', flux: {}}\nformat: chart",
         "{repository: r, flux: {verifySecret: k, oci: 'oci://r/a'}}",
-        "{repository: r, flux: {verifySecret: k}, charts: 'oci://r/b'}",
+        "{repository: 'ssh://r', flux: {verifySecret: k}, charts: 'oci://r/b'}",
         "{repository: r, branch: 'a{env}', path: 'a{env}'}\nenvironments: {prod: {}}",
         "{}\nenvironments: {prod: {}}",
     ],
 )
 def test_fields_of_gitops_that_go_together_are_valid(tmp_path: Path, gitops: str) -> None:
     valid(tmp_path, f"gitops: {gitops}\n")
+
+
+@pytest.mark.parametrize(
+    ("url", "hint"),
+    [
+        ("git@github.com:acme/deploy.git", "write `ssh://git@github.com/acme/deploy.git`"),
+        ("ssh://git@gitlab.com:acme/deploy.git", "write `ssh://git@gitlab.com/acme/deploy.git`"),
+        ("github.com:acme/deploy", "write `ssh://git@github.com/acme/deploy`"),
+        ("github.com/acme/deploy", "write `https://github.com/acme/deploy`"),
+        (
+            "git://github.com/acme/deploy",
+            "write `https://github.com/acme/deploy` or `ssh://git@github.com/acme/deploy`",
+        ),
+        ("deploy", "write its URL, such as `https://git.example.com/ml/deploy.git`"),
+        ("oci://ghcr.io/a", "set `flux.oci` for an artifact, and `repository` to the URL of the Git repository"),
+    ],
+)
+def test_a_git_url_that_flux_does_not_accept_is_an_error(tmp_path: Path, url: str, hint: str) -> None:
+    message = f"KG0726 Flux reads a Git repository by https://, http:// or ssh://, not `{url}` | {hint}"
+    text = f"gitops: {{repository: '{url}', flux: {{}}}}\n"
+    assert problems_of(tmp_path, text) == [f"kaigen.yaml:1:22 {message}"]
+    valid(tmp_path, f"gitops: {{repository: '{url}', argocd: {{}}}}\n")
+
+
+@pytest.mark.parametrize("url", ["ssh://git@h:22/a.git", "https://h/a", "http://h:3000/a", "ssh://git@h/~a/b"])
+def test_flux_accepts_a_git_url_with_its_scheme(tmp_path: Path, url: str) -> None:
+    valid(tmp_path, f"gitops: {{repository: '{url}', flux: {{}}}}\n")
 
 
 def test_gitops_is_checked_in_each_environment_and_reported_where_it_sets_it(tmp_path: Path) -> None:

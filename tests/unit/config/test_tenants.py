@@ -191,7 +191,7 @@ def test_a_tenant_knows_what_gitops_and_network_say(tmp_path: Path) -> None:
     text = f"""\
 {DELIVERED}network: {{httpProxy: "http://proxy.example"}}
 gitops:
-  repository: r
+  repository: ssh://r
   flux: {{namespace: x, secret: login}}
   tenancy: {{defaultDeny: [Egress], serviceAccount: deployer}}
 """

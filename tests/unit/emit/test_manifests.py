@@ -18,6 +18,17 @@ metadata: {name: work}
 spec: {image: i}
 """
 
+SCALED = """\
+apiVersion: kaigen.dev/v1alpha1
+kind: Topology
+metadata: {name: chat}
+spec:
+  model: {folder: /weights}
+  image: acme/vllm:0.33.0
+  autoscale: {max: 4, prometheus: {address: "http://prometheus:9090"}}
+  monitoring: {}
+"""
+
 NAMES = [
     "plain.yaml",
     "sp ace.yaml",
@@ -51,3 +62,13 @@ def test_the_name_is_there_as_it_is_where_it_can_be(tmp_path: Path) -> None:
     files = render([str(tmp_path)], Config(root=tmp_path))
     header = files["default/work/manifests/job.yaml"].decode().split("\n")[0]
     assert header == "# Rendered by kaigen from näme.yaml. Change the spec, not this file."
+
+
+def test_kustomize_knows_the_target_of_a_scaled_object(tmp_path: Path) -> None:
+    (tmp_path / "chat.yaml").write_text(SCALED)
+    files = render([str(tmp_path)], Config(root=tmp_path))
+    folder = "default/chat/manifests"
+    assert yaml.safe_load(files[f"{folder}/kustomization.yaml"])["configurations"] == ["name-references.kustomize"]
+    fields = [{"kind": "ScaledObject", "path": "spec/scaleTargetRef/name"}]
+    found = yaml.safe_load(files[f"{folder}/name-references.kustomize"])
+    assert found == {"nameReference": [{"kind": "Deployment", "fieldSpecs": fields}]}

@@ -21,12 +21,13 @@ others, so its own name is always appended.
 */}}
 {{- define "finetune.fullname" -}}
 {{- $name := include "finetune.name" . -}}
+{{- $release := replace "." "-" .Release.Name -}}
 {{- if .Values.fullnameOverride -}}
 {{- include "finetune.shortened" (list .Values.fullnameOverride 53) -}}
-{{- else if and .Chart.IsRoot (contains $name .Release.Name) -}}
-{{- include "finetune.shortened" (list .Release.Name 53) -}}
+{{- else if and .Chart.IsRoot (contains $name $release) -}}
+{{- include "finetune.shortened" (list $release 53) -}}
 {{- else -}}
-{{- include "finetune.shortened" (list (printf "%s-%s" .Release.Name $name) 53) -}}
+{{- include "finetune.shortened" (list (printf "%s-%s" $release $name) 53) -}}
 {{- end -}}
 {{- end }}
 
@@ -81,7 +82,8 @@ app.kubernetes.io/instance: "{{ .Release.Name }}"
 {{- if $context.Chart.IsRoot -}}
 {{- index . 1 -}}
 {{- else -}}
-{{- include "finetune.shortened" (list (printf "%s-%s" $context.Release.Name (index . 1)) (index . 2)) -}}
+{{- $release := replace "." "-" $context.Release.Name -}}
+{{- include "finetune.shortened" (list (printf "%s-%s" $release (index . 1)) (index . 2)) -}}
 {{- end -}}
 {{- end }}
 
@@ -95,5 +97,21 @@ app.kubernetes.io/instance: "{{ .Release.Name }}"
 {{- printf "%s %s" (index . 1) (toJson $used) | sha256sum | trunc 8 -}}
 {{- else -}}
 {{- index . 1 -}}
+{{- end -}}
+{{- end }}
+
+{{/* Stops where an item of a setting is there already: the API server would reject the list. */}}
+{{- define "finetune.unique" -}}
+{{- $keys := index . 1 -}}
+{{- $taken := index . 2 -}}
+{{- $path := index . 0 -}}
+{{- range $item := index . 3 -}}
+{{- $values := list -}}
+{{- range $keys }}{{ $values = append $values (get $item . | default "" | toString) }}{{ end -}}
+{{- $value := join " " $values -}}
+{{- if and (trim $value) (has $value $taken) -}}
+{{- fail (printf "%s: `%s` is there already; set it in the spec, or choose another %s" $path $value (first $keys)) -}}
+{{- end -}}
+{{- $taken = append $taken $value -}}
 {{- end -}}
 {{- end }}

@@ -21,12 +21,15 @@ others, so its own name is always appended.
 */}}
 {{- define "workspace-phi-4-mini.fullname" -}}
 {{- $name := include "workspace-phi-4-mini.name" . -}}
+{{- $release := replace "." "-" .Release.Name -}}
 {{- if .Values.fullnameOverride -}}
 {{- include "workspace-phi-4-mini.shortened" (list .Values.fullnameOverride 53) -}}
-{{- else if and .Chart.IsRoot (contains $name .Release.Name) -}}
-{{- include "workspace-phi-4-mini.shortened" (list .Release.Name 53) -}}
+{{- else if regexMatch "^[0-9]" $release -}}
+{{- fail (printf "a Service may not begin with a digit, as the release `%s` does: set fullnameOverride" $release) -}}
+{{- else if and .Chart.IsRoot (contains $name $release) -}}
+{{- include "workspace-phi-4-mini.shortened" (list $release 53) -}}
 {{- else -}}
-{{- include "workspace-phi-4-mini.shortened" (list (printf "%s-%s" .Release.Name $name) 53) -}}
+{{- include "workspace-phi-4-mini.shortened" (list (printf "%s-%s" $release $name) 53) -}}
 {{- end -}}
 {{- end }}
 
@@ -73,4 +76,20 @@ app.kubernetes.io/instance: "{{ .Release.Name }}"
 {{- if not (has $secret $secrets) }}{{ $secrets = append $secrets $secret }}{{ end -}}
 {{- end -}}
 {{- toJson $secrets -}}
+{{- end }}
+
+{{/* Stops where an item of a setting is there already: the API server would reject the list. */}}
+{{- define "workspace-phi-4-mini.unique" -}}
+{{- $keys := index . 1 -}}
+{{- $taken := index . 2 -}}
+{{- $path := index . 0 -}}
+{{- range $item := index . 3 -}}
+{{- $values := list -}}
+{{- range $keys }}{{ $values = append $values (get $item . | default "" | toString) }}{{ end -}}
+{{- $value := join " " $values -}}
+{{- if and (trim $value) (has $value $taken) -}}
+{{- fail (printf "%s: `%s` is there already; set it in the spec, or choose another %s" $path $value (first $keys)) -}}
+{{- end -}}
+{{- $taken = append $taken $value -}}
+{{- end -}}
 {{- end }}
