@@ -21,7 +21,7 @@ from kaigen.compile.engines.base import HUB_SERVER, Engine
 from kaigen.compile.engines.launch import Launch, Member, Parallelism, Weights
 from kaigen.compile.engines.lifecycle import CONNECTIONS_CLASS, KEEP_ALIVE_SECONDS, SHUTDOWN_SECONDS, finding, in_group
 from kaigen.compile.engines.vllm_data_plane import check_data_plane, check_shared_cache, data_ports
-from kaigen.compile.engines.vllm_flags import check_flags, given_flags, list_flags
+from kaigen.compile.engines.vllm_flags import check_flags, flag_values, list_flags
 from kaigen.compile.engines.vllm_parallelism import vllm_parallelism, vllm_version
 from kaigen.compile.engines.vllm_repositories import check_repositories, revision_flags
 from kaigen.compile.expressions import Expr, Joined, Tree
@@ -138,7 +138,7 @@ class Vllm(Engine):
     def host_parts(self, spec: TopologySpec, parallelism: Parallelism) -> tuple[HostPart, ...]:
         """Return the caches and weights that flags keep in memory of the node, and what a CPU's cache has more."""
         engines = -(-parallelism.data // parallelism.nodes)
-        parts = host_parts(given_flags(spec), parallelism.gpus, engines)
+        parts = host_parts(flag_values(spec), parallelism.gpus, engines)
         written = str(spec.env.get(CPU_CACHE_VARIABLE, ""))
         if not parallelism.gpus and written.isdecimal() and int(written) > CPU_CACHE:
             size = float(int(written) - CPU_CACHE)

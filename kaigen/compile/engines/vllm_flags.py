@@ -120,12 +120,9 @@ def given_flags(spec: TopologySpec) -> Iterator[Given]:
     yield from given_in(args)
 
 
-def given_flags(spec: TopologySpec) -> dict[str, Json]:
+def flag_values(spec: TopologySpec) -> dict[str, Json]:
     """Return the values of a spec's `engineArgs` by name; True for a flag without a value."""
-    args = spec.engine_args
-    if isinstance(args, dict):
-        return {_name(written): value for written, value in args.items()}
-    return {each.name: each.value for each in given_in(args)}
+    return {each.name: each.value for each in given_flags(spec) if each.path[: len(_ARGS)] == _ARGS}
 
 
 def given_in(arguments: Sequence[str]) -> Iterator[Given]:

@@ -15,7 +15,7 @@ from kaigen.catalog.presets import Preset, find_preset, nearest_presets
 from kaigen.catalog.vllm_flags import nearest_version
 from kaigen.compile.context import Context, SpecIndex
 from kaigen.compile.engines.base import Engine
-from kaigen.compile.engines.vllm_flags import Given, given_flags, problem_of
+from kaigen.compile.engines.vllm_flags import Given, flag_values, problem_of
 from kaigen.compile.known_model import KnownModel, model_of_facts, model_of_preset
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.ring import resolve_ring
@@ -118,7 +118,7 @@ def _size(spec: TopologySpec, engine: Engine, namespace: str, context: Context, 
     if not engine.facts.planned:
         return Sizing(model, instance, vendor=vendor)
     preset = model.preset
-    given = given_flags(spec)
+    given = flag_values(spec)
     flags: dict[str, Json] = {}
     if preset is not None:
         flags |= engine.preset_flags(preset, own_image=not spec.has_own_image and vendor == NVIDIA)
@@ -264,7 +264,7 @@ def request_of(spec: TopologySpec, engine: Engine, context: Context) -> Request:
         context: what it is compiled for, with the image of the engine.
     """
     image: Image = spec.image or ("" if spec.build else context.config.images.get(engine.facts.image, ""))
-    shape, given = spec.shape, given_flags(spec)
+    shape, given = spec.shape, flag_values(spec)
     utilization = given.get("gpu-memory-utilization")
     dtype = given.get("dtype")
     cache = given.get("kv-cache-dtype")
