@@ -66,12 +66,25 @@ def wrong_type(expected: str, value: object) -> list[Mismatch]:
     """Return the mismatch of a value of another type."""
     hint = ""
     if expected == "a string" and isinstance(value, (bool, int, float)):
-        hint = f'write it in quotes: "{str(value).lower() if isinstance(value, bool) else value}"'
-    elif expected.startswith("an integer") and isinstance(value, str) and value.lstrip("-").isdecimal():
+        hint = f'{_QUOTE}"{str(value).lower() if isinstance(value, bool) else value}"'
+    elif expected.startswith("an integer") and isinstance(value, str) and re.fullmatch("-?(?:0|[1-9][0-9]*)", value):
         hint = f"write it without quotes: {value}"
     elif expected == "true or false" and isinstance(value, str) and value.lower() in ("true", "false"):
         hint = f"write it without quotes: {value.lower()}"
     return [Mismatch(codes.WRONG_TYPE, f"must be {expected}, not {describe(value)}", hint)]
+
+
+_QUOTE = "write it in quotes: "
+
+
+def as_written(hint: str, raw: str | None) -> str:
+    """Return a hint with the text of the file in place of its value: `0022` is text again, and not the number 18.
+
+    Args:
+        hint: the hint.
+        raw: the text of the value in the file; None where it is unknown.
+    """
+    return f'{_QUOTE}"{raw}"' if raw and hint.startswith(_QUOTE) else hint
 
 
 def anything(value: object) -> list[Mismatch] | None:
