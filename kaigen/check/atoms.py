@@ -138,8 +138,8 @@ def int_or_string(value: object) -> list[Mismatch] | None:
 
 def quantity(value: object) -> list[Mismatch] | None:
     """Check for a quantity, as a string or a number."""
-    if value.__class__ is str:
-        if is_quantity(value):
+    if isinstance(value, str):
+        if is_quantity(value.strip()):  # `Quantity.UnmarshalJSON` of apimachinery removes the spaces
             return None
         hint = ""
         if re.fullmatch(r"[0-9.]+ ?([KMGTPE]i?B|[kgt]i?b?|mi|[KMGTPE]I)", value):
@@ -154,6 +154,8 @@ def whole_quantity(value: object) -> list[Mismatch] | None:
     """Check for a quantity of a custom resource, where a number must be an integer."""
     if value.__class__ is float:
         return wrong_type("an integer or a string such as 500m", value)
+    if isinstance(value, str) and value != value.strip():
+        return [Mismatch(codes.BAD_VALUE, f"{describe(value)} has spaces around it", f"write {value.strip()}")]
     return quantity(value)
 
 
@@ -173,7 +175,8 @@ def base64(value: object) -> list[Mismatch] | None:
     if value.startswith("ENC["):
         return None
     try:
-        binascii.a2b_base64("".join(value.split()), strict_mode=True)
+        # encoding/base64 of Go skips line breaks, and no other space.
+        binascii.a2b_base64(value.replace("\n", "").replace("\r", ""), strict_mode=True)
     except ValueError:
         return [Mismatch(codes.BAD_VALUE, "is not valid base64")]
     return None

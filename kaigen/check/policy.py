@@ -12,6 +12,8 @@ from functools import lru_cache
 from kaigen.check import codes
 from kaigen.check.amounts import claim_findings, resource_findings, scratch_findings
 from kaigen.check.folder_build import folder_build_findings
+from kaigen.check.forms import DATA_KEY
+from kaigen.check.live_fields import live_findings
 from kaigen.check.names import (
     label_findings,
     metadata_findings,
@@ -30,7 +32,6 @@ from kaigen.kubernetes.pod_security import LEVELS, Control, violations
 from kaigen.kubernetes.pods import Container, PodTemplate, containers, pod_templates
 from kaigen.kubernetes.schemas import is_cluster_scoped
 
-DATA_KEY = r"[-._a-zA-Z0-9]{1,253}"
 DATA_MAX = 1024 * 1024
 CLIENT_APPLY_MAX = 256 * 1024
 
@@ -44,6 +45,7 @@ def check_names(obj: Object) -> list[Problem]:
     return [
         *object_name_findings(obj),
         *metadata_findings(metadata, ("metadata",)),
+        *live_findings(obj),
         *folder_build_findings(obj),
         *kind_findings(obj),
         *image_findings(obj),
@@ -73,9 +75,6 @@ def check_policy(obj: Object, *, pod_security: str = "restricted") -> list[Probl
         findings.append(
             Problem(codes.NAMESPACE_ON_CLUSTER_KIND, message, ("metadata", "namespace"), "remove metadata.namespace")
         )
-    if obj.get("status"):
-        message = "the status field is written by a controller"
-        findings.append(Problem(codes.STATUS_PRESENT, message, ("status",), "remove it", Severity.WARNING))
     for template in pod_templates(obj):
         if template.path and template.metadata:
             findings += metadata_findings(template.metadata, (*template.path, "metadata"))

@@ -35,7 +35,7 @@ def nano(value: object) -> int | None:
     """
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return None
-    return _nano(str(value))
+    return _nano(str(value).strip())
 
 
 def units(value: object) -> int | None:

@@ -133,7 +133,7 @@ def kubernetes_value(text: str) -> Plain:
 
 
 def manifest_value(text: str) -> Plain:
-    """Return the value of an unquoted scalar of a manifest: as Kubernetes reads it, but no word that others read as text.
+    """Return the value of an unquoted scalar of a manifest: as Kubernetes reads it, and as other parsers do.
 
     kustomize (go-yaml v3) reads `y` and `yes` as text and all numbers as Kubernetes does.
 
@@ -149,7 +149,7 @@ def manifest_value(text: str) -> Plain:
 
 
 FILE_MODES = frozenset({"mode", "defaultMode"})
-"""Fields of Kubernetes with the permissions of files. People write them as octal numbers of YAML 1.1, such as `0644`."""
+"""Fields of Kubernetes with the permissions of files. People write octal numbers of YAML 1.1, such as `0644`."""
 
 
 def file_mode(text: str) -> int | None:
