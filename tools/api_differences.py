@@ -78,9 +78,10 @@ def page() -> str:
     lines = [
         "# Differences to the API server",
         "",
-        "`kaigen check` gives the verdict of a real API server of Kubernetes 1.36: a test changes each field of the objects that kaigen",
-        "writes and reads, asks both, also about the pods of each object, and fails for a difference that is not on this page.",
-        "`make test-cluster` asks of 1500 objects, `make api-differential` of 20,000.",
+        "`kaigen check` gives the verdict of a real API server of Kubernetes 1.36. A test changes each field of the",
+        "objects that kaigen writes and reads, asks both, also about the pods of each object, and fails for a",
+        "difference that is not on this page. `make test-cluster` asks of 1500 objects, `make api-differential` of",
+        "20,000.",
         "",
         "## Errors of kaigen for objects that the API server accepts",
         "",

@@ -146,6 +146,11 @@ def port(value: object) -> list[Mismatch] | None:
     return _port_name(value)
 
 
+def target(value: object) -> list[Mismatch] | None:
+    """Check for the port of pods that a Service calls; an empty one is its own port (`SetDefaults_Service`)."""
+    return None if value in (0, "") and value is not False else port(value)
+
+
 def amount(value: object) -> list[Mismatch] | None:
     """Check for a quantity above zero."""
     mismatch = quantity(value)
@@ -264,6 +269,7 @@ FORMS: dict[str, Check] = {
     "segment": text_of(r"(?!\.\.?$)[^/%]+", 1024, "a name: no '/' and no '%'"),
     "share": share,
     "sysctl": text_of(SYSCTL, 253, "the name of a sysctl such as net.core.somaxconn"),
+    "target": target,
     "text": text,
     "trimmed": trimmed,
     "value": text_of(QUALIFIED, 63, "a label value: letters, digits, and '-', '_', '.' between them", empty=True),

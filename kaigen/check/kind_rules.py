@@ -55,7 +55,7 @@ def _deployment(obj: Object) -> Findings:
         yield Problem(codes.OUT_OF_RANGE, "must not be more than 100%", (*path, "maxUnavailable"))
     spec = mapping(obj.get("spec"))
     deadline, ready = spec.get("progressDeadlineSeconds"), spec.get("minReadySeconds")
-    deadline = 600 if deadline is None else deadline
+    deadline, ready = 600 if deadline is None else deadline, 0 if ready is None else ready
     if isinstance(deadline, int) and isinstance(ready, int) and deadline <= ready:
         field = "progressDeadlineSeconds" if spec.get("progressDeadlineSeconds") is not None else "minReadySeconds"
         message = f"progressDeadlineSeconds {deadline} must be more than minReadySeconds {ready}"
@@ -190,8 +190,12 @@ def _binding(obj: Object) -> Findings:
     """Follow `ValidateRoleBindingSubject`."""
     for number, subject in entries(obj.get("subjects")):
         name = subject.get("name")
-        named = subject.get("kind") == "ServiceAccount" and isinstance(name, str) and name
-        if named and not re.fullmatch(SUBDOMAIN, str(name)):
+        account = subject.get("kind") == "ServiceAccount"
+        if account and obj.get("kind") == "ClusterRoleBinding" and not subject.get("namespace"):
+            message = "missing field `namespace`: a ServiceAccount is in one, and a ClusterRoleBinding is not"
+            yield Problem(codes.MISSING_FIELD, message, ("subjects", number))
+        named = account and isinstance(name, str) and name
+        if named and not (len(str(name)) <= 253 and re.fullmatch(SUBDOMAIN, str(name))):
             path = ("subjects", number, "name")
             yield Problem(codes.BAD_VALUE, f"`{name}` is not a DNS name in lower case", path)
 

@@ -23,6 +23,7 @@ from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes.claims import listed_claims
 from kaigen.kubernetes.manifest import names_of
+from kaigen.kubernetes.names import SUBDOMAIN
 from kaigen.kubernetes.pods import pod_templates
 from tests.cluster.api_mutations import Mutation, Mutator, bases, values_of
 from tests.cluster.client import ApiError, Client, Object, kind_of
@@ -77,9 +78,11 @@ def server_refusal(client: Client, obj: Object, namespace: str) -> str | None:
 
     None where it refuses because of what else is, or is not, in the cluster.
     """
-    name = obj["metadata"].get("name") if isinstance(obj.get("metadata"), dict) else None
+    metadata = obj["metadata"] if isinstance(obj.get("metadata"), dict) else {}
+    name = metadata.get("name")
     if not isinstance(name, str) or not name:
-        return "no name"
+        # Server-side apply needs a name. Others may have it generated, which kaigen warns of.
+        return None if metadata.get("generateName") else "no name"
     path = f"{client.path(kind_of(obj), namespace=namespace)}/{quote(name, safe='')}"
     params = {"fieldManager": "kaigen-tests", "fieldValidation": "Strict", "force": "true", "dryRun": "All"}
     try:
@@ -91,6 +94,13 @@ def server_refusal(client: Client, obj: Object, namespace: str) -> str | None:
     return ""
 
 
+_NAMES = ("priorityClassName", "runtimeClassName", "serviceAccount", "serviceAccountName")
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch(SUBDOMAIN, value) is not None
+
+
 def _pods(obj: Object) -> Iterator[Object]:
     """Yield the pods of an object, of whose templates the API server accepts more than of pods."""
     if obj["kind"] == "Pod":
@@ -100,12 +110,14 @@ def _pods(obj: Object) -> Iterator[Object]:
             metadata: dict[str, Any] = {**template.metadata, "generateName": "probe-"}
             for field in ("name", "namespace"):
                 metadata.pop(field, None)
-            spec: dict[str, Any] = dict(template.spec)
+            # Admission looks up what these name before the pod is checked.
+            spec = {key: value for key, value in template.spec.items() if key not in _NAMES or not _is_name(value)}
             # Their controllers add the volumes of claim templates, and JobSet the restart policy.
             names = names_of([claim.get("metadata") for _, claim in listed_claims(obj)])
             claimed = [{"name": name, "emptyDir": {}} for name in sorted(names)]
-            if claimed and isinstance(spec.get("volumes", []), list):
-                spec["volumes"] = [*spec.get("volumes", []), *claimed]
+            volumes = spec.get("volumes", [])
+            if claimed and isinstance(volumes, list):
+                spec["volumes"] = [*volumes, *claimed]
             yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
@@ -123,10 +135,10 @@ def judge(client: Client, namespace: str, mutations: Iterable[Mutation], threads
 
 def unchanged() -> list[Mutation]:
     """Return the valid objects themselves."""
-    return [Mutation(kind_of(obj), "nothing", _placed(obj)) for obj in bases()]
+    return [Mutation(kind_of(obj), "nothing", placed(obj)) for obj in bases()]
 
 
-def _placed(obj: Object) -> Object:
+def placed(obj: Object) -> Object:
     """Return an object without its namespace, which the request names."""
     metadata = {key: value for key, value in obj["metadata"].items() if key != "namespace"}
     return {**obj, "metadata": metadata}
@@ -143,7 +155,7 @@ def sample(seed: int, count: int) -> Iterator[Mutation]:
     for items in by_kind.values():
         many = max(1, count // len(by_kind) // len(items))
         for obj in items:
-            yield from mutator.mutations(_placed(obj), many)
+            yield from mutator.mutations(placed(obj), many)
 
 
 def unexplained(verdicts: Iterable[Verdicts]) -> list[Verdicts]:

@@ -113,6 +113,12 @@ VOLUMES = {"volumes": [{"name": "model"}]}
         (object_of("keda.sh/v1alpha1", "ScaledObject", {"minReplicaCount": 101}), [
             ("spec.minReplicaCount", "minReplicaCount 101 exceeds maxReplicaCount 100", "")]),
         (object_of("keda.sh/v1alpha1", "ScaledObject", {"minReplicaCount": 4, "maxReplicaCount": 4}), []),
+        ({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+          "subjects": [{"kind": "ServiceAccount", "name": "A", "namespace": "ml"},
+                       {"kind": "ServiceAccount", "name": "a"}, {"kind": "User", "name": "A"}]}, [
+            ("subjects[0].name", "`A` is not a DNS name in lower case", ""),
+            ("subjects[1]", "missing field `namespace`: a ServiceAccount is in one, and a ClusterRoleBinding is not",
+             "")]),
         ({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "rules": [
             {"nonResourceURLs": ["/x"]}, {"apiGroups": [""]}, {"resources": ["pods"]}]}, [
             ("rules[0].nonResourceURLs", "paths belong to no namespace, so only a ClusterRole may have them", ""),
