@@ -14,12 +14,12 @@ PYTEST = PYTHONDONTWRITEBYTECODE= $(PY) -m pytest
 UV = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --custom-compile-command 'make lock' $(ARGS)
 
-.PHONY: help demo test test-chat test-gpu test-docs test-cluster test-engine cluster-tools cluster-up cluster-down bench bench-chat bench-classify bench-downloader bench-cluster bench-serving lint format docs coverage fuzz mutants lock dist images clean
+.PHONY: help demo test test-chat test-gpu test-docs test-cluster test-engine cluster-tools cluster-up cluster-down bench bench-chat bench-classify bench-downloader bench-cluster bench-serving api-differential lint format docs coverage fuzz mutants lock dist images clean
 
 help: ## List the targets
 	@echo "usage: make TARGET"
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.base ## Render the demo repository and show where to look
 	@cd examples/demo && ../../$(VENV)/bin/kaigen -v render
@@ -43,6 +43,9 @@ test-cluster: cluster-tools ## Run the tests on a real control plane, built from
 test-engine: cluster-tools ## Run the cluster tests that take long, such as those of autoscalers, vLLM and PyTorch (30 minutes; the first time 30 more)
 	@PATH="$$PWD/$(VENV)/bin:$$PATH" $(PY) -m tests.cluster.tools all
 	$(PYTEST) tests/cluster -m engine $(ARGS)
+
+api-differential: cluster-tools ## Compare kaigen check with a real API server on 20,000 changed objects (ARGS='--count 5000 --seed 7')
+	$(PY) -m tests.cluster.differential $(ARGS)
 
 cluster-tools: $(VENV)/.dev ## Build the control plane's programs, once
 	@sh tools/venv.sh go

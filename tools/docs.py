@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from tools import kaito_differences, measured, pictures, promises
+from tools import api_differences, kaito_differences, measured, pictures, promises
 
 ROOT = Path(__file__).parent.parent
 
@@ -114,6 +114,7 @@ def generated_files() -> dict[str, str]:
         **schema_files(),
         "docs/cli.md": cli_page(),
         "docs/diagnostics.md": diagnostics_page(),
+        api_differences.PAGE: api_differences.page(),
         kaito_differences.PAGE: kaito_differences.page(),
         measured.PAGE: measured.page(),
         promises.PAGE: promises.page(),

@@ -12,7 +12,7 @@ from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes.claims import listed_claims
 from kaigen.kubernetes.manifest import Object, entries, mapping, type_of
 from kaigen.kubernetes.names import is_qualified
-from kaigen.kubernetes.pods import Container, PodTemplate
+from kaigen.kubernetes.pods import Container, PodTemplate, containers
 from kaigen.kubernetes.quantities import NANO, nano
 
 
@@ -103,8 +103,30 @@ def scratch_findings(template: PodTemplate) -> Iterator[Problem]:
         limit = mapping(volume.get("emptyDir")).get("sizeLimit")
         if isinstance(limit, (str, int)):
             yield from _problems("storage", limit, (*path, "emptyDir", "sizeLimit"))
+            if mapping(volume["emptyDir"]).get("medium") == "Memory":
+                yield from _above_memory(template, volume.get("name"), limit, (*path, "emptyDir", "sizeLimit"))
         claim = mapping(mapping(volume.get("ephemeral")).get("volumeClaimTemplate"))
         yield from _requested(claim, (*path, "ephemeral", "volumeClaimTemplate"))
+
+
+def _above_memory(template: PodTemplate, name: object, limit: str | int, path: FieldPath) -> Iterator[Problem]:
+    """Check that a volume in memory fits into a container that mounts it, whose limit its files count towards.
+
+    Source: https://kubernetes.io/docs/concepts/storage/volumes/#emptydir
+    """
+    allowed: dict[int, object] = {}
+    for container in containers(template):
+        if any(mount.get("name") == name for _, mount in entries(container.body.get("volumeMounts"))):
+            most = mapping(mapping(container.body.get("resources")).get("limits")).get("memory")
+            amount = nano(most)
+            if amount is None:
+                return
+            allowed[amount] = most
+    size = nano(limit)
+    if allowed and size is not None and size > max(allowed):
+        message = f"the volume is {limit} of memory, but the limit of its container is {allowed[max(allowed)]}"
+        hint = "raise the memory limit, or lower the size: filling the volume ends the container"
+        yield Problem(codes.AMOUNT_DOUBTFUL, message, path, hint, Severity.WARNING)
 
 
 def _requested(claim: Object, path: FieldPath) -> Iterator[Problem]:

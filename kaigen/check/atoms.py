@@ -66,12 +66,25 @@ def wrong_type(expected: str, value: object) -> list[Mismatch]:
     """Return the mismatch of a value of another type."""
     hint = ""
     if expected == "a string" and isinstance(value, (bool, int, float)):
-        hint = f'write it in quotes: "{str(value).lower() if isinstance(value, bool) else value}"'
-    elif expected.startswith("an integer") and isinstance(value, str) and value.lstrip("-").isdecimal():
+        hint = f'{_QUOTE}"{str(value).lower() if isinstance(value, bool) else value}"'
+    elif expected.startswith("an integer") and isinstance(value, str) and re.fullmatch("-?(?:0|[1-9][0-9]*)", value):
         hint = f"write it without quotes: {value}"
     elif expected == "true or false" and isinstance(value, str) and value.lower() in ("true", "false"):
         hint = f"write it without quotes: {value.lower()}"
     return [Mismatch(codes.WRONG_TYPE, f"must be {expected}, not {describe(value)}", hint)]
+
+
+_QUOTE = "write it in quotes: "
+
+
+def as_written(hint: str, raw: str | None) -> str:
+    """Return a hint with the text of the file in place of its value: `0022` is text again, and not the number 18.
+
+    Args:
+        hint: the hint.
+        raw: the text of the value in the file; None where it is unknown.
+    """
+    return f'{_QUOTE}"{raw}"' if raw and hint.startswith(_QUOTE) else hint
 
 
 def anything(value: object) -> list[Mismatch] | None:
@@ -125,8 +138,8 @@ def int_or_string(value: object) -> list[Mismatch] | None:
 
 def quantity(value: object) -> list[Mismatch] | None:
     """Check for a quantity, as a string or a number."""
-    if value.__class__ is str:
-        if is_quantity(value):
+    if isinstance(value, str):
+        if is_quantity(value.strip()):  # `Quantity.UnmarshalJSON` of apimachinery removes the spaces
             return None
         hint = ""
         if re.fullmatch(r"[0-9.]+ ?([KMGTPE]i?B|[kgt]i?b?|mi|[KMGTPE]I)", value):
@@ -141,6 +154,8 @@ def whole_quantity(value: object) -> list[Mismatch] | None:
     """Check for a quantity of a custom resource, where a number must be an integer."""
     if value.__class__ is float:
         return wrong_type("an integer or a string such as 500m", value)
+    if isinstance(value, str) and value != value.strip():
+        return [Mismatch(codes.BAD_VALUE, f"{describe(value)} has spaces around it", f"write {value.strip()}")]
     return quantity(value)
 
 
@@ -160,7 +175,8 @@ def base64(value: object) -> list[Mismatch] | None:
     if value.startswith("ENC["):
         return None
     try:
-        binascii.a2b_base64("".join(value.split()), strict_mode=True)
+        # encoding/base64 of Go skips line breaks, and no other space.
+        binascii.a2b_base64(value.replace("\n", "").replace("\r", ""), strict_mode=True)
     except ValueError:
         return [Mismatch(codes.BAD_VALUE, "is not valid base64")]
     return None

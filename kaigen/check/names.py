@@ -14,8 +14,11 @@ from kaigen.kubernetes.kind_table import kind_of
 from kaigen.kubernetes.manifest import Object, entries, mapping
 from kaigen.kubernetes.names import LABEL_1123, LABEL_FORM, LABEL_NAME, PORT_NAME, QUALIFIED, NameRule, is_qualified
 from kaigen.kubernetes.pods import Container, PodTemplate
+from kaigen.kubernetes.schemas import may_be_custom
 
 ENV_NAME = r"[-._a-zA-Z][-._a-zA-Z0-9]*"
+_ACCEPTED_ENV_NAME = r"[ -<>-~]+"
+"""What the API server accepts since Kubernetes 1.32 (`IsRelaxedEnvVarName`); few programs read such variables."""
 ANNOTATIONS_MAX = 256 * 1024
 _PORT_NAME_FORM = "lower-case letters, digits and single '-' between them"
 
@@ -25,13 +28,15 @@ def object_name_findings(obj: Object) -> Iterator[Problem]:
     metadata = mapping(obj.get("metadata"))
     name, prefix = metadata.get("name"), metadata.get("generateName")
     rule = kind_of(obj).name
+    # The server shortens the prefix and adds five characters.
+    if isinstance(prefix, str) and len(prefix) > rule.max_length:
+        yield from _name_findings(prefix, rule, ("metadata", "generateName"), str(obj.get("kind")))
+    elif isinstance(prefix, str) and prefix and not re.fullmatch(rule.pattern, prefix.removesuffix("-")):
+        message = f"`{prefix}` is not a valid prefix of a name; allowed: {rule.form}"
+        yield Problem(codes.NAME_INVALID, message, ("metadata", "generateName"))
     if isinstance(name, str) and name:
         yield from _name_findings(name, rule, ("metadata", "name"), str(obj.get("kind")))
     elif isinstance(prefix, str) and prefix:
-        # The server shortens the prefix and adds five characters, so only its form can be wrong.
-        if not re.fullmatch(rule.pattern, prefix.removesuffix("-")):
-            message = f"`{prefix}` is not a valid prefix of a name; allowed: {rule.form}"
-            yield Problem(codes.NAME_INVALID, message, ("metadata", "generateName"))
         yield Problem(
             codes.NAME_GENERATED,
             "a generated name makes a new object at every sync",
@@ -41,10 +46,34 @@ def object_name_findings(obj: Object) -> Iterator[Problem]:
         )
     else:
         yield Problem(codes.NAME_MISSING, "the object has no name", ("metadata",) if metadata else ())
+    yield from _finalizer_findings(obj)
+    yield from _owner_findings(metadata)
     namespace = metadata.get("namespace")
     if isinstance(namespace, str) and namespace:
         path: FieldPath = ("metadata", "namespace")
         yield from _name_findings(namespace, LABEL_NAME, path, "Namespace")
+
+
+_OWN_FINALIZERS = ("foregroundDeletion", "kubernetes", "orphan")
+
+
+def _finalizer_findings(obj: Object) -> Iterator[Problem]:
+    """Check that finalizers of Kubernetes' own kinds have a prefix (`ValidateFinalizerName` of pkg/apis/core)."""
+    finalizers = mapping(obj.get("metadata")).get("finalizers")
+    if may_be_custom(str(obj.get("apiVersion")), str(obj.get("kind"))) or not isinstance(finalizers, list):
+        return
+    for number, name in enumerate(finalizers):
+        if isinstance(name, str) and "/" not in name and name not in _OWN_FINALIZERS:
+            message = f"`{name}` is not a name such as example.com/protection"
+            yield Problem(codes.NAME_INVALID, message, ("metadata", "finalizers", number))
+
+
+def _owner_findings(metadata: Object) -> Iterator[Problem]:
+    """Check that an object has at most one owner that controls it (`ValidateOwnerReferences`)."""
+    controlling = [number for number, owner in entries(metadata.get("ownerReferences")) if owner.get("controller")]
+    if len(controlling) > 1:
+        path: FieldPath = ("metadata", "ownerReferences", controlling[1], "controller")
+        yield Problem(codes.FIELD_CONFLICT, "only one owner may be the controller", path)
 
 
 def _name_findings(name: str, rule: NameRule, path: FieldPath, kind: str) -> Iterator[Problem]:
@@ -155,14 +184,16 @@ def _variable_findings(container: Container) -> Iterator[Problem]:
         name = variable.get("name")
         if isinstance(name, str) and not _is_variable(name):
             message = f"`{name}` is not a valid variable name: letters, digits, '_', '-', '.', and no leading digit"
-            yield Problem(codes.ENV_NAME_INVALID, message, (*container.path, "env", number, "name"))
+            accepted = re.fullmatch(_ACCEPTED_ENV_NAME, name) is not None
+            severity = Severity.WARNING if accepted else Severity.ERROR
+            yield Problem(codes.ENV_NAME_INVALID, message, (*container.path, "env", number, "name"), "", severity)
 
 
 def _port_findings(container: Container) -> Iterator[Problem]:
     seen: set[str] = set()
     for number, port in entries(container.body.get("ports")):
         name = port.get("name")
-        if not isinstance(name, str):
+        if not isinstance(name, str) or not name:
             continue
         path = (*container.path, "ports", number, "name")
         if name in seen:

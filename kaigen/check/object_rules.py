@@ -1,14 +1,16 @@
 """Rules between the fields of one object that the API server enforces and no schema contains.
 
-The API server has these rules in code, custom resources in CEL. Of the latter only those that matter for objects that
-kaigen writes are here.
+Those of single kinds are in `kaigen.check.kind_rules`, those of single pods in `kaigen.check.pod_rules`; here are those
+between names, and between a pod and its controller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 
 from kaigen.check import codes
+from kaigen.check.kind_rules import KIND_RULES
+from kaigen.check.pod_rules import pod_rule_findings
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import MOST, Problem
 from kaigen.diagnostics.suggest import did_you_mean
@@ -17,92 +19,6 @@ from kaigen.kubernetes.kind_table import kind_of
 from kaigen.kubernetes.manifest import Object, entries, mapping, names_of
 from kaigen.kubernetes.object_kind import ObjectKind
 from kaigen.kubernetes.pods import PROBES, Container, PodTemplate, containers, pod_templates
-
-
-def _service(obj: Object) -> Iterator[Problem]:
-    spec = mapping(obj.get("spec"))
-    if spec and not spec.get("ports") and spec.get("type") != "ExternalName" and spec.get("clusterIP") != "None":
-        hint = "set spec.ports, or make the Service headless with clusterIP: None"
-        yield Problem(codes.MISSING_FIELD, "missing field `ports`", ("spec",), hint)
-
-
-def _role(obj: Object) -> Iterator[Problem]:
-    for number, rule in entries(obj.get("rules")):
-        if not rule.get("nonResourceURLs"):
-            for field in ("apiGroups", "resources"):
-                if not rule.get(field):
-                    message = f"the rule grants nothing without {field}"
-                    yield Problem(codes.MISSING_FIELD, message, ("rules", number))
-
-
-def _autoscaler(obj: Object) -> Iterator[Problem]:
-    for number, metric in entries(mapping(obj.get("spec")).get("metrics")):
-        kind = metric.get("type")
-        if not isinstance(kind, str) or not kind:
-            continue
-        field = kind[0].lower() + kind[1:]
-        path: FieldPath = ("spec", "metrics", number)
-        if metric.get(field) is None:
-            yield Problem(codes.MISSING_FIELD, f"a metric of type {kind} needs the field `{field}`", path)
-            continue
-        target = mapping(mapping(metric[field]).get("target"))
-        fields = {"Utilization": "averageUtilization", "AverageValue": "averageValue", "Value": "value"}
-        value = fields.get(str(target.get("type")))
-        if value and target.get(value) is None:
-            message = f"a target of type {target['type']} needs the field `{value}`"
-            yield Problem(codes.MISSING_FIELD, message, (*path, field, "target"))
-
-
-def _route(obj: Object) -> Iterator[Problem]:
-    for number, rule in entries(mapping(obj.get("spec")).get("rules")):
-        path: FieldPath = ("spec", "rules", number)
-        for place, match in entries(rule.get("matches")):
-            way = mapping(match.get("path"))
-            value = way.get("value")
-            free = way.get("type") == "RegularExpression"
-            if not free and isinstance(value, str) and not value.startswith("/"):
-                where = (*path, "matches", place, "path", "value")
-                yield Problem(codes.BAD_VALUE, f"`{value}` is not a path: it must start with /", where)
-        for place, backend in entries(rule.get("backendRefs")):
-            is_service = backend.get("kind", "Service") == "Service" and not backend.get("group")
-            if is_service and backend.get("port") is None:
-                message = "a reference to a Service needs the field `port`"
-                yield Problem(codes.MISSING_FIELD, message, (*path, "backendRefs", place))
-
-
-def _inference_pool(obj: Object) -> Iterator[Problem]:
-    picker = mapping(mapping(obj.get("spec")).get("endpointPickerRef"))
-    if picker and picker.get("kind", "Service") == "Service" and picker.get("port") is None:
-        message = "a reference to a Service needs the field `port`"
-        yield Problem(codes.MISSING_FIELD, message, ("spec", "endpointPickerRef"))
-
-
-def _helm_release(obj: Object) -> Iterator[Problem]:
-    spec = mapping(obj.get("spec"))
-    given = [field for field in ("chart", "chartRef") if spec.get(field) is not None]
-    if spec and len(given) != 1:
-        yield Problem(codes.FIELD_CONFLICT, "set exactly one of chart and chartRef", ("spec",))
-
-
-def _scaled_object(obj: Object) -> Iterator[Problem]:
-    spec = mapping(obj.get("spec"))
-    least, most = spec.get("minReplicaCount"), spec.get("maxReplicaCount", 100)
-    if isinstance(least, int) and isinstance(most, int) and least > most:
-        message = f"minReplicaCount {least} exceeds maxReplicaCount {most}"
-        yield Problem(codes.FIELD_CONFLICT, message, ("spec", "minReplicaCount"))
-
-
-_KIND_RULES: dict[str, Callable[[Object], Iterator[Problem]]] = {
-    "Service": _service,
-    "HorizontalPodAutoscaler.autoscaling": _autoscaler,
-    "HTTPRoute.gateway.networking.k8s.io": _route,
-    "HelmRelease.helm.toolkit.fluxcd.io": _helm_release,
-    "InferencePool.inference.networking.k8s.io": _inference_pool,
-    "ScaledObject.keda.sh": _scaled_object,
-    "ClusterRole.rbac.authorization.k8s.io": _role,
-    "Role.rbac.authorization.k8s.io": _role,
-}
-
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 
@@ -136,10 +52,10 @@ def rule_findings(obj: Object) -> list[Problem]:
 
 def _rule_findings(obj: Object) -> list[Problem]:
     row = kind_of(obj)
-    if row.type in _KIND_RULES:
-        return list(_KIND_RULES[row.type](obj))
+    findings: list[Problem] = list(KIND_RULES[row.type](obj)) if row.type in KIND_RULES else []
     templates = pod_templates(obj)
-    findings: list[Problem] = []
+    if not templates:
+        return findings
     claimed = _claimed_volumes(obj)
     for template in templates:
         if row.restart_policies:
@@ -147,26 +63,28 @@ def _rule_findings(obj: Object) -> list[Problem]:
         found = containers(template)
         if not template.single:  # its controller adds volumes
             findings += _mounts(template, found, claimed)
+            findings += pod_rule_findings(template, found)
         for container in found:
             findings += _probe_ports(container)
             findings += _claims(template, container)
             findings += _sleep(template, container)
     if row.group == "batch":
-        findings += _job(obj, templates)
-    if row.selector is not None and row.selector.own and templates:
+        findings += _failure_policy_names(obj, templates)
+    if row.selector is not None and row.selector.own:
         findings += _own_selector(obj, templates[0])
     return findings
 
 
 def _restart_policy(template: PodTemplate, row: ObjectKind) -> list[Problem]:
-    policy, allowed = template.spec.get("restartPolicy") or "Always", row.restart_policies
+    policy, allowed = template.spec.get("restartPolicy") or row.default_restart_policy, row.restart_policies
     if policy in allowed or policy not in _RESTART_POLICIES:
         return []
     path = template.spec_path
     if "restartPolicy" in template.spec:
         path = (*path, "restartPolicy")
     listed = " or ".join(allowed)
-    message = f"a {row.kind}'s pods need restartPolicy {listed}, not {policy}"
+    given = f"not {policy}" if template.spec.get("restartPolicy") else f"and {policy} is the default"
+    message = f"a {row.kind}'s pods need restartPolicy {listed}, {given}"
     return [Problem(codes.FIELD_CONFLICT, message, path, f"set restartPolicy: {allowed[0]}")]
 
 
@@ -235,16 +153,14 @@ def _sleep(template: PodTemplate, container: Container) -> Iterator[Problem]:
         yield Problem(codes.FIELD_CONFLICT, message, path, "raise terminationGracePeriodSeconds")
 
 
-def _job(obj: Object, templates: list[PodTemplate]) -> Iterator[Problem]:
-    """Check the fields of a Job against each other."""
+def _failure_policy_names(obj: Object, templates: list[PodTemplate]) -> Iterator[Problem]:
+    """Check that each container that the failure policy of a Job names is in the pod."""
     path: FieldPath = ("spec",)
     spec = mapping(obj.get("spec"))
     if obj.get("kind") == "CronJob":
         path = ("spec", "jobTemplate", "spec")
         spec = mapping(mapping(spec.get("jobTemplate")).get("spec"))
-    if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
-        yield Problem(codes.FIELD_CONFLICT, "completionMode Indexed needs completions", path)
-    if "podFailurePolicy" not in spec or not templates:
+    if "podFailurePolicy" not in spec:
         return
     known = {c.name for c in containers(templates[0])}
     for number, rule in entries(mapping(spec["podFailurePolicy"]).get("rules")):

@@ -12,6 +12,8 @@ from functools import lru_cache
 from kaigen.check import codes
 from kaigen.check.amounts import claim_findings, resource_findings, scratch_findings
 from kaigen.check.folder_build import folder_build_findings
+from kaigen.check.forms import DATA_KEY
+from kaigen.check.live_fields import live_findings
 from kaigen.check.names import (
     label_findings,
     metadata_findings,
@@ -23,14 +25,13 @@ from kaigen.core.credentials import SHORTEST, looks_like_secret, may_contain_sec
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
-from kaigen.kubernetes.images import is_image
+from kaigen.kubernetes.images import is_image, lowered
 from kaigen.kubernetes.manifest import Object, entries, group_of, mapping, type_of
 from kaigen.kubernetes.names import LABEL_1123, LABEL_FORM
 from kaigen.kubernetes.pod_security import LEVELS, Control, violations
 from kaigen.kubernetes.pods import Container, PodTemplate, containers, pod_templates
 from kaigen.kubernetes.schemas import is_cluster_scoped
 
-DATA_KEY = r"[-._a-zA-Z0-9]{1,253}"
 DATA_MAX = 1024 * 1024
 CLIENT_APPLY_MAX = 256 * 1024
 
@@ -44,6 +45,7 @@ def check_names(obj: Object) -> list[Problem]:
     return [
         *object_name_findings(obj),
         *metadata_findings(metadata, ("metadata",)),
+        *live_findings(obj),
         *folder_build_findings(obj),
         *kind_findings(obj),
         *image_findings(obj),
@@ -73,9 +75,6 @@ def check_policy(obj: Object, *, pod_security: str = "restricted") -> list[Probl
         findings.append(
             Problem(codes.NAMESPACE_ON_CLUSTER_KIND, message, ("metadata", "namespace"), "remove metadata.namespace")
         )
-    if obj.get("status"):
-        message = "the status field is written by a controller"
-        findings.append(Problem(codes.STATUS_PRESENT, message, ("status",), "remove it", Severity.WARNING))
     for template in pod_templates(obj):
         if template.path and template.metadata:
             findings += metadata_findings(template.metadata, (*template.path, "metadata"))
@@ -103,17 +102,19 @@ def _security_findings(template: PodTemplate, level: str) -> list[Problem]:
 _CODES: dict[Control, str] = {control: getattr(codes, control.name) for control in Control}
 
 
+_IMAGE_FORM = (
+    "write REGISTRY/REPOSITORY:TAG: a repository has small letters and digits, and between them `.`, `_`, `__`, `-` "
+    "or `/`"
+)
+
+
 def image_findings(obj: Object) -> Iterator[Problem]:
     """Check the names of the images of containers and volumes, in the pods of an object."""
     for path, image in _images(obj):
         if isinstance(image, str) and image and not is_image(image):
-            yield Problem(
-                codes.IMAGE_INVALID,
-                f"`{image}` is not the name of an image",
-                path,
-                "write REGISTRY/REPOSITORY:TAG: a repository has small letters and digits, and between them `.`, `_`, "
-                "`__`, `-` or `/`",
-            )
+            meant = lowered(image)
+            hint = f"did you mean `{meant}`?" if is_image(meant) else _IMAGE_FORM
+            yield Problem(codes.IMAGE_INVALID, f"`{image}` is not the name of an image", path, hint)
 
 
 def _images(obj: Object) -> Iterator[tuple[FieldPath, object]]:

@@ -11,10 +11,13 @@ from kaigen.check import codes
 from kaigen.check.atoms import Check
 from kaigen.check.object_rules import rule_findings
 from kaigen.check.schema_compiler import Schemas
+from kaigen.core.json_types import FieldPath
 from kaigen.core.text import describe
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import MOST, Problem
 from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.kubernetes.manifest import group_of
+from kaigen.kubernetes.pods import pod_templates
 from kaigen.kubernetes.schemas import (
     DEFAULT_VERSION,
     SUPPORTED_VERSIONS,
@@ -30,6 +33,9 @@ if TYPE_CHECKING:
     from kaigen.kubernetes.schema_nodes import Kind
 
 _METADATA = "meta.v1/ObjectMeta"
+_POD_SPEC = "core.v1/PodSpec"
+_WITH_PODS = frozenset({"", "apps", "batch"})
+"""The groups whose schemas have the rules of pods."""
 
 
 def check_object(obj: dict[str, object], *, target: str = DEFAULT_VERSION) -> list[Problem]:
@@ -57,6 +63,7 @@ def check_object(obj: dict[str, object], *, target: str = DEFAULT_VERSION) -> li
     if "sops" in obj:  # SOPS adds this block next to the encrypted values and removes it when it decrypts
         obj = {key: value for key, value in obj.items() if key != "sops"}
     findings += _problems(check, obj)
+    findings += _pod_problems(obj, target, {each.path for each in findings})
     findings += rule_findings(obj)
     entry = index()["kinds"][str(kind)][str(api_version)]
     if "deprecated" in entry:
@@ -70,6 +77,19 @@ def _metadata_problems(obj: dict[str, object], target: str) -> Iterator[Problem]
     if metadata is not None:
         for problem in _problems(_schemas(target).check_of(_METADATA), metadata):
             yield replace(problem, path=("metadata", *problem.path))
+
+
+def _pod_problems(obj: dict[str, object], target: str, known: set[FieldPath]) -> Iterator[Problem]:
+    """Return what the API server would say of the pods of a custom kind, whose own schema has few rules of pods."""
+    if group_of(obj) in _WITH_PODS:
+        return
+    for template in pod_templates(obj):
+        if template.single:
+            continue
+        for problem in _problems(_schemas(target).check_of(_POD_SPEC), template.spec):
+            path = template.place(problem.path)
+            if path not in known and problem.code != codes.UNKNOWN_FIELD:
+                yield replace(problem, path=path)
 
 
 def _problems(check: Check, value: object) -> list[Problem]:

@@ -6,11 +6,13 @@ return None for a valid value. Paths are built on the way up, so that a valid ob
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kaigen.check import codes
 from kaigen.check.atoms import ATOMS, Check, Mismatch, between, bounds, long_enough, matching, one_of, wrong_type
+from kaigen.check.conditions import rule_problems
 from kaigen.check.forms import FORMS
 from kaigen.core.text import describe
 from kaigen.diagnostics.suggest import did_you_mean
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 Field = Check | type
 LEAVES: dict[str, type] = {"s": str, "b": bool}
 CHECKS = {**ATOMS, **FORMS}
+_CORE = re.compile(r"\.v[0-9]+((alpha|beta)[0-9]+)?/")
+"""In names of definitions of Kubernetes; those of custom resources have the group and no version before the `/`."""
 
 
 class Schemas:
@@ -31,6 +35,8 @@ class Schemas:
     def __init__(self, target: str) -> None:
         self.target = target
         self._known: dict[str, Check] = {}
+        # In custom resources null is a value. In others it is as if the field were not there.
+        self._custom = False
 
     def check_of(self, ref: str) -> Check:
         """Return the check of a definition, named `SHARD/NAME`.
@@ -43,7 +49,11 @@ class Schemas:
             found = definition(ref, self.target)
             if found is None:
                 raise KeyError(ref)
-            check = self._known[ref] = self._call(self._compile(found))
+            before, self._custom = self._custom, _CORE.search(ref) is None
+            try:
+                check = self._known[ref] = self._call(self._compile(found))
+            finally:
+                self._custom = before
         return check
 
     def _compile(self, node: Node) -> Field:
@@ -78,8 +88,17 @@ class Schemas:
         free = bool(node.get("open"))
         least, most = node.get("min"), node.get("max")
         counted = least is not None or most is not None
+        rules = node.get("rules", ())
         fields: dict[str, Field] = {}
-        compile_node = self._compile
+        custom = self._custom
+
+        def compile_node(child: Node) -> Field:
+            # Compiled at its first value, when another definition may be in progress.
+            before, self._custom = self._custom, custom
+            try:
+                return self._compile(child)
+            finally:
+                self._custom = before
 
         def check(value: object) -> list[Mismatch] | None:
             if value.__class__ is not dict and not isinstance(value, dict):
@@ -96,7 +115,7 @@ class Schemas:
                             problems.append(unknown_field(key, nodes, value))
                         continue
                     field = fields[key] = compile_node(nodes[key])
-                if child is None and key not in required:
+                if child is None and not custom and key not in required:
                     continue
                 found = leaf_problem(field, child) if isinstance(field, type) else field(child)
                 if found is not None:
@@ -111,6 +130,8 @@ class Schemas:
                     problems += union_problems(union, value)
             if counted:
                 problems += count_problems(len(value), "entries", least, most)
+            for when, then in rules:
+                problems += rule_problems(when, then, value)
             return problems or None
 
         return check
@@ -119,6 +140,8 @@ class Schemas:
         field = self._compile(node["m"])
         least, most = node.get("min"), node.get("max")
         counted = least is not None or most is not None
+        key_check = CHECKS[node["keys"]] if "keys" in node else None
+        custom = self._custom
 
         def check(value: object) -> list[Mismatch] | None:
             if value.__class__ is not dict and not isinstance(value, dict):
@@ -126,7 +149,14 @@ class Schemas:
             assert isinstance(value, dict)
             problems: list[Mismatch] = []
             for key, child in value.items():
+                wrong_key = key_check(key) if key_check is not None else None
+                if wrong_key is not None:
+                    wrong_key[0].path.append(str(key))
+                    problems += wrong_key
+                    continue
                 if field is child.__class__ and key.__class__ is str:
+                    continue
+                if child is None and not custom:
                     continue
                 if not isinstance(key, str):
                     found: list[Mismatch] | None = wrong_type("a string", key)
@@ -146,6 +176,7 @@ class Schemas:
         field = self._compile(node["l"])
         least, most = node.get("min"), node.get("max")
         counted = least is not None or most is not None
+        custom = self._custom
         keys = node.get("k")
         defaults = node.get("kd", {})
         distinct = bool(node.get("set"))
@@ -156,7 +187,7 @@ class Schemas:
             assert isinstance(value, (list, tuple))
             problems: list[Mismatch] = []
             for place, child in enumerate(value):
-                if field is child.__class__:
+                if field is child.__class__ or (child is None and not custom and isinstance(field, type)):
                     continue
                 found = leaf_problem(field, child) if isinstance(field, type) else field(child)
                 if found is not None:

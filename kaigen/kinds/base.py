@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol
 from msgspec import Meta, field
 
 from kaigen.kinds.block import Block
+from kaigen.kubernetes.quantities import canonical
 
 QUANTITY = r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?[0-9]+)?$"
 SIZE = f"^auto$|{QUANTITY}"
@@ -83,6 +84,8 @@ def _exact(pattern: str) -> str:
 
 
 QUANTITY_MAX = 40
+SMALLEST_BARE = 2**20
+"""The smallest number of bytes that needs no unit."""
 
 AUTO = "auto"
 """A size that kaigen computes."""
@@ -104,7 +107,7 @@ else:
 
         @staticmethod
         def from_document(value: object) -> str:
-            """Return the quantity of a text or a number."""
+            """Return the quantity of a text or a number, in the form in which Kubernetes stores it."""
             if isinstance(value, float):
                 # All digits: 1073741824.0 must not become 1.07374e+09.
                 value = str(int(value)) if value.is_integer() and abs(value) < 1e18 else repr(value)
@@ -112,7 +115,8 @@ else:
                 value = str(value)
             if not (isinstance(value, str) and len(value) <= QUANTITY_MAX and matches(QUANTITY, value)):
                 raise ValueError(f"{value!r} is not a quantity")
-            return value
+            # A small number without a unit is doubtful, and stays as it is until it is checked.
+            return value if value.isdecimal() and int(value) < SMALLEST_BARE else canonical(value)
 
     class QuantityOrAuto(ABC):  # noqa: B024 - `str` is registered as its subclass
         """A Kubernetes quantity, or `auto`."""

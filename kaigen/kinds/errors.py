@@ -30,6 +30,7 @@ from kaigen.kinds.value_texts import (
     whole_number,
 )
 from kaigen.regex.pattern import matches
+from kaigen.yaml.scalars import file_mode
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -261,8 +262,11 @@ class _Explainer:
         mark = self.document.mark(path)
         quoted = mark.text[mark.column - 1 : mark.column] in {'"', "'"}
         if types == ["integer"] and not quoted and (number := whole_number(written)) is not None:
-            return f"write {number}"
-        right = r"true|false" if types == ["boolean"] else r"-?[0-9]+"
+            octal = file_mode(written)
+            return (
+                f"write {number}" if octal in (None, number) else f"write {number}, or 0o{octal:o} for the octal number"
+            )
+        right = r"true|false" if types == ["boolean"] else r"-?(0|[1-9][0-9]*)"
         return "remove the quotes" if quoted and re.fullmatch(right, written) else ""
 
     def _wrong_choice(self, violation: _Violation) -> Iterator[Explained]:

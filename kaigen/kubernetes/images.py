@@ -56,6 +56,14 @@ def is_image(reference: str) -> bool:
     return found is not None and len(found["repository"]) <= _LONGEST
 
 
+def lowered(reference: str) -> str:
+    """Return a reference with its repository in small letters, such as that of an organisation on GitHub."""
+    name, at, digest = reference.strip().partition("@")
+    head, slash, last = name.rpartition("/")
+    last, colon, tag = last.partition(":")
+    return f"{head.lower()}{slash}{last.lower()}{colon}{tag}{at}{digest}"
+
+
 def parse_image(reference: str) -> ImageName:
     """Return an image by its reference, with the registry that a short name means."""
     name, _, digest = reference.partition("@")

@@ -131,6 +131,7 @@ class ObjectKind(Struct, frozen=True):
         lifecycle: how its pods behave.
         pods: where its pods or their templates are.
         restart_policies: which restart policies its pods may have; empty for any.
+        default_restart_policy: that of pods that set none.
         claim_templates: dotted paths of the lists of PersistentVolumeClaims that it makes for each pod.
         pod_labels: beginnings of labels that its controller adds to its pods.
         scalable: a HorizontalPodAutoscaler or ScaledObject may set its replicas.
@@ -152,6 +153,7 @@ class ObjectKind(Struct, frozen=True):
     lifecycle: Lifecycle = ""
     pods: tuple[PodPath, ...] = ()
     restart_policies: tuple[str, ...] = ()
+    default_restart_policy: str = "Always"
     claim_templates: tuple[str, ...] = ()
     pod_labels: tuple[str, ...] = ()
     scalable: bool = False

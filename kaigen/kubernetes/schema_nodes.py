@@ -9,6 +9,8 @@ from typing import NotRequired, TypeAlias, TypedDict
 
 Scalar = str | int | float | bool
 Node: TypeAlias = "str | Mapping"
+Condition = dict[str, str | list[Scalar]]
+"""By field: `set`, `given`, `unset`, or the values that it may have, with "" for none."""
 
 
 class Mapping(TypedDict, total=False):
@@ -18,7 +20,9 @@ class Mapping(TypedDict, total=False):
     r: list[str]
     open: int
     u: tuple[int, list[str]]
+    rules: list[tuple[Condition, Condition]]
     m: Node
+    keys: str
     l: Node  # noqa: E741
     k: list[str]
     kd: dict[str, Scalar]

@@ -10,7 +10,10 @@ A node is a string, an atom or the name of another definition (`SHARD/NAME`), or
 ======================  =====================================================================================
 `p`, `r`, `open`, `u`   object: fields, required fields, unknown fields allowed, `[least, fields]` of which at
                         most one may be set
-`m`                     map: node of its values
+`rules`                 object: `[when, then]`: where fields meet the first condition, others must meet the second.
+                        A condition has for each field `set` (and not empty), `given` (also empty), `unset`, or
+                        the allowed values, with "" for a field that is not there
+`m`, `keys`             map: node of its values, atom of its keys
 `l`, `k`, `set`         list: node of its items, keys that distinguish them, no two equal
 `kd`                    defaults of such keys, or of the fields that `one` and `any` look at
 `t`, `enum`, `re`       scalar: atom, allowed values, regular expression (RE2)

@@ -173,6 +173,8 @@ WORKLOAD_KINDS = (
         lifecycle="run",
         pods=(PodPath("spec.replicatedJobs[].template.spec.template"),),
         restart_policies=_ENDING,
+        # `Default` in pkg/webhooks/jobset_webhook.go of JobSet v0.10
+        default_restart_policy="OnFailure",
         claim_templates=("spec.volumeClaimPolicies[].templates",),
         pod_labels=(*_JOB_LABELS, "jobset.sigs.k8s.io/"),
         references=(),

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaigen.check.atoms import as_written
 from kaigen.check.codes import UNKNOWN_KIND
 from kaigen.check.policy import check_policy
 from kaigen.check.references import check_classes, check_references
@@ -111,7 +112,12 @@ def check_manifests(
     limits = Limits(file_bytes=GENERATED_FILE_BYTES, documents=20_000)
     charts = [folder for path in paths if path != "-" for folder in _charts(path)]
     sources, found = read_sources(paths, root=config.root, stdin=stdin, limits=limits, exclude=charts)
-    items = [item for source in sources for document in parse(source, found) for item in _items(document)]
+    items = [
+        item
+        for source in sources
+        for document in parse(source, found, is_manifest=lambda _: True)
+        for item in _items(document)
+    ]
     bodies = [item.body for item in items]
     defined = _defined_kinds(bodies)
     diagnostics = [
@@ -229,7 +235,7 @@ def _diagnostic(item: _Item, finding: Problem) -> Diagnostic:
         finding.code,
         f"{name}: {message}" if name else message,
         mark,
-        finding.hint if not secret or finding.category in _SECRET else "",
+        as_written(finding.hint, item.document.raw(path)) if not secret or finding.category in _SECRET else "",
         finding.severity,
         replace(finding, path=path).where,
     )

@@ -82,7 +82,7 @@ class LoadedSource(Struct, frozen=True):
 def parse_source(source: Source) -> ParsedSource:
     """Parse a text, and check it for secrets."""
     found = Diagnostics()
-    documents = yaml_document.parse(source, found)
+    documents = yaml_document.parse(source, found, is_manifest=is_kubernetes_object)
     for document in documents:
         found.extend(document_secrets.find_secrets(document))
     found.extend(document_secrets.find_secrets_in_comments(source, documents))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from kaigen.check.atoms import as_written
 from kaigen.check.codes import CHANGED_BY_BUILD
 from kaigen.check.folder_build import folder_build_findings
 from kaigen.check.grants import grant_findings
@@ -62,7 +63,9 @@ def compile_plain(
             *tenant_findings(item.body, namespace, source, config.tenants),
             *syncer_secret_findings(item.body, namespace, source, config.tenants, config.syncer_secrets),
         ]
-        found.extend(problem.located(document.mark(problem.path)) for problem in first_problems(problems))
+        for problem in first_problems(problems):
+            hint = as_written(problem.hint, document.raw(problem.path))
+            found.add(replace(problem, hint=hint).located(document.mark(problem.path)))
     for number, problem in binding_findings([item.body for item in objects], namespace, source, config.tenants):
         found.add(problem.located(documents[number].mark(problem.path)))
     return Compiled(app, {}, objects, documents=documents)

@@ -14,7 +14,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from kaigen.core.json_types import Json
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.yaml.compose import MAX_DEPTH, PLAIN, TEXT, Unreadable, too_deep
-from kaigen.yaml.scalars import Plain, plain_value
+from kaigen.yaml.scalars import FILE_MODES, Plain, file_mode, plain_value
 
 MAX_COPIED = 100_000
 """Nodes that the aliases of one text may add by copying."""
@@ -119,6 +119,9 @@ class Constructor:
                 text = value_node.value
                 if text and text[0] not in _OPENING:
                     data[key] = text
+                    continue
+                if key in FILE_MODES and (mode := file_mode(text)) is not None:
+                    data[key] = mode
                     continue
             data[key] = self._build(value_node)
         if merged:

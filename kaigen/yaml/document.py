@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -16,6 +16,7 @@ from kaigen.diagnostics.problem import dotted_path
 from kaigen.system.lazy_import import lazy_imports
 from kaigen.yaml.compose import PLAIN, Unreadable, compose, compose_parts
 from kaigen.yaml.construct import Constructor, NodeProblem
+from kaigen.yaml.scalars import manifest_value
 from kaigen.yaml.sources import Source
 
 with lazy_imports():
@@ -140,12 +141,15 @@ class Document(Struct, frozen=True, eq=False):
         return node.value if steps == len(path) and isinstance(node, ScalarNode) else None
 
 
-def parse(source: Source, diagnostics: Diagnostics) -> list[Document]:
+def parse(
+    source: Source, diagnostics: Diagnostics, *, is_manifest: Callable[[Document], bool] = lambda _: False
+) -> list[Document]:
     """Parse the documents of a text.
 
     Args:
         source: the text; JSON if its path ends in `.json`, else YAML.
         diagnostics: collects errors.
+        is_manifest: whether a document is an object for a cluster, whose scalars are read as Kubernetes reads them.
 
     Returns:
         The documents that are not empty. A document that is not YAML or too large is omitted. One with errors in single
@@ -155,70 +159,86 @@ def parse(source: Source, diagnostics: Diagnostics) -> list[Document]:
         source = replace(source, text=source.text[1:])
     if source.path.lower().endswith(".json"):
         return _parse_json(source, diagnostics)
-    text = source.text
+    documents = _Documents(source, diagnostics, is_manifest)
     try:
-        nodes = compose(text)
+        nodes = compose(source.text)
     except (Unreadable, YAMLError):
-        return _parse_parts(source, diagnostics)
-    documents: list[Document] = []
-    constructor = Constructor(text)
-    index = 0
+        _parse_parts(documents)
+        return documents.found
     for node in nodes:
-        if not _is_empty(node):
-            _construct(constructor, source, index, node, documents, diagnostics)
-            index += 1
-    return documents
+        documents.add(node)
+    return documents.found
+
+
+class _Documents:
+    """Collects the documents of a text that are not empty.
+
+    Attributes:
+        source: the text.
+        diagnostics: receives errors.
+        found: the documents.
+        index: number of the next one; broken documents count.
+    """
+
+    def __init__(
+        self, source: Source, diagnostics: Diagnostics, is_manifest: Callable[[Document], bool] = lambda _: False
+    ) -> None:
+        self.source = source
+        self.diagnostics = diagnostics
+        self.found: list[Document] = []
+        self.index = 0
+        self._is_manifest = is_manifest
+        self._constructor = Constructor(source.text)
+        self._of_manifests = Constructor(source.text, manifest_value)
+
+    def add(self, node: Node) -> None:
+        """Add a document by its root, unless it is empty."""
+        if _is_empty(node):
+            return
+        index, self.index = self.index, self.index + 1
+        constructor = self._constructor
+        try:
+            document = Document(self.source, index, constructor.construct(node), node)
+            if self._is_manifest(document):
+                constructor = self._of_manifests
+                document = replace(document, data=constructor.construct(node))
+        except Unreadable as error:
+            self.diagnostics.add(_unreadable(self.source, 0, error))
+            return
+        if constructor.problems:
+            paths = _paths(node, {id(problem.node) for problem in constructor.problems})
+            for problem in constructor.problems:
+                self.diagnostics.add(_diagnostic(self.source, paths.get(id(problem.node), ()), problem))
+        self.found.append(document)
+
+    def add_broken(self, problem: Diagnostic) -> None:
+        """Report a document that cannot be read."""
+        self.diagnostics.add(problem)
+        self.index += 1
 
 
 def _parse_json(source: Source, diagnostics: Diagnostics) -> list[Document]:
-    documents: list[Document] = []
+    documents = _Documents(source, diagnostics)
     try:
         node = json_text.compose_json(source.text)
     except Unreadable as error:
         diagnostics.add(_unreadable(source, 0, error))
-        return documents
+        return []
     if node is not None:
-        _construct(Constructor(source.text), source, 0, node, documents, diagnostics)
-    return documents
+        documents.add(node)
+    return documents.found
 
 
-def _parse_parts(source: Source, diagnostics: Diagnostics) -> list[Document]:
-    documents: list[Document] = []
-    constructor = Constructor(source.text)
-    index = 0
+def _parse_parts(documents: _Documents) -> None:
+    source = documents.source
     for start, stop, result in compose_parts(source.text):
         if isinstance(result, Unreadable):
-            diagnostics.add(_unreadable(source, start, result))
-            index += 1
+            documents.add_broken(_unreadable(source, start, result))
         elif isinstance(result, YAMLError):
-            diagnostics.add(syntax.explain(result, source, start, stop))
-            index += 1
+            documents.add_broken(syntax.explain(result, source, start, stop))
         else:
             for node in result:
-                if not _is_empty(node):
-                    _construct(constructor, source, index, node, documents, diagnostics)
-                    index += 1
-    return documents
-
-
-def _construct(
-    constructor: Constructor,
-    source: Source,
-    index: int,
-    node: Node,
-    documents: list[Document],
-    diagnostics: Diagnostics,
-) -> None:
-    try:
-        data = constructor.construct(node)
-    except Unreadable as error:
-        diagnostics.add(_unreadable(source, 0, error))
-        return
-    if constructor.problems:
-        paths = _paths(node, {id(problem.node) for problem in constructor.problems})
-        for problem in constructor.problems:
-            diagnostics.add(_diagnostic(source, paths.get(id(problem.node), ()), problem))
-    documents.append(Document(source, index, data, node))
+                documents.add(node)
 
 
 def _unreadable(source: Source, offset: int, error: Unreadable) -> Diagnostic:

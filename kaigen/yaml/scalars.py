@@ -58,12 +58,7 @@ def plain_value(text: str) -> Plain:
         return WORDS[text]
     if text[0] not in _NUMBER_START:
         if text in SWITCHES:
-            meant = "true" if SWITCHES[text] else "false"
-            raise ProblemError(
-                "KG0140",
-                f"unquoted `{text}` is the boolean {meant} to Kubernetes and text to other parsers",
-                hint=f'write `{meant}`, or quote it to make it text: "{text}"',
-            )
+            raise _ambiguous(text, SWITCHES[text])
         return text
     found = _NUMBER.fullmatch(text)
     if found is None:
@@ -80,6 +75,15 @@ def plain_value(text: str) -> Plain:
     return value
 
 
+def _ambiguous(text: str, value: bool) -> ProblemError:
+    meant = "true" if value else "false"
+    return ProblemError(
+        "KG0140",
+        f"unquoted `{text}` is the boolean {meant} to Kubernetes and text to other parsers",
+        hint=f'write `{meant}`, or quote it to make it text: "{text}"',
+    )
+
+
 def _short(text: str) -> str:
     return text if len(text) <= 24 else text[:24] + "…"
 
@@ -91,6 +95,7 @@ def _float(text: str) -> float:
     return value
 
 
+_EXACT = 2**53
 _SWITCHES_1_1 = {**SWITCHES, "y": True, "Y": True, "n": False, "N": False}
 _FLOAT_1_1 = re.compile(r"(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 
@@ -125,3 +130,28 @@ def kubernetes_value(text: str) -> Plain:
     if number is None or isinstance(number, str):
         return text
     return -number if plain[0] == "-" else number
+
+
+def manifest_value(text: str) -> Plain:
+    """Return the value of an unquoted scalar of a manifest: as Kubernetes reads it, and as other parsers do.
+
+    kustomize (go-yaml v3) reads `y` and `yes` as text and all numbers as Kubernetes does.
+
+    Raises:
+        ProblemError: for a word that YAML 1.1 reads as a boolean, also `y` and `n`, and for numbers that JSON does not
+            have.
+    """
+    if text in _SWITCHES_1_1:
+        raise _ambiguous(text, _SWITCHES_1_1[text])
+    value = kubernetes_value(text)
+    # As JSON, which Go writes without an exponent or a fraction here, `1e3` and `09` are integers.
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT else value
+
+
+FILE_MODES = frozenset({"mode", "defaultMode"})
+"""Fields of Kubernetes with the permissions of files. People write octal numbers of YAML 1.1, such as `0644`."""
+
+
+def file_mode(text: str) -> int | None:
+    """Return the number that an octal form of YAML 1.1 stands for: 420 for `0644`; None for any other text."""
+    return int(text, 8) if re.fullmatch("0[0-7]{1,10}", text) else None

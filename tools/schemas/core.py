@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import json
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
@@ -198,18 +199,29 @@ def apply_rules(node: Schema, name: str, rules: Schema, target: str) -> None:
         if members == "*":
             members = [f for f in fields if f not in excluded[0]]
         node["u"] = [least, sorted(f for f in members if f in fields)]
+    for rule in rules["conditions"].get(name, ()):
+        when, then = rule["when"], rule["then"]
+        if fields.keys() >= {*when, *then}:
+            node.setdefault("rules", []).append([when, then])
     for field, defaults in key_defaults(fields, rules).items():
         fields[field]["kd"] = defaults
 
 
 def apply_form(node: Schema, field: str, form: str) -> None:
-    """Require a string format of a field, or of its items or values."""
+    """Require a string format of a field, or of its items or values (`[]`) or keys (`{}`).
+
+    An optional field may be empty, except with a `!`.
+    """
     fields: Schema = node["p"]
+    filled, field = field.endswith("!"), field.removesuffix("!")
+    if field.endswith("{}"):
+        fields[field[:-2]] = {**fields[field[:-2]], "keys": form}
+        return
     if field.endswith("[]"):
         child = fields[field[:-2]]
         fields[field[:-2]] = {**child, "l" if "l" in child else "m": form}
     elif field in fields:
-        optional = field not in node.get("r", ()) and fields[field] == "s"
+        optional = field not in node.get("r", ()) and fields[field] == "s" and not filled
         # The API server treats an empty string as a missing field.
         fields[field] = {"t": form, "blank": 1} if optional else form
 
@@ -226,14 +238,18 @@ def key_defaults(fields: Schema, rules: Schema) -> dict[str, Schema]:
 def check_rules_are_used(rules: Schema, variants: dict[str, list[tuple[str, Node]]]) -> None:
     """Exit on a rule for an unknown definition or field, because a typo would check nothing."""
     plain = {name: rules[name] for name in ("enums", "ranges", "nodes", "required", "notEmpty", "unions")}
-    for section, table in {**plain, **rules["forms"]}.items():
+    conditions = {
+        name: {field for rule in found for part in ("when", "then") for field in rule[part]}
+        for name, found in rules["conditions"].items()
+    }
+    for section, table in {**plain, **rules["forms"], "conditions": conditions}.items():
         for name, fields in table.items():
             if name not in variants:
                 sys.exit(f"core_rules.yaml: {section}: no definition {name}")
             known = {f for _, node in variants[name] if isinstance(node, dict) for f in node["p"]}
             given = fields[1] if section == "unions" else fields
             for field in () if given == "*" else given:
-                if field != "*" and field.removesuffix("[]") not in known:
+                if field != "*" and re.sub(r"[^A-Za-z0-9]+$", "", field) not in known:
                     sys.exit(f"core_rules.yaml: {section}: {name} has no field {field}")
 
 

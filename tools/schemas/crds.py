@@ -117,7 +117,7 @@ def crd_object(left: Schema, node: Schema) -> None:
     else:
         node["open"] = 1 if left.pop("additionalProperties", False) else node.get("open", 0)
         properties = left.pop("properties", {})
-        node["p"] = {key: crd_node(child) for key, child in properties.items()}
+        node["p"] = {key: or_null(child) for key, child in properties.items()}
         # The API server sets defaults before it checks required fields.
         required = [key for key in left.pop("required", ()) if "default" not in properties.get(key, {})]
         if required:
@@ -125,6 +125,14 @@ def crd_object(left: Schema, node: Schema) -> None:
         if not node["open"]:
             del node["open"]
     move(left, node, {"minProperties": "min", "maxProperties": "max"})
+
+
+def or_null(schema: Schema) -> Node:
+    """Return the node of a field: null is allowed for one with a default, which replaces it."""
+    node = crd_node(schema)
+    if "default" not in schema:
+        return node
+    return {**(node if isinstance(node, dict) else {"t": node}), "null": 1}
 
 
 def crd_list(left: Schema, node: Schema) -> None:

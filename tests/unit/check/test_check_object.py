@@ -152,7 +152,6 @@ def test_all_problems_of_an_object_are_returned_in_its_order() -> None:
          "must be the number or name of a port, not a list", ""),
         (("metadata",), "creationTimestamp", "yesterday",
          "`yesterday` is not a time such as 2026-11-21T10:00:00Z", ""),
-        (("metadata",), "labels", {"a": None}, "must be a string, not null", ""),
         (("metadata",), "labels", {"a": True}, "must be a string, not true", 'write it in quotes: "true"'),
     ],
 )  # fmt: skip
@@ -246,7 +245,7 @@ def test_values_of_a_later_version_are_unknown_to_an_earlier_target() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "policy", "expected"),
-    [("Job", "Always", "OnFailure or Never"), ("Deployment", "Never", "Always"), ("JobSet", None, "OnFailure")],
+    [("Job", None, "OnFailure or Never"), ("Deployment", "Never", "Always"), ("JobSet", "Always", "OnFailure")],
 )
 def test_a_kind_accepts_only_its_restart_policies(kind: str, policy: str | None, expected: str) -> None:
     obj = example(kind)
@@ -260,6 +259,12 @@ def test_a_kind_accepts_only_its_restart_policies(kind: str, policy: str | None,
     finding = only(check_object(obj))
     assert finding.code == codes.FIELD_CONFLICT
     assert f"restartPolicy {expected}" in finding.message
+
+
+def test_pods_of_a_job_set_restart_on_failure_where_none_is_set() -> None:
+    obj = example("JobSet")
+    del obj["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["restartPolicy"]
+    assert check_object(obj) == []
 
 
 def test_a_selector_must_match_the_labels_of_its_own_pods() -> None:

@@ -123,13 +123,20 @@ def test_an_address_without_a_type_is_an_ip_address() -> None:
     assert check_object(obj) == []
 
 
-def test_null_counts_as_a_missing_field() -> None:
-    """A real API server takes it so, whether the resource says nullable or not."""
+def test_null_is_refused_as_by_server_side_apply_except_where_a_default_replaces_it() -> None:
     obj = example("HTTPRoute")
-    obj["spec"]["hostnames"] = None
+    obj["spec"]["rules"][0]["backendRefs"][0]["weight"] = None  # its default is 1
     assert check_object(obj) == []
+    obj["spec"]["hostnames"] = None
     obj["spec"]["rules"][0]["backendRefs"][0]["name"] = None
-    assert [f.message for f in check_object(obj)] == ["must be a string, not null"]
+    assert sorted(f.message for f in check_object(obj)) == ["must be a list, not null", "must be a string, not null"]
+
+
+def test_null_counts_as_a_missing_field_in_kinds_of_kubernetes() -> None:
+    obj = example("Deployment")
+    obj["metadata"]["labels"] = {"team": None}
+    obj["spec"]["template"]["spec"]["nodeName"] = None
+    assert check_object(obj) == []
 
 
 def test_a_quantity_of_a_custom_resource_must_not_be_a_float() -> None:

@@ -39,3 +39,19 @@ def test_a_bad_name_is_an_error_at_its_place(case: str) -> None:
 def test_other_values_are_left_to_other_checks(image: Any) -> None:
     body: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": "a", "image": image}]}}
     assert list(image_findings(body)) == []
+
+
+@pytest.mark.parametrize(
+    ("image", "hint"),
+    [
+        ("ghcr.io/Acme-AI/Train:V1.4", "did you mean `ghcr.io/acme-ai/train:V1.4`?"),
+        ("registry.example.com:5000/A@sha256:" + "a" * 64, "did you mean `registry.example.com:5000/a@sha256:"),
+        ("a//b", "write REGISTRY/REPOSITORY:TAG"),
+        ("_a/b:1", "write REGISTRY/REPOSITORY:TAG"),
+        ("a:" + "t" * 140, "write REGISTRY/REPOSITORY:TAG"),
+    ],
+)
+def test_the_hint_is_the_name_in_small_letters_where_that_is_one(image: str, hint: str) -> None:
+    body: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": "a", "image": image}]}}
+    (problem,) = image_findings(body)
+    assert problem.hint.startswith(hint)

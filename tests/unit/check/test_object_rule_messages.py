@@ -44,7 +44,8 @@ VOLUMES = {"volumes": [{"name": "model"}]}
              "set restartPolicy: Always")]),
         (deployment(spec={"restartPolicy": "Sometimes"}), []),
         (object_of("batch/v1", "Job", {"template": {"spec": {"containers": []}}}), [
-            (IN, "a Job's pods need restartPolicy OnFailure or Never, not Always", "set restartPolicy: OnFailure")]),
+            (IN, "a Job's pods need restartPolicy OnFailure or Never, and Always is the default",
+             "set restartPolicy: OnFailure")]),
         (deployment({"volumeMounts": [3, {"name": "modell"}, {}, {"name": "x"}]}, VOLUMES), [
             (f"{C}.volumeMounts[1].name", "no volume `modell` in the pod", "did you mean `model`?"),
             (f"{C}.volumeMounts[3].name", "no volume `x` in the pod", "")]),
@@ -87,7 +88,6 @@ VOLUMES = {"volumes": [{"name": "model"}]}
         }), []),
         (object_of("v1", "Service", {"selector": {"a": "b"}}), [
             ("spec", "missing field `ports`", "set spec.ports, or make the Service headless with clusterIP: None")]),
-        (object_of("v1", "Service", {}), []),
         (object_of("autoscaling/v2", "HorizontalPodAutoscaler", {"metrics": [
             {"type": 3}, {"type": "ContainerResource"},
             {"type": "Pods", "pods": {"target": {"type": "AverageValue", "averageValue": 1}}},
@@ -113,8 +113,15 @@ VOLUMES = {"volumes": [{"name": "model"}]}
         (object_of("keda.sh/v1alpha1", "ScaledObject", {"minReplicaCount": 101}), [
             ("spec.minReplicaCount", "minReplicaCount 101 exceeds maxReplicaCount 100", "")]),
         (object_of("keda.sh/v1alpha1", "ScaledObject", {"minReplicaCount": 4, "maxReplicaCount": 4}), []),
+        ({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+          "subjects": [{"kind": "ServiceAccount", "name": "A", "namespace": "ml"},
+                       {"kind": "ServiceAccount", "name": "a"}, {"kind": "User", "name": "A"}]}, [
+            ("subjects[0].name", "`A` is not a DNS name in lower case", ""),
+            ("subjects[1]", "missing field `namespace`: a ServiceAccount is in one, and a ClusterRoleBinding is not",
+             "")]),
         ({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "rules": [
             {"nonResourceURLs": ["/x"]}, {"apiGroups": [""]}, {"resources": ["pods"]}]}, [
+            ("rules[0].nonResourceURLs", "paths belong to no namespace, so only a ClusterRole may have them", ""),
             ("rules[1]", "the rule grants nothing without resources", ""),
             ("rules[2]", "the rule grants nothing without apiGroups", "")]),
     ],

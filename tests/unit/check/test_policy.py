@@ -394,3 +394,48 @@ def test_sizes_of_volumes_without_a_unit_are_reported() -> None:
         (f"{template}[0].emptyDir.sizeLimit", "storage 10 is 10 bytes", "did you mean `10Gi`?"),
         (f"{template}[1].ephemeral.volumeClaimTemplate.{size}", *fifty),
     ]
+
+
+@pytest.mark.parametrize(
+    ("size", "memory", "found"),
+    [
+        ("64Gi", ["16Gi", "32Gi"], ["the volume is 64Gi of memory, but the limit of its container is 32Gi"]),
+        ("32Gi", ["16Gi", "32Gi"], []),
+        ("64Gi", ["16Gi", None], []),
+        ("64Gi", [], []),
+    ],
+)
+def test_a_volume_in_memory_fits_into_a_container(size: str, memory: list[str | None], found: list[str]) -> None:
+    containers = [
+        {
+            "name": f"c{number}",
+            "resources": {"limits": {"memory": limit} if limit else {}},
+            "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],
+        }
+        for number, limit in enumerate(memory)
+    ]
+    volumes = [{"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": size}}]
+    spec = {"containers": containers, "volumes": volumes}
+    pod: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
+    problems = [each for each in check_policy(pod, pod_security="privileged") if each.code == "KG0563"]
+    assert [each.message for each in problems] == found
+    assert all(each.severity is Severity.WARNING for each in problems)
+
+
+def test_fields_of_a_live_object_are_reported_where_they_are() -> None:
+    annotation = "kubectl.kubernetes.io/last-applied-configuration"
+    metadata = {"name": "a", "uid": "x", "resourceVersion": "7", "managedFields": [{}], "generation": 3}
+    metadata |= {"creationTimestamp": "2026-01-01T00:00:00Z", "annotations": {annotation: "{}"}}
+    service: dict[str, Any] = {"apiVersion": "v1", "kind": "Service", "metadata": metadata}
+    service["spec"] = {"clusterIP": "10.0.0.7", "ports": [{"port": 80}]}
+    found = [(each.path[-1], each.severity) for each in check_policy(service) if each.code == codes.LIVE_FIELD]
+    refused = [(name, Severity.ERROR) for name in ("managedFields", "resourceVersion", "uid")]
+    ignored = [(name, Severity.WARNING) for name in ("creationTimestamp", "generation", annotation, "clusterIP")]
+    assert found == [*refused, *ignored]
+
+
+def test_a_generated_manifest_and_a_fixed_address_are_no_copy_of_a_live_object() -> None:
+    service: dict[str, Any] = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}
+    service["metadata"]["creationTimestamp"] = None
+    service["spec"] = {"clusterIP": "10.0.0.7", "ports": [{"port": 80}]}
+    assert [each for each in check_policy(service) if each.code == codes.LIVE_FIELD] == []

@@ -26,10 +26,12 @@ from tests.unit.check.mutations import DAMAGES, damaged, places
 
 # What only ours looks for.
 STRICTER = {
+    codes.AMOUNT_DOUBTFUL,
     codes.BAD_VALUE,
     codes.DUPLICATE_ENTRY,
     codes.FIELD_CONFLICT,
     codes.OUT_OF_RANGE,
+    codes.RESOURCE_NAME_INVALID,
     codes.SELECTOR_MISMATCH,
     codes.UNKNOWN_NAME_IN_POD,
 }
@@ -37,7 +39,7 @@ RULES = plain_yaml.load((Path(__file__).parents[3] / "tools" / "core_rules.yaml"
 REQUIRED = {field for fields in RULES["required"].values() for field in fields} | {"ports", "storage"}
 REQUIRED_BY_RULES = {f"missing field `{field}`" for field in REQUIRED}
 # How the rules of kaigen.check.object_rules say that a field is missing.
-CONDITIONS = ("a metric of type", "a target of type", "the rule grants nothing")
+CONDITIONS = ("missing field", "a metric of type", "a target of type", "the rule grants nothing")
 CORE = objects("cluster.yaml", "workloads.yaml")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kaigen.kubernetes.quantities import NANO, is_quantity, nano, units
+from kaigen.kubernetes.quantities import NANO, canonical, is_quantity, nano, units
 
 
 @pytest.mark.parametrize(
@@ -70,3 +70,26 @@ def test_the_whole_text_is_a_quantity() -> None:
     assert not is_quantity("x1Gi")
     assert not is_quantity("1Gi ")
     assert not is_quantity("1Gi\n")
+
+
+@pytest.mark.parametrize(
+    ("written", "stored"),
+    [
+        ("1000m", "1"),
+        ("4000M", "4G"),
+        ("10240Mi", "10Gi"),
+        ("0.5Gi", "512Mi"),
+        ("0.5Ki", "512"),
+        ("1.5", "1500m"),
+        ("1500M", "1500M"),
+        ("2000000", "2M"),
+        ("1.5e3", "1500"),
+        ("1E3", "1e3"),
+        ("0Gi", "0"),
+        ("1024Ei", "1024Ei"),
+        ("text", "text"),
+    ],
+)
+def test_the_canonical_form_is_that_of_the_api_server(written: str, stored: str) -> None:
+    assert canonical(written) == stored
+    assert nano(stored) == nano(written)

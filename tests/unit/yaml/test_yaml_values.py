@@ -7,7 +7,7 @@ import math
 import pytest
 
 from kaigen.diagnostics.problem import ProblemError
-from kaigen.yaml.scalars import kubernetes_value
+from kaigen.yaml.scalars import kubernetes_value, manifest_value
 from tests.unit.yaml.texts import load, problems, read
 
 
@@ -235,3 +235,31 @@ def test_kubernetes_reads_old_forms_of_booleans_and_numbers(written: str, value:
 def test_numbers_that_json_does_not_have_are_rejected_for_kubernetes_too(written: str) -> None:
     with pytest.raises(ProblemError):
         kubernetes_value(written)
+
+
+@pytest.mark.parametrize(
+    ("written", "value"), [("0022", 18), ("09", 9), ("1_000", 1000), ("1e3", 1000), ("685.230_15e+03", 685230.15)]
+)
+def test_numbers_of_manifests_are_those_of_their_json(written: str, value: float) -> None:
+    found = manifest_value(written)
+    assert (found, type(found)) == (value, type(value))
+
+
+def test_sexagesimal_numbers_are_text_in_manifests_as_for_kubectl_and_kustomize() -> None:
+    assert manifest_value("190:20:30") == "190:20:30"
+
+
+@pytest.mark.parametrize("word", ["y", "N", "yes", "Off"])
+def test_words_that_only_kubectl_reads_as_booleans_are_rejected_in_manifests(word: str) -> None:
+    with pytest.raises(ProblemError, match=f"unquoted `{word}` is the boolean"):
+        manifest_value(word)
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [("0755", 493), ("0400", 256), ("00", 0), ("0o644", 420), ("420", 420), ("0800", "0800"), ('"0755"', "0755")],
+)
+def test_modes_of_files_are_octal_as_in_yaml_1_1(written: str, value: object) -> None:
+    assert load(f"volume: {{defaultMode: {written}, items: [{{mode: {written}}}]}}\n") == {
+        "volume": {"defaultMode": value, "items": [{"mode": value}]}
+    }

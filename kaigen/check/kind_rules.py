@@ -1,0 +1,371 @@
+"""Rules between the fields of one kind that its API server or its controller enforces and no schema contains.
+
+Sources: pkg/apis/*/validation of k8s.io/kubernetes v1.36.3; each function names the one it follows. Custom resources
+have theirs in CEL; of those only some that matter for objects that kaigen writes are here.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from kaigen.check import codes
+from kaigen.core.json_types import FieldPath
+from kaigen.diagnostics.problem import Problem
+from kaigen.kubernetes.manifest import Object, entries, mapping
+from kaigen.kubernetes.names import SUBDOMAIN, is_qualified
+from kaigen.kubernetes.quantities import NANO, nano
+
+Findings = Iterator[Problem]
+
+
+def _conflict(message: str, path: FieldPath, hint: str = "") -> Problem:
+    return Problem(codes.FIELD_CONFLICT, message, path, hint)
+
+
+def _number(value: object) -> int | None:
+    """Return the number of a count or percentage; None for anything else."""
+    if isinstance(value, str) and value.removesuffix("%").isdecimal():
+        return int(value.removesuffix("%"))
+    return value if isinstance(value, int) else None
+
+
+def _strategy(obj: Object, field: str, surge: object) -> tuple[FieldPath, int | None, int | None]:
+    """Return the place of the amounts of a rolling update, and how many more and fewer pods it may have."""
+    rolling = mapping(mapping(mapping(obj.get("spec")).get(field)).get("rollingUpdate"))
+    values = [
+        rolling.get(name) if rolling.get(name) is not None else default
+        for name, default in (("maxSurge", surge), ("maxUnavailable", "25%" if surge else 1))
+    ]
+    return ("spec", field, "rollingUpdate"), _number(values[0]), _number(values[1])
+
+
+def _deployment(obj: Object) -> Findings:
+    """Follow `ValidateRollingUpdateDeployment` and `ValidateDeploymentSpec`."""
+    path, surge, unavailable = _strategy(obj, "strategy", "25%")
+    if surge == 0 and unavailable == 0:
+        yield _conflict("`maxSurge` and `maxUnavailable` must not both be 0", path)
+    if (
+        unavailable is not None
+        and unavailable > 100
+        and "%"
+        in str(mapping(mapping(mapping(obj.get("spec")).get("strategy")).get("rollingUpdate")).get("maxUnavailable"))
+    ):
+        yield Problem(codes.OUT_OF_RANGE, "must not be more than 100%", (*path, "maxUnavailable"))
+    spec = mapping(obj.get("spec"))
+    deadline, ready = spec.get("progressDeadlineSeconds"), spec.get("minReadySeconds")
+    deadline, ready = 600 if deadline is None else deadline, 0 if ready is None else ready
+    if isinstance(deadline, int) and isinstance(ready, int) and deadline <= ready:
+        field = "progressDeadlineSeconds" if spec.get("progressDeadlineSeconds") is not None else "minReadySeconds"
+        message = f"progressDeadlineSeconds {deadline} must be more than minReadySeconds {ready}"
+        yield _conflict(message, ("spec", field))
+    yield from _no_deadline(obj)
+
+
+def _daemon_set(obj: Object) -> Findings:
+    """Follow `ValidateRollingUpdateDaemonSet`."""
+    path, surge, unavailable = _strategy(obj, "updateStrategy", 0)
+    if surge is not None and unavailable is not None and bool(surge) is bool(unavailable):
+        yield _conflict("one of `maxSurge` and `maxUnavailable` must be 0, and the other not", path)
+    yield from _no_deadline(obj)
+
+
+def _no_deadline(obj: Object) -> Findings:
+    """Follow `ValidatePodTemplateSpecForReplicaSet` and those of the other controllers."""
+    path: FieldPath = ("spec", "template", "spec")
+    if mapping(mapping(mapping(obj.get("spec")).get("template")).get("spec")).get("activeDeadlineSeconds") is not None:
+        yield _conflict(
+            f"the pods of a {obj.get('kind')} have no deadline", (*path, "activeDeadlineSeconds"), "delete it"
+        )
+
+
+def _claim(obj: Object) -> Findings:
+    """Follow `ValidatePersistentVolumeClaimSpec` and `ValidatePersistentVolumeSpec`."""
+    modes = mapping(obj.get("spec")).get("accessModes")
+    if isinstance(modes, list) and "ReadWriteOncePod" in modes and len(set(map(str, modes))) > 1:
+        yield _conflict("ReadWriteOncePod must be the only access mode", ("spec", "accessModes"))
+
+
+def _network_policy(obj: Object) -> Findings:
+    """Follow `ValidateNetworkPolicyPort` and `ValidateIPBlock`."""
+    spec = mapping(obj.get("spec"))
+    for direction, peers in (("ingress", "from"), ("egress", "to")):
+        for number, rule in entries(spec.get(direction)):
+            path: FieldPath = ("spec", direction, number)
+            for place, port in entries(rule.get("ports")):
+                first, last = port.get("port"), port.get("endPort")
+                if last is not None and isinstance(first, str):
+                    yield _conflict("needs a `port` that is a number", (*path, "ports", place, "endPort"))
+                elif isinstance(first, int) and isinstance(last, int) and last < first:
+                    yield _conflict(f"endPort {last} is below port {first}", (*path, "ports", place, "endPort"))
+            for place, peer in entries(rule.get(peers)):
+                if peer.get("ipBlock") is not None:
+                    where = (*path, peers, place)
+                    if peer.get("podSelector") is not None or peer.get("namespaceSelector") is not None:
+                        yield _conflict("`ipBlock` must be the only field of its peer", where)
+                    yield from _except(mapping(peer["ipBlock"]), (*where, "ipBlock"))
+
+
+def _except(block: Object, path: FieldPath) -> Findings:
+    whole = _network(block.get("cidr"))
+    excluded = block.get("except")
+    for number, text in enumerate(excluded if isinstance(excluded, list) else ()):
+        part = _network(text)
+        if (
+            whole
+            and part
+            and not (
+                whole.version == part.version and whole.prefixlen < part.prefixlen and part.network_address in whole
+            )
+        ):
+            yield _conflict(f"`{text}` is not a part of {block['cidr']}", (*path, "except", number))
+
+
+def _network(text: object) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    try:
+        return ipaddress.ip_network(str(text), strict=False)
+    except ValueError:
+        return None
+
+
+def _pod_failure_policy(spec: Object, path: FieldPath) -> Findings:
+    """Follow `validatePodFailurePolicyRule` and `validatePodFailurePolicyRuleOnExitCodes`."""
+    for number, rule in entries(mapping(spec.get("podFailurePolicy")).get("rules")):
+        place = (*path, "podFailurePolicy", "rules", number)
+        if rule.get("action") == "FailIndex" and spec.get("backoffLimitPerIndex") is None:
+            yield _conflict("FailIndex needs `backoffLimitPerIndex` of the Job", (*place, "action"))
+        requirement = mapping(rule.get("onExitCodes"))
+        values = requirement.get("values")
+        numbers = [value for value in values if isinstance(value, int)] if isinstance(values, list) else []
+        where = (*place, "onExitCodes", "values")
+        if requirement.get("operator") == "In" and 0 in numbers:
+            yield _conflict("0 is success, and no failure has it where `operator` is In", (*where, numbers.index(0)))
+        if numbers != sorted(set(numbers)):
+            yield _conflict("must be ordered and without duplicates", where, f"write {sorted(set(numbers))}")
+
+
+def _job_spec(spec: Object, path: FieldPath) -> Findings:
+    """Follow `validateJobSpec` and `ValidateJobSpec`."""
+    if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
+        yield _conflict("completionMode Indexed needs completions", path)
+    if spec.get("selector") is not None and spec.get("manualSelector") is not True:
+        yield _conflict("the API server makes the selector of a Job", (*path, "selector"), "delete it")
+    failed, all_ = spec.get("maxFailedIndexes"), spec.get("completions")
+    if isinstance(failed, int) and isinstance(all_, int) and failed > all_:
+        yield _conflict(f"maxFailedIndexes {failed} exceeds completions {all_}", (*path, "maxFailedIndexes"))
+    if spec.get("podFailurePolicy") is not None:
+        restart = mapping(mapping(spec.get("template")).get("spec")).get("restartPolicy")
+        if restart == "OnFailure":
+            place = (*path, "template", "spec", "restartPolicy")
+            yield _conflict("must be Never where the Job has a podFailurePolicy", place)
+        yield from _pod_failure_policy(spec, path)
+
+
+def _job(obj: Object) -> Findings:
+    yield from _job_spec(mapping(obj.get("spec")), ("spec",))
+
+
+def _cron_job(obj: Object) -> Findings:
+    spec = mapping(mapping(mapping(obj.get("spec")).get("jobTemplate")).get("spec"))
+    yield from _job_spec(spec, ("spec", "jobTemplate", "spec"))
+
+
+def _service(obj: Object) -> Findings:
+    spec = mapping(obj.get("spec"))
+    if not spec.get("ports") and spec.get("type") != "ExternalName" and spec.get("clusterIP") != "None":
+        hint = "set spec.ports, or make the Service headless with clusterIP: None"
+        yield Problem(codes.MISSING_FIELD, "missing field `ports`", ("spec",), hint)
+    if spec.get("type") in (None, "", "ClusterIP"):
+        for number, port in entries(spec.get("ports")):
+            if port.get("nodePort"):
+                message = "`nodePort` needs the type NodePort or LoadBalancer"
+                yield _conflict(message, ("spec", "ports", number, "nodePort"))
+        if spec.get("externalTrafficPolicy") and not spec.get("externalIPs"):
+            message = "`externalTrafficPolicy` needs the type NodePort or LoadBalancer"
+            yield _conflict(message, ("spec", "externalTrafficPolicy"))
+
+
+def _binding(obj: Object) -> Findings:
+    """Follow `ValidateRoleBindingSubject`."""
+    for number, subject in entries(obj.get("subjects")):
+        name = subject.get("name")
+        account = subject.get("kind") == "ServiceAccount"
+        if account and obj.get("kind") == "ClusterRoleBinding" and not subject.get("namespace"):
+            message = "missing field `namespace`: a ServiceAccount is in one, and a ClusterRoleBinding is not"
+            yield Problem(codes.MISSING_FIELD, message, ("subjects", number))
+        named = account and isinstance(name, str) and name
+        if named and not (len(str(name)) <= 253 and re.fullmatch(SUBDOMAIN, str(name))):
+            path = ("subjects", number, "name")
+            yield Problem(codes.BAD_VALUE, f"`{name}` is not a DNS name in lower case", path)
+
+
+_LEVELS = ("baseline", "privileged", "restricted")
+
+
+def _namespace(obj: Object) -> Findings:
+    """Follow `ValidateFinalizerName`, and the admission of Pod Security for its labels."""
+    for key, value in mapping(mapping(obj.get("metadata")).get("labels")).items():
+        is_level = str(key).startswith("pod-security.kubernetes.io/") and not str(key).endswith("-version")
+        if is_level and isinstance(value, str) and value not in _LEVELS:
+            path: FieldPath = ("metadata", "labels", str(key))
+            yield Problem(codes.BAD_VALUE, f"must be one of {', '.join(_LEVELS)}, not `{value}`", path)
+
+
+def _role(obj: Object) -> Findings:
+    for number, rule in entries(obj.get("rules")):
+        if rule.get("nonResourceURLs"):
+            path: FieldPath = ("rules", number, "nonResourceURLs")
+            if obj.get("kind") == "Role":
+                yield _conflict("paths belong to no namespace, so only a ClusterRole may have them", path)
+            elif rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
+                yield _conflict("a rule has either resources or paths", path)
+        else:
+            for field in ("apiGroups", "resources"):
+                if not rule.get(field):
+                    message = f"the rule grants nothing without {field}"
+                    yield Problem(codes.MISSING_FIELD, message, ("rules", number))
+
+
+def _autoscaler(obj: Object) -> Findings:
+    """Follow `validateHorizontalPodAutoscalerSpec` and `validateMetricTarget`."""
+    spec = mapping(obj.get("spec"))
+    least, most = spec.get("minReplicas"), spec.get("maxReplicas")
+    if isinstance(least, int) and isinstance(most, int) and least > most:
+        yield _conflict(f"minReplicas {least} exceeds maxReplicas {most}", ("spec", "minReplicas"))
+    for number, metric in entries(spec.get("metrics")):
+        kind = metric.get("type")
+        if not isinstance(kind, str) or not kind:
+            continue
+        field = kind[0].lower() + kind[1:]
+        path: FieldPath = ("spec", "metrics", number)
+        if metric.get(field) is None:
+            yield Problem(codes.MISSING_FIELD, f"a metric of type {kind} needs the field `{field}`", path)
+            continue
+        target = mapping(mapping(metric[field]).get("target"))
+        fields = {"Utilization": "averageUtilization", "AverageValue": "averageValue", "Value": "value"}
+        value = fields.get(str(target.get("type")))
+        if value and target.get(value) is None:
+            message = f"a target of type {target['type']} needs the field `{value}`"
+            yield Problem(codes.MISSING_FIELD, message, (*path, field, "target"))
+
+
+def _route(obj: Object) -> Findings:
+    for number, rule in entries(mapping(obj.get("spec")).get("rules")):
+        path: FieldPath = ("spec", "rules", number)
+        for place, match in entries(rule.get("matches")):
+            way = mapping(match.get("path"))
+            value = way.get("value")
+            free = way.get("type") == "RegularExpression"
+            if not free and isinstance(value, str) and not value.startswith("/"):
+                where = (*path, "matches", place, "path", "value")
+                yield Problem(codes.BAD_VALUE, f"`{value}` is not a path: it must start with /", where)
+        for place, backend in entries(rule.get("backendRefs")):
+            is_service = backend.get("kind", "Service") == "Service" and not backend.get("group")
+            if is_service and backend.get("port") is None:
+                message = "a reference to a Service needs the field `port`"
+                yield Problem(codes.MISSING_FIELD, message, (*path, "backendRefs", place))
+
+
+def _inference_pool(obj: Object) -> Findings:
+    picker = mapping(mapping(obj.get("spec")).get("endpointPickerRef"))
+    if picker and picker.get("kind", "Service") == "Service" and picker.get("port") is None:
+        message = "a reference to a Service needs the field `port`"
+        yield Problem(codes.MISSING_FIELD, message, ("spec", "endpointPickerRef"))
+
+
+def _helm_release(obj: Object) -> Findings:
+    spec = mapping(obj.get("spec"))
+    given = [field for field in ("chart", "chartRef") if spec.get(field) is not None]
+    if spec and len(given) != 1:
+        yield Problem(codes.FIELD_CONFLICT, "set exactly one of chart and chartRef", ("spec",))
+
+
+def _scaled_object(obj: Object) -> Findings:
+    spec = mapping(obj.get("spec"))
+    least, most = spec.get("minReplicaCount"), spec.get("maxReplicaCount", 100)
+    if isinstance(least, int) and isinstance(most, int) and least > most:
+        message = f"minReplicaCount {least} exceeds maxReplicaCount {most}"
+        yield Problem(codes.FIELD_CONFLICT, message, ("spec", "minReplicaCount"))
+
+
+_QUOTA_RESOURCES = re.compile(
+    "cpu|memory|storage|ephemeral-storage|pods|services|replicationcontrollers|resourcequotas|secrets|configmaps"
+    "|persistentvolumeclaims|services[.](nodeports|loadbalancers)|(limits|requests)[.](cpu|memory|ephemeral-storage)"
+    "|requests[.]storage|(requests[.])?hugepages-.*"
+)
+"""Names without a slash that a quota may limit (`standardQuotaResources` of pkg/apis/core/helper)."""
+_WHOLE = re.compile(
+    "pods|services.*|replicationcontrollers|resourcequotas|secrets|configmaps|persistentvolumeclaims|count/.*"
+)
+
+
+def _quota(obj: Object) -> Findings:
+    """Follow `ValidateResourceQuotaSpec`."""
+    for name, value in mapping(mapping(obj.get("spec")).get("hard")).items():
+        path: FieldPath = ("spec", "hard", str(name))
+        amount = nano(value)
+        if "/" not in str(name) and not _QUOTA_RESOURCES.fullmatch(str(name)):
+            yield Problem(codes.RESOURCE_NAME_INVALID, f"unknown resource `{name}`", path)
+        elif amount is not None and amount < 0:
+            yield Problem(codes.AMOUNT_DOUBTFUL, f"{name} must not be negative: {value}", path)
+        elif amount is not None and amount % NANO and _WHOLE.fullmatch(str(name)):
+            yield Problem(codes.AMOUNT_DOUBTFUL, f"{name} {value} is not a whole number", path)
+
+
+_LIMITED = {"Container": ("cpu", "memory", "ephemeral-storage"), "Pod": ("cpu", "memory", "ephemeral-storage")}
+
+
+def _limit_range(obj: Object) -> Findings:
+    """Follow `ValidateLimitRange`."""
+    kinds: set[str] = set()
+    for number, limit in entries(mapping(obj.get("spec")).get("limits")):
+        path: FieldPath = ("spec", "limits", number)
+        kind = str(limit.get("type"))
+        if kind not in ("Pod", "Container", "PersistentVolumeClaim") and ("/" not in kind or not is_qualified(kind)):
+            message = "must be Container, Pod, PersistentVolumeClaim, or a name such as example.com/image"
+            yield Problem(codes.BAD_VALUE, message, (*path, "type"))
+        if kind in kinds:
+            yield Problem(codes.DUPLICATE_ENTRY, f"has the same type {kind} as another limit", (*path, "type"))
+        kinds.add(kind)
+        yield from _limits(limit, _LIMITED.get(kind), path)
+
+
+def _limits(limit: Object, known: Sequence[str] | None, path: FieldPath) -> Findings:
+    """Check the names of resources, and that each amount is at most those that come after it."""
+    ordered = ("min", "defaultRequest", "default", "max")
+    for place, field in enumerate((*ordered, "maxLimitRequestRatio")):
+        for name, value in mapping(limit.get(field)).items():
+            where = (*path, field, str(name))
+            if known and "/" not in str(name) and name not in known and not str(name).startswith("hugepages-"):
+                yield Problem(codes.RESOURCE_NAME_INVALID, f"unknown resource `{name}`", where)
+            for higher in ordered[place + 1 :]:
+                least, most = nano(value), nano(mapping(limit.get(higher)).get(name))
+                if least is not None and most is not None and least > most:
+                    yield _conflict(f"{field} {value} of {name} is above its {higher}", where)
+
+
+KIND_RULES: dict[str, Callable[[Object], Findings]] = {
+    "CronJob.batch": _cron_job,
+    "DaemonSet.apps": _daemon_set,
+    "Deployment.apps": _deployment,
+    "Job.batch": _job,
+    "NetworkPolicy.networking.k8s.io": _network_policy,
+    "PersistentVolume": _claim,
+    "PersistentVolumeClaim": _claim,
+    "LimitRange": _limit_range,
+    "Namespace": _namespace,
+    "ReplicaSet.apps": _no_deadline,
+    "ResourceQuota": _quota,
+    "StatefulSet.apps": _no_deadline,
+    "Service": _service,
+    "HorizontalPodAutoscaler.autoscaling": _autoscaler,
+    "HTTPRoute.gateway.networking.k8s.io": _route,
+    "HelmRelease.helm.toolkit.fluxcd.io": _helm_release,
+    "InferencePool.inference.networking.k8s.io": _inference_pool,
+    "ScaledObject.keda.sh": _scaled_object,
+    "ClusterRoleBinding.rbac.authorization.k8s.io": _binding,
+    "RoleBinding.rbac.authorization.k8s.io": _binding,
+    "ClusterRole.rbac.authorization.k8s.io": _role,
+    "Role.rbac.authorization.k8s.io": _role,
+}
