@@ -68,11 +68,12 @@ class Instance(Struct, frozen=True):
         """
         facts = profiles.get_profile(profile)
         found = {"node.kubernetes.io/instance-type": self.name, "kubernetes.io/arch": self.arch}
-        value = self.labels.get(facts.gpu_column) or self.gpu.labels.get(facts.gpu_column)
-        if value:
-            found[facts.gpu_label] = value
+        # A part of a GPU is another product.
+        columns = {**(self.gpu.labels if self.memory == self.gpu.memory else {}), **self.labels}
+        labels = facts.labels_of(columns)
+        found |= labels
         count = _COUNT_LABELS.get(profile)
-        if count and value:
+        if count and facts.gpu_label in labels:
             found[count] = str(self.count)
         return found
 

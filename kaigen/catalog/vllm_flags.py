@@ -53,6 +53,12 @@ def known_versions() -> tuple[Minor, ...]:
     return tuple(minor_of(parse_version(text)) for text in load_table("vllm_flags")["versions"])
 
 
+def known_range() -> str:
+    """Return the known versions as text, such as `0.10 to 0.33`."""
+    known = known_versions()
+    return f"{version_text(known[0])} to {version_text(known[-1])}"
+
+
 def nearest_version(version: Version | None) -> Minor:
     """Return the newest known version that is not newer than a version; the newest for None."""
     known = known_versions()

@@ -56,9 +56,7 @@ def instance_rows(types: Iterable[Instance]) -> list[tuple[str, ...]]:
 def gpu_details(gpu: Gpu, catalog: Catalog) -> list[tuple[str, str]]:
     """Return everything about a GPU as rows of a name and a value."""
     node_labels = {
-        (profile.gpu_label, gpu.labels[profile.gpu_column]): None
-        for profile in map(get_profile, profile_names())
-        if profile.gpu_column in gpu.labels
+        label: None for profile in map(get_profile, profile_names()) for label in profile.labels_of(gpu.labels).items()
     }
     rows = [
         ("GPU", ", ".join([gpu.name, *gpu.aliases])),

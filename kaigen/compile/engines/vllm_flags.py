@@ -14,7 +14,7 @@ from kaigen.catalog.vllm_flags import (
     Flag,
     Minor,
     flags_of,
-    known_versions,
+    known_range,
     minor_of,
     names_with,
     nearest_version,
@@ -88,8 +88,7 @@ def _warn_of_version(version: Version | None, table: Minor, problems: Problems) 
         problems.warning("KG0362", message, _ARGS, "set `engineVersion` to the version of vLLM in the image")
         return
     message = f"kaigen does not have the flags of vLLM {version_text(version)}; they are checked as those of {shown}"
-    known = ", ".join(map(version_text, known_versions()))
-    problems.warning("KG0362", message, _ARGS, f"known: {known}")
+    problems.warning("KG0362", message, _ARGS, f"known: {known_range()}")
 
 
 def _given(spec: TopologySpec) -> Iterator[Given]:
