@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from kaigen.catalog.catalog import Catalog, Row
 from kaigen.catalog.gpus import Gpu, get_gpu
+from kaigen.catalog.json_tables import load_table
 from kaigen.diagnostics.suggest import nearest
 from kaigen.system.lazy_import import lazy_imports
 
@@ -83,6 +84,27 @@ _COUNT_LABELS = {
     "eks": "karpenter.k8s.aws/instance-gpu-count",
 }
 """Node label with the number of GPUs, by profile; GKE has none that is always set."""
+
+
+class ListPrice(Struct, frozen=True):
+    """What a cloud asks for an instance type on demand, without discounts.
+
+    Attributes:
+        usd: price of an hour.
+        region: region of the cloud.
+        date: day of the price.
+    """
+
+    usd: float
+    region: str
+    date: str
+
+
+def list_price(item: Instance) -> ListPrice | None:
+    """Return the list price of an instance type; None when no source has it."""
+    cloud = load_table("prices")["clouds"].get(item.cloud, {})
+    usd = cloud.get("usdPerHour", {}).get(item.name)
+    return ListPrice(usd, cloud["region"], cloud["date"]) if usd is not None else None
 
 
 @lru_cache(maxsize=16)

@@ -12,7 +12,7 @@ import pytest
 
 from kaigen.catalog.json_tables import load_table
 from kaigen.catalog.vllm_flags import rows_of
-from tools.facts import recipes, sources, vllm_table
+from tools.facts import prices, recipes, sources, vllm_table
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -116,3 +116,14 @@ def test_a_recipe_gives_flags_to_its_model_and_to_its_variants() -> None:
         "a/b": {"context": 10, "flags": shared},
         "a/s": {"context": 10, "flags": {**shared, "kv-cache-dtype": "fp8"}},
     }
+
+
+def test_prices_are_those_of_one_region() -> None:
+    aws = '\t"us-east-1": {\n\t\t// g6\n\t\t"g6.xlarge": 0.804800, "g6.2xlarge": 0.977600,\n\t},\n'
+    aws += '\t"eu-west-1": {\n\t\t"g6.xlarge": 9,\n\t},'
+    azure = 'initialOnDemandPrices["eastus"] = map[string]float64{\n\t\t"Standard_A1":   0.023000,\n\t}\n'
+    azure += 'initialOnDemandPrices["eastus2"] = map[string]float64{\n\t\t"Standard_A1": 9,\n\t}\n'
+    patterns = {cloud: pattern for cloud, _, _, pattern in prices._FILES.values()}
+    assert prices.prices_in(f"x{{\n{aws}", "us-east-1", patterns["aws"]) == {"g6.xlarge": 0.8048, "g6.2xlarge": 0.9776}
+    assert prices.prices_in(azure, "eastus", patterns["azure"]) == {"Standard_A1": 0.023}
+    assert prices.prices_in(azure, "northeurope", patterns["azure"]) == {}

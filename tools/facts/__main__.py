@@ -16,7 +16,7 @@ import json
 import sys
 from typing import Any
 
-from tools.facts import recipes, sources, vllm_table
+from tools.facts import prices, recipes, sources, vllm_table
 
 
 def rendered_lines() -> list[list[str]]:
@@ -44,9 +44,15 @@ def make(lock: dict[str, Any]) -> dict[Any, str]:
     for version, sha256 in lock["vllm"].items():
         folders[version], lock["vllm"][version] = sources.vllm_files(version, sha256)
         rows[version] = vllm_table.read_flags(folders[version])
+    modules = {}
+    for module, (version, checksum) in lock["modules"].items():
+        folder, found = sources.module_files(module, version, checksum)
+        lock["modules"][module] = [version, found]
+        modules[module] = folder, version
     newest_version = list(folders)[-1]
     return {
         vllm_table.TABLE: vllm_table.table(folders, rows),
+        prices.TABLE: prices.table(modules),
         recipes.TABLE: recipes.table(folders[newest_version], newest_version),
     }
 

@@ -135,8 +135,8 @@ def newest_vllm() -> list[str]:
     return [".".join(map(str, newest[minor])) for minor in sorted(newest) if minor >= _OLDEST]
 
 
-def module_files(module: str, version: str, checksum: str = "") -> tuple[Path, str, str]:
-    """Return the folder of a Go module, its checksum, and the day of its version.
+def module_files(module: str, version: str, checksum: str = "") -> tuple[Path, str]:
+    """Return the folder of a Go module, and its checksum.
 
     Raises:
         SourceError: the module proxy has no such version, or another one than the pinned one.
@@ -144,8 +144,7 @@ def module_files(module: str, version: str, checksum: str = "") -> tuple[Path, s
     found = json.loads(_output(["go", "mod", "download", "-json", f"{module}@{version}"]))
     if checksum not in ("", found["Sum"]):
         raise SourceError(f"{module} {version}: the checksum is {found['Sum']}, and {checksum} is pinned")
-    made = json.loads(Path(found["Info"]).read_text())["Time"]
-    return Path(found["Dir"]), found["Sum"], made.partition("T")[0]
+    return Path(found["Dir"]), found["Sum"]
 
 
 def newest_module(module: str) -> str:
