@@ -113,6 +113,22 @@ def test_every_minor_version_since_0_10_is_known(minor: int) -> None:
     assert (code, severity) == ("KG0361", Severity.ERROR)
 
 
+@pytest.mark.parametrize(
+    ("name", "hints"),
+    [
+        ("VLLM_LOGING_LEVEL", ["did you mean `VLLM_LOGGING_LEVEL`?"]),
+        ("VLLM_SOMETHING_ELSE_ENTIRELY", ["delete it, unless a plugin reads it"]),
+        ("VLLM_LOGGING_LEVEL", []),
+        ("HF_HUB_OFFLINE", []),
+    ],
+)
+def test_a_variable_that_the_version_does_not_read_is_a_warning(name: str, hints: list[str]) -> None:
+    problems = Problems()
+    check_flags(topology(model=HUB, env={name: "1"}).spec, NEWEST, problems)
+    assert [item.hint for item in problems.items] == hints
+    assert all((item.code, item.severity) == ("KG0361", Severity.WARNING) for item in problems.items)
+
+
 def test_the_facts_about_the_engine_are_those_of_its_versions() -> None:
     facts = engine_facts("vllm")
     for flag, since in facts.flags.items():
