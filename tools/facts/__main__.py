@@ -28,14 +28,16 @@ def rendered_lines() -> list[list[str]]:
 
 def newest(lock: dict[str, Any]) -> dict[str, Any]:
     """Return the lock with the newest packages; those that are not pinned yet have no hash."""
-    modules = {module: sources.newest_module(module) for module in lock["modules"]}
-    return {
-        "vllm": {version: lock["vllm"].get(version, "") for version in sources.newest_vllm()},
-        "modules": {
-            module: lock["modules"][module] if lock["modules"][module][0] == version else [version, ""]
-            for module, version in modules.items()
-        },
-    }
+    modules = {}
+    for module, pinned in lock["modules"].items():
+        try:
+            version = sources.newest_module(module)
+        except sources.SourceError as error:
+            print(f"{module} stays at {pinned[0]}: its versions are not listed: {error}", file=sys.stderr)
+            version = pinned[0]
+        modules[module] = pinned if version == pinned[0] else [version, ""]
+    versions = sources.newest_vllm()
+    return {"vllm": {version: lock["vllm"].get(version, "") for version in versions}, "modules": modules}
 
 
 def make(lock: dict[str, Any]) -> dict[Any, str]:
@@ -46,9 +48,9 @@ def make(lock: dict[str, Any]) -> dict[Any, str]:
         rows[version] = vllm_table.read_flags(folders[version])
     modules = {}
     for module, (version, checksum) in lock["modules"].items():
-        folder, found = sources.module_files(module, version, checksum)
+        archive, found = sources.module_archive(module, version, checksum)
         lock["modules"][module] = [version, found]
-        modules[module] = folder, version
+        modules[module] = archive, version
     newest_version = list(folders)[-1]
     return {
         vllm_table.TABLE: vllm_table.table(folders, rows),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,17 +27,18 @@ def prices_in(text: str, region: str, pattern: str) -> dict[str, float]:
     return {name: float(price) for name, price in _PRICE.findall(found[1])} if found else {}
 
 
-def table(folders: Mapping[str, tuple[Path, str]]) -> str:
+def table(archives: Mapping[str, tuple[Path, str]]) -> str:
     """Return the content of the table.
 
     Args:
-        folders: files and version of each module.
+        archives: archive and version of each module.
     """
     names = {row["name"] for row in json.loads(INSTANCES.read_text())["instances"]}
     clouds: dict[str, Any] = {}
     for module, (cloud, region, name, pattern) in _FILES.items():
-        folder, version = folders[module]
-        text = (folder / "pkg" / "providers" / "pricing" / name).read_text()
+        path, version = archives[module]
+        with zipfile.ZipFile(path) as archive:
+            text = archive.read(f"{module}@{version}/pkg/providers/pricing/{name}").decode()
         made = re.search(r"generated at (\d{4}-\d{2}-\d{2})", text)
         found = prices_in(text, region, pattern)
         clouds[cloud] = {

@@ -126,25 +126,29 @@ def _is_read(name: str) -> bool:
 
 def newest_vllm() -> list[str]:
     """Return the newest patch release of each minor version, oldest first."""
-    shown = _output([sys.executable, "-m", "pip", "index", "versions", "vllm", "--json"])
+    shown = _output([sys.executable, "-m", "pip", "index", "versions", "vllm"])
+    (listed,) = re.findall(r"^Available versions: (.+)$", shown, re.MULTILINE)
     newest: dict[tuple[int, ...], tuple[int, ...]] = {}
-    for text in json.loads(shown)["versions"]:
+    for text in listed.split(", "):
         if re.fullmatch(r"[0-9.]+", text):
             version = tuple(map(int, text.split(".")))
             newest[version[:2]] = max(version, newest.get(version[:2], version))
     return [".".join(map(str, newest[minor])) for minor in sorted(newest) if minor >= _OLDEST]
 
 
-def module_files(module: str, version: str, checksum: str = "") -> tuple[Path, str]:
-    """Return the folder of a Go module, and its checksum.
+def module_archive(module: str, version: str, checksum: str = "") -> tuple[Path, str]:
+    """Return the archive of a Go module, and its checksum.
 
     Raises:
         SourceError: the module proxy has no such version, or another one than the pinned one.
     """
-    found = json.loads(_output(["go", "mod", "download", "-json", f"{module}@{version}"]))
+    # Go also downloads a module that is for a newer Go, but does not extract it.
+    found = json.loads(_output(["go", "mod", "download", "-json", f"{module}@{version}"], answers=True))
+    if "Zip" not in found or "Sum" not in found:
+        raise SourceError(f"{module} {version}: {found.get('Error')}")
     if checksum not in ("", found["Sum"]):
         raise SourceError(f"{module} {version}: the checksum is {found['Sum']}, and {checksum} is pinned")
-    return Path(found["Dir"]), found["Sum"]
+    return Path(found["Zip"]), found["Sum"]
 
 
 def newest_module(module: str) -> str:
@@ -154,10 +158,16 @@ def newest_module(module: str) -> str:
     return max(released, key=lambda version: tuple(map(int, version[1:].split("."))))
 
 
-def _output(command: Iterable[str]) -> str:
+def _output(command: Iterable[str], *, answers: bool = False) -> str:
+    """Return what a command prints.
+
+    Args:
+        command: its words.
+        answers: whether it also prints an answer when it fails.
+    """
     words = list(command)
     with tempfile.TemporaryDirectory() as empty:  # no go.mod, which would be read or changed
         run = subprocess.run(words, cwd=empty, capture_output=True, text=True, check=False)
-    if run.returncode:
+    if run.returncode and not (answers and run.stdout):
         raise SourceError(f"{' '.join(words[:4])}: {run.stderr.strip() or run.stdout.strip()}")
     return run.stdout
