@@ -162,6 +162,11 @@ def test_gpu_labels_match_each_kind_of_cluster() -> None:
         "nvidia.com/gpu.product": "NVIDIA-A100-80GB-PCIe",
         "nvidia.com/gpu.count": "2",
     }
+    whole, part = (find_instance(f"Standard_NV{size}ads_A10_v5", BUILT_IN) for size in (36, 12))
+    assert whole is not None
+    assert part is not None
+    assert whole.node_labels("aks")["nvidia.com/gpu.product"] == "NVIDIA-A10-24Q"
+    assert "nvidia.com/gpu.product" not in part.node_labels("aks"), "a part is another product"
     google = find_instance("a3-megagpu-8g", BUILT_IN)
     assert google is not None
     assert google.node_labels("gke")["cloud.google.com/gke-accelerator"] == "nvidia-h100-mega-80gb"
