@@ -25,7 +25,7 @@ demo: $(VENV)/.base ## Render the demo repository and show where to look
 	@cd examples/demo && ../../$(VENV)/bin/kaigen -v render
 	@$(PY) -m tools.tour
 
-facts: $(VENV)/.dev ## Make the tables of kaigen/catalog from the packages in tools/facts/sources.json (1.5 GB, once; 5 minutes)
+facts: $(VENV)/.dev ## Make the tables of kaigen/catalog from the packages in tools/facts/sources.json (1.2 GB, once; 10 minutes)
 	$(PY) -m tools.facts $(ARGS)
 
 facts-report: $(VENV)/.dev ## Print what newer packages would change in the tables (make facts ARGS=--update takes them)
