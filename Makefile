@@ -14,7 +14,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= $(PY) -m pytest
 UV = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --custom-compile-command 'make lock' $(ARGS)
 
-.PHONY: help demo test test-chat test-gpu test-docs test-cluster test-engine cluster-tools cluster-up cluster-down bench bench-chat bench-classify bench-downloader bench-cluster bench-serving api-differential lint format docs coverage fuzz mutants lock dist images clean
+.PHONY: help demo facts facts-report test test-chat test-gpu test-docs test-cluster test-engine cluster-tools cluster-up cluster-down bench bench-chat bench-classify bench-downloader bench-cluster bench-serving api-differential lint format docs coverage fuzz mutants lock dist images clean
 
 help: ## List the targets
 	@echo "usage: make TARGET"
@@ -24,6 +24,12 @@ help: ## List the targets
 demo: $(VENV)/.base ## Render the demo repository and show where to look
 	@cd examples/demo && ../../$(VENV)/bin/kaigen -v render
 	@$(PY) -m tools.tour
+
+facts: $(VENV)/.dev ## Make the tables of kaigen/catalog from the packages in tools/facts/sources.json (1.2 GB, once; 10 minutes)
+	$(PY) -m tools.facts $(ARGS)
+
+facts-report: $(VENV)/.dev ## Print what newer packages would change in the tables (make facts ARGS=--update takes them)
+	$(PY) -m tools.facts --newer
 
 test: $(VENV)/.dev ## Run the tests, except those that need a cluster
 	@folder=$$(sh tools/tmpdir.sh); set -x; TMPDIR="$${folder:-$${TMPDIR:-/tmp}}" $(PYTEST) -n auto $(ARGS)

@@ -2,7 +2,7 @@
 
     python tools/vllm_parser.py FLAGS.json [LINES.json REFUSED.json]
 
-`tools/vllm_flags.py` calls it. It imports nothing of kaigen.
+`tools/facts` calls it. It imports nothing of kaigen.
 """
 
 from __future__ import annotations
@@ -66,12 +66,22 @@ def quantization_methods() -> list[str]:
     return [str(method) for method in QUANTIZATION_METHODS]
 
 
+def parser_names(manager: Any, loaded: str) -> list[str]:
+    """Return the names of the parsers of a manager, in older versions those that it has loaded."""
+    list_registered = getattr(manager, "list_registered", None)
+    return sorted(list_registered() if list_registered else getattr(manager, loaded))
+
+
 def registered_names(dest: str) -> list[str]:
     """Return the names that vLLM registers for a flag whose parser accepts any text; empty for other flags."""
     if dest == "tool_call_parser":
-        return list(import_module("vllm.tool_parsers").ToolParserManager.list_registered())
+        try:
+            parsers = import_module("vllm.tool_parsers")
+        except ImportError:
+            parsers = import_module("vllm.entrypoints.openai.tool_parsers")
+        return parser_names(parsers.ToolParserManager, "tool_parsers")
     if dest == "reasoning_parser":
-        return list(import_module("vllm.reasoning").ReasoningParserManager.list_registered())
+        return parser_names(import_module("vllm.reasoning").ReasoningParserManager, "reasoning_parsers")
     if dest == "load_format":
         return sorted(import_module("vllm.model_executor.model_loader")._LOAD_FORMAT_TO_MODEL_LOADER)
     if dest == "config_format":
@@ -79,7 +89,9 @@ def registered_names(dest: str) -> list[str]:
         return sorted({*get_args(formats.ConfigFormat), *formats._CONFIG_FORMAT_TO_CONFIG_PARSER})
     if dest == "tokenizer_mode":
         modes = get_args(import_module("vllm.config.model").TokenizerMode)
-        return sorted({*modes, *import_module("vllm.tokenizers.registry")._VLLM_TOKENIZERS})
+        registry = import_module("vllm.tokenizers.registry")
+        known = getattr(registry, "_VLLM_TOKENIZERS", registry.TokenizerRegistry)
+        return sorted({*modes, *getattr(known, "REGISTRY", known)})
     return []
 
 
@@ -115,8 +127,8 @@ def row(parser: Any, action: Any) -> dict[str, Any]:
             found["many"] = "json"
         choices = quantization_methods() if action.dest == "quantization" else action.choices
         if choices:
-            found["choices"] = [str(choice) for choice in choices]
-        names = registered_names(action.dest)
+            found["choices"] = sorted(map(str, choices), key=lambda name: (len(name) if name.isdigit() else 0, name))
+        names = [] if action.choices else registered_names(action.dest)
         if names:
             found["registered"] = names
     if isinstance(action.default, str | int | float | bool) and action.default != argparse.SUPPRESS:

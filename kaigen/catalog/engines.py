@@ -44,6 +44,7 @@ class EngineFacts(Struct, frozen=True):
         image: name of its image among kaigen's; empty when the spec must name one.
         other_images: name of its image by the vendor of the GPUs, `none` without GPUs; others use `image`.
         command: entry point; empty for the image's.
+        templates: folder of chat templates in its image, by the vendor of the GPUs, `none` without GPUs.
         ready: HTTP path of the readiness probe; empty for a probe that opens the port.
         live: HTTP path of the liveness probe; empty for a probe that opens the port.
         metrics_path: HTTP path of its metrics.
@@ -54,6 +55,7 @@ class EngineFacts(Struct, frozen=True):
         adapters: whether it serves LoRA adapters.
         node_support: how it spans nodes, oldest version first; empty when it runs on one node.
         flags: first version of flags that not every version knows.
+        not_float16: architectures that it refuses to run in float16.
         fits_context_since: first version that chooses the longest context that fits; None when none does.
     """
 
@@ -61,6 +63,7 @@ class EngineFacts(Struct, frozen=True):
     title: str
     image: str = ""
     other_images: Mapping[str, str] = {}
+    templates: Mapping[str, str] = {}
     command: Sequence[str] = ()
     ready: str = ""
     live: str = ""
@@ -72,11 +75,16 @@ class EngineFacts(Struct, frozen=True):
     adapters: bool = False
     node_support: Sequence[NodeSupport] = ()
     flags: Mapping[str, Version] = {}
+    not_float16: Sequence[str] = ()
     fits_context_since: tuple[int, ...] | None = None
 
     def image_for(self, vendor: str) -> str:
         """Return the name of its image for GPUs of a vendor, `none` for no GPUs; empty when the spec must name one."""
         return self.other_images.get(vendor, self.image)
+
+    def templates_for(self, vendor: str) -> str:
+        """Return the folder of chat templates in its image for a vendor; empty when it is unknown."""
+        return self.templates.get(vendor, "")
 
     def knows(self, flag: str, version: Version | None) -> bool:
         """Return whether a version knows a flag of `flags`; False for None, since an unknown flag ends the program."""
@@ -117,6 +125,7 @@ def engine_facts(name: str) -> EngineFacts:
         title=row["title"],
         image=row["image"],
         other_images=row["other_images"],
+        templates=row.get("templates", {}),
         command=row["command"],
         ready=row["ready"],
         live=row["live"],
@@ -130,6 +139,7 @@ def engine_facts(name: str) -> EngineFacts:
             NodeSupport(parse_version(entry["since"]), entry["native"], entry["ray"]) for entry in row["nodes"]
         ],
         flags={flag: parse_version(since) for flag, since in row["flags"].items()},
+        not_float16=row.get("notFloat16", ()),
         fits_context_since=parse_version(row["fits_context"]) if row["fits_context"] else None,
     )
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from kaigen.catalog.catalog import Catalog, Row
 from kaigen.catalog.gpus import Gpu, get_gpu
+from kaigen.catalog.json_tables import load_table
 from kaigen.diagnostics.suggest import nearest
 from kaigen.system.lazy_import import lazy_imports
 
@@ -68,11 +69,12 @@ class Instance(Struct, frozen=True):
         """
         facts = profiles.get_profile(profile)
         found = {"node.kubernetes.io/instance-type": self.name, "kubernetes.io/arch": self.arch}
-        value = self.labels.get(facts.gpu_column) or self.gpu.labels.get(facts.gpu_column)
-        if value:
-            found[facts.gpu_label] = value
+        # A part of a GPU is another product.
+        columns = {**(self.gpu.labels if self.memory == self.gpu.memory else {}), **self.labels}
+        labels = facts.labels_of(columns)
+        found |= labels
         count = _COUNT_LABELS.get(profile)
-        if count and value:
+        if count and facts.gpu_label in labels:
             found[count] = str(self.count)
         return found
 
@@ -82,6 +84,27 @@ _COUNT_LABELS = {
     "eks": "karpenter.k8s.aws/instance-gpu-count",
 }
 """Node label with the number of GPUs, by profile; GKE has none that is always set."""
+
+
+class ListPrice(Struct, frozen=True):
+    """What a cloud asks for an instance type on demand, without discounts.
+
+    Attributes:
+        usd: price of an hour.
+        region: region of the cloud.
+        date: day of the price.
+    """
+
+    usd: float
+    region: str
+    date: str
+
+
+def list_price(item: Instance) -> ListPrice | None:
+    """Return the list price of an instance type; None when no source has it."""
+    cloud = load_table("prices")["clouds"].get(item.cloud, {})
+    usd = cloud.get("usdPerHour", {}).get(item.name)
+    return ListPrice(usd, cloud["region"], cloud["date"]) if usd is not None else None
 
 
 @lru_cache(maxsize=16)

@@ -35,10 +35,12 @@ class Profile(Struct, frozen=True):
         storage_class: class of volumes whose spec names none; empty for the cluster's default.
         access_modes: access modes that volumes can have, by storage class; a missing class may have all.
         shared_volumes: classes of volumes that several nodes can write to, as text.
-        gpu_label: node label with the GPU model.
-        gpu_column: column of the GPU catalogue with the values of that label.
+        gpu_labels: groups of node labels, each with the column of the GPU catalogue that has its values; a GPU has the
+            labels of the first group whose first column it has.
         cloud: provider of the instance types; empty for none.
         gpu_instance_types: whether to select nodes by their instance type where they do not have the GPU's label.
+        mig_label: node label with the MIG profile of all GPUs, whose slices count as GPUs; empty where each MIG profile
+            is a resource of its own.
         gpu_tolerations: of GPU pods.
         gpu_runtime_class: of GPU pods; empty for none.
         spot: None where the profile knows no spot nodes.
@@ -51,15 +53,40 @@ class Profile(Struct, frozen=True):
     storage_class: str
     access_modes: Mapping[str, Sequence[str]]
     shared_volumes: str
-    gpu_label: str
-    gpu_column: str
+    gpu_labels: Sequence[Mapping[str, str]]
     cloud: str
     gpu_instance_types: bool
+    mig_label: str
     gpu_tolerations: Sequence[Mapping[str, str]]
     gpu_runtime_class: str
     spot: Spot | None
     leader_worker_set: bool
     job_set: bool
+
+    @property
+    def gpu_label(self) -> str:
+        """Node label with the GPU model."""
+        return next(iter(self.gpu_labels[0]))
+
+    def labels_of(self, columns: Mapping[str, str]) -> dict[str, str]:
+        """Return the labels of nodes with a GPU; empty where such nodes have none.
+
+        Args:
+            columns: values of the GPU's labels by column of the catalogue.
+        """
+        group = next((each for each in self.gpu_labels if next(iter(each.values())) in columns), {})
+        return {label: columns[column] for label, column in group.items() if column in columns}
+
+    def slice_request(self, mig: str, count: int) -> tuple[dict[str, int], dict[str, str]]:
+        """Return the resources and the node labels of a pod with slices of a GPU.
+
+        Args:
+            mig: MIG profile, such as `1g.10gb`.
+            count: number of slices.
+        """
+        if self.mig_label:
+            return {"nvidia.com/gpu": count}, {self.mig_label: mig}
+        return {f"nvidia.com/mig-{mig}": count}, {}
 
 
 def profile_names() -> tuple[str, ...]:
@@ -81,10 +108,10 @@ def get_profile(name: str) -> Profile:
         storage_class=data["storageClassName"],
         access_modes=data.get("accessModes", {}),
         shared_volumes=data.get("sharedVolumes", ""),
-        gpu_label=data["gpuLabel"]["key"],
-        gpu_column=data["gpuLabel"]["column"],
+        gpu_labels=data["gpuLabels"],
         cloud=data.get("cloud", ""),
         gpu_instance_types=data.get("gpuInstanceTypes", False),
+        mig_label=data.get("migLabel", ""),
         gpu_tolerations=data["gpuTolerations"],
         gpu_runtime_class=data["gpuRuntimeClass"],
         spot=Spot(spot.get("nodeSelector", {}), spot["tolerations"], spot.get("nodeLabels", ())) if spot else None,

@@ -1,8 +1,8 @@
-"""The flags of vLLM by version, read from its own parser by `tools/vllm_flags.py`."""
+"""The flags of vLLM by version, read from its own parser by `tools/facts`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -57,6 +57,12 @@ def known_versions() -> tuple[Minor, ...]:
     return tuple(minor_of(parse_version(text)) for text in load_table("vllm_flags")["versions"])
 
 
+def known_range() -> str:
+    """Return the known versions as text, such as `0.10 to 0.33`."""
+    known = known_versions()
+    return f"{version_text(known[0])} to {version_text(known[-1])}"
+
+
 def nearest_version(version: Version | None) -> Minor:
     """Return the newest known version that is not newer than a version; the newest for None."""
     known = known_versions()
@@ -67,14 +73,57 @@ def nearest_version(version: Version | None) -> Minor:
 @cache
 def flags_of(version: Minor) -> Mapping[str, Flag]:
     """Return the flags of a known version by each of their names, such as `tp` and `no-enable-prefix-caching`."""
-    place = known_versions().index(version)
     found: dict[str, Flag] = {}
-    for spans in load_table("vllm_flags")["flags"].values():
-        for span in spans:
-            if span["first"] <= place <= span["last"]:
-                flag = msgspec.convert(span, Flag)
-                found |= dict.fromkeys(flag.names, flag)
+    for row in rows_of(known_versions().index(version)):
+        flag = msgspec.convert(row, Flag)
+        found |= dict.fromkeys(flag.names, flag)
     return found
+
+
+def rows_of(place: int) -> Iterator[dict[str, Any]]:
+    """Yield the flags of the version at a place of the table, as it has them."""
+    for changes in load_table("vllm_flags")["flags"].values():
+        row: dict[str, Any] | None = None
+        for since, change in changes:
+            if since > place:
+                break
+            row = None if change is None else _changed(row or {}, change)
+        if row is not None:
+            yield row
+
+
+def _changed(row: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a flag with what a version changes: `+choices` adds words, `-choices` removes some, None removes a key."""
+    new = dict(row)
+    for key, value in change.items():
+        name = key.lstrip("+-")
+        if key.startswith("-"):
+            new[name] = [word for word in new[name] if word not in value]
+        elif key.startswith("+"):
+            new[name] = sorted([*new[name], *value], key=word_order)
+        else:
+            new[name] = value
+    return {key: value for key, value in new.items() if value is not None}
+
+
+def word_order(word: str) -> tuple[int, str]:
+    """Return the key that sorts words by name and numbers by size."""
+    return len(word) if word.isdigit() else 0, word
+
+
+def _known_in(part: str, name: str, version: Minor) -> bool:
+    place = known_versions().index(version)
+    return any(first <= place <= last for first, last in load_table("vllm_flags")[part].get(name, ()))
+
+
+def environment_of(version: Minor) -> tuple[str, ...]:
+    """Return the environment variables that a known version reads."""
+    return tuple(name for name in load_table("vllm_flags")["environment"] if _known_in("environment", name, version))
+
+
+def has_metric(name: str, version: Minor) -> bool:
+    """Return whether a known version has a metric, which Prometheus may show with the suffix `_total`."""
+    return _known_in("metrics", name.removesuffix("_total"), version)
 
 
 def first_name(names: Sequence[str]) -> str:

@@ -148,8 +148,14 @@ class GpuLabels(Block):
     """Values of node labels."""
 
     product: Annotated[str | None, Meta(description="nvidia.com/gpu.product")] = None
+    aks: Annotated[str | None, Meta(description="nvidia.com/gpu.product on AKS, where it differs.")] = None
+    amd: Annotated[str | None, Meta(description="amd.com/gpu.product-name")] = None
     gke: Annotated[str | None, Meta(description="cloud.google.com/gke-accelerator")] = None
     karpenter: Annotated[str | None, Meta(description="karpenter.k8s.aws/instance-gpu-name")] = None
+    karpenter_memory: Annotated[
+        str | None,
+        Meta(description="karpenter.k8s.aws/instance-gpu-memory, where GPUs of several sizes have the same name."),
+    ] = None
 
 
 class GpuRow(Block):

@@ -28,6 +28,7 @@ with lazy_imports():
 
 if TYPE_CHECKING:
     from kaigen.config.allow import Allow
+    from kaigen.config.cluster import ClusterVersions
     from kaigen.config.dialects import Dialects
     from kaigen.config.external import ExternalEntry
     from kaigen.config.gitops import Cluster, GitOps
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from kaigen.config.secrets import Secrets
     from kaigen.config.tenants import TenantBlock
 else:
+    ClusterVersions = later("kaigen.config.cluster:ClusterVersions")
     Allow = later("kaigen.config.allow:Allow")
     Builds = later("kaigen.config.registry:Builds")
     Dialects = later("kaigen.config.dialects:Dialects")
@@ -65,6 +67,9 @@ class SharedFields(Block):
         Version | None, Meta(description="Kubernetes version that objects are validated against.", examples=["1.36"])
     ] = None
     profile: Annotated[str | None, Meta(description="Cluster profile.", examples=["generic", "eks"])] = None
+    cluster: Annotated[
+        ClusterVersions | None, Meta(description="Versions of the controllers that run in the clusters.")
+    ] = None
     namespace: Annotated[LabelName | None, Meta(description="Namespace of specs without a namespace.")] = None
     format: Annotated[
         Format | None, Meta(description="Form of the output: `manifests`, `chart` or `both`. Default: `manifests`.")

@@ -106,6 +106,7 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
         environment=environment,
         kubernetes=file.kubernetes or base.kubernetes,
         profile=profile,
+        cluster=file.cluster,
         namespace=file.namespace or base.namespace,
         implied_namespace=document is not None and file.namespace is None,
         images=images,

@@ -18,6 +18,7 @@ from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():
     # An unchanged render imports only the blocks that kaigen.yaml has.
+    from kaigen.config import cluster as config_cluster
     from kaigen.config import external as config_external
     from kaigen.config import gitops as config_gitops
     from kaigen.config import licenses as config_licenses
@@ -78,6 +79,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
         environment: its name; empty for none.
         kubernetes: target version.
         profile: name of the profile.
+        cluster: versions of the controllers in the clusters; None for those that kaigen assumes.
         namespace: namespace of specs that name none.
         implied_namespace: kaigen.yaml sets no namespace for the environment; `namespace` is the default.
         images: kaigen's own images by name.
@@ -120,6 +122,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
     environment: str = ""
     kubernetes: str = "1.36"
     profile: str = "generic"
+    cluster: config_cluster.ClusterVersions | None = None
     namespace: str = "default"
     implied_namespace: bool = False
     images: Mapping[str, str] = field(default_factory=default_images)

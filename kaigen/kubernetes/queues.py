@@ -1,7 +1,7 @@
 """Kueue: the label that puts an object into a queue, and what may change of an object that has it.
 
-Source of the changes: the webhooks of sigs.k8s.io/kueue v0.16.2 (`pkg/controller/jobs`,
-`pkg/controller/jobframework/validation.go`).
+Source of the changes: the webhooks of sigs.k8s.io/kueue v0.16.2, v0.18.0 and v0.19.2 (`pkg/controller/jobs`,
+`pkg/controller/jobframework/validation.go`, `pkg/util/pod`).
 """
 
 from __future__ import annotations
@@ -33,11 +33,14 @@ def is_queued(body: Object) -> bool:
     return run_seconds(body) is not None and bool(queue_of(body))
 
 
-FIXED_QUEUE = frozenset({"LeaderWorkerSet.leaderworkerset.x-k8s.io"})
-"""Kinds whose queue never changes. That of others changes until their pods run."""
+Version = tuple[int, ...]
+"""A version of Kueue, such as 0.19.2."""
 
-_STATEFUL_SET = "StatefulSet.apps"
-_FIXED_PODS = FIXED_QUEUE | {_STATEFUL_SET}
+NEWEST_KUEUE: Version = (0, 19)
+"""The version that is assumed where kaigen.yaml does not say it."""
+
+_LEADER_WORKER_SET, _STATEFUL_SET = "LeaderWorkerSet.leaderworkerset.x-k8s.io", "StatefulSet.apps"
+_FIXED_PODS = {_LEADER_WORKER_SET, _STATEFUL_SET}
 """Kinds whose pods are admitted once: what decides about their quota and their nodes cannot change."""
 
 _POD_FIELDS = (
@@ -45,17 +48,41 @@ _POD_FIELDS = (
     "affinity",
     "tolerations",
     "runtimeClassName",
+    "priority",
     "topologySpreadConstraints",
     "overhead",
     "resourceClaims",
 )
 
 
-def rejected_changes(old: Object, new: Object) -> list[str]:
-    """Return the changes of a queued object that Kueue rejects, in words, without that of its queue."""
+def has_fixed_queue(kind: str, version: Version = NEWEST_KUEUE) -> bool:
+    """Return whether the queue of a kind never changes. That of others changes until their pods run.
+
+    Args:
+        kind: with its group, as in `StatefulSet.apps`.
+        version: of Kueue.
+    """
+    return kind == _LEADER_WORKER_SET and version < (0, 18)
+
+
+def rejected_changes(old: Object, new: Object, version: Version = NEWEST_KUEUE) -> list[str]:
+    """Return the changes of a queued object that Kueue rejects, in words, without that of its queue.
+
+    Args:
+        old: the object before.
+        new: the object now.
+        version: of Kueue.
+    """
     if not queue_of(new) or type_of(new) not in _FIXED_PODS:
         return []
-    return [*_replicas(old, new), *dict.fromkeys(_pod_changes(old, new))]
+    size = _group_size(old, new) if version >= (0, 19) else ()
+    return [*_replicas(old, new), *size, *dict.fromkeys(_pod_changes(old, new, version))]
+
+
+def _group_size(old: Object, new: Object) -> Iterator[str]:
+    was, now = (mapping(mapping(each.get("spec")).get("leaderWorkerTemplate")).get("size", 1) for each in (old, new))
+    if type_of(new) == _LEADER_WORKER_SET and was != now:
+        yield "the size of a group"
 
 
 def _replicas(old: Object, new: Object) -> Iterator[str]:
@@ -64,11 +91,13 @@ def _replicas(old: Object, new: Object) -> Iterator[str]:
         yield "replicas"
 
 
-def _pod_changes(old: Object, new: Object) -> Iterator[str]:
+def _pod_changes(old: Object, new: Object, version: Version) -> Iterator[str]:
     before = {template.path: template.spec for template in pod_templates(old)}
     for template in pod_templates(new):
         was, now = before.get(template.path, {}), template.spec
         yield from (field for field in _POD_FIELDS if was.get(field) != now.get(field))
+        if version >= (0, 19) and _pod_requests(was) != _pod_requests(now):
+            yield "resource requests"
         for field in ("initContainers", "containers"):
             yield from _container_changes(field, was, now)
 
@@ -83,6 +112,11 @@ def _container_changes(field: str, was: Object, now: Object) -> Iterator[str]:
             yield "resource requests"
         if old.get("ports") != new.get("ports"):
             yield "ports"
+
+
+def _pod_requests(pod: Object) -> Mapping[str, object]:
+    """Return the requests of a whole pod."""
+    return mapping(mapping(pod.get("resources")).get("requests"))
 
 
 def _requests(container: Object) -> Mapping[str, object]:

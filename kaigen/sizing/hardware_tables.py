@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from kaigen.catalog.instances import ON_PREMISES, instances
+from kaigen.catalog.instances import ON_PREMISES, instances, list_price
 from kaigen.catalog.profiles import get_profile, profile_names
 
 if TYPE_CHECKING:
@@ -56,9 +56,7 @@ def instance_rows(types: Iterable[Instance]) -> list[tuple[str, ...]]:
 def gpu_details(gpu: Gpu, catalog: Catalog) -> list[tuple[str, str]]:
     """Return everything about a GPU as rows of a name and a value."""
     node_labels = {
-        (profile.gpu_label, gpu.labels[profile.gpu_column]): None
-        for profile in map(get_profile, profile_names())
-        if profile.gpu_column in gpu.labels
+        label: None for profile in map(get_profile, profile_names()) for label in profile.labels_of(gpu.labels).items()
     }
     rows = [
         ("GPU", ", ".join([gpu.name, *gpu.aliases])),
@@ -74,6 +72,7 @@ def gpu_details(gpu: Gpu, catalog: Catalog) -> list[tuple[str, str]]:
 
 def instance_details(item: Instance) -> list[tuple[str, str]]:
     """Return everything about an instance type as rows of a name and a value."""
+    listed = list_price(item)
     return [
         ("instance type", ", ".join([item.name, *item.aliases])),
         ("cloud", item.cloud),
@@ -85,6 +84,7 @@ def instance_details(item: Instance) -> list[tuple[str, str]]:
         ("between GPUs", item.link or "–"),
         ("between nodes", item.network or "–"),
         *([("price", f"{item.price:g} {item.currency} an hour")] if item.price is not None else []),
+        *([("list price", f"{listed.usd:.2f} USD an hour ({listed.region}, {listed.date})")] if listed else []),
         *(("label", f"{key}={value}") for key, value in node_labels(item).items()),
         *(("note", note) for note in item.notes),
     ]

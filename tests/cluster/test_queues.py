@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kaigen.kubernetes.queues import FIXED_QUEUE, QUEUE_LABEL, rejected_changes
+from kaigen.kubernetes.queues import QUEUE_LABEL, has_fixed_queue, rejected_changes
 from tests.cluster.apps import POD, add_gpu_node, compiled, find
 from tests.cluster.client import ApiError, Object
 from tests.cluster.group_controllers import GroupControllers
@@ -23,6 +23,8 @@ API = "kueue.x-k8s.io/v1beta2"
 WORKLOAD = f"{API}/Workload"
 CLUSTER_QUEUE = f"{API}/ClusterQueue"
 CPUS = 4
+KUEUE = (0, 16, 2)
+"""The version that tests/cluster/tools/kueue builds."""
 
 
 def spec(kind: str, name: str, *, annotations: Object | None = None, **fields: Any) -> Object:
@@ -170,11 +172,11 @@ def test_kueue_rejects_what_diff_says(
     more_memory, two = changed(body, "2Gi"), copy.deepcopy(body)
     two["spec"]["replicas"] = 2
     for change in (more_memory, two):
-        said, happened = rejected_changes(body, change), rejection(plane, change)
+        said, happened = rejected_changes(body, change, KUEUE), rejection(plane, change)
         assert bool(said) == ("immutable" in happened), (said, happened)
     assert "immutable" in rejection(plane, with_queue(body, "other"))
     assert rejection(plane, body) == ""
-    assert (f"{kind}.leaderworkerset.x-k8s.io" in FIXED_QUEUE) == (kind == "LeaderWorkerSet")
+    assert has_fixed_queue(f"{kind}.leaderworkerset.x-k8s.io", KUEUE) == (kind == "LeaderWorkerSet")
 
 
 def is_ready(plane: Plane, body: Object) -> bool:

@@ -18,7 +18,7 @@ import pytest
 
 from kaigen.catalog.engines import engine_facts
 from kaigen.catalog.json_tables import load_table
-from kaigen.catalog.vllm_flags import first_name
+from kaigen.catalog.vllm_flags import first_name, rows_of
 from kaigen.pipeline.result import Compiled
 from runtimes.downloader.tests.hub import Hub
 from tests.cluster.apps import POD, client_pod, compiled, find, spec
@@ -193,14 +193,8 @@ def test_its_parser_has_the_flags_of_the_table_and_accepts_what_kaigen_renders(n
     )
     rows, refused, version = json.loads(run_pod(node, NAMESPACE, parser_pod(), timeout=600).splitlines()[-1])
     assert refused == {}
-    table = load_table("vllm_flags")
-    place = table["versions"].index(re.sub(r"\+.*", "", version))
-    known = {
-        name: {key: value for key, value in span.items() if key not in {"first", "last"}}
-        for name, spans in table["flags"].items()
-        for span in spans
-        if span["first"] <= place <= span["last"]
-    }
+    place = list(load_table("vllm_flags")["versions"]).index(re.sub(r"\+.*", "", version))
+    known = {first_name(row["names"]): row for row in rows_of(place)}
     assert {first_name(row["names"]): row for row in rows} == known
 
 

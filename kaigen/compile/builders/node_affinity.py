@@ -32,8 +32,8 @@ def gpu_node_terms(gpu: Gpu, count: int, context: Context) -> tuple[Term, ...]:
         for each in instances(context.catalog, profile.cloud)
         if each.gpu.name == gpu.name and each.memory == gpu.memory and each.count >= count
     ]
-    terms = [_term(profile.gpu_label, [gpu.labels[profile.gpu_column]])]
-    return (*terms, _term(_INSTANCE_TYPE, names)) if names else tuple(terms)
+    by_label = label_term(profile.labels_of(gpu.labels))
+    return (by_label, _term(_INSTANCE_TYPE, names)) if names else (by_label,)
 
 
 def label_term(labels: Mapping[str, str]) -> Term:

@@ -201,8 +201,8 @@ def resolve_resources(
             name = resources.gpu_type
             raise ProblemError("KG0306", f"unknown GPU type `{name}`", where, gpu_hint(name, context.catalog))
         resource = gpu.resource
-        label = gpu.labels.get(profile.gpu_column)
-        if label is None:
+        node_labels = profile.labels_of(gpu.labels)
+        if not node_labels:
             raise ProblemError(
                 "KG0307",
                 f"nodes of profile `{profile.name}` have no label for {gpu.name}",
@@ -212,7 +212,7 @@ def resolve_resources(
         if profile.gpu_instance_types:
             terms = gpu_node_terms(gpu, _gpu_count(resources), context)
         else:
-            selector[profile.gpu_label] = label
+            selector |= node_labels
     if resources.instance_type is not None:
         selector["node.kubernetes.io/instance-type"] = resources.instance_type
 
@@ -227,7 +227,10 @@ def resolve_resources(
     if isinstance(gpus, GpuShare):
         has_gpu = True
         if gpus.profile is not None:
-            requests[f"nvidia.com/mig-{gpus.profile}"] = limits[f"nvidia.com/mig-{gpus.profile}"] = gpus.count
+            slices, labels = profile.slice_request(gpus.profile, gpus.count)
+            requests |= slices
+            limits |= slices
+            selector |= labels
         else:
             assert gpus.device_class_name is not None
             device_class, device_count = gpus.device_class_name, gpus.count
@@ -288,7 +291,7 @@ def placement_fields(
     """
     selector = dict(resources.node_selector) if resources else {}
     tolerations = list(resources.tolerations) if resources else []
-    labels = {context.profile.gpu_label} & selector.keys()
+    labels = {label for group in context.profile.gpu_labels for label in group} & selector.keys()
     terms = list(resources.node_terms) if resources else []
     affinity = with_node_terms(placement.affinity or {}, resources.node_terms if resources else ())
     if placement.spot:

@@ -142,12 +142,12 @@ class Engine(ABC):
         """Return the port that the engine listens on."""
         return spec.port
 
-    def preset_flags(self, preset: Preset, *, own_image: bool) -> Mapping[str, Json]:
+    def preset_flags(self, preset: Preset, *, templates: str) -> Mapping[str, Json]:
         """Return the flags that a preset needs.
 
         Args:
             preset: the catalogue's entry.
-            own_image: whether kaigen chose the engine's image.
+            templates: folder of chat templates in the engine's image; empty where it is unknown.
         """
         return {}
 

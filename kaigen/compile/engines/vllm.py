@@ -46,8 +46,6 @@ CPU_RUNTIME = 4
 """Memory of an engine without GPUs in addition to the weights and the KV cache, in GiB."""
 KEY_VARIABLE = "VLLM_API_KEY"
 RAY_PORT = 6379
-EXAMPLES_FOLDER = "/vllm-workspace/examples"
-"""Folder of chat templates in vLLM's own image."""
 
 _MOST_LORAS = 8
 """Adapters that one batch may use: vLLM reserves GPU memory for each."""
@@ -77,7 +75,7 @@ class Vllm(Engine):
     rendezvous_port = 29500
     cpu_resources = (4, 16)
 
-    def preset_flags(self, preset: Preset, *, own_image: bool) -> Mapping[str, Json]:
+    def preset_flags(self, preset: Preset, *, templates: str) -> Mapping[str, Json]:
         """Return parsers, formats and further flags of a preset."""
         engine = preset.engine
         given: dict[str, Json] = {
@@ -94,8 +92,8 @@ class Vllm(Engine):
         }
         if engine.tool_call_parser:
             given["enable-auto-tool-choice"] = True
-        if engine.tool_chat_template and own_image:
-            given["chat-template"] = f"{EXAMPLES_FOLDER}/{engine.tool_chat_template}"
+        if engine.tool_chat_template and templates:
+            given["chat-template"] = f"{templates}/{engine.tool_chat_template}"
         return {**given, **(engine.args or {})}
 
     def preset_env(self, preset: Preset) -> Mapping[str, str]:

@@ -14,8 +14,9 @@ from kaigen.catalog.engines import Version
 from kaigen.catalog.vllm_flags import (
     Flag,
     Minor,
+    environment_of,
     flags_of,
-    known_versions,
+    known_range,
     minor_of,
     names_with,
     nearest_version,
@@ -50,20 +51,22 @@ class Given(Struct, frozen=True):
 
 
 def check_flags(spec: TopologySpec, version: Version | None, problems: Problems) -> None:
-    """Report flags of `engineArgs` that the version does not have, or whose values it refuses.
+    """Report flags of `engineArgs` that the version does not have, or whose values it refuses, and unknown variables.
 
     Args:
         spec: the spec.
         version: of vLLM; None when it is unknown.
         problems: collects the problems; they are warnings when kaigen has no table of the version.
     """
+    table = nearest_version(version)
+    exact = version is not None and minor_of(version) == table
+    if exact:
+        _check_variables(spec, table, problems)
     given = list(given_flags(spec))
     if not given:
         if version is None:
             _warn_of_unknown(spec, "", problems)
         return
-    table = nearest_version(version)
-    exact = version is not None and minor_of(version) == table
     if not exact:
         _warn_of_version(spec, version, table, problems)
     names = {each.name for each in given}
@@ -77,6 +80,17 @@ def check_flags(spec: TopologySpec, version: Version | None, problems: Problems)
             if found is not None:
                 is_error = exact and not spec.has_own_image
                 problems.add(found if is_error else replace(found, severity=Severity.WARNING))
+
+
+def _check_variables(spec: TopologySpec, version: Minor, problems: Problems) -> None:
+    """Warn of variables with the prefix of vLLM's own that a known version does not read."""
+    known = environment_of(version)
+    for name in spec.env:
+        if name.startswith("VLLM_") and name not in known:
+            near = get_close_matches(name, known, n=1, cutoff=0.75)
+            hint = f"did you mean `{near[0]}`?" if near else "delete it, unless a plugin reads it"
+            message = f"vLLM {version_text(version)} does not read `{name}`"
+            problems.warning("KG0361", message, ("spec", "env", name), hint)
 
 
 def list_flags(version: Version | None) -> ListFlags:
@@ -104,8 +118,7 @@ def _warn_of_version(spec: TopologySpec, version: Version | None, table: Minor, 
         _warn_of_unknown(spec, f", and checks `engineArgs` as those of {shown}", problems)
         return
     message = f"kaigen does not have the flags of vLLM {version_text(version)}; they are checked as those of {shown}"
-    known = ", ".join(map(version_text, known_versions()))
-    problems.warning("KG0362", message, _ARGS, f"known: {known}")
+    problems.warning("KG0362", message, _ARGS, f"known: {known_range()}")
 
 
 def given_flags(spec: TopologySpec) -> Iterator[Given]:

@@ -140,7 +140,7 @@ def _uses_ray(
     if shape.executor == "ray" and not support.ray:
         problems.warning(
             "KG0343",
-            "images of vLLM 0.19 and later do not contain Ray",
+            "images of vLLM 0.18 and later do not contain Ray",
             (*_AT, "executor"),
             "leave it out, or set an `image` that contains both",
         )

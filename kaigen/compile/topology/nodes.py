@@ -249,10 +249,10 @@ def _node_requirements(requested: Resources, context: Context, gpus: int) -> dic
         return {INSTANCE_LABEL: [requested.instance_type]}
     gpu = get_gpu(requested.gpu_type, context.catalog) if requested.gpu_type else None
     profile = context.profile
-    label, value = profile.gpu_label, gpu.labels.get(profile.gpu_column) if gpu else None
-    if value is not None and label.startswith("karpenter."):
-        count = {f"{label.rpartition('-')[0]}-count": [str(gpus)]} if gpus else {}
-        return {label: [value], **count}
+    label, labels = profile.gpu_label, profile.labels_of(gpu.labels) if gpu else {}
+    if labels and label.startswith("karpenter."):
+        count = {f"{label.rpartition('-')[0]}-count": str(gpus)} if gpus else {}
+        return {key: [value] for key, value in (labels | count).items()}
     cloud = profile.cloud if profile.name in CLASSES else ""
     known = [
         each

@@ -121,7 +121,9 @@ def _size(spec: TopologySpec, engine: Engine, namespace: str, context: Context, 
     given = flag_values(spec)
     flags: dict[str, Json] = {}
     if preset is not None:
-        flags |= engine.preset_flags(preset, own_image=not spec.has_own_image and vendor == NVIDIA)
+        _check_dtype(preset, engine, given.get("dtype"), problems)
+        templates = "" if spec.has_own_image else engine.facts.templates_for(vendor)
+        flags |= engine.preset_flags(preset, templates=templates)
     request = request_of(spec, engine, context)
     if request.quantization == "fp8" and not model.facts.quantization and has_since("namedOnline", request.version):
         problems.warning(
@@ -150,6 +152,16 @@ def _size(spec: TopologySpec, engine: Engine, namespace: str, context: Context, 
         request=request,
         hardware=hardware,
     )
+
+
+def _check_dtype(preset: Preset, engine: Engine, dtype: Json, problems: Problems) -> None:
+    if dtype in {"float16", "half"} and preset.architecture in engine.facts.not_float16:
+        problems.error(
+            "KG0361",
+            f"{engine.facts.title} does not run `{preset.name}` in float16, which is numerically unstable for it",
+            ("spec", "engineArgs", "dtype"),
+            "use a GPU of compute capability 8.0 or higher, which has bfloat16",
+        )
 
 
 def _vendor(spec: TopologySpec, engine: Engine, instance: Instance | None, catalog: Catalog) -> str:

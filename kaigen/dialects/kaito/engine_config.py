@@ -31,12 +31,6 @@ _FIELDS: Mapping[str, tuple[FieldPath, type]] = {
 _MANAGED_FLAGS = ("model", "port", "host", "revision", "api-key", "download-dir", "lora-modules", "nnodes", "node-rank")
 """Flags that kaigen sets itself."""
 
-_REMOVED_FLAGS = ("swap-space",)
-"""Flags that vLLM removed before the oldest version in the table of flags.
-
-Source: issue 1210 of unslothai/unsloth-zoo, which lists the flags of every release.
-"""
-
 _NO_EFFECT: Mapping[str, str] = {
     "kv_cache_cpu_memory_utilization": "kaigen does not move the cache to the node's memory; set flags of vLLM for it",
     "max_probe_steps": "KAITO no longer reads it either",
@@ -91,7 +85,7 @@ def _put_flag(draft: Draft, written: str, value: Any, config: ConfigFile, at: Fi
         value = value in {"True", "true"}
     if isinstance(value, dict | list) or value is None:
         config.error("KG0418", f"`{written}` must be one value", here, "KAITO accepts scalars only")
-    elif flag in _REMOVED_FLAGS or vllm_flags.is_removed(flag):
+    elif vllm_flags.is_removed(flag):
         config.warning("KG0418", f"`{written}` is left out: vLLM removed it and would not start", here, "delete it")
     elif flag in _MANAGED_FLAGS:
         config.error("KG0418", f"`{written}` is managed by kaigen", here, "delete it")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from kaigen.catalog.instances import find_instance, nearest_instances
+from kaigen.catalog.profiles import get_profile
 from kaigen.core.json_types import FieldPath
 from kaigen.core.text import plural
 from kaigen.dialects.draft import Draft
@@ -54,6 +55,21 @@ class Nodes(Struct, frozen=True):
     named: bool = False
     profile: str = ""
     at: FieldPath = ()
+
+    def device(self, gpus: int, cluster: str) -> dict[str, int]:
+        """Return the resource of a container with GPUs, or with a MIG slice of one.
+
+        Args:
+            gpus: number of GPUs.
+            cluster: name of the cluster profile.
+        """
+        if self.profile:
+            return get_profile(cluster).slice_request(self.profile, 1)[0]
+        return {self.instance.gpu.resource if self.instance else "nvidia.com/gpu": gpus}
+
+    def mig_labels(self, cluster: str) -> dict[str, str]:
+        """Return the labels of nodes with the MIG profile in a cluster of a profile."""
+        return get_profile(cluster).slice_request(self.profile, 1)[1] if self.profile else {}
 
 
 class NodeRequest(Struct, frozen=True):

@@ -35,7 +35,7 @@ def with_placement(
         lowering.error("KG0412", "`spec` is missing in the pod template", at, "add `spec` with the containers")
         return template
     pod = dict(pod)
-    labels = dict(placement.get("nodeSelector", {}))
+    labels = nodes.mig_labels(lowering.context.profile) | placement.get("nodeSelector", {})
     if "instanceType" in resources:
         labels["node.kubernetes.io/instance-type"] = resources["instanceType"]
     merged: dict[str, Any] = {}

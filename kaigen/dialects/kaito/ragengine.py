@@ -319,10 +319,8 @@ class _Server:
     def _pod(self) -> dict[str, Any]:
         gpus = self.nodes.gpus
         device: dict[str, Any] = {}
-        if gpus and self.nodes.profile:
-            device = {f"nvidia.com/mig-{self.nodes.profile}": 1}
-        elif gpus and self.nodes.instance is not None:
-            device = {self.nodes.instance.gpu.resource: gpus}
+        if gpus and (self.nodes.profile or self.nodes.instance is not None):
+            device = dict(self.nodes.device(gpus, self.lowering.context.profile))
         cpu, memory = ("4", "16Gi") if device else ("500m", "4Gi")
         health: dict[str, Any] = {"httpGet": {"path": "/health", "port": PORT}}
         container: dict[str, Any] = {

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from kaigen.catalog.engines import engine_facts
 from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito import presets
@@ -211,7 +212,8 @@ def _dtype(
         return  # The plan reports that it cannot run there at all.
     assert nodes.instance is not None
     draft.put(("spec", "engineArgs", "dtype"), "float16", (*serving.nodes.at, "instanceType"))
-    if runtime is Runtime.VLLM:
+    # The engine's check reports the models that vLLM refuses to run in float16.
+    if runtime is Runtime.VLLM and model.preset.architecture not in engine_facts("vllm").not_float16:
         lowering.warning(
             "KG0414",
             f"{nodes.instance.gpu.name} does not support bfloat16, so `{model.name}` is served in float16",

@@ -114,7 +114,6 @@ class _Run:
         self.token = token
         self.at = at
         self.gpus = nodes.gpus or 1
-        self.mig = nodes.mig
         self.nodes = nodes
         self.lowering = lowering
         self.init: list[dict[str, Any]] = []
@@ -256,10 +255,7 @@ class _Run:
         return {**({"metadata": metadata} if metadata else {}), "spec": pod}
 
     def _device(self) -> dict[str, Any]:
-        if self.mig:
-            return {f"nvidia.com/mig-{self.nodes.profile}": 1}
-        resource = self.nodes.instance.gpu.resource if self.nodes.instance else "nvidia.com/gpu"
-        return {resource: self.gpus}
+        return dict(self.nodes.device(self.gpus, self.lowering.context.profile))
 
     def _helper(self, name: str, script: str, arguments: list[str], mounts: list[dict[str, Any]]) -> dict[str, Any]:
         """Return a container that runs a Python script in the training image."""

@@ -15,7 +15,7 @@ from kaigen.catalog.vllm_flags import (
     Minor,
     first_name,
     flags_of,
-    known_versions,
+    known_range,
     minor_of,
     nearest_version,
     version_text,
@@ -231,9 +231,8 @@ def _findings(step: _Step) -> Iterator[Finding]:
     old, new = step.tables
     for version, table in ((step.old, old), (step.new, new)):
         if minor_of(version) != table:
-            known = listing([version_text(each) for each in known_versions()])
             text = f"the flags of {version_text(version)} are not known; compared as {version_text(table)}"
-            yield "info", f"{step.title}: {text} (known: {known})"
+            yield "info", f"{step.title}: {text} (known: {known_range()})"
     refused, deprecated = _problems(step)
     if refused:
         yield "danger", f"{step.title}, and does not start: {'; '.join(refused)}"

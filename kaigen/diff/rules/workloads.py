@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import cast
 
+from kaigen.catalog.engines import parse_version
 from kaigen.core.json_types import Json
 from kaigen.core.text import plural
 from kaigen.diagnostics.problem import At
@@ -15,7 +16,7 @@ from kaigen.diff.objects import Obj, get, get_map, get_text
 from kaigen.diff.rules.case import Case, Finding, is_forced, under
 from kaigen.kubernetes.kind_table import KINDS, types
 from kaigen.kubernetes.manifest import Object
-from kaigen.kubernetes.queues import FIXED_QUEUE, QUEUE_LABEL, rejected_changes
+from kaigen.kubernetes.queues import NEWEST_KUEUE, QUEUE_LABEL, has_fixed_queue, rejected_changes
 
 HPA = "HorizontalPodAutoscaler.autoscaling"
 SCALED_OBJECT = "ScaledObject.keda.sh"
@@ -240,7 +241,13 @@ def ray_service(case: Case) -> Iterator[Finding]:
 def _rejected(case: Case) -> list[str]:
     """Return the changes that Kueue rejects, in words."""
     old, new = case.pair
-    return rejected_changes(cast(Object, old.data), cast(Object, new.data))
+    return rejected_changes(cast(Object, old.data), cast(Object, new.data), _kueue(case))
+
+
+def _kueue(case: Case) -> tuple[int, ...]:
+    """Return the version of Kueue in the clusters of the object."""
+    cluster = case.trees.config(case.obj.path).cluster
+    return parse_version(cluster.kueue) if cluster and cluster.kueue else NEWEST_KUEUE
 
 
 def queue(case: Case) -> Iterator[Finding]:
@@ -250,7 +257,7 @@ def queue(case: Case) -> Iterator[Finding]:
     if was == now:
         return
     if case.status == "changed" and not is_forced(new):
-        if new.type in FIXED_QUEUE:
+        if has_fixed_queue(new.type, _kueue(case)):
             yield "danger", f"will be rejected: Kueue does not let its queue change; delete {new} first"
         else:
             yield "danger", f"is rejected by Kueue once its pods run; then delete {new} first"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from kaigen.catalog.catalog import BUILT_IN
 from kaigen.catalog.gpus import get_gpu, gpu_names, similar_gpus
-from kaigen.catalog.instances import CLOUDS, find_instance, instance_names, instances, nearest_instances
+from kaigen.catalog.instances import CLOUDS, find_instance, instance_names, instances, list_price, nearest_instances
 from kaigen.catalog.presets import Preset, find_preset, nearest_presets, presets
 from kaigen.catalog.profiles import profile_names
 from kaigen.dialects.kaito.catalog import kaito_memory, kaito_preset
@@ -161,6 +162,11 @@ def test_gpu_labels_match_each_kind_of_cluster() -> None:
         "nvidia.com/gpu.product": "NVIDIA-A100-80GB-PCIe",
         "nvidia.com/gpu.count": "2",
     }
+    whole, part = (find_instance(f"Standard_NV{size}ads_A10_v5", BUILT_IN) for size in (36, 12))
+    assert whole is not None
+    assert part is not None
+    assert whole.node_labels("aks")["nvidia.com/gpu.product"] == "NVIDIA-A10-24Q"
+    assert "nvidia.com/gpu.product" not in part.node_labels("aks"), "a part is another product"
     google = find_instance("a3-megagpu-8g", BUILT_IN)
     assert google is not None
     assert google.node_labels("gke")["cloud.google.com/gke-accelerator"] == "nvidia-h100-mega-80gb"
@@ -177,6 +183,27 @@ def test_gpus_that_kaito_lacks_are_there() -> None:
         assert found is not None
         assert kaito_memory(found) is None
     assert get_gpu("MI300X", BUILT_IN).resource == "amd.com/gpu"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("name", "gpu", "count", "price"),
+    [
+        ("p6-b300.48xlarge", "B300", 8, 142.416),
+        ("g7e.48xlarge", "RTX-PRO-6000", 8, 33.14432),
+        ("Standard_NC144ds_xl_RTXPRO6000BSE_v6", "RTX-PRO-6000", 1, 5.5),
+        ("Standard_NC288lds_xl_RTXPRO6000BSE_v6", "RTX-PRO-6000", 2, 11.0),
+        ("a3-highgpu-8g", "H100", 8, None),
+    ],
+)
+def test_instance_types_have_the_list_price_of_their_cloud(
+    name: str, gpu: str, count: int, price: float | None
+) -> None:
+    item = find_instance(name, BUILT_IN)
+    assert item is not None
+    assert (item.gpu.name, item.count) == (gpu, count)
+    listed = list_price(item)
+    assert (listed and listed.usd) == price
+    assert listed is None or (listed.region in {"us-east-1", "eastus"} and re.fullmatch(r"2026-\d\d-\d\d", listed.date))
 
 
 def test_a_mig_slice_is_no_larger_than_its_gpu() -> None:

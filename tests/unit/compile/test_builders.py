@@ -205,12 +205,12 @@ def test_a_device_claim_is_made_named_and_used() -> None:
 @pytest.mark.parametrize("gpu", gpu_names(BUILT_IN))
 def test_every_gpu_is_selected_by_its_label_or_rejected(profile: str, gpu: str) -> None:
     where, block = context(profile), job(resources={"gpuType": gpu})
-    label = where.profile.gpu_label
+    labels = {label for group in where.profile.gpu_labels for label in group}
     if problem_paths(block, where):
         assert problem_paths(block, where) == [("KG0307", "spec.resources.gpuType")]
     else:
         made = pod(block, where)
-        assert label in made.get("nodeSelector", {}) or label in str(made["affinity"])
+        assert labels & made.get("nodeSelector", {}).keys() or any(label in str(made["affinity"]) for label in labels)
 
 
 def test_unknown_gpu_is_rejected() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kaigen.compile.problems import Problems
-from tests.unit.compile.specs import compiled, context, job, objects, pod, topology
-from tests.unit.compile.topologies import CONTEXT, FOLDER
+from tests.unit.compile.specs import compiled, context, job, objects, pod, problem_paths, topology
+from tests.unit.compile.topologies import CONTEXT, FOLDER, HUB, args
 
 
 def test_slices_and_device_claims_become_kubernetes_resources() -> None:
@@ -23,6 +23,79 @@ def test_slices_and_device_claims_become_kubernetes_resources() -> None:
     )
     assert claimed["containers"][0]["resources"]["claims"] == [{"name": "gpus"}]
     assert "--tensor-parallel-size=2" in claimed["containers"][0]["args"]
+
+
+@pytest.mark.parametrize(
+    ("profile", "resources", "labels"),
+    [
+        # pkg/workspace/inference/preset_inferences_test.go of kaito-project/kaito v0.12.0
+        ("aks", {"gpuType": "A10"}, {"nvidia.com/gpu.product": "NVIDIA-A10-24Q"}),
+        ("generic", {"gpuType": "A10"}, {"nvidia.com/gpu.product": "NVIDIA-A10"}),
+        # ROCm's node labeller
+        ("generic", {"gpuType": "MI300X"}, {"amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM"}),
+        ("aks", {"gpuType": "MI300X"}, {"amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM"}),
+    ],
+)
+def test_nodes_are_selected_by_the_label_of_their_gpu(
+    profile: str, resources: dict[str, Any], labels: dict[str, str]
+) -> None:
+    assert pod(topology(model=HUB, resources=resources), context(profile=profile))["nodeSelector"] == labels
+
+
+@pytest.mark.parametrize(
+    ("gpu", "count", "labels", "types"),
+    [
+        # website/content/en/preview/reference/instance-types.md of aws/karpenter-provider-aws v1.14.1
+        ("RTX-PRO-6000", 8, {"instance-gpu-name": "rtx-pro-server-6000"}, ["g7e.48xlarge"]),
+        ("A100-80GB", 8, {"instance-gpu-name": "a100", "instance-gpu-memory": "81920"}, ["p4de.24xlarge"]),
+        ("A100-40GB", 8, {"instance-gpu-name": "a100", "instance-gpu-memory": "40960"}, ["p4d.24xlarge"]),
+    ],
+)
+def test_nodes_on_eks_have_the_labels_of_karpenter_or_the_type(
+    gpu: str, count: int, labels: dict[str, str], types: list[str]
+) -> None:
+    made = pod(topology(model=HUB, resources={"gpuType": gpu, "gpus": count}), context(profile="eks"))
+    required = made["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    by_label, by_type = (
+        {each["key"]: each["values"] for each in term["matchExpressions"]} for term in required["nodeSelectorTerms"]
+    )
+    assert by_label == {f"karpenter.k8s.aws/{name}": [value] for name, value in labels.items()}
+    assert by_type == {"node.kubernetes.io/instance-type": types}
+
+
+@pytest.mark.parametrize(
+    ("resources", "folder"),
+    [
+        # docker/Dockerfile, Dockerfile.rocm and Dockerfile.cpu of vLLM 0.33.0
+        ({"gpuType": "L4"}, "/vllm-workspace/examples"),
+        ({"instanceType": "Standard_ND96isr_MI300X_v5"}, "/app/vllm/examples"),
+        ({"gpus": 0}, "/vllm-workspace/examples"),
+    ],
+)
+def test_chat_templates_are_those_of_the_image_for_the_gpus(resources: dict[str, Any], folder: str) -> None:
+    lines = args(topology(preset="phi-4-mini-instruct", resources=resources))
+    assert f"--chat-template={folder}/tool_chat_template_phi4_mini.jinja" in lines
+    own = args(topology(preset="phi-4-mini-instruct", resources=resources, image="mine:1"))
+    assert not any(line.startswith("--chat-template=") for line in own)
+
+
+@pytest.mark.parametrize(("dtype", "refused"), [("float16", True), ("half", True), ("bfloat16", False)])
+def test_vllm_does_not_run_gemma_3_in_float16(dtype: str, refused: bool) -> None:
+    # _FLOAT16_NOT_SUPPORTED_MODELS in vllm/config/model.py of 0.33.0
+    block = topology(preset="gemma-3-4b-instruct", resources={"gpuType": "L4"}, engineArgs={"dtype": dtype})
+    assert (("KG0361", "spec.engineArgs.dtype") in problem_paths(block, CONTEXT)) is refused
+
+
+def test_a_slice_on_gke_is_a_gpu_of_nodes_with_that_partition() -> None:
+    # As in Google's own example: https://cloud.google.com/kubernetes-engine/docs/how-to/gpus-multi
+    gke = context(profile="gke")
+    slice_ = pod(topology(model=HUB, resources={"gpuType": "H100", "gpus": {"profile": "1g.20gb"}}), gke)
+    limits = slice_["containers"][0]["resources"]["limits"]
+    assert {name: limits[name] for name in limits if "nvidia" in name} == {"nvidia.com/gpu": 1}
+    assert slice_["nodeSelector"] == {
+        "cloud.google.com/gke-accelerator": "nvidia-h100-80gb",
+        "cloud.google.com/gke-gpu-partition-size": "1g.20gb",
+    }
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from kaigen.catalog.catalog import BUILT_IN
+from kaigen.catalog.engines import engine_facts
 from kaigen.catalog.presets import presets
-from kaigen.catalog.vllm_flags import flags_of, known_versions, minor_of, nearest_version
+from kaigen.catalog.vllm_flags import environment_of, flags_of, has_metric, known_versions, minor_of, nearest_version
 from kaigen.compile.engines.vllm import Vllm
 from kaigen.compile.engines.vllm_flags import Given, check_flags, problem_of, unregistered_problem
 from kaigen.compile.problems import Problems
@@ -98,7 +99,7 @@ def test_a_deprecated_flag_is_a_warning() -> None:
 
 
 def test_an_unknown_version_is_a_warning_and_so_is_what_does_not_match() -> None:
-    for version in (None, (0, 34, 0), (0, 29)):
+    for version in (None, (0, 34, 0), (0, 9)):
         severities = {severity for _, _, severity in found({"swap-space": 4}, version)}
         assert severities == {Severity.WARNING}
         assert found({"swap-space": 4}, version)[0][0] == "KG0362"
@@ -130,6 +131,43 @@ def test_an_image_of_an_unknown_version_gets_no_recent_flags_and_a_warning() -> 
     assert "--shutdown-timeout=20" not in args(old)
     assert problem_paths(old) == []
     assert "--shutdown-timeout=20" in args(topology(model=HUB, image="acme/vllm:latest", engineVersion="0.19"))
+
+
+@pytest.mark.parametrize("minor", range(10, 34))
+def test_every_minor_version_since_0_10_is_known(minor: int) -> None:
+    assert found({"max-model-len": 8192, "tensor-parallel-size": 2}, (0, minor)) == []
+    ((code, _, severity),) = found({"nonexistent-flag": 4}, (0, minor))
+    assert (code, severity) == ("KG0361", Severity.ERROR)
+
+
+@pytest.mark.parametrize(
+    ("name", "hints"),
+    [
+        ("VLLM_LOGING_LEVEL", ["did you mean `VLLM_LOGGING_LEVEL`?"]),
+        ("VLLM_SOMETHING_ELSE_ENTIRELY", ["delete it, unless a plugin reads it"]),
+        ("VLLM_LOGGING_LEVEL", []),
+        ("HF_HUB_OFFLINE", []),
+    ],
+)
+def test_a_variable_that_the_version_does_not_read_is_a_warning(name: str, hints: list[str]) -> None:
+    problems = Problems()
+    check_flags(topology(model=HUB, env={name: "1"}).spec, NEWEST, problems)
+    assert [item.hint for item in problems.items] == hints
+    assert all((item.code, item.severity) == ("KG0361", Severity.WARNING) for item in problems.items)
+
+
+def test_the_facts_about_the_engine_are_those_of_its_versions() -> None:
+    facts = engine_facts("vllm")
+    for flag, since in facts.flags.items():
+        assert since == next(version for version in known_versions() if flag in flags_of(version))
+    assert facts.fits_context_since == next(
+        version for version in known_versions() if "auto" in flags_of(version)["max-model-len"].words
+    )
+    native = next(support.since for support in facts.node_support if support.native)
+    assert "nnodes" in flags_of(native)
+    assert all(has_metric(name, NEWEST) for name in [*(facts.metrics or {}).values(), *facts.drain_metrics])
+    variables = {name for preset in presets(BUILT_IN) for name in preset.engine.env or {}}
+    assert variables <= set(environment_of(NEWEST))
 
 
 def test_the_pinned_version_is_known() -> None:
@@ -199,7 +237,7 @@ def test_every_parser_of_the_catalogue_is_registered_by_the_pinned_version() -> 
     flags = [
         Given(name, value, (preset.name,))
         for preset in presets(BUILT_IN)
-        for name, value in engine.preset_flags(preset, own_image=True).items()
+        for name, value in engine.preset_flags(preset, templates="/examples").items()
     ]
     assert [unregistered_problem(flag, NEWEST) for flag in flags if unregistered_problem(flag, NEWEST)] == []
     assert {"tool-call-parser", "reasoning-parser", "tokenizer-mode"} <= {flag.name for flag in flags}

@@ -105,6 +105,12 @@ CASES = [
     last("kubernetes", ("1.34", "1.35"), of_run("kubernetes"), ("1.36", "1.34", "1.35")),
     last("profile", ("eks", "gke"), of_run("profile"), ("generic", "eks", "gke")),
     last(
+        "cluster.kueue",
+        ("0.18.0", "0.19.2"),
+        lambda config: config.cluster and config.cluster.kueue,
+        (None, "0.18.0", "0.19.2"),
+    ),
+    last(
         "namespace",
         ("one", "two"),
         lambda config: (config.namespace, config.implied_namespace),

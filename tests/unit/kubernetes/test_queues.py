@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kaigen.kubernetes.queues import QUEUE_LABEL, rejected_changes
+from kaigen.kubernetes.queues import QUEUE_LABEL, has_fixed_queue, rejected_changes
 
 
 def queued(kind: str, *, queue: str = "a", replicas: int = 1, containers: Any = (), **pod: Any) -> dict[str, Any]:
@@ -85,3 +85,23 @@ def test_pods_of_a_deployment_are_admitted_one_by_one() -> None:
     old = queued("Deployment", containers=[container(requests={"memory": "1Gi"})])
     new = queued("Deployment", containers=[container(requests={"memory": "2Gi"})])
     assert rejected_changes(old, new) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "names", "fixed"),
+    [((0, 16, 2), [], True), ((0, 18), [], False), ((0, 19, 2), ["the size of a group"], False)],
+)
+def test_groups_keep_their_size_and_change_their_queue_by_version(
+    version: tuple[int, ...], names: list[str], fixed: bool
+) -> None:
+    # pkg/controller/jobs/leaderworkerset/leaderworkerset_webhook.go of each version: ValidateUpdate
+    old, new = queued("LeaderWorkerSet"), queued("LeaderWorkerSet")
+    new["spec"]["leaderWorkerTemplate"]["size"] = 3
+    assert rejected_changes(old, new, version) == names
+    assert has_fixed_queue("LeaderWorkerSet.leaderworkerset.x-k8s.io", version) is fixed
+
+
+@pytest.mark.parametrize(("version", "names"), [((0, 18), []), ((0, 19), ["resource requests"])])
+def test_requests_of_whole_pods_count_since_0_19(version: tuple[int, ...], names: list[str]) -> None:
+    old, new = queued("StatefulSet"), queued("StatefulSet", resources={"requests": {"cpu": "2"}})
+    assert rejected_changes(old, new, version) == names

@@ -88,8 +88,7 @@ CASES: list[Case] = [
         [
             (
                 "info",
-                "vLLM 0.33.0 becomes 0.35.0: the flags of 0.35.0 are not known; compared as 0.33 (known: 0.25, 0.32 "
-                "and 0.33)",
+                "vLLM 0.33.0 becomes 0.35.0: the flags of 0.35.0 are not known; compared as 0.33 (known: 0.10 to 0.33)",
             )
         ],
     ),

@@ -346,8 +346,21 @@ CASES: list[Case] = [
         lws(),
         QUEUED_GROUPS,
         [
-            ("danger", "will be rejected: Kueue does not let its queue change; delete LeaderWorkerSet llm first"),
+            ("danger", "is rejected by Kueue once its pods run; then delete LeaderWorkerSet llm first"),
             ("notice", "waits in Kueue's queue a"),
+        ],
+    ),
+    Case(
+        "admitted",
+        "more nodes of queued groups",
+        QUEUED_GROUPS,
+        with_(QUEUED_GROUPS, "spec/leaderWorkerTemplate/size", 3),
+        [
+            (
+                "danger",
+                "will be rejected: Kueue does not let the size of a group change in place; "
+                "delete LeaderWorkerSet llm first",
+            )
         ],
     ),
     Case(

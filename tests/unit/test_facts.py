@@ -1,0 +1,129 @@
+"""The generator of the tables in kaigen/catalog: what it reads, and how little of it a table has to store."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kaigen.catalog.json_tables import load_table
+from kaigen.catalog.vllm_flags import rows_of
+from tools.facts import prices, recipes, sources, vllm_table
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def flag(**keys: Any) -> dict[str, Any]:
+    return {"names": ["f"], "type": "text", **keys}
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [flag(), flag(), flag()],
+        [None, flag(), None, flag()],
+        [flag(default=1), flag(), flag(default=2)],
+        [flag(choices=["a", "b"]), flag(choices=["b", "c"]), flag(choices=["c"]), flag()],
+        [flag(choices=["8", "16"]), flag(choices=["8", "16", "128"])],
+    ],
+    ids=str,
+)
+def test_a_flag_of_every_version_is_read_from_its_changes(
+    rows: list[dict[str, Any] | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = json.loads(json.dumps(vllm_table.changes(rows)))
+    monkeypatch.setattr("kaigen.catalog.vllm_flags.load_table", lambda _: {"flags": {"f": stored}})
+    assert [next(iter(rows_of(place)), None) for place in range(len(rows))] == rows
+
+
+def test_an_equal_version_takes_no_room() -> None:
+    assert vllm_table.changes([flag(), flag(), flag(default=1)]) == [[0, flag()], [2, {"default": 1}]]
+
+
+def test_spans_of_names() -> None:
+    assert vllm_table.spans([["a"], ["a", "b"], ["b"], ["a"]]) == {"a": [[0, 1], [3, 3]], "b": [[1, 2]]}
+
+
+def test_variables_and_metrics_are_read_from_the_files(tmp_path: Path) -> None:
+    (tmp_path / "vllm" / "v1").mkdir(parents=True)
+    envs = 'environment_variables: dict[str, object] = {\n    "VLLM_B": lambda: 1,\n    "VLLM_A": lambda: 2,\n}\n'
+    (tmp_path / "vllm" / "envs.py").write_text(envs)
+    (tmp_path / "vllm" / "v1" / "m.py").write_text('gauge(name="vllm:running")\ncounter(\n    "vllm:waiting",\n)\n')
+    assert vllm_table.environment_variables(tmp_path) == ["VLLM_A", "VLLM_B"]
+    assert vllm_table.metrics(tmp_path) == ["vllm:running", "vllm:waiting"]
+
+
+def test_stand_ins_take_the_place_of_packages_that_are_not_installed(tmp_path: Path) -> None:
+    files = {
+        "__init__.py": "",
+        "platforms.py": "",
+        "engine.py": "import torch\nfrom torch.nn import Module\n\n\n@torch.compile(dynamic=True)\n"
+        "def one() -> int:\n    return 1\n\n\nclass Layer(Module):\n    kind: torch.Tensor | None = None\n",
+    }
+    (tmp_path / "vllm").mkdir()
+    for name, text in files.items():
+        (tmp_path / "vllm" / name).write_text(text)
+    code = (
+        "from tools.facts.stand_ins import install; install()\n"
+        "from vllm.engine import Layer, one\n"
+        "import vllm.v1.worker\n"
+        "print(one(), Layer().kind)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-P", "-c", code], env={"PYTHONPATH": f"{tmp_path}:{ROOT}"}, capture_output=True, text=True
+    )
+    assert (run.stdout, run.stderr) == ("1 None\n", "")
+
+
+def test_a_package_that_is_not_the_pinned_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    def downloaded(version: str, folder: Path) -> Path:
+        package = folder / "vllm.tar.gz"
+        package.write_bytes(b"another package")
+        return package
+
+    monkeypatch.setattr(sources, "_downloaded", downloaded)
+    with pytest.raises(sources.SourceError, match=r"the package has the SHA-256 \w+, and 00 is pinned"):
+        sources.vllm_files("0.33.0", "00")
+    assert not list((tmp_path / "kaigen" / "facts").iterdir())
+
+
+def test_the_lock_names_every_version_of_the_table_and_no_host() -> None:
+    lock, text = sources.read_lock(), sources.LOCK.read_text()
+    assert list(lock["vllm"]) == list(load_table("vllm_flags")["versions"])
+    assert "://" not in text
+    assert all(len(sha256) == 64 for sha256 in lock["vllm"].values())
+    assert all(checksum.startswith("h1:") for _, checksum in lock["modules"].values())
+
+
+def test_a_recipe_gives_flags_to_its_model_and_to_its_variants() -> None:
+    recipe = {
+        "model": {
+            "model_id": "a/b",
+            "context_length": 10,
+            "base_args": ["--max-model-len", "8", "--trust-remote-code"],
+        },
+        "features": {"tools": {"args": ["--tool-call-parser=x", "--max-model-len", "99"]}},
+        "variants": {"default": {}, "small": {"model_id": "a/s", "extra_args": ["--kv-cache-dtype", "fp8"]}},
+    }
+    shared = {"max-model-len": "8", "trust-remote-code": True, "tool-call-parser": "x"}
+    assert recipes.models_of(recipe) == {
+        "a/b": {"context": 10, "flags": shared},
+        "a/s": {"context": 10, "flags": {**shared, "kv-cache-dtype": "fp8"}},
+    }
+
+
+def test_prices_are_those_of_one_region() -> None:
+    aws = '\t"us-east-1": {\n\t\t// g6\n\t\t"g6.xlarge": 0.804800, "g6.2xlarge": 0.977600,\n\t},\n'
+    aws += '\t"eu-west-1": {\n\t\t"g6.xlarge": 9,\n\t},'
+    azure = 'initialOnDemandPrices["eastus"] = map[string]float64{\n\t\t"Standard_A1":   0.023000,\n\t}\n'
+    azure += 'initialOnDemandPrices["eastus2"] = map[string]float64{\n\t\t"Standard_A1": 9,\n\t}\n'
+    patterns = {cloud: pattern for cloud, _, _, pattern in prices._FILES.values()}
+    assert prices.prices_in(f"x{{\n{aws}", "us-east-1", patterns["aws"]) == {"g6.xlarge": 0.8048, "g6.2xlarge": 0.9776}
+    assert prices.prices_in(azure, "eastus", patterns["azure"]) == {"Standard_A1": 0.023}
+    assert prices.prices_in(azure, "northeurope", patterns["azure"]) == {}

@@ -1,0 +1,1 @@
+"""Make tables of kaigen/catalog from pinned packages: see docs/catalog.md."""

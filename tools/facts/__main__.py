@@ -1,0 +1,99 @@
+"""Make tables of kaigen/catalog from the packages that tools/facts/sources.json pins.
+
+    python -m tools.facts             write the tables
+    python -m tools.facts --newer     print what newer packages would change
+    python -m tools.facts --update    pin the newest packages, and write the tables
+
+Packages come from the registries that pip and Go use, and are kept in the user's cache. The same packages give the
+same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import sys
+from typing import Any
+
+from tools.facts import prices, recipes, sources, vllm_table
+
+
+def rendered_lines() -> list[list[str]]:
+    """Return the arguments of vLLM in everything that kaigen renders for presets and examples."""
+    from tests.rendered_flags import command_lines
+
+    return [list(line) for line in command_lines()]
+
+
+def newest(lock: dict[str, Any]) -> dict[str, Any]:
+    """Return the lock with the newest packages; those that are not pinned yet have no hash."""
+    modules = {}
+    for module, pinned in lock["modules"].items():
+        try:
+            version = sources.newest_module(module)
+        except sources.SourceError as error:
+            print(f"{module} stays at {pinned[0]}: its versions are not listed: {error}", file=sys.stderr)
+            version = pinned[0]
+        modules[module] = pinned if version == pinned[0] else [version, ""]
+    versions = sources.newest_vllm()
+    return {"vllm": {version: lock["vllm"].get(version, "") for version in versions}, "modules": modules}
+
+
+def make(lock: dict[str, Any]) -> dict[Any, str]:
+    """Return the content of each table by its path, and put the hashes of packages into the lock."""
+    folders, rows = {}, {}
+    for version, sha256 in lock["vllm"].items():
+        folders[version], lock["vllm"][version] = sources.vllm_files(version, sha256)
+        rows[version] = vllm_table.read_flags(folders[version])
+    modules = {}
+    for module, (version, checksum) in lock["modules"].items():
+        archive, found = sources.module_archive(module, version, checksum)
+        lock["modules"][module] = [version, found]
+        modules[module] = archive, version
+    newest_version = list(folders)[-1]
+    return {
+        vllm_table.TABLE: vllm_table.table(folders, rows),
+        prices.TABLE: prices.table(modules),
+        recipes.TABLE: recipes.table(folders[newest_version], newest_version),
+    }
+
+
+def main() -> int:
+    """Write the tables, or print what changes."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--newer", action="store_true", help="print what newer packages would change")
+    choice.add_argument("--update", action="store_true", help="pin the newest packages, and write the tables")
+    options = parser.parse_args()
+    lock = sources.read_lock()
+    try:
+        if options.newer or options.update:
+            lock = newest(lock)
+        tables = make(lock)
+    except sources.SourceError as error:
+        print(error, file=sys.stderr)
+        return 3
+    for path, content in tables.items():
+        old = path.read_text() if path.is_file() else ""
+        if options.newer:
+            sys.stdout.writelines(
+                difflib.unified_diff(old.splitlines(True), content.splitlines(True), "now", path.name, n=0)
+            )
+        else:
+            path.write_text(content)
+            print(f"{path.name}: {len(content) / 1000:.0f} kB, {'same' if old == content else 'changed'}")
+    if options.newer:
+        return 0
+    if options.update:
+        sources.LOCK.write_text(json.dumps(lock, indent=1) + "\n")
+    # kaigen renders by the table that was just written.
+    folder, _ = sources.vllm_files(list(lock["vllm"])[-1])
+    refused = vllm_table.refused_lines(folder, rendered_lines())
+    for line, why in refused.items():
+        print(f"the newest vLLM refuses: {why}: {line}", file=sys.stderr)
+    return 1 if refused else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
