@@ -67,14 +67,23 @@ class Build(Struct, frozen=True):
 class Builder:
     """A program that builds images."""
 
-    def __init__(self, name: str, show: Callable[[str], object], *, plain_http: bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        show: Callable[[str], object],
+        *,
+        plain_http: bool = False,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         """Use a program.
 
         Args:
             name: one of `BUILDERS`.
             show: prints a line of the program's output.
             plain_http: push without TLS.
+            environment: environment variables of the program; None for those of this process.
         """
+        self._environment = environment
         self.name = name
         self._show = show
         self._tls = [_PLAIN] if plain_http else []
@@ -122,6 +131,7 @@ class Builder:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            env=self._environment,
             text=True,
             errors="replace",
         )

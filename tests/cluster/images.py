@@ -10,7 +10,6 @@ import fcntl
 import hashlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -21,6 +20,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kaigen.catalog.images import default_images
+from kaigen.diagnostics.errors import SystemFailure
+from kaigen.images.builders import Build, Builder
+from kaigen.images.recipes import find_recipes
 from tests.cluster.tools.parts import ToolsMissing, cache, locate
 
 BASE = "docker.io/library/python:3.13-slim-trixie"
@@ -31,9 +33,9 @@ PAUSE = "kaigen.test/pause:1"
 
 _SUITE = "trixie"
 _PACKAGES = "python3,python3-venv,python3-pip,ca-certificates"
-_ROOT = Path(__file__).parents[2]
 _CACHES = (".venv", ".mypy_cache", ".pytest_cache", ".ruff_cache")
 _CERTIFICATES = Path("/etc/ssl/certs")
+_AUTHORITIES = _CERTIFICATES / "ca-certificates.crt"
 _PIP = Path("/etc/pip.conf")
 _KEPT = 2
 """Number of archives of an image that stay: those of other contents may be in use in another checkout."""
@@ -79,7 +81,27 @@ def runtime_image(name: str) -> Path:
     Raises:
         ImageFailed: it could not be built.
     """
-    return build(default_image(name), _ROOT / "runtimes" / name, ignore=("tests", *_CACHES))
+    recipe, reference = find_recipes()[name], default_image(name)
+    digest = hashlib.sha256(f"{reference} {base().name}".encode())
+    for folder in (recipe.context / "shared", recipe.context / name):
+        for path in _files(folder, ("tests", *_CACHES)):
+            digest.update(f"{path.relative_to(recipe.context)}\0".encode())
+            digest.update(path.read_bytes())
+
+    def make(archive: Path) -> None:
+        say(f"{reference}: building")
+        # The packages' index is reached as on the machine itself.
+        secrets = {id: path for id, path in (("ca.crt", _AUTHORITIES), ("pip.conf", _PIP)) if path.exists()}
+        arguments = {"BASE": load_image(base())}
+        build = Build(reference, recipe.context, recipe.dockerfile, arguments, {}, secrets, ())
+        environment = {**builder_environment(), "BUILDAH_ISOLATION": "chroot"}
+        try:
+            Builder("buildah", lambda line: None, environment=environment).build(build, push=False)
+        except SystemFailure as error:
+            raise ImageFailed(str(error)) from None
+        _push_and_remove(reference, archive)
+
+    return kept(f"{name}-{digest.hexdigest()[:16]}.tar", make)
 
 
 def build_from(reference: str, dockerfile: str, files: Mapping[str, bytes] | None = None) -> Path:
@@ -136,7 +158,7 @@ def build(reference: str, folder: Path, ignore: Sequence[str] = ()) -> Path:
     digest = hashlib.sha256(f"{reference} {base().name}".encode())
     for path in _files(folder, ignore):
         digest.update(f"{path.relative_to(folder)}\0".encode())
-        digest.update(_content(path))
+        digest.update(path.read_bytes())
     name = reference.rpartition("/")[2].partition(":")[0]
 
     def make(archive: Path) -> None:
@@ -144,7 +166,6 @@ def build(reference: str, folder: Path, ignore: Sequence[str] = ()) -> Path:
         with scratch() as context:
             ignored = shutil.ignore_patterns(*ignore, "__pycache__")
             shutil.copytree(folder, context, ignore=ignored, dirs_exist_ok=True)
-            (context / "Dockerfile").write_bytes(_content(folder / "Dockerfile"))
             build_in_place(reference, context, archive)
 
     return kept(f"{name}-{digest.hexdigest()[:16]}.tar", make)
@@ -165,6 +186,10 @@ def build_in_place(reference: str, context: Path, archive: Path) -> None:
     mounts = [f"--volume={path}:{path}:ro" for path in (_CERTIFICATES, _PIP) if path.exists()]
     options = ["--isolation=chroot", "--pull=never", *mounts, "--tag", reference]
     run(["buildah", "bud", *options, str(context)])
+    _push_and_remove(reference, archive)
+
+
+def _push_and_remove(reference: str, archive: Path) -> None:
     try:
         _push(reference, archive)
     finally:
@@ -184,14 +209,6 @@ def _files(folder: Path, ignore: Sequence[str]) -> Iterator[Path]:
         parts = path.relative_to(folder).parts
         if path.is_file() and "__pycache__" not in parts and parts[0] not in ignore:
             yield path
-
-
-def _content(path: Path) -> bytes:
-    """Return the content of a file; a Dockerfile starts from `BASE` without a digest, because it is made here."""
-    content = path.read_bytes()
-    if path.name != "Dockerfile":
-        return content
-    return re.sub(rb"(?m)^(FROM [^\s@]+)@sha256:[0-9a-f]{64}", rb"\1", content)
 
 
 def _push(reference: str, archive: Path) -> None:
