@@ -14,7 +14,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= $(PY) -m pytest
 UV = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --custom-compile-command 'make lock' $(ARGS)
 
-.PHONY: help demo facts facts-report test test-chat test-gpu test-docs test-cluster test-engine cluster-tools cluster-up cluster-down bench bench-chat bench-classify bench-downloader bench-cluster bench-serving api-differential lint format docs coverage fuzz mutants lock dist images clean
+.PHONY: help demo facts facts-report test test-chat test-gpu test-docs test-cluster test-engine api-differential cluster-tools cluster-up cluster-down bench bench-chat bench-classify bench-downloader bench-cluster bench-serving lint format docs coverage fuzz mutants lock dist images clean
 
 help: ## List the targets
 	@echo "usage: make TARGET"

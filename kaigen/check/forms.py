@@ -188,7 +188,7 @@ def cluster_ip(value: object) -> list[Mismatch] | None:
     return None if value == "None" else address(value)
 
 
-def trimmed(value: object) -> list[Mismatch] | None:
+def without_spaces(value: object) -> list[Mismatch] | None:
     """Check for a string that is not empty, and without spaces around it (`validateContainerCommon`)."""
     if isinstance(value, str) and value != value.strip():
         return [Mismatch(codes.BAD_VALUE, f"{describe(value)} has spaces around it", f"write {value.strip()}")]
@@ -271,7 +271,7 @@ FORMS: dict[str, Check] = {
     "sysctl": text_of(SYSCTL, 253, "the name of a sysctl such as net.core.somaxconn"),
     "target": target,
     "text": text,
-    "trimmed": trimmed,
+    "trimmed": without_spaces,
     "value": text_of(QUALIFIED, 63, "a label value: letters, digits, and '-', '_', '.' between them", empty=True),
     "zone": time_zone,
 }

@@ -25,7 +25,7 @@ from kaigen.core.credentials import SHORTEST, looks_like_secret, may_contain_sec
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
-from kaigen.kubernetes.images import is_image, lowered
+from kaigen.kubernetes.images import is_image, lower_case
 from kaigen.kubernetes.manifest import Object, entries, group_of, mapping, type_of
 from kaigen.kubernetes.names import LABEL_1123, LABEL_FORM
 from kaigen.kubernetes.pod_security import LEVELS, Control, violations
@@ -112,7 +112,7 @@ def image_findings(obj: Object) -> Iterator[Problem]:
     """Check the names of the images of containers and volumes, in the pods of an object."""
     for path, image in _images(obj):
         if isinstance(image, str) and image and not is_image(image):
-            meant = lowered(image)
+            meant = lower_case(image)
             hint = f"did you mean `{meant}`?" if is_image(meant) else _IMAGE_FORM
             yield Problem(codes.IMAGE_INVALID, f"`{image}` is not the name of an image", path, hint)
 

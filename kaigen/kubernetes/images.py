@@ -56,7 +56,7 @@ def is_image(reference: str) -> bool:
     return found is not None and len(found["repository"]) <= _LONGEST
 
 
-def lowered(reference: str) -> str:
+def lower_case(reference: str) -> str:
     """Return a reference with its repository in small letters, such as that of an organisation on GitHub."""
     name, at, digest = reference.strip().partition("@")
     head, slash, last = name.rpartition("/")

@@ -53,10 +53,10 @@ def canonical(text: str) -> str:
     Source: `CanonicalizeBytes` in pkg/api/resource/quantity.go of k8s.io/apimachinery v0.36.3.
 
     Returns:
-        The text itself when it is not a quantity.
+        The text itself when it is not a quantity, or above the 64 bits of the API server.
     """
     amount = nano(text)
-    if amount is None:
+    if amount is None or abs(amount) >= 2**63 * NANO:
         return text
     if "i" in text and amount % NANO == 0 and abs(amount) >= 1024 * NANO:
         units, power = amount // NANO, 0

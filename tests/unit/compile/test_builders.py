@@ -182,7 +182,7 @@ def test_root_file_system_is_read_only_without_a_gpu(spec: dict[str, Any], expec
             {"memory": "4Gi", "ephemeral-storage": "10Gi"},
         ),
         ({"cpu": 2, "memory": 1073741824.0}, {"cpu": "2", "memory": "1073741824"}, {"memory": "1073741824"}),
-        ({"cpu": 0.5, "memory": 1e9}, {"cpu": "0.5", "memory": "1000000000"}, {"memory": "1000000000"}),
+        ({"cpu": 0.5, "memory": 1e9}, {"cpu": "500m", "memory": "1G"}, {"memory": "1G"}),
     ],
     ids=str,
 )

@@ -68,7 +68,7 @@ def test_a_field_has_its_name_in_documents() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "value"), [("5Gi", "5Gi"), (5, "5"), (0.5, "0.5"), (1073741824.0, "1073741824"), (1e30, "1e+30")]
+    ("written", "value"), [("5Gi", "5Gi"), (5, "5"), (0.5, "500m"), (1073741824.0, "1073741824"), (1e30, "1e+30")]
 )
 def test_a_quantity_is_text_even_if_the_document_has_a_number(written: object, value: str) -> None:
     assert read_block(Inner, {"size": written}).size == value
