@@ -24,7 +24,9 @@ _DELETE = "delete the spec, then run `kaigen render` and commit"
 _LIVE_DELETE = f"{_DELETE}; for what is not in Git, run `kaigen job delete` or `kaigen notebook delete`"
 _KUBECTL = "use kubectl; run `kaigen status` for the state of apps in a cluster"
 _LIST = "run `kaigen graph` for apps and their objects, `kaigen kinds` for kinds, `kaigen status` for apps in a cluster"
-_LIVE_LIST = f"{_LIST}, `kaigen job list` for Jobs, `kaigen notebook list` for Notebooks"
+_LIVE_LIST = (
+    f"{_LIST}, `kaigen images list` for images, `kaigen job list` for Jobs, `kaigen notebook list` for Notebooks"
+)
 _COPY = (
     "run `kaigen job cp` to copy files to the volume of a Job, `kaigen job fetch` to copy its result from there, or "
     "`kaigen job copy-file` to download a file into it"
@@ -32,7 +34,10 @@ _COPY = (
 _DIFF = "run `kaigen diff`, or `kaigen diff --base main` to compare with a branch"
 _NEW = "run `kaigen init` to start a repository, or `kaigen job create` to run a Job that is not in Git"
 _PUBLISH = "run `kaigen publish` to push the output to a branch or a registry"
-_PUSH = f"{_PUBLISH}, or `kaigen build push` to push a folder that images are built from"
+_PUSH = (
+    f"{_PUBLISH}, `kaigen build push` to push a folder that images are built from, or `kaigen images push` to build "
+    "and push kaigen's own images"
+)
 _EFFECTIVE = "run `kaigen explain --effective APP` to show a spec with all its values"
 
 OTHER_COMMANDS = {

@@ -15,7 +15,7 @@ from kaigen.compile.expressions import Release, Scope, resolve
 from kaigen.compile.field_expressions import spec_digest
 from kaigen.compile.name_expressions import full_name
 from kaigen.dialects.registry import own_kinds
-from kaigen.emit.manifests import manifest_files
+from kaigen.emit.manifests import NAME_REFERENCES, manifest_files
 from kaigen.emit.values import check_values
 from kaigen.kubernetes.pods import pod_templates
 from kaigen.pipeline.result import Compiled
@@ -119,7 +119,7 @@ def test_helm_renders_the_objects_of_the_manifests(chart: Path, item: Compiled) 
 @every_app
 def test_manifest_files_contain_the_objects(item: Compiled) -> None:
     files = manifest_files(item.app, rendered=item.objects)
-    texts = [text for path, text in files.items() if not path.endswith("/kustomization.yaml")]
+    texts = [text for path, text in files.items() if not path.endswith(("/kustomization.yaml", NAME_REFERENCES))]
     found = [plain_yaml.load(text) for text in texts]
     assert_same(ordered(found), ordered([i.body for i in item.objects]))
 

@@ -55,6 +55,7 @@ DEFINITION = (
 
 def _documents() -> Iterator[tuple[KindEntry, Any]]:
     files = [path for folder in ("examples", "tests/chart/specs") for path in sorted((ROOT / folder).rglob("*.yaml"))]
+    files.append(ROOT / "tests" / "property" / "refused.yaml")
     texts = [path.read_text(encoding="utf-8") for path in files if "rendered" not in path.parts]
     for text in (CONFIG, PINS, DEFINITION, *texts):
         for document in parse(Source("a.yaml", text), Diagnostics()):

@@ -77,7 +77,7 @@ CHANGES: list[tuple[str, str, Any, dict[str, tuple[int, int]]]] = [
         {"name": "hub"},
         {
             "chart/README.md": (0, 2),
-            "chart/templates/job.yaml": (0, 5),
+            "chart/templates/job.yaml": (1, 6),
             "chart/values.schema.json": (0, 21),
             "chart/values.yaml": (0, 5),
             "manifests/job.yaml": (1, 6),
@@ -171,7 +171,7 @@ CHANGES: list[tuple[str, str, Any, dict[str, tuple[int, int]]]] = [
         "b",
         {
             "chart/README.md": (0, 1),
-            "chart/templates/job.yaml": (0, 2),
+            "chart/templates/job.yaml": (1, 3),
             "chart/values.schema.json": (1, 10),
             "chart/values.yaml": (0, 2),
             "manifests/job.yaml": (1, 3),
@@ -208,7 +208,7 @@ CHANGES: list[tuple[str, str, Any, dict[str, tuple[int, int]]]] = [
         {"gpus": 1},
         {
             "chart/README.md": (2, 2),
-            "chart/templates/job.yaml": (1, 7),
+            "chart/templates/job.yaml": (3, 9),
             "chart/values.yaml": (4, 9),
             "manifests/job.yaml": (5, 17),
             "manifests/networkpolicy.yaml": (1, 1),

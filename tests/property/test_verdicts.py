@@ -74,6 +74,7 @@ def schema_accepts(entry: KindEntry, data: Any) -> bool:
 def documents(entry: KindEntry) -> list[Any]:
     """Return every valid document of a kind in the repository."""
     files = [*(ROOT / "tests/chart/specs").rglob("*.yaml"), *(ROOT / "examples").rglob("specs/*.yaml")]
+    files.append(ROOT / "tests/property/refused.yaml")
     return [
         document.data
         for file in sorted(files)

@@ -36,6 +36,7 @@ SILENT = {
     "Model: spec.conversion.convertWeights": "the later name of `weightsFloatType`, with the same value",
     "Model: spec.conversion.weightsFloatType": "the earlier name of `convertWeights`, with the same value",
     "Model: spec.trainer.dataset": "an empty reference names no dataset",
+    "Token: *": "a warning says that the whole document has no effect",
     "*: spec.build.git.branch": "the commit or the tag is more exact",
     "*: spec.build.git.tag": "the commit is more exact",
     "*: spec.container.git.ref": "the commit is more exact",

@@ -222,8 +222,8 @@ def test_quantized_weights_keep_their_embeddings() -> None:
     ("quantization", "version", "message", "hint"),
     [
         ("fp9", None, "unknown quantization of vLLM 0.33 `fp9`", "did you mean `fp8`?"),
-        ("int4", None, "unknown quantization of vLLM 0.33 `int4`", "known: awq, auto_awq, fp8"),
-        ("bitsandbytes", None, "unknown quantization of vLLM 0.33 `bitsandbytes`", "known: awq"),
+        ("int4", None, "unknown quantization of vLLM 0.33 `int4`", "known: auto_awq, auto_gptq, awq"),
+        ("bitsandbytes", None, "unknown quantization of vLLM 0.33 `bitsandbytes`", "known: auto_awq"),
         ("nvfp4_per_token", (0, 25, 1), "unknown quantization of vLLM 0.25 `nvfp4_per_token`", ""),
         (
             "awq",
