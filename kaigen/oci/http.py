@@ -68,8 +68,8 @@ class Opener:
         server: str,
         largest_body: int = _LARGEST_BODY,
         *,
-        attempts: int = ATTEMPTS,
-        timeout: float = TIMEOUT_S,
+        attempts: int = 0,
+        timeout: float = 0.0,
     ) -> None:
         """Send nothing yet.
 
@@ -77,11 +77,11 @@ class Opener:
             pause: waits some seconds; None for `sleep`.
             server: what it sends requests to, for messages.
             largest_body: bytes of a response that are read.
-            attempts: how often a request is sent that fails.
-            timeout: seconds of silence that count as a failure.
+            attempts: how often a request is sent that fails; 0 for `ATTEMPTS`.
+            timeout: seconds of silence that count as a failure; 0 for `TIMEOUT_S`.
         """
-        self._attempts = attempts
-        self._timeout = timeout
+        self._attempts = attempts or ATTEMPTS
+        self._timeout = timeout or TIMEOUT_S
         self._server = server
         self._largest_body = largest_body
         self._open = urllib.request.build_opener(_Redirects()).open

@@ -19,7 +19,7 @@ from kaigen.core.credentials import mask_urls
 from kaigen.diagnostics.errors import SystemFailure
 from kaigen.kubernetes.images import ImageName
 from kaigen.oci.credentials import Credentials, find_credentials, listed_registries
-from kaigen.oci.http import ATTEMPTS, RETRY_STATUSES, TIMEOUT_S, Body, Opener, Response, user_agent
+from kaigen.oci.http import ATTEMPTS, RETRY_STATUSES, Body, Opener, Response, user_agent
 from kaigen.oci.realms import is_own_realm
 from kaigen.oci.reference import Reference, registry_url
 
@@ -52,8 +52,8 @@ class Registry:
         plain_http: bool = False,
         pause: Callable[[float], object] | None = None,
         access: str = "pull,push",
-        attempts: int = ATTEMPTS,
-        timeout: float = TIMEOUT_S,
+        attempts: int = 0,
+        timeout: float = 0.0,
     ) -> None:
         self.reference = reference
         self._access = access
