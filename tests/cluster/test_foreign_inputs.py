@@ -19,8 +19,8 @@ FILES = sorted(
     if file.name != "kaigen.yaml"
 )
 
-UNDEFINED = {"ConfigMap", "Ingress", "ModelServer"}
-"""Kinds of no system, a kind of later versions of Koldun, and one of Substratus' design: there is no definition."""
+UNDEFINED = {"ConfigMap", "Ingress", "ModelServer", "Token"}
+"""Kinds of no system, kinds of later versions of Koldun, and one of Substratus' design: there is no definition."""
 
 LATER: dict[str, list[tuple[str, ...]]] = {
     "gpu": [("spec", "command")],
@@ -36,7 +36,9 @@ LATER: dict[str, list[tuple[str, ...]]] = {
         ("spec", "preConvertedPVCName"),
         ("spec", "preConvertedSizeBytes"),
         ("spec", "preConvertedSizeHuman"),
+        ("spec", "nats"),
     ],
+    "koldun Model": [("spec", "replicaPower")],
     "substratus": [
         ("spec", "container"),
         ("spec", "loader"),
@@ -100,7 +102,8 @@ def test_other_systems_definitions_accept_what_kaigen_reads(plane: Plane, namesp
         # A mirror is of the whole cluster, all others are of a namespace; which one does not matter here.
         of_cluster = document["kind"] == "ModelMirror"
         document["metadata"].pop("namespace", None)
-        for path in LATER.get(document["apiVersion"].partition(".")[0], ()):
+        system = document["apiVersion"].partition(".")[0]
+        for path in (*LATER.get(system, ()), *LATER.get(f"{system} {document['kind']}", ())):
             if _has(document, path):
                 with pytest.raises(ApiError, match=f'unknown field "{".".join(path)}"'):
                     plane.client.create(document, namespace, dry_run=True)

@@ -164,8 +164,8 @@ def _check_gguf(
 
 
 def _has_only_gguf(source: FileSource, lock: Lock | None) -> bool:
-    names = _names(source, lock)
-    return bool(names) and all(name.endswith(".gguf") for name in names if not name.endswith((".json", ".md", ".txt")))
+    weights = [name for name in _names(source, lock) if not name.endswith((".json", ".md", ".txt"))]
+    return bool(weights) and all(name.endswith(".gguf") for name in weights)
 
 
 def _has(source: FileSource, file: str) -> bool:

@@ -28,6 +28,7 @@ CONTEXT = context(
         "by-url": model(
             store=SHARED, source={"http": {"files": [{"url": "https://example.com/a/b.gguf", "sha256": "0" * 64}]}}
         ),
+        "settings": model(store=SHARED, source=source(include=["*.json"])),
         "twice": model(store=SHARED, source=source(duplicates=True)),
         "chosen": model(store=SHARED, source=source(include=["consolidated*.safetensors", "*.json"])),
         "not-chosen": model(store=SHARED, source=source(include=["model*.safetensors", "*.json"])),
@@ -129,6 +130,7 @@ def test_the_engine_loads_the_file_that_the_spec_names() -> None:
     ("spec", "expected"),
     [
         ({"model": "by-url"}, [("KG0379", "spec.model")]),
+        ({"model": "settings"}, []),
         ({"model": {"name": "quantized", "file": "a-Q8_0.gguf"}, **GGUF_IMAGE}, [("KG0379", "spec.model.file")]),
         ({"model": {"name": "by-url", "file": "b.gguf"}, **GGUF_IMAGE}, []),
         ({"model": {"name": "by-url", "file": "b.gguf"}}, [("KG0379", "spec.model")]),
