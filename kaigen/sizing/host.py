@@ -51,7 +51,7 @@ def host_parts(flags: Mapping[str, Json], gpus: int, engines: int) -> tuple[Host
         gpus: GPUs of the pod.
         engines: copies of the model in the pod, of which each has a cache of its own.
     """
-    parts = [_offloaded_cache(flags, engines), *_connectors(_config(flags, "kv-transfer-config"), engines)]
+    parts = [_offloaded_cache(flags, engines), *_connectors(json_flag(flags, "kv-transfer-config"), engines)]
     weights = _number(flags.get("cpu-offload-gb")) * gpus
     parts.append(HostPart("offloaded weights", weights, shared=False, flag="cpu-offload-gb"))
     return tuple(part for part in parts if part.gib > 0)
@@ -84,8 +84,13 @@ def _connectors(config: Mapping[str, Json], engines: int) -> Iterable[HostPart]:
             yield from _connectors(each, engines)
 
 
-def _config(flags: Mapping[str, Json], name: str) -> Mapping[str, Json]:
-    """Return a flag with a configuration: JSON, an object, or flags such as `NAME.kv_connector`."""
+def json_flag(flags: Mapping[str, Json], name: str) -> Mapping[str, Json]:
+    """Return the value of a flag that is an object: as an object, as JSON, or as flags such as `NAME.kv_connector`.
+
+    Args:
+        flags: by name without dashes in front.
+        name: of the flag.
+    """
     value = flags.get(name)
     if isinstance(value, str):
         try:

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kaigen.compile.engines.launch import Parallelism, Weights
-from kaigen.compile.engines.vllm_flags import given_flags, json_of
+from kaigen.compile.engines.vllm_flags import flag_values, given_flags
 from kaigen.compile.expressions import Tree
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.compat import Folders
 from kaigen.kinds.topology import TopologySpec
+from kaigen.sizing.host import json_flag
 
 _EVENTS_ENDPOINT = "tcp://*:5557"
 """Default of `endpoint` (source: vLLM's KVEventsConfig). Each data parallel rank adds its number to the port."""
@@ -37,7 +38,7 @@ def data_ports(spec: TopologySpec, parallelism: Parallelism) -> list[Tree]:
         parallelism: has the number of data parallel ranks.
     """
     ports: list[int] = []
-    events = _json_flag(spec, "kv-events-config")
+    events = json_flag(flag_values(spec), "kv-events-config")
     if events.get("enable_kv_cache_events"):
         endpoints = (events.get("endpoint", _EVENTS_ENDPOINT), events.get("replay_endpoint"))
         ports += [number for endpoint in endpoints if (number := _port(endpoint))]
@@ -75,7 +76,7 @@ def check_data_plane(spec: TopologySpec, parallelism: Parallelism, problems: Pro
 
 
 def check_shared_cache(spec: TopologySpec, weights: Weights, folders: Folders, problems: Problems) -> None:
-    """Warn of a KV cache that several engines share, which tells models apart by the path of their weights.
+    """Warn of a KV cache that several engines share, which identifies models by the path of their weights.
 
     Args:
         spec: the spec.
@@ -87,7 +88,7 @@ def check_shared_cache(spec: TopologySpec, weights: Weights, folders: Folders, p
         return
     problems.warning(
         "KG0383",
-        f"the shared KV cache tells models apart by their path, and that of every Model is `{folders.model}`",
+        f"the shared KV cache identifies models by their path, and that of every Model is `{folders.model}`",
         ("spec", "engineArgs"),
         "set `model.mountPath` to a path with the name and the revision of the model, such as `/model/NAME-REVISION`",
     )
@@ -104,7 +105,7 @@ def _is_shared(name: str, more: Mapping[str, Any], spec: TopologySpec) -> bool:
 
 def _connectors(spec: TopologySpec) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield name and further configuration of each connector, also of those in a MultiConnector."""
-    pending = [_json_flag(spec, "kv-transfer-config")]
+    pending = [json_flag(flag_values(spec), "kv-transfer-config")]
     while pending:
         config = pending.pop()
         more = config.get("kv_connector_extra_config")
@@ -112,18 +113,6 @@ def _connectors(spec: TopologySpec) -> Iterator[tuple[str, Mapping[str, Any]]]:
         yield str(config.get("kv_connector", "")), more
         inner = more.get("connectors")
         pending += [each for each in inner if isinstance(each, dict)] if isinstance(inner, list) else []
-
-
-def _json_flag(spec: TopologySpec, name: str) -> Mapping[str, Any]:
-    """Return the value of a flag that is a mapping, with what dotted flags such as `NAME.KEY` add."""
-    found: dict[str, Any] = {}
-    for given in given_flags(spec):
-        first, _, key = given.name.partition(".")
-        if given.name.replace("_", "-") == name:
-            found |= json_of(given.value)
-        elif first == name and key:
-            found[key.replace("-", "_")] = given.value
-    return found
 
 
 def _port(value: object) -> int | None:
