@@ -120,7 +120,7 @@ class Items(Expr, frozen=True):
         before: setting of the first items; None for none.
         fixed: the fixed items.
         after: setting of the last items; None for none.
-        keys: fields by which the API server tells the items apart, so that no two may have the same; empty for any.
+        keys: fields by which the API server identifies an item, so no two items have the same; empty for any.
     """
 
     omit_empty: ClassVar[bool] = True
@@ -166,7 +166,7 @@ class Items(Expr, frozen=True):
 
 
 def item_key(item: Mapping[str, object], keys: Sequence[str]) -> str:
-    """Return the text by which an item of a list is told apart from the others."""
+    """Return the text that identifies an item of a list."""
     return " ".join(str(item.get(key, "")) for key in keys)
 
 

@@ -9,7 +9,7 @@ from kaigen.core.json_types import Json
 from kaigen.yaml.dump import dump
 
 NAME_REFERENCES = "name-references.kustomize"
-"""File that tells kustomize which fields name other objects. Its ending keeps it apart from files with objects."""
+"""Configuration of kustomize: the fields that name other objects. Files with this ending contain no objects."""
 
 
 def app_folder(app: App) -> str:

@@ -150,7 +150,7 @@ def _repeated(app: App, values: Mapping[str, Json]) -> Iterator[tuple[FieldPath,
 
 
 def _lists(tree: object) -> Iterator[tuple[Setting, tuple[str, ...], list[str]]]:
-    """Yield each setting with items of a list, the fields that tell the items apart, and the keys of the fixed ones."""
+    """Yield each setting with items of a list, the fields that identify an item, and the keys of the fixed ones."""
     if isinstance(tree, Mapping):
         for node in tree.values():
             yield from _lists(node)

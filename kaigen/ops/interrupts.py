@@ -10,7 +10,7 @@ from typing import NoReturn
 
 
 class Terminated(KeyboardInterrupt):
-    """A request to end or to hang up, after which nobody answers a question."""
+    """A signal to end (SIGTERM or SIGHUP), after which no question is asked."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Items of a list that the API server tells apart by a name, and names of releases that objects may not have."""
+"""Items of a list that the API server identifies by a name, and names of releases that objects may not have."""
 
 from __future__ import annotations
 

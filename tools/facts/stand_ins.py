@@ -54,7 +54,7 @@ class _Base:
 
 
 class StandIn:
-    """Stands in for a class, function, decorator or number of a package."""
+    """Replaces a class, function, decorator or number of a package that is not installed."""
 
     def __init__(self, name: str) -> None:
         self.__name__ = self.__qualname__ = name

@@ -339,7 +339,7 @@ def transfer_arguments(
 
 
 def transfer_server(bucket: Bucket | FilledBucket | S3) -> tuple[str | None, str | None]:
-    """Return the endpoint and the region that the downloader is told; None for those of the cloud."""
+    """Return the endpoint and the region that the downloader gets; None for those of the cloud."""
     if bucket.scheme == "gs" and not uses_tokens(bucket):
         return bucket.endpoint or GOOGLE, bucket.region or "auto"
     return bucket.endpoint, bucket.region

@@ -1,4 +1,4 @@
-"""Repositories and files besides the folder of the weights that a spec names to vLLM."""
+"""Further repositories and files that a spec gives to vLLM, in addition to the folder of the weights."""
 
 from __future__ import annotations
 

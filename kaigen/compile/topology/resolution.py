@@ -38,7 +38,7 @@ from kaigen.kinds.model import Model
 from kaigen.kinds.topology import Topology, TopologySpec
 
 FURTHER = NamedSource("models", "model", Model, gate="wait-for-model-")
-"""The spec's field of Models besides the one that is served."""
+"""The spec's field with further Models, in addition to the one that is served."""
 
 
 class Workload(Enum):

@@ -180,7 +180,7 @@ def test_a_token_server_that_is_not_ready_is_asked_again(gcs: S3, pod: Identity,
     assert "answers 503" in done.err
 
 
-def test_who_has_no_identity_is_told_at_once(gcs: S3, pod: Identity, run: Runner, dest: Path) -> None:
+def test_a_pod_without_an_identity_fails_at_once(gcs: S3, pod: Identity, run: Runner, dest: Path) -> None:
     pod.statuses += [404]
     done = copy(run, gcs, dest)
     assert done.code == 10

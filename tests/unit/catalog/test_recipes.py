@@ -50,7 +50,7 @@ def compared() -> Iterator[tuple[Preset, dict[str, Any]]]:
 
 
 def differences(preset: Preset, recipe: dict[str, Any]) -> Iterator[str]:
-    """Yield the flags that a recipe sets otherwise."""
+    """Yield the flags that a recipe sets to another value."""
     engine, flags = preset.engine, recipe["flags"]
     own = {
         "tool-call-parser": engine.tool_call_parser,

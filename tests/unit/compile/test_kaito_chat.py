@@ -5,16 +5,19 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import json
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kaigen.programs.kaito_chat import MOST_BYTES, KaitoChat
+from kaigen.programs.kaito_chat import MOST_BYTES, NEUTRAL, KaitoChat
 
+ROOT = Path(__file__).parents[3]
 CONTEXT = 2048
 
 
@@ -183,3 +186,15 @@ def test_other_routes_are_the_engines() -> None:
     vllm = Vllm()
     assert post(vllm, "/v1/chat/completions", {})[:2] == (404, "/v1/chat/completions")
     assert [path for path, _ in vllm.asked] == ["/v1/chat/completions"]
+
+
+def test_ignored_parameters_are_those_of_kaigens_own_server() -> None:
+    # The middleware runs in the image of vLLM, where that server is not installed.
+    tree = ast.parse((ROOT / "runtimes" / "chat" / "kaigen_chat" / "kaito.py").read_text(encoding="utf-8"))
+    (own,) = [
+        each.value
+        for each in tree.body
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name) and each.target.id == "_NEUTRAL"
+    ]
+    assert own is not None
+    assert ast.literal_eval(own) == NEUTRAL
