@@ -14,7 +14,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= $(PY) -m pytest
 UV = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --custom-compile-command 'make lock' $(ARGS)
 
-.PHONY: help demo facts facts-report test test-chat test-gpu test-docs test-cluster test-engine api-differential cluster-tools cluster-up cluster-down bench bench-chat bench-classify bench-downloader bench-cluster bench-serving lint format docs coverage fuzz mutants lock dist images clean
+.PHONY: help demo facts facts-report test test-chat test-gpu test-docs test-cluster test-engine api-differential cluster-tools cluster-up cluster-down bench bench-chat bench-classify bench-downloader bench-cluster bench-serving lint format docs coverage fuzz mutants lock changelog dist images clean
 
 help: ## List the targets
 	@echo "usage: make TARGET"
@@ -131,6 +131,13 @@ lock: $(VENV)/.lock ## Resolve requirements/*.txt again (ARGS=--upgrade for the 
 		--custom-compile-command 'make lock' $(ARGS) --override tests/cluster/vllm/overrides.txt \
 		-o tests/cluster/vllm/requirements.txt tests/cluster/vllm/requirements.in
 	@for each in runtimes/*/*.in benchmarks/peers/*.in; do $(UV) -o "$${each%.in}.txt" "$$each" || exit 1; done
+
+changelog: $(VENV)/.dev ## Move the entries of news/ into CHANGELOG.md, under the version of kaigen (ARGS=--draft prints them)
+	@$(PY) -m towncrier build --yes $(ARGS)
+	@# What is written under "X.Y.Z (unreleased)" belongs to the version that now has a date.
+	@if sed '/^## /q' CHANGELOG.md | grep -q '^## .* ([0-9-]*)$$'; then \
+		sed '/^## .* (unreleased)$$/{N;d;}' CHANGELOG.md >CHANGELOG.new && mv CHANGELOG.new CHANGELOG.md; \
+	fi
 
 dist: $(VENV)/.dev ## Build the release of the commit in dist/: wheel, sdist, chart, bills of materials, provenance (ARGS='--key sign.key')
 	@rm -rf dist
