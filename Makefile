@@ -133,7 +133,7 @@ lock: $(VENV)/.lock ## Resolve requirements/*.txt again (ARGS=--upgrade for the 
 	@for each in runtimes/*/*.in benchmarks/peers/*.in; do $(UV) -o "$${each%.in}.txt" "$$each" || exit 1; done
 
 changelog: $(VENV)/.dev ## Move the entries of news/ into CHANGELOG.md, under the version of kaigen (ARGS=--draft prints them)
-	@$(PY) -m towncrier build --yes $(ARGS)
+	@$(PY) -m towncrier build --yes --version "$$($(PY) -c 'import kaigen; print(kaigen.__version__)')" $(ARGS)
 	@# What is written under "X.Y.Z (unreleased)" belongs to the version that now has a date.
 	@if sed '/^## /q' CHANGELOG.md | grep -q '^## .* ([0-9-]*)$$'; then \
 		sed '/^## .* (unreleased)$$/{N;d;}' CHANGELOG.md >CHANGELOG.new && mv CHANGELOG.new CHANGELOG.md; \
@@ -147,7 +147,7 @@ dist: $(VENV)/.dev ## Build the release of the commit in dist/: wheel, sdist, ch
 IMAGES = $(if $(PLATFORMS),--platform $(PLATFORMS)) $(if $(BASE),--base $(BASE)) $(if $(TAG),--tag $(TAG))
 comma := ,
 
-images: $(VENV)/.base ## Build kaigen's images and push them (REGISTRY=registry.example.com/kaigen ONLY=downloader,reaper PLATFORMS=linux/amd64,linux/arm64 BASE=IMAGE TAG=0.1.0 ARGS='--write kaigen.yaml')
+images: $(VENV)/.base ## Build kaigen's images and push them (REGISTRY=registry.example.com/kaigen ONLY=downloader,reaper PLATFORMS=linux/amd64,linux/arm64 BASE=IMAGE TAG=0.2.0 ARGS='--write kaigen.yaml')
 	@if [ -z "$(REGISTRY)" ]; then echo "usage: make images REGISTRY=registry.example.com/kaigen" >&2; exit 2; fi
 	@$(PY) -m kaigen images push $(subst $(comma), ,$(ONLY)) --registry $(REGISTRY) $(IMAGES) $(ARGS)
 

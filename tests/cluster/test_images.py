@@ -92,7 +92,7 @@ def pushed(
         )
     assert hosts, "no package came through the proxy"
     # The names have the registry's port, so no later run would use what the builder keeps of them.
-    kept = [f"{registry.host}/kaigen/{name}:0.1.0" for name in SMALL]
+    kept = [f"{registry.host}/kaigen/{name}:0.2.0" for name in SMALL]
     subprocess.run(["buildah", "rmi", "--force", *kept, base], env=environment, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     return folder, json.loads(done.stdout)
@@ -105,7 +105,7 @@ def test_every_image_is_in_the_registry_by_the_printed_digest(
     assert [each["name"] for each in built] == SMALL
     for each in built:
         repository, digest = place(registry, each)
-        assert read(registry, f"{repository}/manifests/0.1.0") == read(registry, f"{repository}/manifests/{digest}")
+        assert read(registry, f"{repository}/manifests/0.2.0") == read(registry, f"{repository}/manifests/{digest}")
         assert isinstance(each["bytes"], int)
 
 
@@ -140,7 +140,7 @@ def test_layers_have_neither_certificates_nor_configuration_of_the_build(
         manifest = read(registry, f"{repository}/manifests/{digest}")
         config = read(registry, f"{repository}/blobs/{manifest['config']['digest']}")["config"]
         assert config["User"] in {"65532:65532", "999:999"}
-        assert config["Labels"]["org.opencontainers.image.version"] == "0.1.0"
+        assert config["Labels"]["org.opencontainers.image.version"] == "0.2.0"
         for layer in manifest["layers"][1:]:  # The first one is that of the base image.
             content = registry.get(f"{repository}/blobs/{layer['digest']}")
             with tarfile.open(fileobj=io.BytesIO(content or b""), mode="r:*") as files:
@@ -170,7 +170,7 @@ def test_check_prints_a_line_for_each_image(
     settings.write_text(text.replace(downloader, downloader.replace("kaigen/downloader", "kaigen/nothing")))
     done = kaigen(environment, folder, "images", "check")
     assert done.returncode == 1
-    assert done.stdout.splitlines()[1].startswith(f"missing  {registry.host}/kaigen/nothing:0.1.0@sha256:")
+    assert done.stdout.splitlines()[1].startswith(f"missing  {registry.host}/kaigen/nothing:0.2.0@sha256:")
 
     settings.write_text(text)
     done = kaigen({**environment, "DOCKER_CONFIG": str(tmp_path)}, folder, "images", "check")

@@ -52,7 +52,7 @@ def test_the_base_of_an_image_is_the_users_or_the_one_with_pytorch() -> None:
         "chat": {"BASE": torch},
         "notebook": {"BASE": torch, "EXTRA": "torch"},
     }
-    assert Order("").name("reaper") == "kaigen-reaper:0.1.0"
+    assert Order("").name("reaper") == "kaigen-reaper:0.2.0"
 
 
 @pytest.mark.parametrize(
