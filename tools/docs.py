@@ -97,7 +97,8 @@ def diagnostics_page() -> str:
         "# Diagnostics\n\nGenerated from the registry of codes by `make docs`.\n",
         "`kaigen explain KG0302` prints the explanation of a code. Messages link to this page: as a hyperlink in a\n"
         "terminal, and in the reports for code hosts. To make them link to the site of your company,\n"
-        "set `KAIGEN_DOCS_URL` to its address.\n",
+        "set `KAIGEN_DOCS_URL` to its address. What fails in a cluster has no code: see\n"
+        "[When something fails](operate/troubleshoot.md).\n",
     ]
     group = ""
     for code, entry in sorted(codes().items()):
