@@ -10,7 +10,7 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from kaigen.check import codes
+from kaigen.check import codes, forms
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes.manifest import Object, entries, mapping
@@ -287,6 +287,22 @@ def _scaled_object(obj: Object) -> Findings:
     if isinstance(least, int) and isinstance(most, int) and least > most:
         message = f"minReplicaCount {least} exceeds maxReplicaCount {most}"
         yield Problem(codes.FIELD_CONFLICT, message, ("spec", "minReplicaCount"))
+    for number, trigger in entries(spec.get("triggers")):
+        if trigger.get("type") == "cron":
+            yield from _cron_trigger(mapping(trigger.get("metadata")), ("spec", "triggers", number, "metadata"))
+
+
+def _cron_trigger(metadata: Object, path: FieldPath) -> Findings:
+    """Follow `cronMetadata.Validate` (kedacore/keda v2.21.0, pkg/scalers/cron_scaler.go)."""
+    for field, form in (("start", forms.schedule), ("end", forms.schedule), ("timezone", forms.time_zone)):
+        for mismatch in form(metadata.get(field)) or ():
+            yield Problem(mismatch.code, mismatch.message, (*path, field), mismatch.hint)
+        if str(metadata.get(field)).startswith("@"):
+            yield Problem(codes.BAD_VALUE, "a window of KEDA has times such as `0 6 * * *`", (*path, field))
+    if metadata.get("start") == metadata.get("end"):
+        yield _conflict("`start` and `end` are the same time", (*path, "end"))
+    if metadata.get("desiredReplicas") in (None, "", "0", 0):
+        yield Problem(codes.MISSING_FIELD, "`desiredReplicas` must be at least 1", path)
 
 
 _QUOTA_RESOURCES = re.compile(

@@ -31,6 +31,15 @@ QUEUE_TIMEOUT_S = 24 * 3600
 _JOB = Health("batch/v1", "Job", HealthConditions(("Complete",), degraded=("Failed",)))
 """Flux counts a suspended Job as healthy, which would release the apps that wait for a queued one."""
 
+_CRON_JOB, _CLAIM = ("batch/v1", "CronJob"), ("v1", "PersistentVolumeClaim")
+_UNUSED_CLAIM = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "current": "status.phase in ['Pending', 'Bound']",
+    "failed": "status.phase == 'Lost'",
+}
+"""Most storage classes bind a claim when its first pod is scheduled, which is the first run of a schedule."""
+
 _KUSTOMIZE = "kustomize.toolkit.fluxcd.io/v1"
 _SOURCE = "source.toolkit.fluxcd.io/v1"
 _HELM = "helm.toolkit.fluxcd.io/v2"
@@ -191,7 +200,10 @@ def _health_checks(app: AppFacts) -> Manifest:
     checks = health_of(app.kinds)
     if app.queued and (_JOB.api_version, _JOB.kind) in app.kinds:
         checks.append(_JOB)
-    return {"healthCheckExprs": [check.cel(queued=app.queued) for check in checks]} if checks else {}
+    found = [check.cel(queued=app.queued) for check in checks]
+    if {_CRON_JOB, _CLAIM} <= set(app.kinds):
+        found.append(_UNUSED_CLAIM)
+    return {"healthCheckExprs": found} if found else {}
 
 
 def _app(delivery: Delivery, app: AppFacts) -> Manifest:

@@ -166,7 +166,12 @@ class Run(Struct, frozen=True):
 
 
 def job(run: Run) -> Object:
-    """Return a Job; an Indexed Job for several nodes or shards.
+    """Return a Job; an Indexed Job for several nodes or shards."""
+    return run.object({"apiVersion": "batch/v1", "kind": "Job"}, limited_spec(run))
+
+
+def limited_spec(run: Run) -> dict[str, Tree]:
+    """Return the spec of a Job with the limits of its retries.
 
     When one of several nodes fails, the others fail as well, so each may be retried as often as one alone. None is of
     use without the others, so the Job fails with the first that used up its retries. Shards go on without the others.
@@ -177,13 +182,18 @@ def job(run: Run) -> Object:
     elif run.shards > 1:
         limits = {"backoffLimitPerIndex": run.retry_limit}
     policy = failure_policy(run.permanent, permanent_action="FailIndex" if run.shards > 1 else "FailJob")
-    spec = run.job_spec(limits, policy)
-    return run.object({"apiVersion": "batch/v1", "kind": "Job"}, spec)
+    return run.job_spec(limits, policy)
 
 
 def completion_test(frame: Frame, watched: Object, context: Context) -> list[Object]:
-    """Return the objects of `helm test` that wait until a Job or JobSet is complete, with access to it only."""
+    """Return the objects of `helm test` that wait until a Job or JobSet is complete, with access to it only.
+
+    A CronJob has no such end, so the test of one asks whether it exists.
+    """
     name = watched.name
+    if watched.kind == "CronJob":
+        find: list[Tree] = ["get", "cronjob", name]
+        return watching_test(frame, context, group="batch", resource="cronjobs", name=name, command=find)
     condition = "complete" if watched.kind == "Job" else "completed"
     kind, group = watched.kind.lower(), str(watched.body["apiVersion"]).partition("/")[0]
     command: list[Tree] = ["wait", f"--for=condition={condition}", _timeout("1h", "the Job"), kind, name]

@@ -50,7 +50,9 @@ class Upload(Struct, frozen=True):
 def output_bucket(resolution: JobResolution) -> OutputBucket | None:
     """Return the bucket that the output is uploaded to; None for none."""
     spec = resolution.spec
-    return spec.output.bucket if spec.output is not None and spec.template is None else None
+    if spec.output is None or spec.template is not None or spec.schedule is not None:
+        return None
+    return spec.output.bucket
 
 
 def upload(

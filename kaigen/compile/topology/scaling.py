@@ -11,6 +11,7 @@ from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.builders.workloads import autoscaling_switch
 from kaigen.compile.expressions import Expr, Joined, JsonText, Namespace, Release, Setting, Text, Tree
+from kaigen.compile.field_expressions import Items
 from kaigen.compile.topology.resolution import TopologyResolution
 from kaigen.kinds.operation import Autoscale, Disruption
 
@@ -132,7 +133,7 @@ def _scaled_object(frame: Frame, autoscaling: Autoscaling, reference: dict[str, 
                 "behavior": {"scaleDown": {"stabilizationWindowSeconds": _window(autoscale)}}
             }
         },
-        "triggers": [_trigger(autoscaling, str(reference["kind"]))],
+        "triggers": _triggers(autoscaling, str(reference["kind"])),
     }
     return Object(
         role="scaledobject",
@@ -145,6 +146,31 @@ def _scaled_object(frame: Frame, autoscaling: Autoscaling, reference: dict[str, 
             "spec": spec,
         },
     )
+
+
+def _triggers(autoscaling: Autoscaling, kind: str) -> Tree:
+    windows = autoscaling.spec.schedule
+    load = (_trigger(autoscaling, kind),) if autoscaling.by_load else ()
+    if windows is None:
+        return list(load)
+    times = settings.objects(
+        "autoscaling.schedule",
+        [
+            {
+                "type": "cron",
+                "metadata": {
+                    "timezone": window.time_zone,
+                    "start": window.start,
+                    "end": window.end,
+                    "desiredReplicas": str(window.replicas),
+                },
+            }
+            for window in windows
+        ],
+        "Triggers of KEDA for times with more replicas.",
+        origin=(*ORIGIN, "schedule"),
+    )
+    return Items(None, load, times) if load else times
 
 
 def _trigger(autoscaling: Autoscaling, kind: str) -> dict[str, Tree]:

@@ -264,6 +264,17 @@ def test_what_is_encrypted_without_a_namespace_goes_to_that_of_its_app(rendered:
     assert found["spec"]["targetNamespace"] == "ml"
 
 
+def test_a_volume_that_waits_for_the_first_run_of_a_schedule_is_ready(rendered: Callable[..., Rendered]) -> None:
+    output = JOB + "  output: {volume: {size: 1Gi}}\n"
+    once, scheduled = (
+        rendered(specs=(MODEL, spec), flux=FLUX)["_flux/apps/ml.tune.yaml"]["spec"]
+        for spec in (output, output + '  schedule: "@daily"\n')
+    )
+    (check,) = scheduled["healthCheckExprs"]
+    assert (check["kind"], check["current"]) == ("PersistentVolumeClaim", "status.phase in ['Pending', 'Bound']")
+    assert "healthCheckExprs" not in once
+
+
 def test_a_queued_job_releases_what_waits_for_it_when_it_is_complete(rendered: Callable[..., Rendered]) -> None:
     queued = JOB + "  placement: {queue: batch}\n"
     spec = rendered(specs=(MODEL, queued), flux=FLUX)["_flux/apps/ml.tune.yaml"]["spec"]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from kaigen.cluster.clues import NOTHING
 from kaigen.cluster.states import MISSING, READY, State
 from kaigen.kubernetes.manifest import Identity
 from kaigen.status.app_status import AppStatus, Run, Sync, SyncName, app_data, status_rows
-from kaigen.status.collect import Live, object_facts, run_facts, waiting_reason
+from kaigen.status.collect import Live, before_first_run, find_runs, object_facts, run_facts, waiting_reason
 from kaigen.status.syncers import Syncer, find_sync, read_syncers
 
 Object = dict[str, Any]
@@ -134,3 +136,29 @@ def test_environments_have_a_column_when_there_are_several() -> None:
     rows = list(status_rows(apps, wide=True))
     assert [row[0] for row in rows] == ["ENV", "dev", "prod"]
     assert app_data(apps[1])["environment"] == "prod"
+
+
+def test_the_newest_run_of_a_schedule_is_the_current_one_and_its_volume_may_wait() -> None:
+    schedule = Identity("CronJob.batch", "ml", "train")
+    owner = {"kind": "CronJob", "name": "train"}
+    live = Live(
+        {
+            JOB._replace(name=f"train-{number}"): {
+                "apiVersion": "batch/v1",
+                "kind": "Job",
+                "metadata": {
+                    "name": f"train-{number}",
+                    "labels": {"app.kubernetes.io/name": "train"},
+                    "ownerReferences": [owner],
+                    "creationTimestamp": f"2026-11-0{number}T02:00:00Z",
+                },
+            }
+            for number in (1, 2)
+        }
+    )
+    item = SimpleNamespace(app=SimpleNamespace(namespace="ml", name="train"))
+    found = find_runs(item, {schedule: {}}, live, [], NOTHING)  # type: ignore[arg-type]
+    assert [(run.name, run.current) for run in found] == [("train-2", True), ("train-1", False)]
+    waiting = State("progressing", "waiting for a volume")
+    assert before_first_run({CLAIM: waiting}) == {CLAIM: waiting}
+    assert before_first_run({CLAIM: waiting, schedule: READY})[CLAIM].name == "ready"
