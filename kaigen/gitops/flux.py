@@ -32,7 +32,7 @@ _JOB = Health("batch/v1", "Job", HealthConditions(("Complete",), degraded=("Fail
 """Flux counts a suspended Job as healthy, which would release the apps that wait for a queued one."""
 
 _CRON_JOB, _CLAIM = ("batch/v1", "CronJob"), ("v1", "PersistentVolumeClaim")
-_UNUSED_CLAIM = {
+UNUSED_CLAIM = {
     "apiVersion": "v1",
     "kind": "PersistentVolumeClaim",
     "current": "status.phase in ['Pending', 'Bound']",
@@ -202,7 +202,7 @@ def _health_checks(app: AppFacts) -> Manifest:
         checks.append(_JOB)
     found = [check.cel(queued=app.queued) for check in checks]
     if {_CRON_JOB, _CLAIM} <= set(app.kinds):
-        found.append(_UNUSED_CLAIM)
+        found.append(UNUSED_CLAIM)
     return {"healthCheckExprs": found} if found else {}
 
 
