@@ -161,6 +161,11 @@ class Config(Struct, frozen=True, omit_defaults=True):
     build_registry: str = ""
 
     @property
+    def controllers(self) -> Mapping[str, str]:
+        """The versions of controllers in the clusters, by name."""
+        return self.cluster.versions if self.cluster else {}
+
+    @property
     def digest_in_version(self) -> bool:
         """Whether the version of a chart ends in a digest of its content.
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaigen.catalog.profiles import get_profile
+from kaigen.check.controller_versions import version_findings
 from kaigen.check.grants import grant_findings
 from kaigen.check.policy import check_policy
 from kaigen.check.references import MissingObject, check_classes, check_references
@@ -245,6 +246,8 @@ def _problems(objects: Sequence[Rendered], context: Context, app: App) -> Iterab
     bodies = [item.body for item in objects]
     for item in objects:
         for problem in check_object(item.body, target=context.config.kubernetes):
+            yield item, problem
+        for problem in version_findings(item.body, context.config.controllers):
             yield item, problem
         for problem in check_policy(item.body, pod_security=item.object.pod_security or app.pod_security):
             yield item, problem

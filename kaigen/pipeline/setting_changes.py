@@ -256,7 +256,7 @@ DECISIONS: Mapping[str, Decision] = {
     "environment": _harmless(_NOT_WRITTEN),
     "kubernetes": _harmless(_IN_OBJECTS),
     "profile": _harmless(_IN_OBJECTS),
-    "cluster": _harmless("it changes only what `kaigen diff` predicts"),
+    "cluster": _harmless("it changes only what `kaigen diff` predicts and what is an error"),
     "namespace": _harmless(_IN_OBJECTS),
     "implied_namespace": _harmless(_NOT_WRITTEN),
     "images": _harmless("`replaced_images` reports images of others"),

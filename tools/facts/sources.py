@@ -44,7 +44,7 @@ def cache() -> Path:
 
 
 def read_lock() -> dict[str, Any]:
-    """Return the pinned packages: `vllm` by version, and `modules` of Go by path."""
+    """Return the pinned packages: `vllm` by version, `modules` of Go by path, and `controllers` by name and version."""
     lock: dict[str, Any] = json.loads(LOCK.read_text())
     return lock
 
@@ -149,6 +149,12 @@ def module_archive(module: str, version: str, checksum: str = "") -> tuple[Path,
     if checksum not in ("", found["Sum"]):
         raise SourceError(f"{module} {version}: the checksum is {found['Sum']}, and {checksum} is pinned")
     return Path(found["Zip"]), found["Sum"]
+
+
+def module_date(archive: Path) -> str:
+    """Return the day of a version of a module, which Go keeps next to its archive."""
+    day: str = json.loads(archive.with_suffix(".info").read_text())["Time"][:10]
+    return day
 
 
 def newest_module(module: str) -> str:

@@ -16,6 +16,7 @@ from kaigen.config.block_settings import (
     ExternalSecretsSettings,
     ObjectPatch,
 )
+from kaigen.config.cluster import ClusterVersions
 from kaigen.config.external import ExternalEntry
 from kaigen.config.file import Environment, SharedFields
 from kaigen.config.layers import LAYERS
@@ -69,6 +70,10 @@ def of_run(field: str) -> Callable[[Config], object]:
     return lambda config: getattr(config, field)
 
 
+def controller(name: str) -> Callable[[Config], object]:
+    return lambda config: config.controllers.get(name)
+
+
 def image(name: str) -> Callable[[Config], object]:
     return lambda config: config.images.get(name)
 
@@ -104,11 +109,9 @@ _REST = DOWNLOADER.partition("/")[2]
 CASES = [
     last("kubernetes", ("1.34", "1.35"), of_run("kubernetes"), ("1.36", "1.34", "1.35")),
     last("profile", ("eks", "gke"), of_run("profile"), ("generic", "eks", "gke")),
-    last(
-        "cluster.kueue",
-        ("0.18.0", "0.19.2"),
-        lambda config: config.cluster and config.cluster.kueue,
-        (None, "0.18.0", "0.19.2"),
+    *(
+        last(f"cluster.{name}", ("0.18.0", "0.19.2"), controller(name), (None, "0.18.0", "0.19.2"))
+        for name in ClusterVersions.__struct_fields__
     ),
     last(
         "namespace",
