@@ -140,7 +140,8 @@ def definition(fields: dict[str, Any], version: str = "v1beta2") -> bytes:
 def test_only_what_differs_between_versions_of_a_controller_is_in_its_table(tmp_path: Path) -> None:
     rules: dict[str, Any] = {"items": {"properties": {"action": {"enum": ["b", "a"]}}}}
     more = {"items": {"properties": {"action": {"enum": ["a", "b", "c"]}}}}
-    archives, new = {}, {"properties": {"x": {}}}
+    archives = {}
+    new: dict[str, Any] = {"properties": {"x": {}}}
     versions: dict[str, dict[str, Any]] = {"0.1.0": {"rules": rules}, "0.2.0": {"rules": more, "new": new}}
     for version, fields in versions.items():
         path = tmp_path / f"{version}.zip"

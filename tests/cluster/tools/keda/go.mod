@@ -25,6 +25,7 @@ replace (
 tool (
 	github.com/kedacore/keda/v2/cmd/adapter
 	github.com/kedacore/keda/v2/cmd/operator
+	github.com/kedacore/keda/v2/cmd/webhooks
 )
 
 require (
