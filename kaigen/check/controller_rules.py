@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from kaigen.check import codes
+from kaigen.check.names import label_findings
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes.manifest import Object, entries, mapping
@@ -314,6 +315,17 @@ def _preemption(spec: Object) -> Findings:
         yield _conflict(message, ("spec", "flavorFungibility", "preference"))
 
 
+def resource_flavor_findings(obj: Object) -> Findings:
+    """Follow `ValidateResourceFlavor`."""
+    spec = mapping(obj.get("spec"))
+    yield from label_findings(spec.get("nodeLabels"), ("spec", "nodeLabels"))
+    for field in ("nodeTaints", "tolerations"):
+        for number, entry in entries(spec.get(field)):
+            key = entry.get("key")
+            if isinstance(key, str) and not is_qualified(key) and (key or field == "nodeTaints"):
+                yield Problem(codes.LABEL_INVALID, f"`{key}` is not a valid label key", ("spec", field, number, "key"))
+
+
 def queued_findings(obj: Object) -> Findings:
     """Follow `ValidateQueueName`, `validateCreateForMaxExecTime` and `ValidateTASPodSetRequest`."""
     labels = mapping(mapping(obj.get("metadata")).get("labels"))
@@ -400,6 +412,7 @@ CONTROLLER_RULES: dict[str, Callable[[Object], Findings]] = {
     "ClusterQueue.kueue.x-k8s.io": cluster_queue_findings,
     "JobSet.jobset.x-k8s.io": job_set_findings,
     "LeaderWorkerSet.leaderworkerset.x-k8s.io": leader_worker_set_findings,
+    "ResourceFlavor.kueue.x-k8s.io": resource_flavor_findings,
     "ScaledJob.keda.sh": trigger_findings,
     "ScaledObject.keda.sh": scaled_object_findings,
 }

@@ -98,7 +98,7 @@ _NAMES = ("priorityClassName", "runtimeClassName", "serviceAccount", "serviceAcc
 
 
 def _is_name(value: object) -> bool:
-    return isinstance(value, str) and re.fullmatch(SUBDOMAIN, value) is not None
+    return isinstance(value, str) and len(value) < 254 and re.fullmatch(SUBDOMAIN, value) is not None
 
 
 def _pods(obj: Object) -> Iterator[Object]:
