@@ -12,7 +12,7 @@ import pytest
 
 from kaigen.catalog.json_tables import load_table
 from kaigen.catalog.vllm_flags import rows_of
-from tools.facts import prices, recipes, sources, vllm_table
+from tools.facts import machines, prices, recipes, sources, vllm_table
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -99,6 +99,14 @@ def test_the_lock_names_every_version_of_the_table_and_no_host() -> None:
     assert "://" not in text
     assert all(len(sha256) == 64 for sha256 in lock["vllm"].values())
     assert all(checksum.startswith("h1:") for _, checksum in lock["modules"].values())
+    assert all(len(sha256) == 64 for _, sha256 in lock["wheels"].values())
+    packages = {each["source"].partition(",")[0] for each in load_table("machines")["clouds"].values()}
+    assert packages == {f"{name} {version}" for name, (version, _) in lock["wheels"].items()}
+
+
+def test_machines_are_read_from_both_packages() -> None:
+    ec2 = {"VCpuInfo": {"DefaultVCpus": 4}, "MemoryInfo": {"SizeInMiB": 16384}}
+    assert machines.machine_of(ec2) == machines.machine_of({"VCpuCount": 4, "MemoryInMB": 16384}) == [4, 16384]
 
 
 def test_a_recipe_gives_flags_to_its_model_and_to_its_variants() -> None:

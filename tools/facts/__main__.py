@@ -16,7 +16,7 @@ import json
 import sys
 from typing import Any
 
-from tools.facts import prices, recipes, sources, vllm_table
+from tools.facts import machines, prices, recipes, sources, vllm_table
 
 
 def rendered_lines() -> list[list[str]]:
@@ -37,7 +37,12 @@ def newest(lock: dict[str, Any]) -> dict[str, Any]:
             version = pinned[0]
         modules[module] = pinned if version == pinned[0] else [version, ""]
     versions = sources.newest_vllm()
-    return {"vllm": {version: lock["vllm"].get(version, "") for version in versions}, "modules": modules}
+    wheels = {}
+    for package, pinned in lock["wheels"].items():
+        version = sources.versions_of(package)[0]
+        wheels[package] = pinned if version == pinned[0] else [version, ""]
+    vllm = {version: lock["vllm"].get(version, "") for version in versions}
+    return {"vllm": vllm, "wheels": wheels, "modules": modules}
 
 
 def make(lock: dict[str, Any]) -> dict[Any, str]:
@@ -51,10 +56,16 @@ def make(lock: dict[str, Any]) -> dict[Any, str]:
         archive, found = sources.module_archive(module, version, checksum)
         lock["modules"][module] = [version, found]
         modules[module] = archive, version
+    wheels = {}
+    for package, (version, sha256) in lock["wheels"].items():
+        path, found = sources.wheel(package, version, sha256)
+        lock["wheels"][package] = [version, found]
+        wheels[package] = path, version
     newest_version = list(folders)[-1]
     return {
         vllm_table.TABLE: vllm_table.table(folders, rows),
         prices.TABLE: prices.table(modules),
+        machines.TABLE: machines.table(wheels),
         recipes.TABLE: recipes.table(folders[newest_version], newest_version),
     }
 
