@@ -302,6 +302,7 @@ def _notes(facts: ModelFacts, request: Request, hardware: Hardware, layout: Layo
         notes.append("layers shared by several nodes need a network such as InfiniBand")
     if hardware.vendor == "amd":
         notes.append("AMD GPUs need the engine's build for ROCm, also in an `image` of your own")
+        notes.append("runtime and activations were measured on NVIDIA GPUs only, so this plan may be too optimistic")
     if hardware.arch != "amd64":
         notes.append(f"the nodes are {hardware.arch}; images must be built for it")
     return tuple(notes)
