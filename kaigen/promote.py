@@ -17,6 +17,7 @@ from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.errors import InputError
 from kaigen.diagnostics.problem import dotted_path
 from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.dialects.registry import find_kind
 from kaigen.environments.match import pin_name
 from kaigen.environments.patch import PatchedDocument
 from kaigen.kinds.block import read_block
@@ -123,9 +124,16 @@ def plan_promotion(root: Path, source: str, target: str, apps: Sequence[str] = (
     _check_step(source_config, source, target, skip)
     source_apps = _apps(source_config, strict=True)
     chosen = _chosen(source_apps, apps, source_config)
-    target_apps = _apps(target_config, strict=False)
+    absent: set[str] = set()
+    target_apps = _apps(target_config, strict=False, absent=absent)
+    if apps and (missing := sorted(absent & set(chosen))):
+        message = f"environment `{target}` does not have {', '.join(f'`{name}`' for name in missing)}"
+        raise InputError.of(
+            "KG0716", message, hint=f"add `{target}` to its environments, in its spec or in kaigen.yaml"
+        )
+    chosen = [name for name in chosen if name not in absent]
     pins = {name: dict(fields) for name, fields in target_config.pins.items()}
-    gone = sorted(pins.keys() - source_apps.keys())
+    gone = sorted(name for name in pins if name in absent or not (name in source_apps or name in target_apps))
     moves: list[Move] = []
     dropped: list[str] = []
     warnings: list[Diagnostic] = []
@@ -187,14 +195,17 @@ def _check_step(config: Config, source: str, target: str, skip: bool) -> None:
         )
 
 
-def _apps(config: Config, *, strict: bool) -> dict[str, _App]:
-    """The apps of an environment by their names in pins files."""
+def _apps(config: Config, *, strict: bool, absent: set[str] | None = None) -> dict[str, _App]:
+    """The apps of an environment by their names in pins files; `absent` receives those that it does not have."""
     run = Run.load((), config, use_cache=False)
     errors = [item for item in run.load_diagnostics if item.severity is Severity.ERROR]
     if strict and errors:
         raise InputError(errors)
     found: dict[str, _App] = {}
     for unit in run.units:
+        if absent is not None:
+            kinds = [(document, find_kind(document.apiVersion, document.kind)) for document in unit.parsed.absent]
+            absent |= {pin_name(document, kind) for document, kind in kinds if kind is not None}
         for position, spec in enumerate(unit.loaded.specs):
             document: Any = spec.document
             base = document.base if isinstance(document, PatchedDocument) else document

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kaigen.config.gitops import Cluster, GitOps
     from kaigen.config.licenses import Licenses
     from kaigen.config.network import Network
-    from kaigen.config.overrides import OverrideEntry
+    from kaigen.config.overrides import AppsOfEnvironment, OverrideEntry
     from kaigen.config.patches import PatchEntry
     from kaigen.config.publish import Publish
     from kaigen.config.registry import Builds
@@ -50,6 +50,7 @@ else:
     GitOps = later("kaigen.config.gitops:GitOps")
     Licenses = later("kaigen.config.licenses:Licenses")
     Network = later("kaigen.config.network:Network")
+    AppsOfEnvironment = later("kaigen.config.overrides:AppsOfEnvironment")
     OverrideEntry = later("kaigen.config.overrides:OverrideEntry")
     PatchEntry = later("kaigen.config.patches:PatchEntry")
     Publish = later("kaigen.config.publish:Publish")
@@ -116,6 +117,14 @@ class SharedFields(Block):
 
 class Environment(SharedFields):
     """Environment overrides."""
+
+    apps: Annotated[
+        AppsOfEnvironment | None,
+        Meta(
+            description="The apps that the environment has, of those whose spec does not name other environments. "
+            "Default: all."
+        ),
+    ] = None
 
     clusters: Annotated[
         list[LabelName], Meta(description="Clusters to deploy to, by name. Default: the cluster that Argo CD runs in.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from kaigen.catalog.profiles import profile_names
+from kaigen.config.block_settings import ChosenApps
 from kaigen.config.catalog_rows import read_catalog
 from kaigen.config.file import ConfigFile, read_file
 from kaigen.config.images import given_images, own_images
@@ -118,6 +119,7 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
         pins=dict(pins.apps) if pins else {},
         promotion=tuple(file.promotion),
         origin=_digest(root, environment) if overrides or pins or file.patches else "",
+        apps=ChosenApps(tuple(own.apps.include), tuple(own.apps.exclude)) if own and own.apps else base.apps,
         specs=tuple(file.specs),
         output=output,
         format=form,

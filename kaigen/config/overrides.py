@@ -82,6 +82,22 @@ class OverrideEntry(Block):
     )
 
 
+class AppsOfEnvironment(Block):
+    """The apps that an environment has."""
+
+    include: Annotated[
+        list[AppGlob],
+        Meta(
+            description="Apps, `NAME` or `NAMESPACE/NAME`, with the wildcards `*` and `?`. Default: all.",
+            examples=[["qwen", "search/*"]],
+        ),
+    ] = field(default_factory=list)
+    exclude: Annotated[
+        list[AppGlob],
+        Meta(description="Apps that the environment does not have, in the same form.", examples=[["rerank"]]),
+    ] = field(default_factory=list)
+
+
 def override_settings(
     entries: Iterable[OverrideEntry], paths: Iterable[FieldPath], document: Document | None, found: Diagnostics
 ) -> tuple[Override, ...]:

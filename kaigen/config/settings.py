@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.images import default_images
-from kaigen.config.block_settings import Allowed, ExternalSecretsSettings, ObjectPatch
+from kaigen.config.block_settings import Allowed, ChosenApps, ExternalSecretsSettings, ObjectPatch
 from kaigen.config.reserved import SyncerSecrets
 from kaigen.config.tenant_settings import Tenant
 from kaigen.core.json_types import FieldPath, Json
@@ -91,6 +91,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
         pins: promoted values by app, as `environments.match.pin_name` names it, and dotted field.
         promotion: names of environments in the order of promotion; empty for any order.
         origin: digest of the files with overrides and pins, whose lines messages name; empty without.
+        apps: the apps that the environment has, as far as kaigen.yaml chooses them.
         specs: files and folders with the specs.
         output: folder that is rendered into, the environment's name included.
         format: the form of the output.
@@ -134,6 +135,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
     pins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     promotion: tuple[str, ...] = ()
     origin: str = ""
+    apps: ChosenApps = ChosenApps()
     specs: tuple[str, ...] = ("specs",)
     output: str = "rendered"
     format: Format = "manifests"

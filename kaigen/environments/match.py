@@ -19,9 +19,11 @@ from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.environments.patch import Entries, FileEntry, Layer, PatchedDocument, reach
 from kaigen.kinds.builtin import BUILTIN_KINDS
 from kaigen.kinds.kind import ForeignKind
+from kaigen.kinds.lowering import ENVIRONMENTS
 from kaigen.kinds.promotable import SHORT, is_promotable, promotable_fields
 
 if TYPE_CHECKING:
+    from kaigen.diagnostics.collector import Diagnostics
     from kaigen.kinds.entry import KindEntry
     from kaigen.yaml.document import Document
 
@@ -82,6 +84,49 @@ def pin_name(document: Document, entry: KindEntry) -> str:
     if isinstance(entry, ForeignKind) and entry.shares_names:
         name = f"{name}.{entry.kind.lower()}"
     return f"{namespace}/{name}" if isinstance(namespace, str) else name
+
+
+def is_absent(document: Document, config: Config, found: Diagnostics) -> bool:
+    """Return whether the environment of a run does not have a document.
+
+    Args:
+        document: a spec, or a Kubernetes object with the annotation.
+        config: the settings of the run.
+        found: receives errors about the environments that the document names.
+    """
+    named = environments_of(document)
+    unknown = [(path, name) for path, name in named if name not in config.environments]
+    for path, name in unknown:
+        listed = f"known: {', '.join(config.environments)}" if config.environments else f"{FILE_NAME} defines none"
+        hint = did_you_mean(name, config.environments) or listed
+        mark, place = document.mark(path), dotted_path(path)
+        found.add(Diagnostic("KG0702", f"no environment `{name}` in {FILE_NAME}", mark, hint, path=place))
+    if not config.environment or unknown:
+        return False
+    return bool(named) and config.environment not in {name for _, name in named}
+
+
+def environments_of(document: Document) -> list[tuple[FieldPath, str]]:
+    """Return the environments that a document names, each with its field."""
+    data: Any = document.data
+    metadata = data.get("metadata") if isinstance(data, dict) else None
+    if not isinstance(metadata, dict):
+        return []
+    names, annotations = metadata.get("environments"), metadata.get("annotations")
+    found: list[tuple[FieldPath, str]] = []
+    if isinstance(names, list):
+        found += [(("metadata", "environments", index), name) for index, name in enumerate(names)]
+    if isinstance(annotations, dict) and isinstance(text := annotations.get(ENVIRONMENTS), str):
+        at = ("metadata", "annotations", ENVIRONMENTS)
+        found += [(at, name.strip()) for name in text.split(",")]
+    return [(path, name) for path, name in found if isinstance(name, str)]
+
+
+def matching_overrides(document: Document, entry: KindEntry, config: Config) -> list[int | str]:
+    """Return the overrides that match a document, by index, and the name of its pins, if it has any."""
+    fitting = [index for index, each in enumerate(config.overrides) if _fits(each, document, entry, config.namespace)]
+    name = pin_name(document, entry)
+    return [*fitting, *([name] if name in config.pins else [])]
 
 
 def parse_dotted(name: str) -> FieldPath:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 from kaigen.config.settings import FILE_NAME, Config, Override, pins_path
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
@@ -51,6 +51,23 @@ def warn_of_unmatched(
                 Diagnostic("KG0713", f"`{name}` is pinned, but no app has this name", mark, hint, Severity.WARNING)
             )
     return found
+
+
+def unknown_apps(config: Config, apps: Iterable[tuple[str, str]]) -> Iterator[Diagnostic]:
+    """Return an error for each app that `apps` of the environment names and no spec has.
+
+    Args:
+        config: the settings of the run.
+        apps: namespace and name of every app, also of those that the environment does not have.
+    """
+    known = {form for namespace, name in apps for form in (name, f"{namespace}/{name}")}
+    place = FileEntry(config.root / FILE_NAME, ("environments", config.environment, "apps"))
+    for key, names in (("include", config.apps.include), ("exclude", config.apps.exclude)):
+        for index, name in enumerate(names):
+            if not set("*?") & set(name) and name not in known:
+                listed = "apps: " + (", ".join(sorted(each for each in known if "/" not in each)) or "none")
+                hint = did_you_mean(name, known) or listed
+                yield Diagnostic("KG0716", f"no app `{name}`", place.mark((key, index)), hint)
 
 
 def _matches_none(override: Override, place: FileEntry, listed: str) -> Diagnostic:

@@ -46,6 +46,7 @@ class Compiler:
         consumed: documents that became part of specs.
         defines: the file of each spec; the first file when several define it.
         broken: kind, namespace and name of invalid documents.
+        absent: namespace and name of the specs that the environment does not have.
     """
 
     def __init__(self, config: Config, overrides: Sequence[Overrides] = ()) -> None:
@@ -55,6 +56,7 @@ class Compiler:
         self.consumed: list[Document] = []
         self.defines: dict[Key, Unit] = {}
         self.broken: set[Key] = set()
+        self.absent: set[tuple[str, str]] = set()
         self._unreadable = False
         self._stopped: dict[tuple[str, str], Diagnostic] = {}
         """What stopped the templates of a user's kind, by its apiVersion and kind."""
@@ -89,6 +91,7 @@ class Compiler:
             for key in unit.defines:
                 self.defines.setdefault(key, unit)
             self.broken |= unit.broken
+            self.absent |= {key[1:] for key in unit.absent}
             self._unreadable |= unit.unreadable
         return units
 
@@ -126,7 +129,10 @@ class Compiler:
             return pipeline_compile_spec.spec_objects(blocks.spec(key), context, self.overrides)
 
         return pipeline_compile_spec.make_context(
-            self.config, compile_context.SpecIndex(blocks), self.patches if self.config.patches else None, objects_of
+            self.config,
+            compile_context.SpecIndex(blocks, self.absent),
+            self.patches if self.config.patches else None,
+            objects_of,
         )
 
     @cached_property

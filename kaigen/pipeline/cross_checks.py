@@ -98,7 +98,9 @@ def unmatched_overrides(
     if config.overrides or config.pins:
         yield from environments_unmatched.warn_of_unmatched(config, matched, set(apps))
     if config.patches:
-        yield from compiler.patches.unmatched(set(matched), apps, partial=partial)
+        yield from compiler.patches.unmatched(set(matched), apps, partial=partial or bool(compiler.absent))
+    if (config.apps.include or config.apps.exclude) and not config.passthrough:
+        yield from environments_unmatched.unknown_apps(config, set(apps))
 
 
 def implied_namespace(config: Config, apps: Iterable[AppKey]) -> Iterator[Diagnostic]:

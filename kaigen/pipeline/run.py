@@ -173,6 +173,8 @@ class Run:
         found.extend(self._duplicates[0])
         compiler, every = self._compiler, (*self.units, *self.others)
         names = [key[1:] for unit in every for key in unit.defines]
+        # What one environment does not have is no unknown name: others do.
+        names += compiler.absent
         found.extend(unknown_overrides(compiler, names))
         if self.config.patches:
             found.extend(compiler.patches.diagnostics)

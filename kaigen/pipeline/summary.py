@@ -127,6 +127,7 @@ class SourceSummary(Struct, frozen=True, array_like=True):
         form: the form of its files; empty when they were not written.
         files: the digest of each of its files in the output tree.
         missing: references to objects that an app of another file may make.
+        absent: kind, namespace and name of its specs that the environment does not have.
     """
 
     digest: str
@@ -141,6 +142,7 @@ class SourceSummary(Struct, frozen=True, array_like=True):
     form: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[Missing, ...] = ()
+    absent: tuple[Key, ...] = ()
 
     @property
     def has_errors(self) -> bool:

@@ -71,7 +71,7 @@ class Unit(ABC):
     @cached_property
     def parsed(self) -> ParsedSource:
         """The file's documents."""
-        return load.parse_source(self.source)
+        return load.parse_source(self.source, self.compiler.config)
 
     @cached_property
     def lowered(self) -> LoadedSource:
@@ -153,6 +153,11 @@ class Unit(ABC):
 
     @property
     @abstractmethod
+    def absent(self) -> tuple[Key, ...]:
+        """Kind, namespace and name of the file's specs that the environment does not have."""
+
+    @property
+    @abstractmethod
     def matched(self) -> tuple[int | str, ...]:
         """The overrides, pins and patches that apply to the file's specs, as far as it is compiled."""
 
@@ -203,7 +208,8 @@ class Unit(ABC):
         """Compile the file, and return its summary and the content of its output files."""
         compiled = self.compiled
         files = self._emit(detail.form) if detail.form else {}
-        matched = [name for spec in self.loaded.specs for name in spec.matched]
+        matched = load.absent_matches(self.parsed, self.compiler.config)
+        matched += [name for spec in self.loaded.specs for name in spec.matched]
         matched += [name for _, item in compiled.apps for name in item.patched]
         catalog = self.compiler.config.catalog
         apps = tuple(summarize(item, detail, position, catalog) for position, item in compiled.apps)
@@ -220,6 +226,7 @@ class Unit(ABC):
             form=detail.form,
             files={path: digest(data) for path, data in files.items()},
             missing=compiled.missing,
+            absent=self.absent,
         )
         return summary, files
 
@@ -296,6 +303,11 @@ class CachedUnit(Unit):
         return self.summary.defines
 
     @property
+    def absent(self) -> tuple[Key, ...]:
+        """Kind, namespace and name of the file's specs that the environment does not have."""
+        return self.summary.absent
+
+    @property
     def matched(self) -> tuple[int | str, ...]:
         """The overrides, pins and patches that apply to the file's specs."""
         return self.summary.matched
@@ -364,11 +376,17 @@ class FreshUnit(Unit):
         return tuple(spec_key(spec, self.compiler.config.namespace) for spec in self.loaded.specs)
 
     @property
+    def absent(self) -> tuple[Key, ...]:
+        """Kind, namespace and name of the file's specs that the environment does not have."""
+        return load.absent_keys(self.parsed, self.compiler.config)
+
+    @property
     def matched(self) -> tuple[int | str, ...]:
         """The overrides, pins and patches that apply to the file's specs, as far as it is compiled."""
         if self._summary is not None:
             return self._summary.matched
-        return tuple(name for spec in self.loaded.specs for name in spec.matched)
+        absent = load.absent_matches(self.parsed, self.compiler.config)
+        return (*absent, *(name for spec in self.loaded.specs for name in spec.matched))
 
     @property
     def broken(self) -> frozenset[Key]:
