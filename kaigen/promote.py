@@ -121,7 +121,7 @@ def plan_promotion(root: Path, source: str, target: str, apps: Sequence[str] = (
         InputError: for an unknown environment or app, a step out of order, or specs with errors.
     """
     source_config, target_config = load_config(root, source), load_config(root, target)
-    _check_step(source_config, source, target, skip)
+    check_step(source_config, source, target, skip)
     source_apps = _apps(source_config, strict=True)
     chosen = _chosen(source_apps, apps, source_config)
     absent: set[str] = set()
@@ -174,7 +174,18 @@ def plan_promotion(root: Path, source: str, target: str, apps: Sequence[str] = (
     )
 
 
-def _check_step(config: Config, source: str, target: str, skip: bool) -> None:
+def check_step(config: Config, source: str, target: str, skip: bool) -> None:
+    """Check that a step is in the order of promotion.
+
+    Args:
+        config: the settings of the repository.
+        source: the environment to promote from.
+        target: the environment to promote to.
+        skip: allow any step between two environments.
+
+    Raises:
+        InputError: KG0714.
+    """
     if source == target:
         raise InputError.of("KG0714", f"`{source}` cannot be promoted to itself")
     order = config.promotion

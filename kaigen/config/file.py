@@ -126,6 +126,13 @@ class Environment(SharedFields):
         ),
     ] = None
 
+    follows: Annotated[
+        Literal["specs", "commits"],
+        Meta(
+            description="What the environment compiles: the specs as they are, or each one as of the commit that was "
+            "promoted to it."
+        ),
+    ] = "specs"
     clusters: Annotated[
         list[LabelName], Meta(description="Clusters to deploy to, by name. Default: the cluster that Argo CD runs in.")
     ] = field(default_factory=list)

@@ -119,6 +119,8 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
         pins=dict(pins.apps) if pins else {},
         promotion=tuple(file.promotion),
         origin=_digest(root, environment) if overrides or pins or file.patches else "",
+        follows_commits=own is not None and own.follows == "commits",
+        commits=pins.commits if pins else None,
         apps=ChosenApps(tuple(own.apps.include), tuple(own.apps.exclude)) if own and own.apps else base.apps,
         specs=tuple(file.specs),
         output=output,

@@ -91,6 +91,9 @@ class Config(Struct, frozen=True, omit_defaults=True):
         pins: promoted values by app, as `environments.match.pin_name` names it, and dotted field.
         promotion: names of environments in the order of promotion; empty for any order.
         origin: digest of the files with overrides and pins, whose lines messages name; empty without.
+        follows_commits: whether each spec is compiled as of a commit.
+        commits: the commits, by app as `environments.match.pin_name` names it; None if none was promoted yet.
+        repository: a folder of the Git repository with the commits; None for `root`.
         apps: the apps that the environment has, as far as kaigen.yaml chooses them.
         specs: files and folders with the specs.
         output: folder that is rendered into, the environment's name included.
@@ -135,6 +138,9 @@ class Config(Struct, frozen=True, omit_defaults=True):
     pins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     promotion: tuple[str, ...] = ()
     origin: str = ""
+    follows_commits: bool = False
+    commits: Mapping[str, str] | None = None
+    repository: Path | None = None
     apps: ChosenApps = ChosenApps()
     specs: tuple[str, ...] = ("specs",)
     output: str = "rendered"

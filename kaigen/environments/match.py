@@ -68,7 +68,7 @@ def matched_by(document: object) -> tuple[int | str, ...]:
     return document.matched if isinstance(document, PatchedDocument) else ()
 
 
-def pin_name(document: Document, entry: KindEntry) -> str:
+def pin_name(document: Document, entry: KindEntry | None) -> str:
     """Return the app's name in a pins file, with its namespace only if the spec sets one.
 
     So one pins file works for a spec that each environment deploys to a different namespace. Where specs of several
@@ -76,7 +76,7 @@ def pin_name(document: Document, entry: KindEntry) -> str:
 
     Args:
         document: the spec.
-        entry: its kind.
+        entry: its kind; None for one of a user's.
     """
     metadata: Any = document.data.get("metadata") if isinstance(document.data, dict) else None
     namespace = metadata.get("namespace") if isinstance(metadata, dict) else None

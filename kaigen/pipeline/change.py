@@ -218,7 +218,7 @@ def _render_at(config: Config, commit: str) -> dict[str, bytes]:
         files = read_tree_at(config.root, commit)
         _write(folder, files)
         _write(folder, read_submodules_at(config.root, commit, (config.catalog_folder, PINS_FOLDER)))
-        before = load_config(Path(folder), config.environment)
+        before = replace(load_config(Path(folder), config.environment), repository=config.root)
         inner = read_submodules_at(
             config.root, commit, (*before.specs, *before.kinds, *before.patch_files, before.catalog_folder)
         )

@@ -134,6 +134,7 @@ def _read_spec(
             item.hints,
             item.sources,
             () if number else result.urls,
+            document.source.commit,
         )
         for number, item in enumerate(result.specs)
     ]

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 with lazy_imports():
     from kaigen.compile import passthrough
     from kaigen.environments import match as environments_match
+    from kaigen.pipeline import commits
     from kaigen.yaml import document as yaml_document
     from kaigen.yaml import document_secrets
 
@@ -103,15 +104,24 @@ def parse_source(source: Source, config: Config) -> ParsedSource:
         found.extend(document_secrets.find_secrets(document))
     found.extend(document_secrets.find_secrets_in_comments(source, documents))
     found.extend(document_secrets.find_shared_sops_files(documents))
-    absent = [document for document in documents if _is_absent(document, config, found)]
-    there = [document for document in documents if not any(document is other for other in absent)]
-    return ParsedSource(source, tuple(there), tuple(found), tuple(absent))
+    if config.follows_commits:
+        there, absent = commits.split_by_commit(source, documents, config)
+    else:
+        there, absent = documents, []
+    left = [document for document in there if is_absent(document, config, found)]
+    there = [document for document in there if not any(document is other for other in left)]
+    return ParsedSource(source, tuple(there), tuple(found), (*absent, *left))
 
 
-def _is_absent(document: Document, config: Config, found: Diagnostics) -> bool:
-    """Whether the environment does not have a document: it names others, or kaigen.yaml chooses other apps.
+def is_absent(document: Document, config: Config, found: Diagnostics) -> bool:
+    """Return whether an environment does not have a document: it names others, or kaigen.yaml chooses other apps.
 
     kaigen.yaml chooses the apps of specs here, and those of plain objects when it is known which objects have one.
+
+    Args:
+        document: of a file.
+        config: the settings of the environment.
+        found: receives errors about the environments that the document names.
     """
     metadata = document.data.get("metadata") if isinstance(document.data, dict) else None
     if not isinstance(metadata, dict):
@@ -193,7 +203,7 @@ def _has_plain_objects(loaded: LoadedSource, objects: Sequence[Document], config
         return False
     if config.apps == _EVERY_APP:
         return True
-    path = relative_path(loaded.source.path, config.root)
+    path = relative_path(loaded.source.file, config.root)
     namespace = passthrough.plain_namespace([mapping(document.data) for document in objects], config.namespace)
     return config.apps.has(namespace, passthrough.app_name(path, config.specs))
 
@@ -201,7 +211,7 @@ def _has_plain_objects(loaded: LoadedSource, objects: Sequence[Document], config
 def _add(loaded: LoadedSource, documents: Iterable[Document], config: Config, every: InputDocuments) -> LoadedSource:
     """Return a file with more of its documents validated and lowered."""
     source = loaded.parsed.source
-    path = relative_path(source.path, config.root)
+    path = relative_path(source.file, config.root)
     results = []
     found = Diagnostics(loaded.diagnostics)
     broken = set(loaded.broken)

@@ -48,7 +48,7 @@ def compile_plain(
             found.add(Diagnostic("KG0203", "`metadata.name` is missing", mark, path="metadata.name"))
     if nameless:
         return None
-    source = relative_path(loaded.source.path, config.root)
+    source = relative_path(loaded.source.file, config.root)
     bodies: list[Any] = [document.data for document in documents]
     namespace = plain_namespace(bodies, config.namespace)
     taken = {name for place, name in names if place == namespace}

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from kaigen.system.progress import Progress
 
 with lazy_imports():
-    from kaigen.pipeline import external_secrets, result, sync
+    from kaigen.pipeline import commits, external_secrets, result, sync
 
 
 class Run:
@@ -140,6 +140,8 @@ class Run:
         kinds = kind_problems(config) if stored.kind_problems is None else stored.kind_problems
         others = read_others([source.path for source in named], config) if given else []
         problems.extend(kinds)
+        if config.follows_commits:
+            named, others = commits.add_sources(named, others if given else None, config, problems)
         every = [unit_of(source, compiler, stored.sources.get(source.path)) for source in (*named, *others)]
         units = compiler.load(every, unreadable=is_unreadable(problems), progress=progress)
         count = len(named)

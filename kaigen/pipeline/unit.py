@@ -19,7 +19,7 @@ from kaigen.pipeline.summary import AppSummary, Detail, Missing, SourceSummary, 
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
-    from kaigen.config.settings import Format
+    from kaigen.config.settings import Config, Format
     from kaigen.core.json_types import FieldPath
     from kaigen.pipeline.compiler import Compiler
     from kaigen.pipeline.load import LoadedSource, ParsedSource
@@ -63,6 +63,11 @@ class Unit(ABC):
         self._summary: SourceSummary | None = None
         self._files: Mapping[str, bytes] | None = None
 
+    @cached_property
+    def config(self) -> Config:
+        """The settings of the run, with the lock of the file's commit."""
+        return self.compiler.config_of(self.source.commit)
+
     @property
     def digest(self) -> str:
         """Digest of the text."""
@@ -71,18 +76,18 @@ class Unit(ABC):
     @cached_property
     def parsed(self) -> ParsedSource:
         """The file's documents."""
-        return load.parse_source(self.source, self.compiler.config)
+        return load.parse_source(self.source, self.config)
 
     @cached_property
     def lowered(self) -> LoadedSource:
         """The file's specs, before it is known which of its Kubernetes objects became part of a spec."""
-        return load.lower_specs(self.parsed, self.compiler.config, self.compiler.documents)
+        return load.lower_specs(self.parsed, self.config, self.compiler.documents)
 
     @cached_property
     def loaded(self) -> LoadedSource:
         """The file's specs and Kubernetes objects."""
         consumed = (*self.compiler.consumed, *self.lowered.consumed)
-        return load.add_objects(self.lowered, self.compiler.config, consumed)
+        return load.add_objects(self.lowered, self.config, consumed)
 
     @cached_property
     def compiled(self) -> CompiledSource:
@@ -101,7 +106,7 @@ class Unit(ABC):
                 apps.append((position, result.compiled))
         if self.loaded.plain:
             names = [key[1:] for key in compiler.defines]
-            if (item := plain_objects.compile_plain(self.loaded, names, compiler.config, found)) is not None:
+            if (item := plain_objects.compile_plain(self.loaded, names, self.config, found)) is not None:
                 apps.append((-1, item))
         return CompiledSource(tuple(apps), tuple(found), tuple(dict.fromkeys(references)), tuple(missing))
 

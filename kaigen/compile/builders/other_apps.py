@@ -48,6 +48,8 @@ def find_spec(
             f"add `{environment}` to the environments of `{name}`, in its spec or in `apps` of kaigen.yaml; or take it "
             "from those of this spec"
         )
+        if context.config.follows_commits:
+            hint = f"promote it, too: `kaigen promote --to {environment} {name}`"
         raise ProblemError("KG0301", f"environment `{environment}` does not have the {word} `{name}`", origin, hint)
     others = [place for place in specs.namespaces(word, name) if place != namespace]
     if others:
