@@ -21,6 +21,7 @@ from kaigen.kinds.topology import Topology
 from kaigen.kubernetes.images import image_fields, parse_image
 from kaigen.mirror.model import ChartItem, FileItem, ImageItem, ModelItem, TransferList
 from kaigen.oci.reference import registry_url
+from kaigen.pipeline.commits import with_lock_at
 from kaigen.pipeline.result import Compiled
 from kaigen.pipeline.run import Run
 from kaigen.sizing.constants import GIB
@@ -82,10 +83,14 @@ def models_in(apps: Iterable[Compiled], config: Config) -> tuple[ModelItem, ...]
         config: the settings of the environment.
     """
     found: dict[ModelItem, list[str]] = {}
+    configs = {"": config}
     for item in apps:
         if item.spec is None:
             continue
-        for model in dict.fromkeys(_models_of(item.spec.block, config)):
+        commit = item.spec.commit
+        if commit not in configs:
+            configs[commit] = with_lock_at(config, commit)
+        for model in dict.fromkeys(_models_of(item.spec.block, configs[commit])):
             found.setdefault(model, []).append(_key(item))
     items = [replace(model, apps=tuple(names)) for model, names in found.items()]
     return tuple(sorted(items, key=lambda item: (item.source, item.revision, item.include, item.exclude)))

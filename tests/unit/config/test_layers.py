@@ -314,8 +314,8 @@ def merged(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_every_key_that_an_environment_may_set_has_a_rule_for_its_layers() -> None:
-    # The file defines clusters, and an environment lists them.
-    assert {*document_names(Environment)} - {"clusters"} == LAYERS.keys()
+    # The file defines clusters, and an environment lists them. Only an environment chooses apps, and what it follows.
+    assert {*document_names(Environment)} - {"clusters", "apps", "follows"} == LAYERS.keys()
 
 
 def test_every_key_that_an_environment_may_set_has_a_case() -> None:
