@@ -91,6 +91,7 @@ def everything() -> Stored:
         form="manifests",
         files={"ml/train/manifests/job.yaml": "0a"},
         missing=(Missing("Secret", "ml", "hub", problem),),
+        absent=(("Job", "ml", "try"),),
     )
     return Stored((problem,), {"specs/a.yaml": summary}, SyncRecord("g", {"argocd/root.yaml": "0b"}))
 
