@@ -52,25 +52,34 @@ def _sources(config: Config, found: Diagnostics) -> list[Source]:
         found.add(Diagnostic("KG0727", message, None, hint))
         return []
     known = known_commits(git_folder(config), set(config.commits.values()))
-    sources: list[Source] = []
-    named: dict[str, set[str]] = {}
+    names_at: dict[str, list[str]] = {}
     for name, commit in sorted(config.commits.items()):
-        if commit not in known:
-            message = f"this clone does not have commit {commit[:12]}, which `{name}` follows"
-            found.add(Diagnostic("KG0728", message, place.mark((name,)), shallow_hint(git_folder(config))))
+        if commit in known:
+            names_at.setdefault(commit, []).append(name)
             continue
-        if commit not in named:
-            at, problems = sources_at(config, commit)
-            found.extend(problems)
-            named[commit] = {each for source in at for each in names_in(source, config)}
-            sources += at
-        if name not in named[commit]:
+        message = f"this clone does not have commit {commit[:12]}, which `{name}` follows"
+        found.add(Diagnostic("KG0728", message, place.mark((name,)), shallow_hint(git_folder(config))))
+    pinned: list[Source] = []
+    for commit, names in names_at.items():
+        at, problems = sources_at(config, commit)
+        found.extend(problems)
+        # Only files that have the name somewhere are parsed.
+        likely = [source for source in at if any(_may_define(source, name) for name in names)]
+        defined = {source: names_in(source, config).keys() & names for source in likely}
+        own = [source for source, there in defined.items() if there]
+        pinned += own
+        found.extend(_changed_files(at, own))
+        for name in sorted(set(names).difference(*defined.values())):
             hint = f"promote another commit, or delete the entry to remove the app from `{config.environment}`"
             message = f"commit {commit[:12]} has no spec of `{name}`"
             found.add(Diagnostic("KG0729", message, place.mark((name,)), hint))
-    pinned = [each for each in sources if any(_is_pinned(name, each, config) for name in names_in(each, config))]
-    found.extend(_changed_files(sources, pinned))
     return pinned
+
+
+def _may_define(source: Source, name: str) -> bool:
+    """Whether the text of a file has the name of an app, or it is the file that is named."""
+    own = name.rpartition("/")[2].partition(".")[0]
+    return own in source.text or source.file.endswith(name)
 
 
 def _changed_files(sources: Sequence[Source], pinned: Sequence[Source]) -> Iterator[Diagnostic]:
@@ -81,7 +90,7 @@ def _changed_files(sources: Sequence[Source], pinned: Sequence[Source]) -> Itera
     for source in sources:
         path = Path(source.file)
         users = [each for each in pinned if each.commit == source.commit and path.name in each.text]
-        if path.suffix != ".json" or not users:
+        if path.suffix != ".json" or '"model_type"' not in source.text or not users:
             continue
         now = read_contents({source.file: path.read_bytes()}, "", Path())[0] if path.is_file() else []
         if [each.text for each in now] != [source.text]:

@@ -15,6 +15,7 @@ from kaigen.config.load import load_config
 from kaigen.config.lock_file import lock_text, lock_with
 from kaigen.diagnostics.errors import InputError
 from kaigen.lock.names import source_names
+from kaigen.pipeline.change import tree_at
 from kaigen.pipeline.run import Run, render
 
 CONFIG = """\
@@ -287,6 +288,32 @@ def test_plain_objects_follow_the_commit_of_their_file(repository: Repository) -
     assert (repository.versions("dev"), repository.versions()) == ({"flags": "2"}, {"flags": "1"})
     repository.promote()
     assert repository.versions() == {"flags": "2"}
+
+
+def test_a_config_json_that_changed_is_an_error_because_it_is_read_as_it_is_now(repository: Repository) -> None:
+    repository.job("tune", 1)
+    spec = (repository.root / "specs/tune.yaml").read_text()
+    repository.write("specs/tune.yaml", f"# of config.json\n{spec}")
+    repository.write("specs/config.json", '{"model_type": "qwen2"}')
+    repository.commit()
+    repository.promote()
+    assert repository.versions() == {"tune": "1"}
+    repository.write("specs/config.json", '{"model_type": "qwen3"}')
+    ((code, message, _),) = errors(repository.root)
+    assert code == "KG0729"
+    assert "config.json` is not as in commit" in message
+
+
+def test_the_diff_renders_a_commit_that_has_no_tree_from_the_commits_that_it_follows(repository: Repository) -> None:
+    repository.job("tune", 1)
+    repository.commit()
+    repository.promote()
+    repository.job("tune", 2)
+    commit = repository.commit()
+    config = load_config(repository.root, "prod")
+    before = tree_at(config, commit, config.output)
+    assert before == render((), config)
+    assert before
 
 
 def test_positions_name_the_commit(repository: Repository) -> None:
