@@ -47,7 +47,7 @@ COMMANDS: dict[str, str] = {
     "lock": "Record what branches, tags and buckets stand for in `kaigen.lock`.",
     "prune": "Remove specs that have expired, and render.",
     "mirror": "List the images, files of models and charts that an environment needs.",
-    "promote": "Promote revisions and images from one environment to another.",
+    "promote": "Promote revisions and images, or whole specs, from one environment to another.",
     "plan": "Plan the GPUs for a model.",
     "presets": "List the models in the catalogue, show one, or add one.",
     "gpus": "List GPUs and instance types, show one, or rank those that fit a model.",
