@@ -22,7 +22,7 @@ from kaigen.environments.patch import PatchedDocument
 from kaigen.kinds.block import read_block
 from kaigen.kinds.build import COMMIT
 from kaigen.kinds.promotable import promotable_values
-from kaigen.kubernetes.images import images_of
+from kaigen.pipeline.app_reach import own_images
 from kaigen.pipeline.run import Run
 
 if TYPE_CHECKING:
@@ -235,8 +235,7 @@ def _own_images(config: Config, apps: Mapping[str, _App]) -> dict[str, set[str]]
                 if compiled is not None
                 for item in compiled.app.render(compiled.values, tests=charts)
             ]
-            images = set(images_of(item.body for item in objects))
-            found[name] = {own for own, ref in config.images.items() if ref in images}
+            found[name] = set(own_images(objects, app.unit.compiler.context))
     return found
 
 
