@@ -97,7 +97,8 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
     problems.raise_errors()
     registry = file.registry if isinstance(file.registry, str) else ""
     pinned = given_images(pins.images) if pins else {}
-    images, plain = own_images(given_images(file.images), registry, pinned)
+    given = given_images(file.images)
+    images, plain = own_images(given, registry, pinned)
     output = f"{file.output}/{environment}" if environment else file.output
     gitops = config_gitops.resolve_gitops(file.gitops, output) if file.gitops is not None else None
     profile = file.profile or base.profile
@@ -113,6 +114,7 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
         plain_images=plain,
         named_images=tuple(given_images(own.images)) if own else (),
         pinned_images=pinned,
+        fixed_images=tuple(sorted({**given, **pinned})),
         values=tuple(values),
         overrides=overrides,
         pins=dict(pins.apps) if pins else {},

@@ -86,6 +86,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
         plain_images: the same without the mirror.
         named_images: names of the images that the environment sets in kaigen.yaml.
         pinned_images: images that were promoted to the environment.
+        fixed_images: names of the images that kaigen.yaml or the pins set, so that a new kaigen does not change them.
         values: overridden settings by app; the environment's layer follows the file's.
         overrides: overridden fields of specs; the environment's follow the file's.
         pins: promoted values by app, as `environments.match.pin_name` names it, and dotted field.
@@ -129,6 +130,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
     plain_images: Mapping[str, str] = field(default_factory=dict)
     named_images: tuple[str, ...] = ()
     pinned_images: Mapping[str, str] = field(default_factory=dict)
+    fixed_images: tuple[str, ...] = ()
     values: tuple[Mapping[str, Mapping[str, Json]], ...] = ()
     overrides: tuple[Override, ...] = ()
     pins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

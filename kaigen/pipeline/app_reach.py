@@ -61,6 +61,12 @@ def own_images(objects: Iterable[Rendered], context: Context) -> tuple[str, ...]
     return tuple(name for name, ref in context.config.images.items() if pod_image(ref, context) in used)
 
 
+def unpinned_images(item: Compiled, context: Context) -> tuple[str, ...]:
+    """Return the names of kaigen's own images that an app uses and the settings do not pin; none if they pin none."""
+    fixed = context.config.fixed_images
+    return tuple(name for name in own_images(item.objects, context) if name not in fixed) if fixed else ()
+
+
 def _namespace(body: Object, item: Compiled) -> str:
     return text(mapping(body.get("metadata")).get("namespace")) or item.app.namespace
 

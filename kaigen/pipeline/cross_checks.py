@@ -32,6 +32,7 @@ with lazy_imports():
     from kaigen.compile.builders import buckets
     from kaigen.compile.model import mounted
     from kaigen.emit import values
+    from kaigen.environments import patch as environments_patch
     from kaigen.environments import unmatched as environments_unmatched
     from kaigen.gitops import files as gitops_files
     from kaigen.kinds import job as kinds_job
@@ -111,6 +112,24 @@ def implied_namespace(config: Config, apps: Iterable[AppKey]) -> Iterator[Diagno
             f"no `namespace` is set, so these apps go to `{config.namespace}`: {listed}",
             Mark(str(config.root / FILE_NAME)),
             f"set `namespace` in kaigen.yaml; `namespace: {config.namespace}` if you mean that one",
+            Severity.WARNING,
+        )
+
+
+def unpinned_images(config: Config, apps: Iterable[AppSummary]) -> Iterator[Diagnostic]:
+    """Return a warning for each of kaigen's own images that apps use and `images` of kaigen.yaml, which has others,
+    does not pin."""
+    users: dict[str, list[str]] = {}
+    for app in apps:
+        for image in app.unpinned:
+            users.setdefault(image, []).append(app.name)
+    for image, names in sorted(users.items()):
+        listed = some_of(sorted(set(names)), _LISTED)
+        yield Diagnostic(
+            "KG0761",
+            f"`images` does not pin `{image}`, so another version of kaigen may restart these apps: {listed}",
+            environments_patch.FileEntry(config.root / FILE_NAME, ("images",)).mark(key=True),
+            f"run `kaigen upgrade`, which pins it, or set `images.{image}`",
             Severity.WARNING,
         )
 

@@ -30,6 +30,7 @@ from kaigen.pipeline.cross_checks import (
     sync_clashes,
     unknown_overrides,
     unmatched_overrides,
+    unpinned_images,
 )
 from kaigen.pipeline.expiry import expiry_problems
 from kaigen.pipeline.output import OutputTree
@@ -193,6 +194,7 @@ class Run:
         if not found.has_errors:
             own = [key[1:] for unit in self.units for key in unit.defines]
             found.extend(implied_namespace(self.config, own))
+            found.extend(unpinned_images(self.config, (app for _, app in apps)))
         return found.sorted()
 
     @property

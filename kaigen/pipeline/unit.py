@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from kaigen.yaml.sources import Source
 
 with lazy_imports():
+    from kaigen.pipeline import app_reach, load, plain_objects
     from kaigen.pipeline import document as pipeline_document
-    from kaigen.pipeline import load, plain_objects
     from kaigen.system import parallel
 
 
@@ -206,7 +206,16 @@ class Unit(ABC):
         matched = [name for spec in self.loaded.specs for name in spec.matched]
         matched += [name for _, item in compiled.apps for name in item.patched]
         catalog = self.compiler.config.catalog
-        apps = tuple(summarize(item, detail, position, catalog) for position, item in compiled.apps)
+        apps = tuple(
+            summarize(
+                item,
+                detail,
+                position,
+                catalog,
+                app_reach.unpinned_images(item, self.compiler.context) if item.spec is not None else (),
+            )
+            for position, item in compiled.apps
+        )
         summary = SourceSummary(
             digest=self.digest,
             defines=tuple(spec_key(spec, self.compiler.config.namespace) for spec in self.loaded.specs),
