@@ -16,7 +16,7 @@ from kaigen.config.registry import RegistryBlock, RegistryText, check_registry
 from kaigen.config.settings import FILE_NAME, Format
 from kaigen.core.json_types import Json
 from kaigen.diagnostics.collector import Diagnostics
-from kaigen.kinds.base import RELATIVE_PATH, Annotations, AppName, LabelName, Labels, text
+from kaigen.kinds.base import DNS_SUBDOMAIN, RELATIVE_PATH, Annotations, AppName, LabelName, Labels, text
 from kaigen.kinds.block import Block, later
 from kaigen.kinds.entry import API_VERSION, PATCHABLE, KindEntry, NullPath
 from kaigen.system.lazy_import import lazy_imports
@@ -58,6 +58,7 @@ else:
 
 Version = Annotated[str, text(r"^1\.[0-9]+$")]
 RelativePath = Annotated[str, text(RELATIVE_PATH, min_length=1)]
+StorageClass = Annotated[str, text(DNS_SUBDOMAIN, max_length=253)]
 
 
 class SharedFields(Block):
@@ -79,6 +80,14 @@ class SharedFields(Block):
         Meta(description="Mirror for all images as a block, or for kaigen's own images as a text."),
     ] = None
     images: Annotated[Images, Meta(description="kaigen's own images.")] = field(default_factory=Images)
+    storage_classes: Annotated[
+        dict[LabelName, StorageClass],
+        Meta(
+            description="Names of storage classes for specs, `storageClassName: NAME`, with the class of this "
+            "environment. Of a name that one environment has, each environment that uses it needs a class.",
+            examples=[{"shared": "azurefile-csi-premium"}],
+        ),
+    ] = field(default_factory=dict)
     builds: Annotated[Builds | None, Meta(description="Defaults of images that are built in the cluster.")] = None
     network: Annotated[Network | None, Meta(description="Proxies, mirrors and authorities for all pods.")] = None
     values: Annotated[

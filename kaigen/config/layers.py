@@ -71,6 +71,7 @@ LAYERS: Mapping[str, Callable[[Values], Any]] = {
     "format": last,
     "registry": last,
     "images": update(1),
+    "storageClasses": update(1),
     "builds": update(1),
     "network": update(1),
     "values": separate,

@@ -115,6 +115,10 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
         named_images=tuple(given_images(own.images)) if own else (),
         pinned_images=pinned,
         fixed_images=tuple(sorted({**given, **pinned})),
+        storage_classes={
+            **{name: "" for each in written.environments.values() for name in each.storage_classes},
+            **file.storage_classes,
+        },
         values=tuple(values),
         overrides=overrides,
         pins=dict(pins.apps) if pins else {},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from msgspec import Struct, field
@@ -44,7 +44,9 @@ class Override(Struct, frozen=True):
         kinds: as `kaigen kinds` lists them; any kind when empty.
         labels: labels that the spec must have.
         patch: a JSON merge patch of the whole document.
-        at: the entry's path in kaigen.yaml.
+        at: the entry's path in its file.
+        file: path of a file next to the specs, relative to the repository; empty for kaigen.yaml.
+        folder: the folder whose specs it changes, relative to the repository; empty for all.
     """
 
     apps: tuple[str, ...]
@@ -52,10 +54,14 @@ class Override(Struct, frozen=True):
     labels: Mapping[str, str]
     patch: Mapping[str, Json]
     at: FieldPath
+    file: str = ""
+    folder: str = ""
 
     @property
     def environment(self) -> str:
         """The environment that the override belongs to; empty for one that all environments share."""
+        if self.file:
+            return PurePosixPath(self.file).stem
         return str(self.at[1]) if self.at[0] == "environments" else ""
 
 
@@ -87,6 +93,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
         named_images: names of the images that the environment sets in kaigen.yaml.
         pinned_images: images that were promoted to the environment.
         fixed_images: names of the images that kaigen.yaml or the pins set, so that a new kaigen does not change them.
+        storage_classes: storage classes by the names that specs use; empty for one that only other environments have.
         values: overridden settings by app; the environment's layer follows the file's.
         overrides: overridden fields of specs; the environment's follow the file's.
         pins: promoted values by app, as `environments.match.pin_name` names it, and dotted field.
@@ -131,6 +138,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
     named_images: tuple[str, ...] = ()
     pinned_images: Mapping[str, str] = field(default_factory=dict)
     fixed_images: tuple[str, ...] = ()
+    storage_classes: Mapping[str, str] = field(default_factory=dict)
     values: tuple[Mapping[str, Mapping[str, Json]], ...] = ()
     overrides: tuple[Override, ...] = ()
     pins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

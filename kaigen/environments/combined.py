@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
@@ -37,11 +37,14 @@ def for_each(configs: Sequence[Config], work: Callable[[Config], Result]) -> lis
     return results
 
 
-def combine_diagnostics(diagnostics: Mapping[str, Sequence[Diagnostic]]) -> list[Diagnostic]:
+def combine_diagnostics(
+    diagnostics: Mapping[str, Sequence[Diagnostic]], between: Iterable[Diagnostic] = ()
+) -> list[Diagnostic]:
     """Return the diagnostics of several environments, each once; those of some environments name them.
 
     Args:
         diagnostics: by environment.
+        between: diagnostics of environments that do not fit together.
     """
     environments: dict[Diagnostic, list[str]] = {}
     for environment, items in diagnostics.items():
@@ -49,7 +52,7 @@ def combine_diagnostics(diagnostics: Mapping[str, Sequence[Diagnostic]]) -> list
             names = environments.setdefault(item, [])
             if environment not in names:
                 names.append(environment)
-    merged = Diagnostics()
+    merged = Diagnostics(between)
     for item, names in environments.items():
         where = f" (in {', '.join(names)})" if len(names) < len(diagnostics) else ""
         merged.add(replace(item, message=item.message + where))

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from kaigen.config.settings import FILE_NAME, Config, Override, pins_path
+from kaigen.config.settings import Config, Override, pins_path
+from kaigen.config.tenant_settings import contains
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.problem import dotted_path
 from kaigen.diagnostics.suggest import did_you_mean
-from kaigen.environments.patch import Entries, FileEntry, Layer, PatchedDocument, reach
+from kaigen.environments.patch import Entries, FileEntry, Layer, PatchedDocument, place_of, reach
+from kaigen.environments.variables import Expansion, expansions
 from kaigen.kinds.builtin import BUILTIN_KINDS
 from kaigen.kinds.kind import ForeignKind
 from kaigen.kinds.promotable import SHORT, is_promotable, promotable_fields
@@ -29,25 +31,27 @@ _STEP = re.compile(r"\.?([^.\[\]]+)|\[([0-9]+)\]")
 
 
 def patch_document(
-    document: Document, entry: KindEntry, config: Config
+    document: Document, entry: KindEntry, config: Config, source: str
 ) -> tuple[Document | PatchedDocument, list[Diagnostic]]:
-    """Return a document with the overrides and pins of the environment, and diagnostics about them.
+    """Return a document with what the environment changes, and diagnostics about that: overrides, pins, variables and
+    storage classes.
 
     Args:
         document: as it was written.
         entry: its kind.
         config: the settings of the run.
+        source: its file, relative to the repository.
     """
-    if not (config.overrides or config.pins) or not _is_patchable(document):
+    if not _is_patchable(document):
         return document, []
     found: list[Diagnostic] = []
     matched: list[int | str] = []
     layers: list[Layer] = []
     for index, override in enumerate(config.overrides):
-        if _fits(override, document, entry, config.namespace):
+        inside = not override.folder or contains(override.folder, source)
+        if inside and _fits(override, document, entry, config.namespace):
             matched.append(index)
-            place = FileEntry(config.root / FILE_NAME, override.at)
-            layers.append(Layer(dict(override.patch), place, override.environment))
+            layers.append(Layer(dict(override.patch), place_of(override, config), override.environment))
     name = pin_name(document, entry)
     if name in config.pins:
         matched.append(name)
@@ -56,9 +60,28 @@ def patch_document(
         patch = _pins_patch(here, config.pins[name], entry, place, found)
         found += _warn_of_hidden(config.pins[name], layers)
         layers.append(Layer(patch, place, config.environment, pins=True))
-    if not layers:
-        return document, found
-    return PatchedDocument(document, tuple(layers), tuple(matched)), found
+    patched = PatchedDocument(document, tuple(layers), tuple(matched))
+    changes = [*expansions(patched.data, entry, config)]
+    for each in changes:
+        for code, message, hint in each.problems:
+            mark = patched.mark(each.path)
+            found.append(Diagnostic(code, message, mark, hint, path=dotted_path(each.path)))
+    if changes:
+        patched = PatchedDocument(document, tuple(layers), tuple(matched), _texts_patch(changes))
+    return (patched, found) if layers or changes else (document, found)
+
+
+def with_placeholders(document: Document, entry: KindEntry) -> Document | PatchedDocument:
+    """Return a document with some valid value in place of each variable, for what does not depend on environments."""
+    changes = [*expansions(document.data, entry, Config())]
+    return PatchedDocument(document, (), (), _texts_patch(changes)) if changes else document
+
+
+def _texts_patch(changes: Iterable[Expansion]) -> dict[str, Any]:
+    patch: dict[str, Any] = {}
+    for each in changes:
+        _put(patch, each.path, each.value)
+    return patch
 
 
 def matched_by(document: object) -> tuple[int | str, ...]:

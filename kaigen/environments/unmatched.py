@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from kaigen.config.settings import FILE_NAME, Config, Override, pins_path
+from kaigen.config.settings import Config, Override, pins_path
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.dialects.registry import own_kinds
-from kaigen.environments.patch import FileEntry
+from kaigen.environments.patch import FileEntry, place_of
 
 
 def warn_of_unmatched(
@@ -34,7 +34,7 @@ def warn_of_unmatched(
         ]
         if not wrong and index in matched:
             continue
-        place = FileEntry(config.root / FILE_NAME, override.at)
+        place = place_of(override, config)
         for number, name in wrong:
             mark = place.mark(("match", "app", number) if len(override.apps) > 1 else ("match", "app"))
             found.append(
@@ -63,5 +63,7 @@ def _matches_none(override: Override, place: FileEntry, listed: str) -> Diagnost
     hint = listed if override.apps else "`match.labels` compares labels in the specs themselves"
     if override.kinds and not override.apps and not override.labels:
         hint = f"no spec has kind {' or '.join(override.kinds)}"
+    if override.folder:
+        hint = f"it changes only specs in {override.folder}; {hint}"
     mark = place.mark(("match",))
     return Diagnostic("KG0709", "this override matches no spec", mark, hint, Severity.WARNING)

@@ -227,6 +227,37 @@ def shared_hosts(apps: Sequence[RunApp], tenants: Sequence[Tenant]) -> Iterator[
             yield replace(found, severity=Severity.WARNING)
 
 
+def hosts_of_clusters(environments: Iterable[tuple[Config, Sequence[RunApp]]]) -> Iterator[Diagnostic]:
+    """Return a warning for each host that environments of different clusters have.
+
+    Args:
+        environments: the settings and the apps of each.
+    """
+    first: dict[str, Config] = {}
+    seen: set[str] = set()
+    for config, apps in environments:
+        for unit, app in apps:
+            for host in app.hosts:
+                other = first.setdefault(host, config)
+                if unit is None or host in seen or not _differ(other, config):
+                    continue
+                seen.add(host)
+                found = unit.diagnostic(
+                    app,
+                    "KG0765",
+                    f"the host `{host}` is that of the environments {other.environment} and {config.environment}, "
+                    "which have different clusters",
+                    ("spec", "route", "host"),
+                    "write `{environment}` into the host, or override it for one of them",
+                )
+                yield replace(found, severity=Severity.WARNING)
+
+
+def _differ(one: Config, other: Config) -> bool:
+    """Return whether two environments have different clusters, as far as kaigen.yaml says it."""
+    return one.profile != other.profile or one.clusters != other.clusters
+
+
 def _lists(host: str, namespace: str, tenants: Sequence[Tenant]) -> bool:
     """Return whether the tenant of a namespace is granted a host."""
     tenant = tenant_of_namespace(namespace, tenants)

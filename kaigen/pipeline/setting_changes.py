@@ -263,6 +263,7 @@ DECISIONS: Mapping[str, Decision] = {
     "plain_images": _harmless("`replaced_images` reports images of others"),
     "named_images": _harmless(_NOT_WRITTEN),
     "pinned_images": _harmless("`kaigen promote` writes them, and each image is in the objects"),
+    "storage_classes": _harmless(_IN_OBJECTS),
     "fixed_images": _harmless("it is the names of images that are compared"),
     "values": _harmless(_IN_OBJECTS),
     "overrides": _harmless(_IN_OBJECTS),

@@ -36,6 +36,9 @@ Inputs: TypeAlias = "Input | Sequence[Input]"
 
 _DOCUMENT = ("api_version", "kind")
 
+OVERRIDES = "Overrides"
+"""The kind of files with overrides next to the specs."""
+
 
 def read_named(
     inputs: Sequence[Input], config: Config, *, stdin: IO[bytes] | None = None, folder: Path | None = None
@@ -73,6 +76,12 @@ def read_others(files: Iterable[str], config: Config) -> list[Source]:
     folders = [str(config.root / path) for path in config.specs if (config.root / path).exists()]
     sources, _ = read_sources(folders, root=config.root, exclude=paths_without_specs(config))
     return [source for source in sources if Path(source.path).absolute() not in seen]
+
+
+def overrides_among(sources: Iterable[Source], config: Config) -> dict[str, Source]:
+    """Return the texts that may be overrides next to the specs, by their paths relative to the repository."""
+    # Every render searches every text, so they are not parsed for it.
+    return {relative_path(source.path, config.root): source for source in sources if OVERRIDES in source.text}
 
 
 def kind_problems(config: Config) -> Sequence[Diagnostic]:

@@ -161,6 +161,16 @@ CASES = [
         ((None, DOWNLOADER), (None, f"one.example/{_REST}"), (RegistryBlock(), DOWNLOADER)),
         "empty block",
     ),
+    Case(
+        "storageClasses",
+        {"a": "one", "b": "one"},
+        {"b": "two", "c": "two"},
+        lambda config: {name: kind for name, kind in config.storage_classes.items() if kind},
+        {},
+        {"a": "one", "b": "one"},
+        {"b": "two", "c": "two"},
+        {"a": "one", "b": "two", "c": "two"},
+    ),
     last(
         "builds.registry",
         ("one.example/a", "two.example/b"),
