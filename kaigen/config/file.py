@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from kaigen.config.publish import Publish
     from kaigen.config.registry import Builds
     from kaigen.config.secrets import Secrets
-    from kaigen.config.tenants import TenantBlock
+    from kaigen.config.tenants import TenantBlock, TenantChange
 else:
     ClusterVersions = later("kaigen.config.cluster:ClusterVersions")
     Allow = later("kaigen.config.allow:Allow")
@@ -55,6 +55,7 @@ else:
     Publish = later("kaigen.config.publish:Publish")
     Secrets = later("kaigen.config.secrets:Secrets")
     TenantBlock = later("kaigen.config.tenants:TenantBlock")
+    TenantChange = later("kaigen.config.tenants:TenantChange")
 
 Version = Annotated[str, text(r"^1\.[0-9]+$")]
 RelativePath = Annotated[str, text(RELATIVE_PATH, min_length=1)]
@@ -125,6 +126,11 @@ class SharedFields(Block):
 
 class Environment(SharedFields):
     """Environment overrides."""
+
+    tenants: Annotated[
+        dict[LabelName, TenantChange],
+        Meta(description="Fields of tenants that differ, which replace those of the file, and tenants of its own."),
+    ] = field(default_factory=dict)
 
     clusters: Annotated[
         list[LabelName], Meta(description="Clusters to deploy to, by name. Default: the cluster that Argo CD runs in.")

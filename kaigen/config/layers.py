@@ -82,6 +82,7 @@ LAYERS: Mapping[str, Callable[[Values], Any]] = {
     "annotations": update(1),
     "external": concatenate,
     "dialects": update(2),
+    "tenants": update(2),
     "gitops": syncers,
 }
 """How the layers of each key combine. The file defines `clusters`, of which an environment only lists some."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from kaigen.catalog.gpus import gpu_resources
 from kaigen.catalog.profiles import profile_names
 from kaigen.config.catalog_rows import read_catalog
 from kaigen.config.file import ConfigFile, read_file
@@ -75,6 +76,9 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
     base, environment, document = Config(), layers.environment, layers.document
     data = layers.combined()
     values, dialects = data.pop("values", ()), data.get("dialects", {})
+    if environment and written.environments[environment].tenants:
+        config_tenants.check_environment(layers, problems)
+        problems.raise_errors()
     file = read_block(type(written), data)
     own = file.environments.get(environment)
     _check_names(layers, problems)
@@ -84,7 +88,11 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
         overrides = config_overrides.override_settings(file.overrides, layers.entries("overrides"), document, problems)
     check_promotion(file, document, problems)
     if file.tenants:
-        config_tenants.check_tenants(file.tenants, document, problems)
+        # Without a name, a file with environments is read only for their names.
+        creates = file.gitops.tenancy is not None if file.gitops is not None else False
+        config_tenants.check_tenants(
+            file.tenants, layers, problems, creates=creates or not (environment or not file.environments)
+        )
     secrets = None
     if file.secrets is not None:
         secrets = config_secrets.external_secrets_settings(file.secrets, bool(file.tenants), layers, problems)
@@ -150,7 +158,9 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
     )
     if not file.tenants:
         return config
-    tenants = config_tenants.tenant_settings(file.tenants, images, profile, file.labels, file.annotations)
+    tenants = config_tenants.tenant_settings(
+        file.tenants, images, profile, file.labels, file.annotations, gpus=gpu_resources(catalog)
+    )
     return replace(config, tenants=config_tenants.delivered_tenants(replace(config, tenants=tenants)))
 
 

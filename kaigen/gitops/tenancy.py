@@ -75,13 +75,14 @@ def _objects(delivery: Delivery, tenancy: Tenancy, namespace: str, apps: list[Ap
     objects: list[dict[str, Any]] = []
     if tenancy.namespaces:
         objects.append(_namespace(delivery, namespace, apps))
-    if tenancy.quota:
+    quota = {**tenancy.quota, **delivery.quotas.get(namespace, {})}
+    if quota:
         objects.append(
             {
                 "apiVersion": "v1",
                 "kind": "ResourceQuota",
                 "metadata": metadata(QUOTA),
-                "spec": {"hard": dict(sorted(tenancy.quota.items()))},
+                "spec": {"hard": dict(sorted(quota.items()))},
             }
         )
     if tenancy.default_deny:

@@ -18,6 +18,7 @@ from kaigen.config.tenants import profile_classes
 from kaigen.git.repository import read_file_at, read_submodules_at, read_tree_at
 from kaigen.kubernetes.pod_security import LEVELS
 from kaigen.kubernetes.rights import USUAL_KINDS
+from kaigen.pipeline.setting_changes import raised
 from kaigen.pipeline.sources import read_named, relative_path
 
 _WILDCARD = re.compile(r"[*?\[]")
@@ -122,6 +123,9 @@ def _tenant_grants(before: Config, now: Config) -> Iterator[str]:
         if was is not None and was.gpus is not None and (tenant.gpus is None or tenant.gpus > was.gpus):
             amount = "any number of" if tenant.gpus is None else tenant.gpus
             yield f"{amount} GPUs as tenant {tenant.name}"
+        for namespace, old in (was.quotas if was is not None else {}).items():
+            if namespace in tenant.namespaces and [*raised(old, tenant.quotas.get(namespace, {}))]:
+                yield f"more than before of what the quota of {namespace} limits, as tenant {tenant.name}"
         level = "restricted" if was is None else was.pod_security
         if LEVELS.index(tenant.pod_security) < LEVELS.index(level):
             yield f"Pod Security {tenant.pod_security} as tenant {tenant.name}"

@@ -285,6 +285,16 @@ CASES = [
         first + second,
     ),
     Case(
+        "tenants",
+        {"team": {"folders": ["specs/team"], "namespaces": ["team"], "gpus": 1, "hosts": ["a.example"]}},
+        {"team": {"folders": ["specs/team"], "namespaces": ["team-prod"], "gpus": 8}},
+        lambda config: [(each.namespaces, each.gpus, each.granted("hosts")) for each in config.tenants],
+        [],
+        [(("team",), 1, ("a.example",))],
+        [(("team-prod",), 8, ())],
+        [(("team-prod",), 8, ("a.example",))],
+    ),
+    Case(
         "patches",
         [{"target": {"app": "a"}, "patch": {"x": 1}}],
         [{"target": {"app": "a"}, "patch": {"x": 2}}],
@@ -329,7 +339,7 @@ def test_every_key_that_an_environment_may_set_has_a_rule_for_its_layers() -> No
 
 
 def test_every_key_that_an_environment_may_set_has_a_case() -> None:
-    assert {case.key for case in CASES} == set(keys(inspect.type_info(SharedFields), ""))
+    assert {case.key for case in CASES} == {*keys(inspect.type_info(SharedFields), ""), "tenants"}
 
 
 def keys(found: inspect.Type, path: str) -> Iterator[str]:
