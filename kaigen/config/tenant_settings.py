@@ -83,6 +83,12 @@ def tenant_of_file(source: str, tenants: Sequence[Tenant]) -> Tenant | None:
     return next((tenant for tenant in tenants if tenant.owns(source)), None)
 
 
+def default_namespace(source: str, tenants: Sequence[Tenant], namespace: str) -> str:
+    """Return the namespace of specs of a file that name none: the only one of its tenant, or that of kaigen.yaml."""
+    tenant = tenant_of_file(source, tenants)
+    return tenant.namespaces[0] if tenant is not None and len(tenant.namespaces) == 1 else namespace
+
+
 def tenant_of_namespace(namespace: str, tenants: Sequence[Tenant]) -> Tenant | None:
     """Return the tenant that owns a namespace."""
     return next((tenant for tenant in tenants if namespace in tenant.namespaces), None)

@@ -279,7 +279,7 @@ def tenant_settings(
                 "drivers": tuple(block.drivers),
                 "attributes": tuple(block.attributes),
                 "options": tuple(block.options),
-                "storageClasses": tuple(block.storage_classes),
+                "storageClasses": tuple(block.storage_classes) or default_classes(profile),
                 "priorityClasses": tuple(block.priority_classes),
                 "classes": (*block.classes, *classes),
                 "hosts": tuple(block.hosts),
@@ -307,6 +307,12 @@ def tenant_settings(
 def _quota(block: TenantBlock, namespace: str, gpus: Sequence[str]) -> dict[str, str]:
     limits = {f"requests.{name}": str(block.gpus) for name in gpus if block.gpus is not None}
     return {**limits, **block.quota, **block.quotas.get(namespace, {})}
+
+
+def default_classes(profile: str) -> tuple[str, ...]:
+    """Return the storage class that a profile gives to volumes; none where it leaves that to the cluster."""
+    name = get_profile(profile).storage_class
+    return (name,) if name else ()
 
 
 def profile_classes(profile: str) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from kaigen.config.settings import Config
 
 Result = TypeVar("Result")
+
+_DENIED = "KG0582"
+"""Of what tenants are not granted: one finding for a place of a spec and a hint, whatever the environments call it."""
 
 
 def for_each(configs: Sequence[Config], work: Callable[[Config], Result]) -> list[Result]:
@@ -47,8 +51,15 @@ def combine_diagnostics(
         between: diagnostics of environments that do not fit together.
     """
     environments: dict[Diagnostic, list[str]] = {}
+    first: dict[tuple[Diagnostic, int], Diagnostic] = {}
     for environment, items in diagnostics.items():
+        count: Counter[Diagnostic] = Counter()
         for item in items:
+            if item.code == _DENIED:
+                # The namespace of an environment is in the message.
+                same = replace(item, message="")
+                count[same] += 1
+                item = first.setdefault((same, count[same]), item)
             names = environments.setdefault(item, [])
             if environment not in names:
                 names.append(environment)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from kaigen.config.settings import Config, Override, pins_path
-from kaigen.config.tenant_settings import contains
+from kaigen.config.tenant_settings import contains, default_namespace
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
@@ -33,8 +33,8 @@ _STEP = re.compile(r"\.?([^.\[\]]+)|\[([0-9]+)\]")
 def patch_document(
     document: Document, entry: KindEntry, config: Config, source: str
 ) -> tuple[Document | PatchedDocument, list[Diagnostic]]:
-    """Return a document with what the environment changes, and diagnostics about that: overrides, pins, variables and
-    storage classes.
+    """Return a document with what the environment changes, and diagnostics about that: overrides, pins, variables,
+    storage classes, and the namespace of a tenant that has one.
 
     Args:
         document: as it was written.
@@ -44,12 +44,13 @@ def patch_document(
     """
     if not _is_patchable(document):
         return document, []
+    namespace = default_namespace(source, config.tenants, config.namespace)
     found: list[Diagnostic] = []
     matched: list[int | str] = []
     layers: list[Layer] = []
     for index, override in enumerate(config.overrides):
         inside = not override.folder or contains(override.folder, source)
-        if inside and _fits(override, document, entry, config.namespace):
+        if inside and _fits(override, document, entry, namespace):
             matched.append(index)
             layers.append(Layer(dict(override.patch), place_of(override, config), override.environment))
     name = pin_name(document, entry)
@@ -66,9 +67,12 @@ def patch_document(
         for code, message, hint in each.problems:
             mark = patched.mark(each.path)
             found.append(Diagnostic(code, message, mark, hint, path=dotted_path(each.path)))
-    if changes:
-        patched = PatchedDocument(document, tuple(layers), tuple(matched), _texts_patch(changes))
-    return (patched, found) if layers or changes else (document, found)
+    patch = _texts_patch(changes)
+    if namespace != config.namespace and "namespace" not in patched.data.get("metadata", {}):
+        patch["metadata"] = {**patch.get("metadata", {}), "namespace": namespace}
+    if patch:
+        patched = PatchedDocument(document, tuple(layers), tuple(matched), patch)
+    return (patched, found) if layers or patch else (document, found)
 
 
 def with_placeholders(document: Document, entry: KindEntry) -> Document | PatchedDocument:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaigen.config.tenant_settings import default_namespace
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.suggest import did_you_mean, nearest
@@ -116,7 +117,14 @@ def _read_spec(
     patched_document: Document | PatchedDocument = document
     matched: tuple[int | str, ...] = ()
     found: list[Diagnostic] = []
-    if config.overrides or config.pins or config.storage_classes or _VARIABLE.search(document.source.text):
+    namespace = default_namespace(source, config.tenants, config.namespace)
+    if (
+        config.overrides
+        or config.pins
+        or config.storage_classes
+        or namespace != config.namespace
+        or _VARIABLE.search(document.source.text)
+    ):
         patched_document, found = match.patch_document(document, entry, config, source)
         matched = match.matched_by(patched_document)
         block, problems = entry.validate(patched_document)
@@ -126,9 +134,7 @@ def _read_spec(
         found += problems
     if block is None:
         return _invalid(*found)
-    context = LoweringContext(
-        config.profile, documents, str(config.root), config.namespace, config.dialects, config.catalog
-    )
+    context = LoweringContext(config.profile, documents, str(config.root), namespace, config.dialects, config.catalog)
     result = entry.lower(block, patched_document, context)
     specs = [
         spec.Spec(

@@ -14,7 +14,7 @@ from kaigen.config.controller_keys import common_entries
 from kaigen.config.licenses import STRICTNESS, Licenses, Verdict
 from kaigen.config.settings import Config
 from kaigen.config.tenant_settings import Tenant, tenant_of_file
-from kaigen.config.tenants import profile_classes
+from kaigen.config.tenants import default_classes, profile_classes
 from kaigen.git.repository import read_file_at, read_submodules_at, read_tree_at
 from kaigen.kubernetes.pod_security import LEVELS
 from kaigen.kubernetes.rights import USUAL_KINDS
@@ -144,6 +144,7 @@ def _wider(was: Tenant, tenant: Tenant, config: Config) -> Iterator[str]:
         "images": config.images.values(),
         "annotations": common_entries(config.labels, config.annotations),
         "classes": profile_classes(config.profile),
+        "storageClasses": default_classes(config.profile),
     }
     for field, values in {"namespaces": tenant.namespaces, **tenant.grants}.items():
         old = was.namespaces if field == "namespaces" else was.granted(field)

@@ -239,5 +239,7 @@ def _problem(tenant: Tenant, what: str, path: FieldPath, grant: str, hint: str =
         if grant
         else "remove it, or move the spec to a folder of no tenant"
     )
+    if grant == "storageClasses":
+        hint += "; with a list, the default class needs an entry, too"
     message = f"tenant `{tenant.name}` is not granted {what}"
     return Problem(codes.TENANT_NOT_GRANTED, message, path, hint)
