@@ -39,6 +39,7 @@ COMMANDS: dict[str, str] = {
     "verify": "Verify the signatures of artifacts, or of the rendered output.",
     "check": "Check Kubernetes manifests.",
     "secrets": "List the Secrets that apps need, with their keys.",
+    "tenants": "Print what tenants need.",
     "policies": "Print the rules of tenants as admission policies.",
     "requirements": "List what a cluster must have.",
     "doctor": "Check whether a cluster is ready.",
