@@ -40,7 +40,7 @@ def headline(change: Change) -> str:
     return " ".join(parts)
 
 
-def grouped(change: Change) -> list[tuple[AppChange, str]]:
+def group_apps(change: Change) -> list[tuple[AppChange, str]]:
     """Return the apps with the titles to print; one that changes alike in several environments is there once.
 
     Its place is that of the first one, and its environments are in the order of promotion.

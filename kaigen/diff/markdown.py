@@ -7,7 +7,7 @@ import re
 from kaigen.config.settings import LOCK_NAME
 from kaigen.core.text import plural
 from kaigen.diff.formatting import clean
-from kaigen.diff.layout import MAX_FIELDS, app_summary, counts, field_lines, grouped, headline, more, object_name
+from kaigen.diff.layout import MAX_FIELDS, app_summary, counts, field_lines, group_apps, headline, more, object_name
 from kaigen.diff.model import AppChange, Change, Effect, ObjectChange
 
 MARKER = "<!-- kaigen diff -->"
@@ -39,7 +39,7 @@ def render_markdown(change: Change, max_chars: int = 60_000) -> str:
     text += _table(change, min(budget // 2, budget - len(text)))
     omitted = 0
     reserve = len(_omitted(len(change.apps)))
-    for app, title in grouped(change):
+    for app, title in group_apps(change):
         details = _details(app, title, budget - len(text) - reserve)
         text += details
         omitted += not details
@@ -65,7 +65,7 @@ def _omitted(count: int) -> str:
 def _table(change: Change, limit: int) -> str:
     """Return the table, at most `limit` characters."""
     text = "\n| App | What happens |\n|---|---|\n"
-    groups = grouped(change)
+    groups = group_apps(change)
     for number, (app, title) in enumerate(groups):
         left = len(groups) - number
         last = f"| … | {more(left, 'app')} |\n"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from kaigen.config.settings import LOCK_NAME
 from kaigen.diff.formatting import clean, value
-from kaigen.diff.layout import MAX_FIELDS, counts, field_lines, grouped, headline, more, object_name
+from kaigen.diff.layout import MAX_FIELDS, counts, field_lines, group_apps, headline, more, object_name
 from kaigen.diff.model import AppChange, Change, Effect, FieldChange, Level, ObjectChange
 
 MAX_WIDTH = 100
@@ -31,7 +31,7 @@ def render_text(change: Change, color: bool = False, width: int = MAX_WIDTH) -> 
     if change.lock:
         lines += ["", pen.paint(LOCK_NAME, "app")]
         lines += [line for text in change.lock for line in pen.wrap(clean(text), 2, "- ")]
-    for app, title in grouped(change):
+    for app, title in group_apps(change):
         lines.append("")
         lines += _app(app, title, pen)
     return "\n".join(lines) + "\n"

@@ -117,7 +117,7 @@ SPEC_BLOCKS = [
     for page in PAGES
     for number, block in enumerate(code_blocks(page, "yaml"))
     if re.search(r"^apiVersion: (kaigen\.dev|kaito\.sh|ai\.re-cinq\.com)/", block, re.MULTILINE)
-    and "kind: KindDefinition" not in block
+    and not re.search("kind: (KindDefinition|Overrides)", block)
     and Path(page).name not in RUN
 ]
 """Blocks of YAML that a reader may copy into a repository: page and number of the block. Other pages run as a whole."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kaigen.diff.layout import grouped
+from kaigen.diff.layout import group_apps
 from kaigen.diff.model import AppChange, Change, FieldChange, ObjectChange
 
 
@@ -13,7 +13,7 @@ def app(root: str, namespace: str = "ml", value: int = 1) -> AppChange:
 
 
 def titles(*apps: AppChange) -> list[str]:
-    return [title for _, title in grouped(Change(apps, order=("dev", "staging", "prod")))]
+    return [title for _, title in group_apps(Change(apps, order=("dev", "staging", "prod")))]
 
 
 def test_environments_of_a_change_are_in_the_order_of_promotion() -> None:
