@@ -171,6 +171,11 @@ class Config(Struct, frozen=True, omit_defaults=True):
         return (has_flux and self.format == "chart") or (self.publish is not None and self.publish.version_suffix)
 
     @property
+    def only_flux(self) -> bool:
+        """Whether Flux syncs the environment and Argo CD does not."""
+        return self.gitops is not None and self.gitops.flux is not None and self.gitops.argocd is None
+
+    @property
     def output_base(self) -> str:
         """The folder with the trees of all environments, relative to the repository."""
         return self.output.removesuffix(f"/{self.environment}") if self.environment else self.output

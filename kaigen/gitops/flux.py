@@ -197,7 +197,7 @@ def _health_checks(app: AppFacts) -> Manifest:
 def _app(delivery: Delivery, app: AppFacts) -> Manifest:
     home = _home(delivery, app.namespace)
     path = _folder(delivery, *app.key, "manifests")
-    body = _kustomization(delivery, delivery.name(*app.key), path, home=home)
+    body = _kustomization(delivery, delivery.name(*app.key), path, home=home, wait=app.waited_for)
     spec = body["spec"]
     spec["timeout"] = _timeout(delivery, app)
     if app.homeless:
@@ -243,14 +243,15 @@ def _chart_source(delivery: Delivery, app: AppFacts) -> Manifest:
 
 def _helm_release(delivery: Delivery, app: AppFacts) -> Manifest:
     flux = delivery.flux
+    waits = {} if app.waited_for else {"disableWait": True}
     spec: Manifest = {
         "interval": flux.interval,
         "timeout": _release_timeout(delivery, app),
         "releaseName": app.name,
         "targetNamespace": app.namespace,
         "storageNamespace": app.namespace,
-        "install": {"strategy": {"name": "RetryOnFailure"}},
-        "upgrade": {"strategy": {"name": "RetryOnFailure"}},
+        "install": {**waits, "strategy": {"name": "RetryOnFailure"}},
+        "upgrade": {**waits, "strategy": {"name": "RetryOnFailure"}},
         "driftDetection": {"mode": "enabled"},
     }
     if delivery.settings.charts:
