@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaigen.catalog.profiles import get_profile
+from kaigen.check.budgets import budget_findings
 from kaigen.check.grants import grant_findings
 from kaigen.check.policy import check_policy
 from kaigen.check.references import MissingObject, check_classes, check_references
@@ -261,6 +262,8 @@ def _problems(objects: Sequence[Rendered], context: Context, app: App) -> Iterab
     for index, problem in check_references(bodies, external=_External(app.external_objects, context.config.external)):
         yield objects[index], problem
     for index, problem in check_classes(bodies, context.config.external):
+        yield objects[index], problem
+    for index, problem in budget_findings(bodies):
         yield objects[index], problem
 
 
