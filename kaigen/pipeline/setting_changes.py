@@ -325,6 +325,7 @@ DECISIONS: Mapping[str, Decision] = {
     "gitops.tenancy.namespaces": Decision(off),
     "gitops.tenancy.quota": Decision(raised),
     "gitops.tenancy.default_deny": Decision(fewer),
+    "gitops.tenancy.ingress_from": Decision(more),
     "gitops.tenancy.service_account": Decision(lost_or_changed),
     "gitops.tenancy.admin_service_account": Decision(changed),
     "clusters": Decision(set_or_changed),
