@@ -75,6 +75,13 @@ class Autoscale(Block):
         ),
     ] = None
     prometheus: Annotated[MetricsServer | None, Meta(description="The Prometheus server that KEDA queries.")] = None
+    fallback: Annotated[
+        Annotated[int, Meta(ge=1, le=1000)] | None,
+        Meta(
+            description="Replicas while KEDA cannot read Prometheus, whatever their number was before. Default: the "
+            "number stays; with `min: 0`, KEDA stops all of them after `idleAfter`."
+        ),
+    ] = None
     idle_after: Annotated[
         Duration | None,
         Meta(description="Idle time before the last replica is removed, or any replica with HPA. Default: 5m."),

@@ -85,7 +85,7 @@ def _check_hpa(autoscale: Autoscale) -> None:
             (*ORIGIN, "min"),
             "use KEDA: set `prometheus` and a `query` that measures demand while no pod runs",
         )
-    for field in ("query", "prometheus"):
+    for field in ("query", "prometheus", "fallback"):
         message = f"a HorizontalPodAutoscaler does not use `{field}`"
         _reject(autoscale, field, field, message, "set `scaler: keda`")
     if seconds(autoscale.idle_after) > LONGEST_WINDOW:
@@ -107,6 +107,7 @@ def _check_keda(autoscale: Autoscale) -> None:
         )
     if autoscale.metric == "cpu" and autoscale.query is None:
         _reject(autoscale, "prometheus", "prometheus", "the metric `cpu` needs no Prometheus", "leave it out")
+        _reject(autoscale, "fallback", "fallback", "KEDA falls back for no `cpu`, only for Prometheus", "leave it out")
         return
     if autoscale.prometheus is None:
         raise ProblemError("KG0348", "KEDA needs the address of a Prometheus", ORIGIN, "add `prometheus: {address: …}`")

@@ -127,6 +127,7 @@ def _scaled_object(frame: Frame, autoscaling: Autoscaling, reference: dict[str, 
         "cooldownPeriod": cooldown,
         # A new workload starts with one pod; without this, KEDA stops it at once, while it loads.
         **({"initialCooldownPeriod": startup + cooldown} if autoscale.min == 0 else {}),
+        **_fallback(autoscale),
         "advanced": {
             "horizontalPodAutoscalerConfig": {
                 "behavior": {"scaleDown": {"stabilizationWindowSeconds": _window(autoscale)}}
@@ -145,6 +146,26 @@ def _scaled_object(frame: Frame, autoscaling: Autoscaling, reference: dict[str, 
             "spec": spec,
         },
     )
+
+
+_FAILURES = 4
+"""Failed questions in a row, one every 15 seconds. A workload that KEDA may stop falls back at the first one.
+
+Source: `RequestScale` in pkg/scaling/executor/scale_scaledobjects.go of KEDA 2.16.1.
+"""
+
+
+def _fallback(autoscale: Autoscale) -> dict[str, Tree]:
+    """Return the field with the replicas while the metric cannot be read; none by default."""
+    if autoscale.fallback is None:
+        return {}
+    replicas = settings.count(
+        "autoscaling.fallback",
+        autoscale.fallback,
+        "Replicas while Prometheus cannot be read.",
+        origin=(*ORIGIN, "fallback"),
+    )
+    return {"fallback": {"failureThreshold": _FAILURES, "replicas": replicas}}
 
 
 def _trigger(autoscaling: Autoscaling, kind: str) -> dict[str, Tree]:
