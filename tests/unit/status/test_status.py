@@ -11,7 +11,7 @@ from kaigen.cluster.states import MISSING, READY, State
 from kaigen.kubernetes.manifest import Identity
 from kaigen.status.app_status import AppStatus, Run, Sync, SyncName, app_data, status_rows
 from kaigen.status.collect import Live, object_facts, run_facts, waiting_reason
-from kaigen.status.syncers import Syncer, find_sync, read_syncers
+from kaigen.status.syncers import Syncer, _of_application, find_sync, read_syncers
 
 Object = dict[str, Any]
 JOB = Identity("Job.batch", "ml", "train-12345678")
@@ -43,6 +43,30 @@ def test_state_of_an_app_is_the_worst_of_its_objects(states: tuple[State, State]
 @pytest.mark.parametrize(("sync", "ready"), [("synced", True), ("out of sync", False), ("failed", False)])
 def test_app_that_is_not_synced_is_not_ready(sync: SyncName, ready: bool) -> None:
     assert app({JOB: READY}, sync=Sync("Application argocd/a", sync)).ready is ready
+
+
+@pytest.mark.parametrize(
+    ("operation", "name", "message"),
+    [
+        ({"phase": "Running"}, "progressing", ""),
+        ({"phase": "Running", "finishedAt": "t", "message": "one failed. Retrying"}, "failed", "one failed. Retrying"),
+        ({"phase": "Failed", "message": "one or more objects failed to apply"}, "failed", "one or more objects"),
+        ({"phase": "Succeeded"}, "out of sync", ""),
+    ],
+)
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_rejected_sync_shows_what_was_rejected(operation: Object, name: str, message: str, refused: bool) -> None:
+    results = [{"kind": "Job", "name": "a", "status": "Synced", "message": "created"}]
+    if refused:
+        results.append({"kind": "Service", "name": "b", "status": "SyncFailed", "message": "field is immutable"})
+        message = "Service b: field is immutable" if name == "failed" else message
+    state = {**operation, "syncResult": {"resources": results}}
+    status = {"sync": {"status": "OutOfSync"}, "operationState": state}
+    sync = _of_application({"kind": "Application", "metadata": {"name": "x"}, "status": status}).sync
+    assert (sync.name, sync.message.startswith(message)) == (name, True)
+    _, row = status_rows([app({JOB: READY}, sync=sync)])
+    assert row[3] == ("ready" if name == "progressing" else "outdated")
+    assert row[-1] == (sync.message or "-")
 
 
 def test_what_may_not_be_listed_is_unknown_and_not_missing() -> None:
