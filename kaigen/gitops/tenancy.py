@@ -112,6 +112,9 @@ def _objects(delivery: Delivery, tenancy: Tenancy, namespace: str, apps: list[Ap
     return objects
 
 
+_KEPT = "Prune=false,Delete=false"
+
+
 def _namespace(delivery: Delivery, name: str, apps: list[AppFacts]) -> dict[str, Any]:
     """Enforces the strictest level that all of its apps satisfy; it and what it holds outlive its spec."""
     level = min((app.pod_security for app in apps), key=_LEVELS.index, default="restricted")
@@ -126,7 +129,7 @@ def _namespace(delivery: Delivery, name: str, apps: list[AppFacts]) -> dict[str,
                 "pod-security.kubernetes.io/warn": "restricted",
             },
             "annotations": {
-                "argocd.argoproj.io/sync-options": "Prune=false,Delete=false",
+                **({} if delivery.settings.argocd is None else {"argocd.argoproj.io/sync-options": _KEPT}),
                 "kustomize.toolkit.fluxcd.io/prune": "disabled",
             },
         },

@@ -384,3 +384,17 @@ spec: {clusterQueue: all}
 )
 def test_kinds_are_counted_as_the_api_server_does(kind: str, plural: str) -> None:
     assert resource_of(kind) == plural
+
+
+def test_objects_have_annotations_for_the_syncers_of_their_environment_only(rendered: Callable[..., Rendered]) -> None:
+    def notes(**syncers: Object) -> set[str]:
+        kept = MODEL.replace("size: 2Gi", "size: 2Gi, retain: true")
+        found = rendered(specs=(kept, JOB), tenancy={"namespaces": True}, **syncers)
+        return {key for body in found.values() for key in body.get("metadata", {}).get("annotations", {})}
+
+    prefix = "argocd.argoproj.io/"
+    with_both = notes(flux=FLUX, argocd={})
+    assert {f"{prefix}sync-wave", f"{prefix}sync-options"} <= with_both
+    only_flux = notes(flux=FLUX)
+    assert not {key for key in only_flux if key.startswith(prefix)}
+    assert "kustomize.toolkit.fluxcd.io/prune" in only_flux
