@@ -36,7 +36,8 @@ class S3(Block):
     revision: Annotated[
         Annotated[str, text(r"^[0-9]+:[0-9]+:[0-9a-f]{64}$")] | None,
         Meta(
-            description="Number, bytes and SHA-256 digest of the chosen files (ETag, size and path of each). The "
+            description="Number, bytes and SHA-256 digest of the files that `include` and `exclude` select (ETag, "
+            "size and path of each). The "
             "downloader refuses other files, and prints those that it finds. Default: the files that are there."
         ),
     ] = None
@@ -51,6 +52,11 @@ class S3(Block):
         Globs, Meta(description="Globs of files to download. Default: all files.", examples=[["*.safetensors"]])
     ] = field(default_factory=list)
     exclude: Annotated[Globs, Meta(description="Globs of files to skip.")] = field(default_factory=list)
+
+    @property
+    def keeps_duplicates(self) -> bool:
+        """Whether weights are downloaded that the bucket has as safetensors files already."""
+        return True
 
     @property
     def scheme(self) -> str:
@@ -101,3 +107,36 @@ class Oci(Block):
     plain_http: Annotated[bool, Meta(description="Use HTTP instead of HTTPS, for a registry inside the cluster.")] = (
         False
     )
+
+    @property
+    def keeps_duplicates(self) -> bool:
+        """Whether weights are downloaded that the artifact has as safetensors files already."""
+        return True
+
+
+DUPLICATES = Meta(
+    description="Also download weights that the source has as safetensors files already: `original/`, "
+    "`consolidated*`, and `*model*.bin`, `.h5`, `.msgpack` and `.ot` next to them. Without effect with `include`."
+)
+
+
+class WeightsBucket(S3):
+    """Model weights below a prefix of a bucket."""
+
+    duplicates: Annotated[bool, DUPLICATES] = False
+
+    @property
+    def keeps_duplicates(self) -> bool:
+        """As the spec says."""
+        return self.duplicates
+
+
+class WeightsArtifact(Oci):
+    """Model weights in an OCI artifact, or in the layers of an image."""
+
+    duplicates: Annotated[bool, DUPLICATES] = False
+
+    @property
+    def keeps_duplicates(self) -> bool:
+        """As the spec says."""
+        return self.duplicates

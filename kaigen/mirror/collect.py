@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kaigen.catalog.presets import find_preset
 from kaigen.config.lock_file import LockedFile, LockedModel, lock_of, namespace_of
-from kaigen.config.locked_files import bucket_revision, chosen_files, selected_files
+from kaigen.config.locked_files import bucket_revision, chosen_files, files_of
 from kaigen.config.settings import Config
 from kaigen.hub.client import HUB
 from kaigen.kinds.blocks import HttpFile, HubRepository
@@ -134,7 +134,7 @@ def _bucket(s3: S3, config: Config) -> ModelItem:
         return ModelItem(s3.uri, revision, target, "", None, include, exclude, ())
     files = tuple(
         FileItem(path, file.size, file.sha256 or "", file.version or "")
-        for path, file in selected_files(bucket.files, s3.include, s3.exclude).items()
+        for path, file in files_of(bucket.files, s3).items()
     )
     size = sum(file.bytes for file in files)
     return ModelItem(s3.uri, revision, target, "", size, include, exclude, (), files)
@@ -148,7 +148,7 @@ def _artifact(oci: Oci, config: Config) -> ModelItem:
         return ModelItem(oci.ref, image.digest, target, "", None, include, exclude, ())
     chosen = artifact.files
     if not artifact.is_image:
-        chosen = selected_files(chosen, oci.include, oci.exclude)
+        chosen = files_of(chosen, oci)
     files = tuple(FileItem(path, file.size, file.sha256) for path, file in chosen.items())
     size = sum(file.bytes for file in files)
     return ModelItem(oci.ref, artifact.digest, target, "", size, include, exclude, (), files)

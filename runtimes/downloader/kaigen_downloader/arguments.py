@@ -86,6 +86,14 @@ def _add_globs(source: argparse.ArgumentParser) -> None:
     source.add_argument("--exclude", action="append", default=[], metavar="GLOB", help="not these; repeatable")
 
 
+def _add_skip_duplicates(source: argparse.ArgumentParser) -> None:
+    source.add_argument(
+        "--skip-duplicates",
+        action="store_true",
+        help="no weights in other formats, if there are safetensors files and no --include",
+    )
+
+
 def _add_common(source: argparse.ArgumentParser) -> None:
     """Add the options of every source."""
     source.add_argument("--dest", required=True, metavar="DIR", help="the folder, or s3://BUCKET[/PREFIX], or gs://…")
@@ -217,6 +225,7 @@ def _add_bucket(sources: _Commands) -> argparse.ArgumentParser:
     bucket.add_argument("--region", type=_argument(_word), help="of that bucket")
     bucket.add_argument("--addressing", choices=("path", "virtual"), help="as --s3-addressing, for that bucket")
     _add_globs(bucket)
+    _add_skip_duplicates(bucket)
     bucket.add_argument(
         "--locked",
         type=_argument(_locked),
@@ -239,6 +248,7 @@ def _add_registry(sources: _Commands) -> argparse.ArgumentParser:
     )
     registry.add_argument("--unless", metavar="FILE", help="fetch nothing if this file exists")
     _add_globs(registry)
+    _add_skip_duplicates(registry)
     return registry
 
 

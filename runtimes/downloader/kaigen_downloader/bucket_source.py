@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from kaigen_downloader.errors import BadInput, Corrupt, Failure, Refused, Transient
 from kaigen_downloader.folder import STATE
-from kaigen_downloader.globs import chosen
+from kaigen_downloader.globs import chosen, duplicates, report_skipped
 from kaigen_downloader.google import checksum
 from kaigen_downloader.locked import Locked
 from kaigen_downloader.marker import StoredFile
@@ -39,12 +39,14 @@ class BucketFiles:
         client: of the bucket and the prefix.
         include: globs over the whole path, `*` crossing slashes; none means all files.
         exclude: globs of files left out.
+        skip_duplicates: whether weights that the bucket has as safetensors are not fetched in other formats as well.
         locked: number, bytes and digest of the files, with ETags in place of checksums; None for whatever is there.
     """
 
     client: Client
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    skip_duplicates: bool = False
     locked: Locked | None = None
 
     @property
@@ -64,7 +66,11 @@ class BucketFiles:
 
     def selection(self, paths: Collection[str]) -> set[str]:
         """Return the files that the globs select."""
-        return {path for path in paths if _is_file(path) and chosen(path, self.include, self.exclude)}
+        found = {path for path in paths if _is_file(path) and chosen(path, self.include, self.exclude)}
+        return found - self._skipped(found)
+
+    def _skipped(self, paths: Collection[str]) -> set[str]:
+        return duplicates(paths) if self.skip_duplicates and not self.include else set()
 
     def sign(self, url: str) -> Mapping[str, str]:
         """Return the headers of a signed request, with the credentials of this moment."""
@@ -112,8 +118,10 @@ class BucketFiles:
         digest, bytes_in_all = (hashlib.sha256(listing.encode()).hexdigest(), sum(size for size, _ in found.values()))
         say(f"revision of {self.name}: {len(found)}:{bytes_in_all}:{digest}")
         self._check(found)
+        skipped = self._skipped(found)
+        report_skipped(skipped)
         with ThreadPoolExecutor(_REQUESTS) as pool:
-            files = tuple(pool.map(lambda path: self._file(path, *found[path]), sorted(found)))
+            files = tuple(pool.map(lambda path: self._file(path, *found[path]), sorted(found.keys() - skipped)))
         return Snapshot(digest[:40], files)
 
     def _check(self, found: Mapping[str, tuple[int, str]]) -> None:

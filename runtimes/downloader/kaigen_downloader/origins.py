@@ -85,7 +85,9 @@ def bucket_source(arguments: argparse.Namespace, env: Mapping[str, str], patienc
         google_key=env.get(f"SOURCE_{KEY_VARIABLE}", "").strip(),
         pace=pace_of(arguments),
     )
-    return BucketFiles(client, tuple(arguments.include), tuple(arguments.exclude), arguments.locked)
+    return BucketFiles(
+        client, tuple(arguments.include), tuple(arguments.exclude), arguments.skip_duplicates, arguments.locked
+    )
 
 
 def pace_of(arguments: argparse.Namespace) -> Pace:
@@ -106,6 +108,7 @@ def registry_source(arguments: argparse.Namespace, env: Mapping[str, str]) -> So
         path=arguments.path.strip("/"),
         include=tuple(arguments.include),
         exclude=tuple(arguments.exclude),
+        skip_duplicates=arguments.skip_duplicates,
         plain=arguments.plain_http,
         is_context=arguments.build_context,
     )

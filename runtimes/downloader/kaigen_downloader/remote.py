@@ -69,6 +69,7 @@ class Layer:
         root: folder in it with the files; empty for its root.
         chosen: returns whether a file is wanted, by its path below that folder.
         is_context: whether it is a build context: its links, its folders and which files can be run are kept.
+        skipped: returns which of the files of all layers are not wanted, because others have the same weights.
     """
 
     path: str
@@ -76,6 +77,7 @@ class Layer:
     root: str
     chosen: Callable[[str], bool]
     is_context: bool = False
+    skipped: Callable[[Collection[str]], Collection[str]] = frozenset[str]().intersection
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,9 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
     opened.close()
 
 
-def unpacked(folder: Folder, *archives: bytes, root: str = "models", is_context: bool = False) -> set[str]:
+def unpacked(
+    folder: Folder, *archives: bytes, root: str = "models", is_context: bool = False, skip_duplicates: bool = False
+) -> set[str]:
     """The paths that layers are unpacked to."""
     layers = []
     for number, data in enumerate(archives):
@@ -43,7 +45,12 @@ def unpacked(folder: Folder, *archives: bytes, root: str = "models", is_context:
         folder.write(path, data)
         layers.append(
             Layer(
-                path, compressed=False, root=root, chosen=lambda path: not path.endswith(".md"), is_context=is_context
+                path,
+                compressed=False,
+                root=root,
+                chosen=lambda path: not path.endswith(".md"),
+                is_context=is_context,
+                skipped=duplicates if skip_duplicates else frozenset().intersection,
             )
         )
     return {file.path for file in unpack(folder, layers, (), Display())}
@@ -177,6 +184,12 @@ def test_weights_in_other_formats_are_duplicates_only_next_to_safetensors() -> N
     assert duplicates(plain | more) == more
     assert duplicates(more) == set()
     assert duplicates({"unet/model.safetensors", "vae/model.bin"}) == set()
+
+
+def test_weights_of_another_layer_are_skipped_next_to_safetensors(folder: Folder) -> None:
+    layers = (entry("models/model.safetensors", b"1"), entry("models/pytorch_model.bin", b"2"))
+    assert unpacked(folder, *layers, skip_duplicates=True) == {"model.safetensors"}
+    assert not Path(folder.path, "pytorch_model.bin").exists()
 
 
 def header(kind: bytes, length: int) -> bytes:
