@@ -96,10 +96,10 @@ def _add_skip_duplicates(source: argparse.ArgumentParser) -> None:
 
 def _add_common(source: argparse.ArgumentParser) -> None:
     """Add the options of every source."""
-    source.add_argument("--dest", required=True, metavar="DIR", help="the folder, or s3://BUCKET[/PREFIX], or gs://…")
     source.add_argument(
-        "--s3-endpoint", metavar="URL", help="the server of the bucket (Amazon's, or Google's for gs://)"
+        "--dest", required=True, metavar="DIR", help="the folder, or s3://BUCKET[/PREFIX], gs://…, or az://…"
     )
+    source.add_argument("--s3-endpoint", metavar="URL", help="the server of the bucket (its cloud's, by the scheme)")
     source.add_argument("--s3-region", type=_argument(_word), metavar="REGION", help="of the bucket")
     source.add_argument(
         "--s3-addressing",
@@ -217,11 +217,14 @@ def _add_web(sources: _Commands) -> argparse.ArgumentParser:
 
 def _add_bucket(sources: _Commands) -> argparse.ArgumentParser:
     """Add `fetch s3`."""
-    bucket = sources.add_parser("s3", help="from a bucket (SOURCE_AWS_…, AWS_…, or a token of Google)")
+    bucket = sources.add_parser("s3", help="from a bucket (SOURCE_AWS_…, AWS_…, AZURE_…, or a token of Google)")
     bucket.add_argument(
-        "--uri", required=True, metavar="s3://BUCKET[/PREFIX]", help="the folder in a bucket, or gs://…"
+        "--uri",
+        required=True,
+        metavar="s3://BUCKET[/PREFIX]",
+        help="the folder in a bucket, or gs://…, or az://…",
     )
-    bucket.add_argument("--endpoint", metavar="URL", help="the server of that bucket (Amazon's, or Google's for gs://)")
+    bucket.add_argument("--endpoint", metavar="URL", help="the server of that bucket (its cloud's, by the scheme)")
     bucket.add_argument("--region", type=_argument(_word), help="of that bucket")
     bucket.add_argument("--addressing", choices=("path", "virtual"), help="as --s3-addressing, for that bucket")
     _add_globs(bucket)

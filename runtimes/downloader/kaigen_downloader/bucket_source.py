@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from kaigen_downloader.errors import BadInput, Corrupt, Failure, Refused, Transient
 from kaigen_downloader.folder import STATE
 from kaigen_downloader.globs import chosen, duplicates, report_skipped
-from kaigen_downloader.google import checksum
 from kaigen_downloader.locked import Locked
 from kaigen_downloader.marker import StoredFile
 from kaigen_downloader.net import Net
@@ -72,9 +71,9 @@ class BucketFiles:
     def _skipped(self, paths: Collection[str]) -> set[str]:
         return duplicates(paths) if self.skip_duplicates and not self.include else set()
 
-    def sign(self, url: str) -> Mapping[str, str]:
+    def sign(self, url: str, headers: Mapping[str, str]) -> Mapping[str, str]:
         """Return the headers of a signed request, with the credentials of this moment."""
-        return self.client.signed(url)
+        return self.client.signed(url, headers)
 
     def served(self, remote: RemoteFile, work: Work) -> Served:
         """Return the bytes of a file."""
@@ -84,7 +83,7 @@ class BucketFiles:
         """Return the permanent failure for a status."""
         if status == 404:
             return Corrupt(f"{path} was removed from {self.name} while it was fetched")
-        if status == 401 and self.client.renewed():
+        if self.client.is_rejected(status) and self.client.renewed():
             return Transient(f"{self.client.server} rejects the token, asking for a new one")
         return Refused(
             f"{path}: {self.client.server} answers {status}: the credentials may not read {self.name} any more"
@@ -147,8 +146,9 @@ class BucketFiles:
 
     def _md5(self, path: str, head: Reply, etag: str, size: int) -> tuple[str, int]:
         """Return the MD5 of an object and the size of its parts; nothing if its ETag is none."""
-        if self.client.where.scheme == "gs":
-            return checksum(head), 0
+        checksum = self.client.checksum(head)
+        if checksum is not None:
+            return checksum, 0
         is_md5 = _MD5.fullmatch(etag) and text(head, "ServerSideEncryption") not in _OWN_KEYS
         if not is_md5 or "SSECustomerAlgorithm" in head or self.client.where.bucket.endswith("--x-s3"):
             return "", 0

@@ -71,7 +71,7 @@ class Repository:
         """Return the files that the globs select, without weights in other formats."""
         return _selected(self, paths)[0]
 
-    def sign(self, url: str) -> Mapping[str, str]:
+    def sign(self, url: str, headers: Mapping[str, str]) -> Mapping[str, str]:
         """Return no headers: the token is the client's."""
         return {}
 

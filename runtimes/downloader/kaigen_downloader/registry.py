@@ -176,7 +176,7 @@ class Registry:
     def _skipped(self, paths: Collection[str]) -> set[str]:
         return duplicates(paths) if self.skip_duplicates and not self.include else set()
 
-    def sign(self, url: str) -> Mapping[str, str]:
+    def sign(self, url: str, headers: Mapping[str, str]) -> Mapping[str, str]:
         """Return the header with a token, a new one shortly before the old one ends."""
         with self._lock:
             if self._challenge and time.monotonic() > self._token.ends - _SOON:

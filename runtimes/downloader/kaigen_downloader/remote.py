@@ -134,8 +134,8 @@ class Source(Protocol):
             paths: all files of the source, such as those that a signature lists.
         """
 
-    def sign(self, url: str) -> Mapping[str, str]:
-        """Return the headers that prove who asks for a URL of the endpoint."""
+    def sign(self, url: str, headers: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the headers that prove who asks for a URL of the endpoint, with these other headers."""
 
     def served(self, remote: RemoteFile, work: Work) -> Bytes:
         """Return the bytes of a file."""

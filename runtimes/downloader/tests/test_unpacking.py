@@ -50,7 +50,7 @@ def unpacked(
                 root=root,
                 chosen=lambda path: not path.endswith(".md"),
                 is_context=is_context,
-                skipped=duplicates if skip_duplicates else frozenset().intersection,
+                skipped=duplicates if skip_duplicates else frozenset[str]().intersection,
             )
         )
     return {file.path for file in unpack(folder, layers, (), Display())}
