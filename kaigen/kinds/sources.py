@@ -9,12 +9,13 @@ from kaigen.kinds.base import ADDRESS, NO_BLANKS, RELATIVE_PATH, ObjectName, tex
 from kaigen.kinds.block import Block
 from kaigen.kinds.bucket import LOCATION, BucketCredentials
 from kaigen.kinds.promotable import IMAGE
+from kaigen.kubernetes.buckets import split_location
 
 Globs = list[Annotated[str, Meta(min_length=1)]]
 
 
 class S3(Block):
-    """Files below a prefix of a bucket, read with the S3 protocol."""
+    """Files below a prefix of a bucket of S3, Google or Azure."""
 
     uri: Annotated[
         str,
@@ -22,12 +23,12 @@ class S3(Block):
             LOCATION,
             max_length=1024,
             description="Bucket and prefix. Paths of files are relative to the prefix.",
-            examples=["s3://acme-models/qwen2.5-0.5b"],
+            examples=["s3://acme-models/qwen2.5-0.5b", "az://acmemodels/models/qwen2.5-0.5b"],
         ),
     ]
     endpoint: Annotated[
         Annotated[str, text(ADDRESS)] | None,
-        Meta(description="URL of the S3 server. Default: Amazon's, or Google's for `gs://`."),
+        Meta(description="URL of the S3 server, or for `az://` of the account's Blob service. Default: the cloud's."),
     ] = None
     region: Annotated[
         Annotated[str, text(r"^[a-z0-9-]+$", max_length=63)] | None,
@@ -60,8 +61,13 @@ class S3(Block):
 
     @property
     def scheme(self) -> str:
-        """`s3` or `gs`."""
+        """`s3`, `gs` or `az`."""
         return urlsplit(self.uri).scheme
+
+    @property
+    def name(self) -> str:
+        """Name of the bucket; of Azure, of the account and the container with a slash between them."""
+        return split_location(self.uri)[0]
 
     @property
     def place(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kaigen.catalog.presets import find_preset
+from kaigen.compile.builders.buckets import cloud_server
 from kaigen.config.lock_file import LockedFile, LockedModel, lock_of, namespace_of
 from kaigen.config.locked_files import bucket_revision, chosen_files, files_of
 from kaigen.config.settings import Config
@@ -25,8 +26,6 @@ from kaigen.pipeline.result import Compiled
 from kaigen.pipeline.run import Run
 from kaigen.sizing.constants import GIB
 
-CLOUDS = {"s3": "https://s3.amazonaws.com", "gs": "https://storage.googleapis.com"}
-"""Servers of buckets without an `endpoint`."""
 _FIXED = re.compile("[0-9a-f]{40}|sha256:[0-9a-f]{64}|[0-9]+:[0-9]+:[0-9a-f]{64}")
 """A commit, a digest, or the revision of a bucket."""
 
@@ -157,7 +156,7 @@ def _artifact(oci: Oci, config: Config) -> ModelItem:
 def server_of(source: S3 | Oci) -> str:
     """Return the URL of the server that has a bucket or an artifact."""
     if isinstance(source, S3):
-        return (source.endpoint or CLOUDS[source.scheme]).rstrip("/")
+        return cloud_server(source)
     return registry_url(parse_image(source.ref).registry, plain_http=source.plain_http)
 
 

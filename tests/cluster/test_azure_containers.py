@@ -106,7 +106,7 @@ def token(seconds: float) -> str:
     """Return a token that Azurite accepts for so long; it does not verify who signed it."""
     now = int(time.time())
     claims = {"iss": "https://sts.windows.net/tenant/", "aud": "https://storage.azure.com", "iat": now, "nbf": now - 60}
-    parts = ({"alg": "none", "typ": "JWT"}, {**claims, "exp": now + int(seconds)}, {})
+    parts: list[dict[str, object]] = [{"alg": "none", "typ": "JWT"}, {**claims, "exp": now + int(seconds)}, {}]
     return ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts)
 
 

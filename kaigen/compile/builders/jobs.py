@@ -72,6 +72,7 @@ class Run(Struct, frozen=True):
         labels: further labels of the object itself.
         annotations: further annotations of the object itself.
         pod_annotations: annotations of the pods.
+        pod_labels: further labels of the pods, which do not select them.
         suffix: what precedes the hash in the name.
         name: a name without a hash, with which the API server rejects changes; None for one with a hash.
         template: the whole pod template, in place of `pod`, `pod_annotations` and labels.
@@ -93,6 +94,7 @@ class Run(Struct, frozen=True):
     labels: Mapping[str, Tree] | None = None
     annotations: Mapping[str, Tree] | None = None
     pod_annotations: Mapping[str, str] | None = None
+    pod_labels: Mapping[str, str] | None = None
     suffix: str = ""
     name: Tree = None
     template: Mapping[str, Tree] | None = None
@@ -122,7 +124,7 @@ class Run(Struct, frozen=True):
         """
         pods = max(self.nodes, self.shards)
         own: dict[str, Tree] = {
-            "metadata": self.frame.pod_metadata(self.component, self.pod_annotations or {}),
+            "metadata": self.frame.pod_metadata(self.component, self.pod_annotations or {}, labels=self.pod_labels),
             "spec": dict(self.pod),
         }
         return {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.buckets import key_variables, transfer_server, uses_tokens
+from kaigen.compile.builders.buckets import key_variables, protocol_of, transfer_server
 from kaigen.compile.expressions import Tree
 from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.core.json_types import FieldPath
@@ -162,7 +162,7 @@ def _bucket_arguments(s3: S3) -> list[Tree]:
     return [
         "fetch",
         "s3",
-        f"--uri={'gs' if uses_tokens(s3) else 's3'}://{s3.place}",
+        f"--uri={protocol_of(s3)}://{s3.place}",
         *([f"--endpoint={endpoint}"] if endpoint else []),
         *([f"--region={region}"] if region else []),
         *globs(s3),
@@ -217,7 +217,7 @@ def source_variables(source: FileSource, origin: FieldPath, *, own: bool) -> lis
         return [_variable("HF_TOKEN", fields["name"], fields["key"])]
     if source.s3 and source.s3.credentials and source.s3.credentials.secret:
         secret, at = source.s3.credentials.secret, (*origin, "s3", "credentials", "secret")
-        keys = key_variables(secret)
+        keys = key_variables(secret, source.s3.scheme)
         texts = {
             "name": (secret.name, "Secret with the keys of the bucket that files are read from."),
             **{part: (key, f"Key of the {what} in that Secret.") for part, key, what in keys.values()},

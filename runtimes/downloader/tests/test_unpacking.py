@@ -17,6 +17,8 @@ from kaigen_downloader.progress import Display
 from kaigen_downloader.remote import LAYERS, Layer
 from kaigen_downloader.unpacking import unpack
 
+from kaigen.config.locked_files import duplicates as duplicates_of_lock
+
 
 def entry(name: str, data: bytes = b"", kind: bytes = tarfile.REGTYPE, target: str = "", mode: int = 0o644) -> bytes:
     """An archive with one entry."""
@@ -184,6 +186,8 @@ def test_weights_in_other_formats_are_duplicates_only_next_to_safetensors() -> N
     assert duplicates(plain | more) == more
     assert duplicates(more) == set()
     assert duplicates({"unet/model.safetensors", "vae/model.bin"}) == set()
+    for paths in (plain | more, more, {f"original/{path}" for path in plain | more} | plain):
+        assert duplicates(paths) == duplicates_of_lock(paths)
 
 
 def test_weights_of_another_layer_are_skipped_next_to_safetensors(folder: Folder) -> None:
