@@ -93,7 +93,7 @@ class LocalRegistry:
         configuration = folder / "registry.yaml"
         text = _CONFIGURATION + (_AUTH if password else "")
         configuration.write_text(text.format(folder=folder, data=data or folder / "data", host=self.host))
-        self._processes = Processes(folder, folder / "scratch", where)
+        self._processes = Processes(folder, folder / "scratch", where, keeps_network=True)
         argv = [str(program()), "serve", str(configuration)]
         self._processes.start(Command("registry", argv, {"OTEL_TRACES_EXPORTER": "none"}))
         self._processes.wait_until(partial(self._listens, where, port), "the registry listens")
