@@ -15,11 +15,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import LazyLoader
 from threading import RLock
 from types import FrameType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader
 
 _MACHINERY = ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
 """Files of the frames between an import statement and a finder."""
@@ -47,7 +50,7 @@ class _LazyModule(ModuleType):
         return ModuleType.__getattribute__(self, name)
 
 
-class _Delayed(Loader):
+class _Delayed(LazyLoader):
     """A loader that leaves the code of a module to its first use.
 
     Attributes:
@@ -56,14 +59,12 @@ class _Delayed(Loader):
         is_run: whether a thread has begun.
     """
 
+    loader: Loader
+
     def __init__(self, loader: Loader) -> None:
-        self.loader = loader
+        super().__init__(loader)
         self.lock = RLock()
         self.is_run = False
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Return the module that its own loader makes; None for a plain one."""
-        return self.loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
         """Delay the code."""
