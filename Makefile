@@ -14,7 +14,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= $(PY) -m pytest
 UV = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --custom-compile-command 'make lock' $(ARGS)
 
-.PHONY: help demo facts facts-report test test-chat test-gpu test-docs test-cluster test-engine api-differential cluster-tools cluster-up cluster-down bench bench-chat bench-classify bench-downloader bench-cluster bench-serving lint format docs coverage fuzz mutants lock dist images clean
+.PHONY: help demo try facts facts-report test test-chat test-gpu test-docs test-cluster test-engine api-differential cluster-tools cluster-up cluster-down bench bench-chat bench-classify bench-downloader bench-cluster bench-serving lint format docs coverage fuzz mutants lock changelog dist images clean
 
 help: ## List the targets
 	@echo "usage: make TARGET"
@@ -24,6 +24,9 @@ help: ## List the targets
 demo: $(VENV)/.base ## Render the demo repository and show where to look
 	@cd examples/demo && ../../$(VENV)/bin/kaigen -v render
 	@$(PY) -m tools.tour
+
+try: cluster-tools ## Build kaigen's images, and run examples/first with them on a real node of this machine, as root (PARTS=serve,tune,notebook, KEEP=1 to look around)
+	@$(PY) -m tests.cluster try $(if $(PARTS),--parts $(PARTS)) $(if $(KEEP),--keep)
 
 facts: $(VENV)/.dev ## Make the tables of kaigen/catalog from the packages in tools/facts/sources.json (1.2 GB, once; 10 minutes)
 	$(PY) -m tools.facts $(ARGS)
@@ -132,15 +135,22 @@ lock: $(VENV)/.lock ## Resolve requirements/*.txt again (ARGS=--upgrade for the 
 		-o tests/cluster/vllm/requirements.txt tests/cluster/vllm/requirements.in
 	@for each in runtimes/*/*.in benchmarks/peers/*.in; do $(UV) -o "$${each%.in}.txt" "$$each" || exit 1; done
 
+changelog: $(VENV)/.dev ## Move the entries of news/ into CHANGELOG.md, under the version of kaigen (ARGS=--draft prints them)
+	@$(PY) -m towncrier build --yes --version "$$($(PY) -c 'import kaigen; print(kaigen.__version__)')" $(ARGS)
+	@# What is written under "X.Y.Z (unreleased)" belongs to the version that now has a date.
+	@if sed '/^## /q' CHANGELOG.md | grep -q '^## .* ([0-9-]*)$$'; then \
+		sed '/^## .* (unreleased)$$/{N;d;}' CHANGELOG.md >CHANGELOG.new && mv CHANGELOG.new CHANGELOG.md; \
+	fi
+
 dist: $(VENV)/.dev ## Build the release of the commit in dist/: wheel, sdist, chart, bills of materials, provenance (ARGS='--key sign.key')
 	@rm -rf dist
 	@$(PY) -m tools.release $(ARGS)
 
 # What `make images` passes on: ONLY and PLATFORMS are lists with commas.
-IMAGES = $(if $(PLATFORMS),--platform $(PLATFORMS)) $(if $(BASE),--base $(BASE)) $(if $(TAG),--tag $(TAG))
+IMAGES = $(if $(PLATFORMS),--platform $(PLATFORMS)) $(if $(BASE),--base $(BASE)) $(if $(TORCH),--torch $(TORCH)) $(if $(TAG),--tag $(TAG))
 comma := ,
 
-images: $(VENV)/.base ## Build kaigen's images and push them (REGISTRY=registry.example.com/kaigen ONLY=downloader,reaper PLATFORMS=linux/amd64,linux/arm64 BASE=IMAGE TAG=0.1.0 ARGS='--write kaigen.yaml')
+images: $(VENV)/.base ## Build kaigen's images and push them (REGISTRY=registry.example.com/kaigen ONLY=downloader,reaper PLATFORMS=linux/amd64,linux/arm64 BASE=IMAGE TORCH=IMAGE TAG=0.2.0 ARGS='--write kaigen.yaml')
 	@if [ -z "$(REGISTRY)" ]; then echo "usage: make images REGISTRY=registry.example.com/kaigen" >&2; exit 2; fi
 	@$(PY) -m kaigen images push $(subst $(comma), ,$(ONLY)) --registry $(REGISTRY) $(IMAGES) $(ARGS)
 

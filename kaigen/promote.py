@@ -17,12 +17,13 @@ from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.errors import InputError
 from kaigen.diagnostics.problem import dotted_path
 from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.dialects.registry import find_kind
 from kaigen.environments.match import pin_name
 from kaigen.environments.patch import PatchedDocument
 from kaigen.kinds.block import read_block
 from kaigen.kinds.build import COMMIT
 from kaigen.kinds.promotable import promotable_values
-from kaigen.kubernetes.images import images_of
+from kaigen.pipeline.app_reach import own_images
 from kaigen.pipeline.run import Run
 
 if TYPE_CHECKING:
@@ -120,12 +121,19 @@ def plan_promotion(root: Path, source: str, target: str, apps: Sequence[str] = (
         InputError: for an unknown environment or app, a step out of order, or specs with errors.
     """
     source_config, target_config = load_config(root, source), load_config(root, target)
-    _check_step(source_config, source, target, skip)
+    check_step(source_config, source, target, skip)
     source_apps = _apps(source_config, strict=True)
     chosen = _chosen(source_apps, apps, source_config)
-    target_apps = _apps(target_config, strict=False)
+    absent: set[str] = set()
+    target_apps = _apps(target_config, strict=False, absent=absent)
+    if apps and (missing := sorted(absent & set(chosen))):
+        message = f"environment `{target}` does not have {', '.join(f'`{name}`' for name in missing)}"
+        raise InputError.of(
+            "KG0716", message, hint=f"add `{target}` to its environments, in its spec or in kaigen.yaml"
+        )
+    chosen = [name for name in chosen if name not in absent]
     pins = {name: dict(fields) for name, fields in target_config.pins.items()}
-    gone = sorted(pins.keys() - source_apps.keys())
+    gone = sorted(name for name in pins if name in absent or not (name in source_apps or name in target_apps))
     moves: list[Move] = []
     dropped: list[str] = []
     warnings: list[Diagnostic] = []
@@ -166,7 +174,18 @@ def plan_promotion(root: Path, source: str, target: str, apps: Sequence[str] = (
     )
 
 
-def _check_step(config: Config, source: str, target: str, skip: bool) -> None:
+def check_step(config: Config, source: str, target: str, skip: bool) -> None:
+    """Check that a step is in the order of promotion.
+
+    Args:
+        config: the settings of the repository.
+        source: the environment to promote from.
+        target: the environment to promote to.
+        skip: allow any step between two environments.
+
+    Raises:
+        InputError: KG0714.
+    """
     if source == target:
         raise InputError.of("KG0714", f"`{source}` cannot be promoted to itself")
     order = config.promotion
@@ -187,14 +206,17 @@ def _check_step(config: Config, source: str, target: str, skip: bool) -> None:
         )
 
 
-def _apps(config: Config, *, strict: bool) -> dict[str, _App]:
-    """The apps of an environment by their names in pins files."""
+def _apps(config: Config, *, strict: bool, absent: set[str] | None = None) -> dict[str, _App]:
+    """The apps of an environment by their names in pins files; `absent` receives those that it does not have."""
     run = Run.load((), config, use_cache=False)
     errors = [item for item in run.load_diagnostics if item.severity is Severity.ERROR]
     if strict and errors:
         raise InputError(errors)
     found: dict[str, _App] = {}
     for unit in run.units:
+        if absent is not None:
+            kinds = [(document, find_kind(document.apiVersion, document.kind)) for document in unit.parsed.absent]
+            absent |= {pin_name(document, kind) for document, kind in kinds if kind is not None}
         for position, spec in enumerate(unit.loaded.specs):
             document: Any = spec.document
             base = document.base if isinstance(document, PatchedDocument) else document
@@ -235,8 +257,7 @@ def _own_images(config: Config, apps: Mapping[str, _App]) -> dict[str, set[str]]
                 if compiled is not None
                 for item in compiled.app.render(compiled.values, tests=charts)
             ]
-            images = set(images_of(item.body for item in objects))
-            found[name] = {own for own, ref in config.images.items() if ref in images}
+            found[name] = set(own_images(objects, app.unit.compiler.context))
     return found
 
 

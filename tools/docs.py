@@ -23,14 +23,15 @@ def schema_files() -> dict[str, str]:
     from kaigen.config.catalog import CATALOG_ENTRY
     from kaigen.config.file import CONFIG_ENTRY
     from kaigen.config.lock_file import LOCK_ENTRY
+    from kaigen.config.overrides import OVERRIDES_ENTRY
     from kaigen.config.pins import PINS_ENTRY
     from kaigen.dialects.registry import own_kinds
     from kaigen.extend.definition import DEFINITION_ENTRY
     from kaigen.kinds.schema import combined_schema, json_schema, schema_file_name
 
-    entries = (*own_kinds(), CONFIG_ENTRY, CATALOG_ENTRY, PINS_ENTRY, LOCK_ENTRY, DEFINITION_ENTRY)
+    entries = (*own_kinds(), CONFIG_ENTRY, CATALOG_ENTRY, PINS_ENTRY, OVERRIDES_ENTRY, LOCK_ENTRY, DEFINITION_ENTRY)
     schemas = {schema_file_name(entry): json_schema(entry) for entry in entries}
-    schemas["kaigen.json"] = combined_schema(own_kinds())
+    schemas["kaigen.json"] = combined_schema((*own_kinds(), OVERRIDES_ENTRY))
     return {
         f"schemas/{name}": json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for name, schema in schemas.items()
     }
@@ -97,7 +98,8 @@ def diagnostics_page() -> str:
         "# Diagnostics\n\nGenerated from the registry of codes by `make docs`.\n",
         "`kaigen explain KG0302` prints the explanation of a code. Messages link to this page: as a hyperlink in a\n"
         "terminal, and in the reports for code hosts. To make them link to the site of your company,\n"
-        "set `KAIGEN_DOCS_URL` to its address.\n",
+        "set `KAIGEN_DOCS_URL` to its address. What fails in a cluster has no code: see\n"
+        "[When something fails](operate/troubleshoot.md).\n",
     ]
     group = ""
     for code, entry in sorted(codes().items()):

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
+import yaml
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from tools import site_pages
+from tools import proven, site_pages
 
 ROOT = Path(__file__).parent.parent
+WORDS = ROOT / "tools" / "search_words.yaml"
 _FENCE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\((?![a-z]+:|#)([^)\s#]+)(#[^)\s]*)?\)")
 _CODE = re.compile(r"^### (KG\d{4})\n\n\*\*(.+)\*\*$", re.MULTILINE)
@@ -30,12 +34,18 @@ _SHOWN = {".md": "", ".yaml": "yaml", ".py": "python", ".txt": "text", ".json": 
 """Files that become pages, with the language of their code."""
 
 
+_NOT_SEARCHED = ("CHANGELOG.md", f"docs/{proven.PAGE}")
+"""Long pages that have every word, and explain none."""
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that only the site has, and a page for each file of the repository that a page links to."""
     for name, text in site_pages.pages().items():
         files.append(File.generated(config, name, content=text))
     for name, content in site_pages.pictures().items():
         files.append(File.generated(config, name, content=content))
+    if missing := search_words().keys() - {file.src_uri for file in files.documentation_pages()}:
+        raise PluginError(f"{WORDS.name}: no such page: {', '.join(sorted(missing))}")
     waiting = [(f"docs/{file.src_uri}", file.content_string) for file in files.documentation_pages()]
     waiting += [("CHANGELOG.md", ""), ("CONTRIBUTING.md", "")]
     seen = {path for path, _ in waiting if path.startswith("docs/")}
@@ -54,6 +64,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     source = _source_of(page.file.src_uri)
     if page.parent is None:
         page.meta["hide"] = [*page.meta.get("hide", []), "navigation"]  # A tab with one page has no list of pages.
+    page.meta["tags"] = search_words().get(page.file.src_uri, [])
+    if source in _NOT_SEARCHED:
+        page.meta["search"] = {"exclude": True}
     if source == "docs/diagnostics.md":
         return _CODE.sub(lambda found: f"### {found[1]}: {found[2]} {{#{found[1].lower()}}}", markdown)
     if source == "docs/graph.md":
@@ -75,6 +88,13 @@ def on_post_build(config: MkDocsConfig) -> None:
     if text.count(_NODE_TEXT) != 1:
         raise PluginError(f"{worker.name} is another version of lunr; check whether it still needs on_post_build")
     worker.write_text(text.replace(_NODE_TEXT, f'{_NODE_TEXT}+","'), encoding="utf-8")
+
+
+@cache
+def search_words() -> Mapping[str, list[str]]:
+    """Return the words that readers search for, by the page that explains them."""
+    found: Mapping[str, list[str]] = yaml.safe_load(WORDS.read_text(encoding="utf-8"))
+    return found
 
 
 def _outside_of_fences(markdown: str, change: site_pages.Change) -> str:

@@ -47,6 +47,11 @@ def _index(catalog: Catalog) -> Mapping[str, Row]:
     return catalog.index("gpus", {row["name"]: row.get("aliases", ()) for row in catalog.rows("gpus")})
 
 
+def gpu_resources(catalog: Catalog) -> tuple[str, ...]:
+    """Return the resources of whole GPUs and other accelerators in the catalogue, sorted."""
+    return tuple(sorted({row["resource"] for row in catalog.rows("gpus")}))
+
+
 def gpu_names(catalog: Catalog) -> tuple[str, ...]:
     """Return every catalogue name."""
     return tuple(row["name"] for row in catalog.rows("gpus"))
@@ -55,7 +60,7 @@ def gpu_names(catalog: Catalog) -> tuple[str, ...]:
 def is_gpu_resource(name: str, catalog: Catalog) -> bool:
     """Return whether an extended resource is a GPU or another accelerator, a share or a slice of one."""
     known = _resources().fullmatch(name) is not None
-    return known or name in {row["resource"] for row in catalog.rows("gpus")}
+    return known or name in gpu_resources(catalog)
 
 
 def gpu_of_share(name: str) -> str | None:

@@ -107,6 +107,29 @@ def list_price(item: Instance) -> ListPrice | None:
     return ListPrice(usd, cloud["region"], cloud["date"]) if usd is not None else None
 
 
+class Machine(Struct, frozen=True):
+    """What a node of an instance type has, before the system takes its part.
+
+    Attributes:
+        name: of the instance type.
+        cpus: vCPUs.
+        memory: in bytes.
+    """
+
+    name: str
+    cpus: int
+    memory: int
+
+
+def machine(name: str) -> Machine | None:
+    """Return what a node of an instance type has; None when no source says it."""
+    for cloud in load_table("machines")["clouds"].values():
+        if name in cloud["machines"]:
+            cpus, mebibytes = cloud["machines"][name]
+            return Machine(name, cpus, mebibytes * 2**20)
+    return None
+
+
 @lru_cache(maxsize=16)
 def _index(catalog: Catalog) -> Mapping[str, Row]:
     names = {row["name"]: row.get("aliases", ()) for row in catalog.rows("instances")}

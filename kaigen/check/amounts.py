@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
+from kaigen.catalog.catalog import BUILT_IN
+from kaigen.catalog.instances import machine
 from kaigen.check import codes
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Severity
@@ -14,6 +16,7 @@ from kaigen.kubernetes.manifest import Object, entries, mapping, type_of
 from kaigen.kubernetes.names import is_qualified
 from kaigen.kubernetes.pods import Container, PodTemplate, containers
 from kaigen.kubernetes.quantities import NANO, nano
+from kaigen.kubernetes.requests import pod_requests, readable
 
 
 def resource_findings(template: PodTemplate, container: Container) -> Iterator[Problem]:
@@ -127,6 +130,50 @@ def _above_memory(template: PodTemplate, name: object, limit: str | int, path: F
         message = f"the volume is {limit} of memory, but the limit of its container is {allowed[max(allowed)]}"
         hint = "raise the memory limit, or lower the size: filling the volume ends the container"
         yield Problem(codes.AMOUNT_DOUBTFUL, message, path, hint, Severity.WARNING)
+
+
+def node_findings(template: PodTemplate) -> Iterator[Problem]:
+    """Check that one of the instance types that a pod allows has as much as it requests; all must be of known size."""
+    found = _instance_types(template.spec)
+    machines = [each for each in map(machine, found[1]) if each is not None] if found else []
+    if found is None or len(machines) != len(found[1]):
+        return
+    requested = pod_requests(template, BUILT_IN)
+    cpus, memory = requested["cpu"], requested["memory"]
+    if any(cpus <= each.cpus * NANO and memory <= each.memory * NANO for each in machines):
+        return
+    largest = max(machines, key=lambda each: (each.memory, each.cpus))
+    has = f"`{largest.name}` has {largest.cpus} CPUs and {readable('memory', largest.memory * NANO)}"
+    yield Problem(
+        codes.NODE_TOO_SMALL,
+        f"the pod requests {readable('cpu', cpus)} CPUs and {readable('memory', memory)} of memory, but {has}",
+        template.place(found[0]),
+        "request less, or allow a larger instance type; the system takes a part of a node, too",
+        Severity.WARNING,
+    )
+
+
+def _instance_types(pod: Object) -> tuple[FieldPath, list[str]] | None:
+    """Return the instance types that a pod may run on, and the field that names them; None for any type."""
+    named = mapping(pod.get("nodeSelector")).get(_INSTANCE_TYPE)
+    if isinstance(named, str):
+        return ("nodeSelector", _INSTANCE_TYPE), [named]
+    path = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    node = mapping(mapping(pod.get("affinity")).get("nodeAffinity"))
+    found: list[str] = []
+    for _, term in entries(mapping(node.get(path[-1])).get("nodeSelectorTerms")):
+        chosen = [
+            each.get("values")
+            for _, each in entries(term.get("matchExpressions"))
+            if (each.get("key"), each.get("operator")) == (_INSTANCE_TYPE, "In")
+        ]
+        if not chosen or not isinstance(chosen[0], list):
+            return None
+        found += [each for each in chosen[0] if isinstance(each, str)]
+    return (path, found) if found else None
+
+
+_INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
 
 def _requested(claim: Object, path: FieldPath) -> Iterator[Problem]:

@@ -1,7 +1,8 @@
-"""Rules between the fields of one kind that its API server or its controller enforces and no schema contains.
+"""Rules between the fields of one kind that the API server enforces and no schema contains.
 
 Sources: pkg/apis/*/validation of k8s.io/kubernetes v1.36.3; each function names the one it follows. Custom resources
-have theirs in CEL; of those only some that matter for objects that kaigen writes are here.
+have theirs in CEL; of those only some that matter for objects that kaigen writes are here. Those of controllers'
+webhooks are in `kaigen.check.controller_rules`.
 """
 
 from __future__ import annotations
@@ -281,14 +282,6 @@ def _helm_release(obj: Object) -> Findings:
         yield Problem(codes.FIELD_CONFLICT, "set exactly one of chart and chartRef", ("spec",))
 
 
-def _scaled_object(obj: Object) -> Findings:
-    spec = mapping(obj.get("spec"))
-    least, most = spec.get("minReplicaCount"), spec.get("maxReplicaCount", 100)
-    if isinstance(least, int) and isinstance(most, int) and least > most:
-        message = f"minReplicaCount {least} exceeds maxReplicaCount {most}"
-        yield Problem(codes.FIELD_CONFLICT, message, ("spec", "minReplicaCount"))
-
-
 _QUOTA_RESOURCES = re.compile(
     "cpu|memory|storage|ephemeral-storage|pods|services|replicationcontrollers|resourcequotas|secrets|configmaps"
     "|persistentvolumeclaims|services[.](nodeports|loadbalancers)|(limits|requests)[.](cpu|memory|ephemeral-storage)"
@@ -363,7 +356,6 @@ KIND_RULES: dict[str, Callable[[Object], Findings]] = {
     "HTTPRoute.gateway.networking.k8s.io": _route,
     "HelmRelease.helm.toolkit.fluxcd.io": _helm_release,
     "InferencePool.inference.networking.k8s.io": _inference_pool,
-    "ScaledObject.keda.sh": _scaled_object,
     "ClusterRoleBinding.rbac.authorization.k8s.io": _binding,
     "RoleBinding.rbac.authorization.k8s.io": _binding,
     "ClusterRole.rbac.authorization.k8s.io": _role,

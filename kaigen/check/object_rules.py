@@ -1,7 +1,7 @@
 """Rules between the fields of one object that the API server enforces and no schema contains.
 
-Those of single kinds are in `kaigen.check.kind_rules`, those of single pods in `kaigen.check.pod_rules`; here are those
-between names, and between a pod and its controller.
+Those of single kinds are in `kaigen.check.kind_rules` and `kaigen.check.controller_rules`, those of single pods in
+`kaigen.check.pod_rules`; here are those between names, and between a pod and its controller.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from kaigen.check import codes
+from kaigen.check.controller_rules import CONTROLLER_RULES, queued_findings
 from kaigen.check.kind_rules import KIND_RULES
 from kaigen.check.pod_rules import pod_rule_findings
 from kaigen.core.json_types import FieldPath
@@ -20,6 +21,7 @@ from kaigen.kubernetes.manifest import Object, entries, mapping, names_of
 from kaigen.kubernetes.object_kind import ObjectKind
 from kaigen.kubernetes.pods import PROBES, Container, PodTemplate, containers, pod_templates
 
+_RULES = KIND_RULES | CONTROLLER_RULES
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 
 
@@ -52,10 +54,12 @@ def rule_findings(obj: Object) -> list[Problem]:
 
 def _rule_findings(obj: Object) -> list[Problem]:
     row = kind_of(obj)
-    findings: list[Problem] = list(KIND_RULES[row.type](obj)) if row.type in KIND_RULES else []
+    rules = _RULES.get(row.type)
+    findings: list[Problem] = list(rules(obj)) if rules else []
     templates = pod_templates(obj)
     if not templates:
         return findings
+    findings += queued_findings(obj)
     claimed = _claimed_volumes(obj)
     for template in templates:
         if row.restart_policies:

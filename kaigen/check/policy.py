@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from kaigen.check import codes
-from kaigen.check.amounts import claim_findings, resource_findings, scratch_findings
+from kaigen.check.amounts import claim_findings, node_findings, resource_findings, scratch_findings
 from kaigen.check.folder_build import folder_build_findings
 from kaigen.check.forms import DATA_KEY
 from kaigen.check.live_fields import live_findings
@@ -81,6 +81,7 @@ def check_policy(obj: Object, *, pod_security: str = "restricted") -> list[Probl
         found = containers(template)
         findings += pod_name_findings(template, found)
         findings += scratch_findings(template)
+        findings += node_findings(template)
         findings += _security_findings(template, pod_security)
         for container in found:
             if not template.single:  # its controller sets requests

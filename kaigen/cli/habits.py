@@ -65,6 +65,7 @@ OTHER_COMMANDS = {
     **dict.fromkeys(("create", "new", "scaffold"), _NEW),
     **dict.fromkeys(("package", "export"), _PUBLISH),
     "push": _PUSH,
+    "suggest": "run `kaigen tenants suggest` to print the grants that the specs of a folder need",
     **dict.fromkeys(("show", "describe", "inspect", "values"), _EFFECTIVE),
     "rollback": "revert the commit in Git, then let Argo CD or Flux sync it",
     "fmt": "kaigen does not change specs; run `kaigen validate` to check them",

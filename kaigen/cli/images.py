@@ -21,7 +21,7 @@ from kaigen.environments.combined import for_each
 from kaigen.images.build import Built, Order, build_images
 from kaigen.images.builders import BUILDERS, Builder, find_builder
 from kaigen.images.check import Answer, Used, check_images, images_used
-from kaigen.images.recipes import choose_recipes, find_recipes
+from kaigen.images.recipes import TORCH, choose_recipes, find_recipes
 from kaigen.kubernetes.images import is_image
 from kaigen.oci.reference import Reference
 from kaigen.pipeline.run import Run
@@ -152,6 +152,21 @@ def _build_options(function: Command) -> Command:
             metavar="OS/ARCH",
             help="Platform, such as linux/arm64; several are separated by commas. Default: that of this machine.",
         ),
+        click.option(
+            "--torch",
+            default="",
+            callback=_base,
+            metavar="IMAGE",
+            help="Image of PyTorch that they start from, which was built before. Default: it is built with them.",
+        ),
+        click.option(
+            "--torch-lock",
+            type=_FILE,
+            callback=_secret,
+            metavar="FILE",
+            help="Lock file with hashes of another build of PyTorch, such as one for CPUs. Default: that of the Python "
+            "index, which brings CUDA.",
+        ),
         click.option("--with-torch", is_flag=True, help="The image of notebooks also has PyTorch and transformers."),
         click.option(
             "--pip-conf",
@@ -253,6 +268,8 @@ def _order(
     registry: str,
     tag: str,
     base: str,
+    torch: str,
+    torch_lock: Path | None,
     platforms: tuple[str, ...],
     with_torch: bool,
     pip_conf: Path | None,
@@ -262,11 +279,12 @@ def _order(
 ) -> Order:
     files = {"pip.conf": pip_conf, "ca.crt": ca_certificate}
     secrets = {name: path for name, path in files.items() if path is not None}
-    return Order(registry, tag, base, platforms, secrets, with_torch, plain_http)
+    return Order(registry, tag, base, torch, platforms, secrets, with_torch, plain_http, torch_lock)
 
 
 def _build(console: Console, names: Sequence[str], order: Order, builder: str | None, *, push: bool) -> list[Built]:
-    recipes = choose_recipes([*names, *(["torch"] if order.notebook_torch and "notebook" in names else [])])
+    needs_torch = order.notebook_torch and "notebook" in names and not order.torch
+    recipes = choose_recipes([*names, *([TORCH] if needs_torch else [])], has_torch=bool(order.torch))
     program = find_builder(builder or "")
     client = Builder(program, lambda line: console.say(line, level=1), plain_http=order.plain_http)
     console.say(f"building {len(recipes)} images with {program}: {', '.join(recipe.name for recipe in recipes)}")

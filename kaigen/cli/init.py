@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 
 from kaigen.cli.console import Console
+from kaigen.config.load import load_config
 from kaigen.scaffold.changes import FileChange, write_changes
+from kaigen.scaffold.image_settings import images_to_pin, with_images
 from kaigen.scaffold.repository import plan_repository
-from kaigen.scaffold.templates import Choices
+from kaigen.scaffold.templates import CONFIG, EXAMPLES, Choices
 
 _WORDS = {"add": "added", "change": "extended", "keep": "kept"}
 
@@ -62,6 +65,7 @@ def command(
     changes = plan_repository(root, choices, force=force)
     if not dry_run:
         write_changes(changes)
+        changes = _with_pins(root, changes)
     print_changes(console, changes, dry_run=dry_run)
     if dry_run:
         console.say("\nNothing written. Run it again without --dry-run.")
@@ -71,6 +75,20 @@ def command(
         return
     where = "" if root.resolve() == Path.cwd() else f"cd {shlex.quote(folder)} && "
     console.say(f"\nNext: {where}kaigen render; then review rendered/ and commit everything.")
+
+
+def _with_pins(root: Path, changes: list[FileChange]) -> list[FileChange]:
+    """Return the changes of a new kaigen.yaml with the images that specs of the folder use already, and write these."""
+    added = [change for change in changes if change.path == root / CONFIG and change.action == "add"]
+    if not added or any(change.path == root / EXAMPLES[0] for change in changes):
+        return changes
+    environments = load_config(root).environments or ("",)
+    pins = images_to_pin([load_config(root, name) for name in environments])
+    if not pins:
+        return changes
+    pinned = with_images(root / CONFIG, pins)
+    write_changes([pinned])
+    return [replace(change, new=pinned.new) if change in added else change for change in changes]
 
 
 def print_changes(console: Console, changes: Sequence[FileChange], *, dry_run: bool) -> None:

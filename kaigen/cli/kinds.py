@@ -11,6 +11,7 @@ from kaigen.cli.console import Console, table
 from kaigen.cli.options import read_config
 from kaigen.config.catalog import CATALOG_ENTRY
 from kaigen.config.file import config_entry
+from kaigen.config.overrides import OVERRIDES_ENTRY
 from kaigen.config.pins import PINS_ENTRY
 from kaigen.config.settings import FILE_NAME
 from kaigen.diagnostics.errors import InputError
@@ -42,7 +43,7 @@ def added_kinds(console: Console) -> tuple[KindEntry, ...]:
 def named_kinds(console: Console) -> dict[str, KindEntry]:
     """Every kind by each of its names; those of kaigen.yaml, of pins and of kind.yaml among them."""
     config = config_entry(package_dialects().settings)
-    own = entries_by_name((*own_kinds(), config, CATALOG_ENTRY, PINS_ENTRY, DEFINITION_ENTRY))
+    own = entries_by_name((*own_kinds(), config, CATALOG_ENTRY, PINS_ENTRY, OVERRIDES_ENTRY, DEFINITION_ENTRY))
     own |= {FILE_NAME: config, "kind.yaml": DEFINITION_ENTRY}
     added = entries_by_name(added_kinds(console))
     return {**own, **{name: entry for name, entry in added.items() if name not in own}}

@@ -10,32 +10,61 @@ import click
 from msgspec import to_builtins
 
 from kaigen.cli.console import Console, table
-from kaigen.config.load import find_root
+from kaigen.config.load import find_root, load_config
+from kaigen.diagnostics.errors import InputError
 from kaigen.promote import plan_promotion
+from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
-    from kaigen.promote import Promotion
+    from kaigen.promote import Move, Promotion
+
+with lazy_imports():
+    from kaigen import commit_promotion
+    from kaigen.diff import text as diff_text
 
 
 @click.command("promote")
 @click.argument("apps", nargs=-1, metavar="[APP]...")
-@click.option("--from", "source", required=True, metavar="ENV", help="Environment to promote from.")
+@click.option("--from", "source", default="", metavar="ENV", help="Environment to promote from.")
 @click.option("--to", "target", required=True, metavar="ENV", help="Environment to promote to.")
+@click.option("--commit", default="", metavar="GITREF", help="Promote the specs of this commit, also an older one.")
+@click.option("--hold", is_flag=True, help="Keep the apps at their commits until they are promoted by name.")
 @click.option("--dry-run", is_flag=True, help="Print what would change; write nothing.")
 @click.option("--skip", is_flag=True, help="Allow promotions that skip the order of `promotion` in kaigen.yaml.")
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @click.pass_obj
 def command(
-    console: Console, apps: tuple[str, ...], source: str, target: str, dry_run: bool, skip: bool, output: str
+    console: Console,
+    apps: tuple[str, ...],
+    source: str,
+    target: str,
+    commit: str,
+    hold: bool,
+    dry_run: bool,
+    skip: bool,
+    output: str,
 ) -> None:
-    """Promote revisions and images from one environment to another.
+    """Promote revisions and images, or whole specs, from one environment to another.
 
     Promotes each APP (default: all apps, and kaigen's own images that they use) by writing pins/ENV.yaml of the
     target environment, to be reviewed and committed. Pinned values override the specs until the next promotion.
+
+    To an environment with `follows: commits` it promotes the commits of specs, and prints what changes in the objects.
+    --commit and --hold are for these environments: a rollback is the promotion of an older commit.
     """
+    if not (source or commit or hold) or (source and commit):
+        raise click.UsageError("give --from, or --commit or --hold for an environment with `follows: commits`")
     here = Path.cwd()
-    root = find_root(here)
-    promotion = plan_promotion(Path() if root == here else root, source, target, apps, skip=skip)
+    root = Path() if (found := find_root(here)) == here else found
+    promotion: Promotion
+    if load_config(root, target).follows_commits:
+        request = commit_promotion.Request(target, source, apps, commit, hold, skip)
+        promotion = commit_promotion.plan_commit_promotion(root, request)
+    elif commit or hold:
+        hint = f"set `environments.{target}.follows: commits` in kaigen.yaml"
+        raise InputError.of("KG0714", f"`{target}` follows the specs, not commits", hint=hint)
+    else:
+        promotion = plan_promotion(root, source, target, apps, skip=skip)
     if promotion.diagnostics and console.verbosity >= 0:
         console.report(promotion.diagnostics)
         console.say("")
@@ -44,26 +73,30 @@ def command(
     if output == "json":
         _json(console, promotion, source, target, dry_run)
     else:
-        _text(console, promotion, source, target, dry_run)
+        _text(console, promotion, source or "this clone", target, dry_run)
 
 
 def _text(console: Console, promotion: Promotion, source: str, target: str, dry_run: bool) -> None:
+    change = promotion.change if isinstance(promotion, commit_promotion.CommitPromotion) else None
+    if isinstance(promotion, commit_promotion.CommitPromotion) and promotion.held:
+        console.say(f"held, so not promoted: {', '.join(promotion.held)}")
     if promotion.text is None:
         console.say(f"nothing to promote: {target} equals {source}")
         return
-    rows = [
-        (
-            move.app,
-            move.field,
-            f"{move.new} (now pinned)" if move.old == move.new else f"{move.old or '(none)'} → {move.new}",
-        )
-        for move in promotion.moves
-    ]
+    rows = [(move.app, move.field, _change(move)) for move in promotion.moves]
     rows += [(app, field, "dropped") for app, _, field in (name.partition(" ") for name in promotion.dropped)]
-    for line in table([("APP", "FIELD", "CHANGE"), *rows]):
+    for line in table([("APP", "FIELD", "CHANGE"), *rows]) if rows else ():
         console.out(line)
+    if change is not None and change.apps:
+        console.out("")
+        console.write(diff_text.render_text(change, color=console.colored(err=False), width=console.width()))
     count = f"{len(rows)} {'change' if len(rows) == 1 else 'changes'}"
     console.say(f"{promotion.path}: {count} from {source}{', not written' if dry_run else '; review and commit it'}")
+
+
+def _change(move: Move) -> str:
+    old, new = (value[:12] if move.field == commit_promotion.COMMIT else value for value in (move.old, move.new))
+    return f"{new} (now pinned)" if old == new else f"{old or '(none)'} → {new}"
 
 
 def _json(console: Console, promotion: Promotion, source: str, target: str, dry_run: bool) -> None:
@@ -73,6 +106,7 @@ def _json(console: Console, promotion: Promotion, source: str, target: str, dry_
         "file": promotion.path.as_posix(),
         "moves": [to_builtins(move) for move in promotion.moves],
         "dropped": list(promotion.dropped),
+        **({"held": list(promotion.held)} if isinstance(promotion, commit_promotion.CommitPromotion) else {}),
         "written": promotion.text is not None and not dry_run,
     }
     console.out(json.dumps(data, indent=2, ensure_ascii=False))

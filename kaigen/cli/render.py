@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 with lazy_imports():
     from kaigen.environments import combined as environments_combined
     from kaigen.output import index
+    from kaigen.pipeline import cross_checks
     from kaigen.pipeline import origin as pipeline_origin
     from kaigen.pipeline import output as pipeline_output
     from kaigen.pipeline import run as pipeline_run
@@ -93,6 +94,7 @@ def command(
     overrides = read_overrides(assignments, value_files)
     stdin = sys.stdin.buffer.read() if "-" in paths else None
     streams: list[str] = []
+    runs: list[pipeline_run.Run] = []
     with progress_line(console) as progress:
 
         def work(config: Config) -> pipeline_output.OutputTree | pipeline_run.Run:
@@ -106,6 +108,7 @@ def command(
                 use_cache=not (no_cache or to_stdout),
                 progress=progress,
             )
+            runs.append(run)
             if to_stdout:
                 streams.append(run.stream())
                 return run
@@ -114,7 +117,8 @@ def command(
 
         results = environments_combined.for_each(configs, work)
     diagnostics = {config.environment: item.diagnostics for config, item in zip(configs, results, strict=True)}
-    _report(console, environments_combined.combine_diagnostics(diagnostics))
+    between = cross_checks.hosts_of_clusters(run.summaries for run in runs)
+    _report(console, environments_combined.combine_diagnostics(diagnostics, between))
     trees = [item for item in results if isinstance(item, pipeline_output.OutputTree)]
     if configs[0].environments and not (environment or paths or to_stdout):
         inside = configs[0].root if output is None else None

@@ -53,7 +53,7 @@ def command(console: Console, apps: tuple[str, ...], environment: str, output: s
     config = read_one_config(console, environment)
     compilation = Run.load((), config, use_cache=False).compilation()
     check_names(apps, [(item.app.namespace, item.app.name) for item in compilation.apps])
-    secrets = expected_secrets(compilation, apps)
+    secrets = expected_secrets(compilation, apps, config.external)
     if output == "table":
         _table(console, secrets)
     elif output in {"json", "yaml"}:
@@ -61,7 +61,7 @@ def command(console: Console, apps: tuple[str, ...], environment: str, output: s
     else:
         todo = [secret for secret in secrets if secret.maker is None]
         if len(todo) < len(secrets):
-            console.say(f"{len(secrets) - len(todo)} of {len(secrets)} skipped: the repository creates them")
+            console.say(f"{len(secrets) - len(todo)} of {len(secrets)} skipped: something else creates them")
         if output == "kubectl":
             console.write(script(todo))
         else:

@@ -11,6 +11,7 @@ from kaigen.cli.console import Console, table
 from kaigen.cli.options import address_options, environment_option, read_configs, require_repository
 from kaigen.cluster.connect import connect
 from kaigen.config.settings import Config
+from kaigen.diagnostics.codes import page_url
 from kaigen.environments.combined import for_each
 from kaigen.pipeline.app_names import check_names
 from kaigen.pipeline.result import Compilation
@@ -64,7 +65,7 @@ def command(
         _print(console, found, output)
     waiting = sum(not status.ready for status in found)
     if waiting:
-        console.say(f"{waiting} of {len(found)} apps are not ready")
+        console.say(f"{waiting} of {len(found)} apps are not ready; {page_url('operate/troubleshoot')} lists causes")
         raise click.exceptions.Exit(1)
 
 

@@ -6,26 +6,34 @@ import click
 
 from kaigen import __version__
 from kaigen.cli.console import Console
-from kaigen.cli.options import read_config, require_repository
+from kaigen.cli.options import read_configs, require_repository
 from kaigen.scaffold.changes import write_changes
+from kaigen.scaffold.image_settings import images_to_pin
 from kaigen.scaffold.repository import plan_upgrade
 from kaigen.scaffold.templates import CONFIG
 
 
 @click.command("upgrade")
 @click.option("--dry-run", is_flag=True, help="Print the changes; write nothing.")
-@click.option("--no-images", is_flag=True, help="Do not change the images that kaigen.yaml pins.")
+@click.option(
+    "--images/--no-images",
+    default=False,
+    help="Change the pinned images, too: pods restart, and finished Jobs start again. Default: keep them.",
+)
 @click.pass_obj
-def command(console: Console, dry_run: bool, no_images: bool) -> None:
+def command(console: Console, dry_run: bool, images: bool) -> None:
     """Update a repository to the installed version of kaigen.
 
-    Updates the schemas for editors, the version of hooks and pipelines, the pinned images in kaigen.yaml, and adds
-    missing lines to .gitignore and .gitattributes. Prints the changes as a diff before it writes them; of the
-    schemas, only with -v. Keeps commits, digests and newer versions.
+    Updates the schemas for editors and the version of hooks and pipelines, adds missing lines to .gitignore and
+    .gitattributes, and adds images that apps use to those that kaigen.yaml pins, with the version that the rendered
+    tree has. Prints the changes as a diff before it writes them; of the schemas, only with -v. Keeps commits, digests
+    and newer versions.
     """
-    config = read_config()
+    configs = read_configs()
+    config = configs[0]
     require_repository(config)
-    changes = [change for change in plan_upgrade(config.root, images=not no_images) if change.action != "keep"]
+    pins = images_to_pin(configs)
+    changes = [change for change in plan_upgrade(config.root, pins, images=images) if change.action != "keep"]
     for change in changes:
         if change.path.suffix == ".json" and console.verbosity < 1:
             continue
@@ -37,5 +45,5 @@ def command(console: Console, dry_run: bool, no_images: bool) -> None:
         console.say(f"{'would update' if dry_run else 'updated'} {change.path.as_posix()}")
     if not changes:
         console.say(f"the repository is up to date with kaigen {__version__}")
-    elif any(change.path == config.root / CONFIG for change in changes):
-        console.say("\nThe pinned images changed: run `kaigen diff` to see which Jobs run again.")
+    elif images and any(change.path == config.root / CONFIG for change in changes):
+        console.say("\nThe pinned images changed: run `kaigen diff` to see what restarts, and which Jobs run again.")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sys
-from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -14,12 +12,8 @@ from kaigen.cli.options import checkout_folder, environment_option, paths_argume
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.system.lazy_import import lazy_imports
 
-if TYPE_CHECKING:
-    from kaigen.diagnostics.diagnostic import Diagnostic
-
 with lazy_imports():
     from kaigen.diagnostics import report
-    from kaigen.environments import combined as environments_combined
     from kaigen.pipeline import validate as pipeline_validate
 
 
@@ -42,13 +36,7 @@ def command(console: Console, paths: tuple[str, ...], environment: str, output: 
     if there is an error.
     """
     stdin = sys.stdin.buffer.read() if "-" in paths else None
-    diagnostics_by_environment: dict[str, list[Diagnostic]] = {}
-    files: tuple[str, ...] = ()
-    for config in read_configs(environment):
-        diagnostics_by_environment[config.environment], files = pipeline_validate.validate(
-            paths, config, stdin=BytesIO(stdin) if stdin is not None else None, folder=Path()
-        )
-    found = environments_combined.combine_diagnostics(diagnostics_by_environment)
+    found, files = pipeline_validate.validate_environments(paths, read_configs(environment), stdin=stdin, folder=Path())
     if output != "text":
         text = report.render_report(found, output, files=list(files), folder=checkout_folder()).rstrip("\n")
         if text:

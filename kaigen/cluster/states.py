@@ -144,6 +144,11 @@ def _claim(spec: Mapping[str, Any], status: Mapping[str, Any]) -> State:
     return State("progressing", "waiting for a volume")
 
 
+def _schedule(spec: Mapping[str, Any], status: Mapping[str, Any]) -> State:
+    del status
+    return State("ready", "no further runs start: it is suspended") if spec.get("suspend") is True else READY
+
+
 def _pod(spec: Mapping[str, Any], status: Mapping[str, Any]) -> State:
     del spec
     phase = text(status.get("phase"))
@@ -180,6 +185,7 @@ _HEALTH: Mapping[str, HealthConditions] = {
 
 _RULES: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], State]] = {
     "Job.batch": _run,
+    "CronJob.batch": _schedule,
     "Deployment.apps": _rollout,
     "StatefulSet.apps": _ordered_rollout,
     "DaemonSet.apps": _on_nodes,

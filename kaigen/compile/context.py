@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import Struct, field
@@ -26,16 +26,20 @@ class SpecIndex:
     Attributes:
         lookups: the specs that were looked up, found or not.
         indirect: the specs that those were looked up for depend on.
+        absent: namespace and name of the specs that the environment does not have.
     """
 
-    def __init__(self, blocks: Mapping[Key, Any] | None = None) -> None:
+    def __init__(
+        self, blocks: Mapping[Key, Any] | None = None, absent: Collection[tuple[str, str]] = frozenset()
+    ) -> None:
+        self.absent = absent
         self._blocks: Mapping[Key, Any] = {} if blocks is None else blocks
         self.lookups: list[Key] = []
         self.indirect: list[Key] = []
 
     def recorder(self) -> SpecIndex:
         """Return an index of the same specs with a record of its own."""
-        return SpecIndex(self._blocks)
+        return SpecIndex(self._blocks, self.absent)
 
     def get(self, kind: str, namespace: str, name: str) -> Any:
         """Return the spec of that kind and name; None when there is none."""

@@ -65,7 +65,16 @@ def frame_of(
             labels_of_pods |= labels_for_identity(account.create.annotations)
         labels_of_pods |= spec.pod_labels
         of_pods |= spec.pod_annotations
-    return Frame(metadata.name, labels, of_objects, labels_of_pods, of_pods, pod_labels or {}, headless_suffix)
+    return Frame(
+        metadata.name,
+        labels,
+        of_objects,
+        labels_of_pods,
+        of_pods,
+        pod_labels or {},
+        headless_suffix,
+        argocd=not context.config.only_flux,
+    )
 
 
 def check_labels(metadata: Metadata, spec: PodFields | None, problems: Problems) -> None:

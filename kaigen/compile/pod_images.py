@@ -23,11 +23,7 @@ def with_images(app: App, context: Context) -> App:
         return app
 
     def named(reference: str) -> str:
-        digest = context.digests.get(reference)
-        exact = f"{reference}@{digest}" if digest else reference
-        if context.config.mirror is None or reference in app.built:
-            return exact
-        return mirror_image(exact, context.config.mirror)
+        return pod_image(reference, context, built=reference in app.built)
 
     def moved(tree: Any) -> Any:
         if isinstance(tree, Setting) and isinstance(tree.default, str) and tree.default:
@@ -50,10 +46,25 @@ def with_images(app: App, context: Context) -> App:
     return edit_pods(app, pod)
 
 
+def pod_image(reference: str, context: Context, *, built: bool = False) -> str:
+    """Return the name by which pods pull an image: with the digest of the lock, from the mirror.
+
+    Args:
+        reference: the image as it is written, or as `images` of the settings has it.
+        context: the settings and the lock.
+        built: a Job of the app pushes it, so that no mirror has it.
+    """
+    digest = context.digests.get(reference)
+    exact = f"{reference}@{digest}" if digest else reference
+    mirror = context.config.mirror
+    return exact if mirror is None or built else mirror_image(exact, mirror)
+
+
 def mirror_image(reference: str, mirror: RegistryBlock) -> str:
     """Return where an image is pulled from: by the rule with the longest prefix, else from the mirror.
 
-    Tag and digest stay. An image that is at the target of a rule or of the mirror already stays as it is.
+    Tag and digest stay. An image that is at the target of a rule or of the mirror already stays as it is, and so does
+    one in another place of the mirror's registry, unless a rule moves it.
     """
     image = parse_image(reference)
     name = f"{image.registry}/{image.repository}"
@@ -66,7 +77,7 @@ def mirror_image(reference: str, mirror: RegistryBlock) -> str:
         rule = max(fitting, key=lambda rule: len(rule.from_))
         rest = name[len(rule.from_) :].lstrip("/")
         return f"{rule.to.rstrip('/')}/{rest}{image.version}" if rest else f"{rule.to}{image.version}"
-    if not mirror.mirror:
+    if not mirror.mirror or image.registry == mirror.mirror.partition("/")[0]:
         return reference
     return f"{mirror.mirror.replace('{host}', image.registry)}/{image.repository}{image.version}"
 

@@ -77,6 +77,24 @@ class ObjectPatch(Struct, frozen=True):
         return self.patch if isinstance(self.patch, str) else None
 
 
+class ChosenApps(Struct, frozen=True):
+    """The apps of an environment, as globs of `NAME` or `NAMESPACE/NAME`.
+
+    Attributes:
+        include: what it has; everything when empty.
+        exclude: what it does not have of these.
+    """
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+    def has(self, namespace: str, name: str) -> bool:
+        """Return whether the environment has an app."""
+        forms = (name, f"{namespace}/{name}")
+        included = not self.include or any(matches_glob(form, self.include) for form in forms)
+        return included and not any(matches_glob(form, self.exclude) for form in forms)
+
+
 class ExternalSecretsSettings(Struct, frozen=True):
     """How ExternalSecrets are written.
 

@@ -16,7 +16,7 @@ from kaigen.config.registry import RegistryBlock, RegistryText, check_registry
 from kaigen.config.settings import FILE_NAME, Format
 from kaigen.core.json_types import Json
 from kaigen.diagnostics.collector import Diagnostics
-from kaigen.kinds.base import RELATIVE_PATH, Annotations, AppName, LabelName, Labels, text
+from kaigen.kinds.base import DNS_SUBDOMAIN, RELATIVE_PATH, Annotations, AppName, LabelName, Labels, text
 from kaigen.kinds.block import Block, later
 from kaigen.kinds.entry import API_VERSION, PATCHABLE, KindEntry, NullPath
 from kaigen.system.lazy_import import lazy_imports
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from kaigen.config.gitops import Cluster, GitOps
     from kaigen.config.licenses import Licenses
     from kaigen.config.network import Network
-    from kaigen.config.overrides import OverrideEntry
+    from kaigen.config.overrides import AppsOfEnvironment, OverrideEntry
     from kaigen.config.patches import PatchEntry
     from kaigen.config.publish import Publish
     from kaigen.config.registry import Builds
     from kaigen.config.secrets import Secrets
-    from kaigen.config.tenants import TenantBlock
+    from kaigen.config.tenants import TenantBlock, TenantChange
 else:
     ClusterVersions = later("kaigen.config.cluster:ClusterVersions")
     Allow = later("kaigen.config.allow:Allow")
@@ -50,14 +50,17 @@ else:
     GitOps = later("kaigen.config.gitops:GitOps")
     Licenses = later("kaigen.config.licenses:Licenses")
     Network = later("kaigen.config.network:Network")
+    AppsOfEnvironment = later("kaigen.config.overrides:AppsOfEnvironment")
     OverrideEntry = later("kaigen.config.overrides:OverrideEntry")
     PatchEntry = later("kaigen.config.patches:PatchEntry")
     Publish = later("kaigen.config.publish:Publish")
     Secrets = later("kaigen.config.secrets:Secrets")
     TenantBlock = later("kaigen.config.tenants:TenantBlock")
+    TenantChange = later("kaigen.config.tenants:TenantChange")
 
 Version = Annotated[str, text(r"^1\.[0-9]+$")]
 RelativePath = Annotated[str, text(RELATIVE_PATH, min_length=1)]
+StorageClass = Annotated[str, text(DNS_SUBDOMAIN, max_length=253)]
 
 
 class SharedFields(Block):
@@ -79,6 +82,14 @@ class SharedFields(Block):
         Meta(description="Mirror for all images as a block, or for kaigen's own images as a text."),
     ] = None
     images: Annotated[Images, Meta(description="kaigen's own images.")] = field(default_factory=Images)
+    storage_classes: Annotated[
+        dict[LabelName, StorageClass],
+        Meta(
+            description="Names of storage classes for specs, `storageClassName: NAME`, with the class of this "
+            "environment. Of a name that one environment has, each environment that uses it needs a class.",
+            examples=[{"shared": "azurefile-csi-premium"}],
+        ),
+    ] = field(default_factory=dict)
     builds: Annotated[Builds | None, Meta(description="Defaults of images that are built in the cluster.")] = None
     network: Annotated[Network | None, Meta(description="Proxies, mirrors and authorities for all pods.")] = None
     values: Annotated[
@@ -116,6 +127,27 @@ class SharedFields(Block):
 
 class Environment(SharedFields):
     """Environment overrides."""
+
+    apps: Annotated[
+        AppsOfEnvironment | None,
+        Meta(
+            description="The apps that the environment has, of those whose spec does not name other environments. "
+            "Default: all."
+        ),
+    ] = None
+
+    follows: Annotated[
+        Literal["specs", "commits"],
+        Meta(
+            description="What the environment compiles: the specs as they are, or each one as of the commit that was "
+            "promoted to it."
+        ),
+    ] = "specs"
+
+    tenants: Annotated[
+        dict[LabelName, TenantChange],
+        Meta(description="Fields of tenants that differ, which replace those of the file, and tenants of its own."),
+    ] = field(default_factory=dict)
 
     clusters: Annotated[
         list[LabelName], Meta(description="Clusters to deploy to, by name. Default: the cluster that Argo CD runs in.")

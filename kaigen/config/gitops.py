@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta, field
 
+from kaigen.config.network import Peer
 from kaigen.kinds.base import RELATIVE_PATH, Duration, LabelName, Labels, ObjectName, Quantity, text
 from kaigen.kinds.block import Block, derive_fields
 
@@ -130,6 +131,14 @@ class Tenancy(Block):
             description="Directions that a NetworkPolicy denies to all pods of the namespace. With `Egress`, "
             "name resolution stays allowed; everything else, including downloads of models, requires your own "
             "policy."
+        ),
+    ] = field(default_factory=list)
+    ingress_from: Annotated[
+        list[Peer],
+        Meta(
+            description="Peers that may connect to Topologies without `service.allowFrom`, in addition to the pods of "
+            "their namespace, where `defaultDeny` has `Ingress`: the ingress controller, the Gateways, Prometheus.",
+            examples=[[{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "ingress-nginx"}}}]],
         ),
     ] = field(default_factory=list)
     service_account: Annotated[

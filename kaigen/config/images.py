@@ -114,15 +114,16 @@ def own_images(
     """Return kaigen's own images as pods name them, and as they are without the mirror.
 
     Args:
-        named: the images that kaigen.yaml overrides; these are never mirrored.
-        registry: the mirror; empty for none.
-        pinned: the images that were promoted; they are mirrored like the defaults that they are versions of.
+        named: the images that kaigen.yaml sets.
+        registry: the mirror; empty for none. It has the defaults and other versions of them; images of another
+            repository stay where they are.
+        pinned: the images that were promoted.
     """
     defaults = default_images()
     plain = {**defaults, **named, **pinned}
     mirrored = {
         name: _mirrored(ref, registry)
-        if registry and name not in named and _repository(ref) == _repository(defaults.get(name, ref))
+        if registry and name in defaults and image_repository(ref) == image_repository(defaults[name])
         else ref
         for name, ref in plain.items()
     }
@@ -134,7 +135,7 @@ def _mirrored(ref: str, registry: str) -> str:
     return f"{registry}/{rest}" if rest and ("." in host or ":" in host or host == "localhost") else f"{registry}/{ref}"
 
 
-def _repository(ref: str) -> str:
-    """The image reference without its tag and digest."""
+def image_repository(ref: str) -> str:
+    """Return an image reference without its tag and digest."""
     name = ref.partition("@")[0]
     return name[: name.rindex(":")] if ":" in name.rpartition("/")[2] else name

@@ -71,6 +71,7 @@ LAYERS: Mapping[str, Callable[[Values], Any]] = {
     "format": last,
     "registry": last,
     "images": update(1),
+    "storageClasses": update(1),
     "builds": update(1),
     "network": update(1),
     "values": separate,
@@ -81,6 +82,7 @@ LAYERS: Mapping[str, Callable[[Values], Any]] = {
     "annotations": update(1),
     "external": concatenate,
     "dialects": update(2),
+    "tenants": update(2),
     "gitops": syncers,
 }
 """How the layers of each key combine. The file defines `clusters`, of which an environment only lists some."""

@@ -7,11 +7,9 @@ from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import TYPE_CHECKING, TypeVar
 
-from kaigen.kinds.blocks import HubRepository
-
 if TYPE_CHECKING:
     from kaigen.config.lock_file import Lock, LockedBucket, LockedFile, LockedModel, LockedObject, LockedWeights
-    from kaigen.kinds.blocks import FileSource
+    from kaigen.kinds.blocks import FileSource, HubRepository
     from kaigen.kinds.sources import S3, Oci
 
 F = TypeVar("F")
@@ -30,7 +28,7 @@ def files_of(files: Mapping[str, F], source: HubRepository | S3 | Oci) -> dict[s
         source: the block of the spec.
     """
     chosen = selected_files(files, source.include, source.exclude)
-    if source.include or not isinstance(source, HubRepository) or source.keeps_duplicates:
+    if source.include or source.keeps_duplicates:
         return chosen
     skipped = duplicates(chosen)
     return {path: file for path, file in chosen.items() if path not in skipped}
@@ -68,15 +66,8 @@ def known_files(source: FileSource, lock: Lock) -> Mapping[str, LockedFile | Loc
 
 def locked_files(source: FileSource, lock: Lock) -> Mapping[str, LockedFile | LockedObject] | None:
     """Return the files of the lock that a source asks for, by their paths; None where `known_files` does."""
-    known, block = known_files(source, lock), source.s3 or source.oci
-    if known is None:
-        return None
-    if source.hugging_face is not None:
-        model = lock.of(source.hugging_face)
-        assert model is not None
-        return chosen_files(model, source.hugging_face)
-    assert block is not None
-    return selected_files(known, block.include, block.exclude)
+    known, block = known_files(source, lock), source.hugging_face or source.s3 or source.oci
+    return files_of(known, block) if known is not None and block is not None else None
 
 
 def selected_files(files: Mapping[str, F], include: Sequence[str], exclude: Sequence[str]) -> dict[str, F]:
@@ -121,7 +112,10 @@ def files_digest(files: Mapping[str, LockedFile]) -> str:
 
 
 def bucket_revision(bucket: LockedBucket, s3: S3) -> str:
-    """Return number, bytes and a SHA-256 digest of the files of a bucket that a spec asks for: its `revision`."""
+    """Return number, bytes and a SHA-256 digest of the files of a bucket that globs select: its `revision`.
+
+    Weights that are there as safetensors files too belong to it, although a Model does not download them.
+    """
     chosen = selected_files(bucket.files, s3.include, s3.exclude)
     return _digest({path: (file.size, file.etag) for path, file in chosen.items()})
 

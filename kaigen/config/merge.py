@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from kaigen.catalog.gpus import gpu_resources
 from kaigen.catalog.profiles import profile_names
+from kaigen.config.block_settings import ChosenApps
 from kaigen.config.catalog_rows import read_catalog
 from kaigen.config.file import ConfigFile, read_file
 from kaigen.config.images import given_images, own_images
@@ -75,6 +77,9 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
     base, environment, document = Config(), layers.environment, layers.document
     data = layers.combined()
     values, dialects = data.pop("values", ()), data.get("dialects", {})
+    if environment and written.environments[environment].tenants:
+        config_tenants.check_environment(layers, problems)
+        problems.raise_errors()
     file = read_block(type(written), data)
     own = file.environments.get(environment)
     _check_names(layers, problems)
@@ -84,7 +89,11 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
         overrides = config_overrides.override_settings(file.overrides, layers.entries("overrides"), document, problems)
     check_promotion(file, document, problems)
     if file.tenants:
-        config_tenants.check_tenants(file.tenants, document, problems)
+        # Without a name, a file with environments is read only for their names.
+        creates = file.gitops.tenancy is not None if file.gitops is not None else False
+        config_tenants.check_tenants(
+            file.tenants, layers, problems, creates=creates or not (environment or not file.environments)
+        )
     secrets = None
     if file.secrets is not None:
         secrets = config_secrets.external_secrets_settings(file.secrets, bool(file.tenants), layers, problems)
@@ -97,7 +106,8 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
     problems.raise_errors()
     registry = file.registry if isinstance(file.registry, str) else ""
     pinned = given_images(pins.images) if pins else {}
-    images, plain = own_images(given_images(file.images), registry, pinned)
+    given = given_images(file.images)
+    images, plain = own_images(given, registry, pinned)
     output = f"{file.output}/{environment}" if environment else file.output
     gitops = config_gitops.resolve_gitops(file.gitops, output) if file.gitops is not None else None
     profile = file.profile or base.profile
@@ -113,11 +123,19 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
         plain_images=plain,
         named_images=tuple(given_images(own.images)) if own else (),
         pinned_images=pinned,
+        fixed_images=tuple(sorted({**given, **pinned})),
+        storage_classes={
+            **{name: "" for each in written.environments.values() for name in each.storage_classes},
+            **file.storage_classes,
+        },
         values=tuple(values),
         overrides=overrides,
         pins=dict(pins.apps) if pins else {},
         promotion=tuple(file.promotion),
         origin=_digest(root, environment) if overrides or pins or file.patches else "",
+        follows_commits=own is not None and own.follows == "commits",
+        commits=pins.commits if pins else None,
+        apps=ChosenApps(tuple(own.apps.include), tuple(own.apps.exclude)) if own and own.apps else base.apps,
         specs=tuple(file.specs),
         output=output,
         format=form,
@@ -144,7 +162,9 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
     )
     if not file.tenants:
         return config
-    tenants = config_tenants.tenant_settings(file.tenants, images, profile, file.labels, file.annotations)
+    tenants = config_tenants.tenant_settings(
+        file.tenants, images, profile, file.labels, file.annotations, gpus=gpu_resources(catalog)
+    )
     return replace(config, tenants=config_tenants.delivered_tenants(replace(config, tenants=tenants)))
 
 

@@ -1,7 +1,7 @@
-"""The block `overrides` of kaigen.yaml."""
+"""The block `overrides` of kaigen.yaml, and the same list in files next to the specs."""
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
@@ -11,7 +11,7 @@ from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.kinds.base import NO_BLANKS, LabelKey, Labels, check_text, listable_text, text
 from kaigen.kinds.block import Block
-from kaigen.kinds.entry import PATCHABLE
+from kaigen.kinds.entry import API_VERSION, PATCHABLE, KindEntry
 from kaigen.yaml.document import Document
 
 APP_GLOB = r"^([-a-z0-9*?]+/)?[-a-z0-9*?]+$"
@@ -82,15 +82,58 @@ class OverrideEntry(Block):
     )
 
 
+class AppsOfEnvironment(Block):
+    """The apps that an environment has."""
+
+    include: Annotated[
+        list[AppGlob],
+        Meta(
+            description="Apps, `NAME` or `NAMESPACE/NAME`, with the wildcards `*` and `?`. Default: all.",
+            examples=[["qwen", "search/*"]],
+        ),
+    ] = field(default_factory=list)
+    exclude: Annotated[
+        list[AppGlob],
+        Meta(description="Apps that the environment does not have, in the same form.", examples=[["rerank"]]),
+    ] = field(default_factory=list)
+
+
+class FolderOverrides(Block):
+    """Overrides of the specs of a folder in one environment: the file `FOLDER/overrides/ENVIRONMENT.yaml`."""
+
+    api_version: Annotated[Literal["kaigen.dev/v1alpha1"], Meta(description="Version of kaigen's kinds.")]
+    kind: Annotated[Literal["Overrides"], Meta(description="The kind.")]
+    overrides: Annotated[
+        list[OverrideEntry],
+        Meta(
+            min_length=1,
+            description="Overrides of spec fields by app, kind or label; later entries take precedence, and those of "
+            "kaigen.yaml over these.",
+        ),
+    ]
+
+
+OVERRIDES_ENTRY = KindEntry(
+    API_VERSION,
+    "Overrides",
+    "kaigen.config.overrides:FolderOverrides",
+    "overrides of a folder's specs in one environment",
+    nullable=tuple(("overrides", "*", part) for part in ("metadata", *PATCHABLE)),
+)
+
+
 def override_settings(
-    entries: Iterable[OverrideEntry], paths: Iterable[FieldPath], document: Document | None, found: Diagnostics
+    entries: Iterable[OverrideEntry],
+    paths: Iterable[FieldPath],
+    document: Document | None,
+    found: Diagnostics,
 ) -> tuple[Override, ...]:
     """Return the overrides in order.
 
     Args:
         entries: of all layers.
-        paths: of the entries in kaigen.yaml.
-        document: kaigen.yaml; None when there is none.
+        paths: of the entries in their file.
+        document: the file; None when there is none.
         found: receives the errors.
     """
     every = []
@@ -105,7 +148,8 @@ def override_settings(
         if not patch and document is not None:
             hint = "set `spec` or `metadata`"
             found.add(Diagnostic("KG0710", "this override changes nothing", document.mark(at), hint))
-        every.append(Override(_listed(entry.match.app), _listed(entry.match.kind), dict(entry.match.labels), patch, at))
+        match = entry.match
+        every.append(Override(_listed(match.app), _listed(match.kind), dict(match.labels), patch, at))
     return tuple(every)
 
 

@@ -1,7 +1,7 @@
 """Pins: the values promoted to an environment, in `pins/<environment>.yaml`."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -25,6 +25,8 @@ PinName = Annotated[str, text(NO_BLANKS, max_length=140)]
 PinField = Annotated[str, text(NO_BLANKS, max_length=512)]
 PinValue = Annotated[str, text(NO_BLANKS, min_length=1, max_length=512)]
 
+Commit = Annotated[str, text(r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
+
 
 class Pins(Block):
     """Values promoted to an environment."""
@@ -39,6 +41,18 @@ class Pins(Block):
             examples=[{"qwen": {"spec.source.huggingFace.revision": "7ae557604adf67be50417f59c2c2f167def9a775"}}],
         ),
     ] = field(default_factory=dict)
+    commits: Annotated[
+        dict[PinName, Commit] | None,
+        Meta(
+            description="The commit of the spec of each app, for an environment with `follows: commits`. It has no "
+            "other apps. The plain objects of a file are named by its path.",
+            examples=[{"qwen": "7ae557604adf67be50417f59c2c2f167def9a775"}],
+        ),
+    ] = None
+    holds: Annotated[
+        list[PinName],
+        Meta(description="Apps that stay at their commits until they are promoted by name.", examples=[["qwen"]]),
+    ] = field(default_factory=list)
     images: Annotated[
         Images,
         Meta(
@@ -51,12 +65,21 @@ class Pins(Block):
 PINS_ENTRY = KindEntry(API_VERSION, "Pins", "kaigen.config.pins:Pins", "values promoted to an environment")
 
 
-def pins_text(apps: Mapping[str, Mapping[str, str]], images: Mapping[str, str]) -> str:
+def pins_text(
+    apps: Mapping[str, Mapping[str, str]],
+    images: Mapping[str, str],
+    commits: Mapping[str, str] | None = None,
+    holds: Iterable[str] = (),
+) -> str:
     """Return the text of a pins file with these values, sorted."""
     data: dict[str, Any] = {"apiVersion": API_VERSION, "kind": "Pins"}
     pinned = {name: dict(sorted(fields.items())) for name, fields in sorted(apps.items()) if fields}
     if pinned:
         data["apps"] = pinned
+    if commits is not None:
+        data["commits"] = dict(sorted(commits.items()))
+    if holds:
+        data["holds"] = sorted(holds)
     if images:
         data["images"] = dict(sorted(images.items()))
     return HEADER + dump(data)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from msgspec import Struct, field
 
 from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.images import default_images
-from kaigen.config.block_settings import Allowed, ExternalSecretsSettings, ObjectPatch
+from kaigen.config.block_settings import Allowed, ChosenApps, ExternalSecretsSettings, ObjectPatch
 from kaigen.config.reserved import SyncerSecrets
 from kaigen.config.tenant_settings import Tenant
 from kaigen.core.json_types import FieldPath, Json
@@ -44,7 +44,9 @@ class Override(Struct, frozen=True):
         kinds: as `kaigen kinds` lists them; any kind when empty.
         labels: labels that the spec must have.
         patch: a JSON merge patch of the whole document.
-        at: the entry's path in kaigen.yaml.
+        at: the entry's path in its file.
+        file: path of a file next to the specs, relative to the repository; empty for kaigen.yaml.
+        folder: the folder whose specs it changes, relative to the repository; empty for all.
     """
 
     apps: tuple[str, ...]
@@ -52,10 +54,14 @@ class Override(Struct, frozen=True):
     labels: Mapping[str, str]
     patch: Mapping[str, Json]
     at: FieldPath
+    file: str = ""
+    folder: str = ""
 
     @property
     def environment(self) -> str:
         """The environment that the override belongs to; empty for one that all environments share."""
+        if self.file:
+            return PurePosixPath(self.file).stem
         return str(self.at[1]) if self.at[0] == "environments" else ""
 
 
@@ -86,11 +92,17 @@ class Config(Struct, frozen=True, omit_defaults=True):
         plain_images: the same without the mirror.
         named_images: names of the images that the environment sets in kaigen.yaml.
         pinned_images: images that were promoted to the environment.
+        fixed_images: names of the images that kaigen.yaml or the pins set, so that a new kaigen does not change them.
+        storage_classes: storage classes by the names that specs use; empty for one that only other environments have.
         values: overridden settings by app; the environment's layer follows the file's.
         overrides: overridden fields of specs; the environment's follow the file's.
         pins: promoted values by app, as `environments.match.pin_name` names it, and dotted field.
         promotion: names of environments in the order of promotion; empty for any order.
         origin: digest of the files with overrides and pins, whose lines messages name; empty without.
+        follows_commits: whether each spec is compiled as of a commit.
+        commits: the commits, by app as `environments.match.pin_name` names it; None if none was promoted yet.
+        repository: a folder of the Git repository with the commits; None for `root`.
+        apps: the apps that the environment has, as far as kaigen.yaml chooses them.
         specs: files and folders with the specs.
         output: folder that is rendered into, the environment's name included.
         format: the form of the output.
@@ -129,11 +141,17 @@ class Config(Struct, frozen=True, omit_defaults=True):
     plain_images: Mapping[str, str] = field(default_factory=dict)
     named_images: tuple[str, ...] = ()
     pinned_images: Mapping[str, str] = field(default_factory=dict)
+    fixed_images: tuple[str, ...] = ()
+    storage_classes: Mapping[str, str] = field(default_factory=dict)
     values: tuple[Mapping[str, Mapping[str, Json]], ...] = ()
     overrides: tuple[Override, ...] = ()
     pins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     promotion: tuple[str, ...] = ()
     origin: str = ""
+    follows_commits: bool = False
+    commits: Mapping[str, str] | None = None
+    repository: Path | None = None
+    apps: ChosenApps = ChosenApps()
     specs: tuple[str, ...] = ("specs",)
     output: str = "rendered"
     format: Format = "manifests"
@@ -161,6 +179,11 @@ class Config(Struct, frozen=True, omit_defaults=True):
     build_registry: str = ""
 
     @property
+    def controllers(self) -> Mapping[str, str]:
+        """The versions of controllers in the clusters, by name."""
+        return self.cluster.versions if self.cluster else {}
+
+    @property
     def digest_in_version(self) -> bool:
         """Whether the version of a chart ends in a digest of its content.
 
@@ -169,6 +192,11 @@ class Config(Struct, frozen=True, omit_defaults=True):
         gitops = self.gitops
         has_flux = gitops is not None and gitops.flux is not None and gitops.charts is None
         return (has_flux and self.format == "chart") or (self.publish is not None and self.publish.version_suffix)
+
+    @property
+    def only_flux(self) -> bool:
+        """Whether Flux syncs the environment and Argo CD does not."""
+        return self.gitops is not None and self.gitops.flux is not None and self.gitops.argocd is None
 
     @property
     def output_base(self) -> str:

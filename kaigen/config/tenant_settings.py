@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kaigen.config.reserved import Reserved
 from kaigen.system.lazy_import import lazy_imports
@@ -27,6 +27,7 @@ class Tenant(Struct, frozen=True):
         reserved: names that its specs may not use.
         denied: directions, `Ingress` and `Egress`, that a NetworkPolicy denies to all pods of its namespaces.
         network: what pods may connect to without a grant in a denied direction; None for nothing.
+        quotas: hard limits of the ResourceQuota of each namespace.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Tenant(Struct, frozen=True):
     reserved: Reserved = Reserved()
     denied: tuple[str, ...] = ()
     network: config_network.Network | None = None
+    quotas: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def granted(self, field: str) -> tuple[str, ...]:
         """Return the globs of a field."""
@@ -79,6 +81,12 @@ def contains(folder: str, path: str) -> bool:
 def tenant_of_file(source: str, tenants: Sequence[Tenant]) -> Tenant | None:
     """Return the tenant whose folder contains a file."""
     return next((tenant for tenant in tenants if tenant.owns(source)), None)
+
+
+def default_namespace(source: str, tenants: Sequence[Tenant], namespace: str) -> str:
+    """Return the namespace of specs of a file that name none: the only one of its tenant, or that of kaigen.yaml."""
+    tenant = tenant_of_file(source, tenants)
+    return tenant.namespaces[0] if tenant is not None and len(tenant.namespaces) == 1 else namespace
 
 
 def tenant_of_namespace(namespace: str, tenants: Sequence[Tenant]) -> Tenant | None:

@@ -1,7 +1,7 @@
 """The block `tenants` of kaigen.yaml: which folders of specs own which namespaces, and what they reach outside."""
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ipaddress import ip_network
 from typing import Annotated, Literal
 
@@ -10,17 +10,18 @@ from msgspec.structs import replace
 
 from kaigen.catalog.profiles import get_profile
 from kaigen.config.controller_keys import common_entries, controller_of
+from kaigen.config.layers import Layers
 from kaigen.config.reserved import reserved_names
 from kaigen.config.settings import Config
 from kaigen.config.tenant_settings import Tenant, contains
 from kaigen.diagnostics.collector import Diagnostics
-from kaigen.diagnostics.diagnostic import Diagnostic
-from kaigen.kinds.base import RELATIVE_PATH, LabelName, text
+from kaigen.diagnostics.diagnostic import Diagnostic, Mark
+from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.kinds.base import RELATIVE_PATH, LabelName, Quantity, text
 from kaigen.kinds.block import Block
 from kaigen.kubernetes.buckets import SCHEMES
 from kaigen.kubernetes.names import is_system_namespace
 from kaigen.kubernetes.rights import USUAL_KINDS
-from kaigen.yaml.document import Document
 
 CLASS_KINDS = (
     "AppProject",
@@ -209,8 +210,22 @@ class TenantBlock(Block):
     ] = "restricted"
     gpus: Annotated[
         Annotated[int, Meta(ge=0)] | None,
-        Meta(description="GPUs that all its apps together may request. Default: any number."),
+        Meta(
+            description="GPUs that all its apps together may request, and the limit of each kind of GPU in the "
+            "ResourceQuotas of its namespaces. Default: any number."
+        ),
     ] = None
+    quota: Annotated[
+        dict[str, Quantity],
+        Meta(
+            description="Hard limits of the ResourceQuota in each of its namespaces, over `gitops.tenancy.quota`.",
+            examples=[{"requests.memory": "512Gi"}],
+        ),
+    ] = field(default_factory=dict)
+    quotas: Annotated[
+        dict[LabelName, dict[str, Quantity]],
+        Meta(description="Other hard limits by namespace, over `quota`.", examples=[{"team-a-dev": {"pods": 20}}]),
+    ] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check the ranges of addresses.
@@ -226,8 +241,21 @@ class TenantBlock(Block):
                     raise ValueError(f"`networks`: {error}") from None
 
 
+class TenantChange(TenantBlock):
+    """A tenant in an environment: fields that replace those of the file, or a whole tenant."""
+
+    folders: Annotated[list[_Folder], Meta(description="Folders of its specs.")] = field(default_factory=list)
+    namespaces: Annotated[list[LabelName], Meta(description="Namespaces that only this tenant uses.")] = field(
+        default_factory=list
+    )
+
+
 def tenant_settings(
-    blocks: Mapping[str, TenantBlock], images: Mapping[str, str], profile: str, *common: Mapping[str, str]
+    blocks: Mapping[str, TenantBlock],
+    images: Mapping[str, str],
+    profile: str,
+    *common: Mapping[str, str],
+    gpus: Sequence[str] = (),
 ) -> tuple[Tenant, ...]:
     """Return the tenants of kaigen.yaml.
 
@@ -236,6 +264,7 @@ def tenant_settings(
         images: kaigen's own images by name.
         profile: name of the profile.
         common: the labels and the annotations that kaigen.yaml gives to every object.
+        gpus: the resources of GPUs, which quotas limit.
     """
     own = common_entries(*common) if blocks else ()
     classes = profile_classes(profile) if blocks else ()
@@ -250,7 +279,7 @@ def tenant_settings(
                 "drivers": tuple(block.drivers),
                 "attributes": tuple(block.attributes),
                 "options": tuple(block.options),
-                "storageClasses": tuple(block.storage_classes),
+                "storageClasses": tuple(block.storage_classes) or default_classes(profile),
                 "priorityClasses": tuple(block.priority_classes),
                 "classes": (*block.classes, *classes),
                 "hosts": tuple(block.hosts),
@@ -269,9 +298,21 @@ def tenant_settings(
             },
             block.gpus,
             block.pod_security,
+            quotas={namespace: quota for namespace in block.namespaces if (quota := _quota(block, namespace, gpus))},
         )
         for name, block in blocks.items()
     )
+
+
+def _quota(block: TenantBlock, namespace: str, gpus: Sequence[str]) -> dict[str, str]:
+    limits = {f"requests.{name}": str(block.gpus) for name in gpus if block.gpus is not None}
+    return {**limits, **block.quota, **block.quotas.get(namespace, {})}
+
+
+def default_classes(profile: str) -> tuple[str, ...]:
+    """Return the storage class that a profile gives to volumes; none where it leaves that to the cluster."""
+    name = get_profile(profile).storage_class
+    return (name,) if name else ()
 
 
 def profile_classes(profile: str) -> tuple[str, ...]:
@@ -301,25 +342,70 @@ def delivered_tenants(config: Config) -> tuple[Tenant, ...]:
     )
 
 
-def check_tenants(blocks: Mapping[str, TenantBlock], document: Document | None, problems: Diagnostics) -> None:
-    """Report what two tenants have, folders with wildcards, and namespaces and domains that are not of tenants."""
-    _check_places(blocks, document, problems)
+def check_environment(layers: Layers, problems: Diagnostics) -> None:
+    """Report tenants of an environment that the file does not have, and which have no folders or namespaces."""
+    known = layers.layers[0][1].get("tenants", {}) if layers.layers else {}
+    for place, layer in layers.layers[1:]:
+        for name, block in layer.get("tenants", {}).items():
+            missing = [each for each in ("folders", "namespaces") if name not in known and each not in block]
+            if missing:
+                message = f"the file has no tenant `{name}`, and this one has no `{missing[0]}`"
+                hint = did_you_mean(name, known) or f"set {' and '.join(f'`{each}`' for each in missing)}"
+                mark = layers.mark_of((*place, "tenants", name), key=True)
+                problems.add(Diagnostic("KG0746", message, mark, hint))
+
+
+def check_tenants(
+    blocks: Mapping[str, TenantBlock], layers: Layers, problems: Diagnostics, *, creates: bool = True
+) -> None:
+    """Report what two tenants have, folders with wildcards, namespaces and domains that are not of tenants, and quotas
+    that apply to nothing.
+
+    Args:
+        blocks: the tenants by name.
+        layers: where their fields are.
+        problems: receives the errors.
+        creates: whether `gitops.tenancy` creates objects in the namespaces.
+    """
+    _check_places(blocks, layers, problems)
+    for name, block in blocks.items():
+        known = _namespaces(name, block, layers)
+        for namespace in block.quotas:
+            if namespace not in known:
+                message = f"`{namespace}` is no namespace of tenant `{name}`"
+                hint = did_you_mean(namespace, known) or f"known: {', '.join(known)}"
+                mark = layers.mark("tenants", name, "quotas", namespace, key=True)
+                problems.add(Diagnostic("KG0746", message, mark, hint))
+        if (block.quota or block.quotas) and not creates:
+            field_name = "quota" if block.quota else "quotas"
+            message = f"nothing creates the quotas of tenant `{name}`: kaigen.yaml has no `gitops.tenancy`"
+            mark = layers.mark("tenants", name, field_name, key=True)
+            problems.add(Diagnostic("KG0746", message, mark, "set `gitops.tenancy: {}`"))
     for name, block in blocks.items():
         for index, namespace in enumerate(block.namespaces):
             if is_system_namespace(namespace):
-                assert document is not None
                 message = f"`{namespace}` is a namespace of Kubernetes or of a cluster service, and not of a tenant"
-                mark = document.mark(("tenants", name, "namespaces", index))
+                mark = _entry(layers, name, "namespaces", index)
                 problems.add(Diagnostic("KG0745", message, mark, "choose another namespace"))
         for index, domain in enumerate(block.domains):
             if by := controller_of(domain):
-                assert document is not None
                 message = f"`{domain}` is not a domain of a tenant: keys of it, or of a part of it, are read by {by}"
-                mark = document.mark(("tenants", name, "domains", index))
+                mark = _entry(layers, name, "domains", index)
                 problems.add(Diagnostic("KG0744", message, mark, "list single keys in `annotations`"))
 
 
-def _check_places(blocks: Mapping[str, TenantBlock], document: Document | None, problems: Diagnostics) -> None:
+def _namespaces(name: str, block: TenantBlock, layers: Layers) -> list[str]:
+    """Return the namespaces of a tenant in this and in all other environments."""
+    file = layers.layers[0][1] if layers.layers else {}
+    blocks = [each.get("tenants", {}).get(name, {}) for each in (file, *file.get("environments", {}).values())]
+    return list(dict.fromkeys([*block.namespaces, *(place for each in blocks for place in each.get("namespaces", ()))]))
+
+
+def _entry(layers: Layers, name: str, field_name: str, index: int) -> Mark:
+    return layers.mark_of((*layers.path("tenants", name, field_name), index))
+
+
+def _check_places(blocks: Mapping[str, TenantBlock], layers: Layers, problems: Diagnostics) -> None:
     seen: dict[tuple[str, str], str] = {}
     for name, block in blocks.items():
         for field_name, values in (("folders", block.folders), ("namespaces", block.namespaces)):
@@ -327,9 +413,8 @@ def _check_places(blocks: Mapping[str, TenantBlock], document: Document | None, 
                 if field_name == "folders":
                     value = posixpath.normpath(value)
                     if any(char in value for char in "*?["):
-                        assert document is not None
                         message = f"`{value}` has a wildcard, and `folders` are names"
-                        mark = document.mark(("tenants", name, field_name, index))
+                        mark = _entry(layers, name, field_name, index)
                         problems.add(Diagnostic("KG0743", message, mark, "list each folder"))
                 other = seen.setdefault((field_name, value), name)
                 for (kind, taken), owner in seen.items():
@@ -337,7 +422,6 @@ def _check_places(blocks: Mapping[str, TenantBlock], document: Document | None, 
                     if kind == field_name == "folders" and owner != name and inside:
                         other = owner
                 if other != name:
-                    assert document is not None
                     message = f"tenant `{other}` has `{value}`, or a folder above or below it, too"
-                    mark = document.mark(("tenants", name, field_name, index))
+                    mark = _entry(layers, name, field_name, index)
                     problems.add(Diagnostic("KG0742", message, mark, "remove it from one of the two tenants"))

@@ -78,7 +78,12 @@ _FORMS = (
     _Form("an API key", ("sk-",), r"(?<![\w-])sk-(?:or-v1-)?([A-Za-z0-9]{20,})(?![\w-])", _mixed),
     _Form("an NVIDIA key", ("nvapi-",), r"(?<![\w-])nvapi-[\w-]{40,}"),
     _Form("a Google API key", ("AIza",), r"(?<![\w-])AIza[\w-]{35}(?![\w-])"),
-    _Form("an Azure storage key", ("AccountKey=",), r"AccountKey=[A-Za-z0-9+/]{86}=="),
+    _Form(
+        "an Azure storage key",
+        ("AccountKey", "accountKey", "accountkey", "account_key", "ACCOUNT_KEY", "STORAGE_KEY", "storage_key"),
+        r"(?i:account_?key|storage_key)[\"']?\s*[:=]\s*[\"']?[A-Za-z0-9+/]{86}==",
+    ),
+    _Form("an Azure shared access signature", ("sig=",), r"(?<![\w-])sig=(?:[A-Za-z0-9+/]|%2[BbFf]){43}(?:%3[Dd]|=)"),
     _Form("a Docker Hub token", ("dckr_",), r"(?<!\w)dckr_(?:pat|oat)_[\w-]{27,}"),
     _Form("an npm token", ("npm_",), r"(?<!\w)npm_([A-Za-z0-9]{36})(?!\w)", _mixed),
     _Form("a PyPI token", ("pypi-AgE",), r"(?<![\w-])pypi-AgE[\w-]{40,}"),

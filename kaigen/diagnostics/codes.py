@@ -25,8 +25,13 @@ def code_url(code: str) -> str:
 
 def codes_url() -> str:
     """Return the address of the page with all codes."""
+    return page_url("diagnostics")
+
+
+def page_url(page: str) -> str:
+    """Return the address of a page of the documentation, which is named as in `operate/troubleshoot`."""
     site = os.environ.get("KAIGEN_DOCS_URL", "").rstrip("/")
-    return f"{site}/diagnostics.html" if site else f"{_REPOSITORY}/blob/v{__version__}/docs/diagnostics.md"
+    return f"{site}/{page}.html" if site else f"{_REPOSITORY}/blob/v{__version__}/docs/{page}.md"
 
 
 class Code(Struct, frozen=True):

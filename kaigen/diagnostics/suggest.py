@@ -14,8 +14,18 @@ kaigen has 291 codes, and Kubernetes 140 kinds."""
 _FIRST_PART = re.compile("[a-z]{3,}(?=[A-Z])")
 """First part of a name in camelCase."""
 
-_SHORT_FORMS = {"rwo": "ReadWriteOnce", "rox": "ReadOnlyMany", "rwx": "ReadWriteMany", "rwop": "ReadWriteOncePod"}
-"""Abbreviations that kubectl prints for access modes; they are too short for a similarity search."""
+_SYNONYMS = {
+    "rwo": "ReadWriteOnce",
+    "rox": "ReadOnlyMany",
+    "rwx": "ReadWriteMany",
+    "rwop": "ReadWriteOncePod",
+    "aws": "eks",
+    "azure": "aks",
+    "gcp": "gke",
+    "path": "ready",
+}
+"""Abbreviations that kubectl prints for access modes, and names that other tools have for the same: clouds of profiles,
+the path of a probe. They are not similar to what is meant, or similar to something else."""
 
 
 def _folded(word: str) -> str:
@@ -49,14 +59,14 @@ def nearest(word: str, candidates: Iterable[str], *, limit: int = 1) -> list[str
 
     Case, dashes and underscores do not count. A third of the letters may differ, at least one; of a longer
     name its first three letters or more are enough. Of a word such as `maxReplicas`, the first part may be the name.
-    Short forms that Kubernetes' tools print are known.
+    Short forms that Kubernetes' tools print, and a few names of other tools, are known.
     """
     folded = _folded(word)
     names = dict.fromkeys(islice(candidates, _MOST_CANDIDATES + 1))
     if not folded or len(folded) > _LONGEST or len(names) > _MOST_CANDIDATES:
         return []
     ranked: list[tuple[int, bool, bool, str]] = []
-    full = _SHORT_FORMS.get(folded)
+    full = _SYNONYMS.get(folded)
     start = _FIRST_PART.match(word)
     for candidate in names:
         if candidate == full:

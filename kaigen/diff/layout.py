@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import unified_diff
+
+from msgspec.structs import replace
 
 from kaigen.core.text import plural
 from kaigen.diff.formatting import clean, clip, value, weight
@@ -36,6 +38,29 @@ def headline(change: Change) -> str:
         others = plural(change.other_files, "other file")
         parts.append(f"{others} {'differs' if change.other_files == 1 else 'differ'}.")
     return " ".join(parts)
+
+
+def group_apps(change: Change) -> list[tuple[AppChange, str]]:
+    """Return the apps with the titles to print; one that changes alike in several environments is there once.
+
+    Its place is that of the first one, and its environments are in the order of promotion.
+    """
+    groups: dict[str, list[AppChange]] = {}  # By text: values of fields may be lists and mappings, which have no hash.
+    for app in change.apps:
+        objects = tuple(replace(item, namespace="", path="") for item in app.objects)
+        groups.setdefault(repr(replace(app, root="", namespace="", objects=objects)), []).append(app)
+    return [(apps[0], _title(apps, change.order)) for apps in groups.values()]
+
+
+def _title(apps: list[AppChange], order: Sequence[str]) -> str:
+    if len(apps) == 1:
+        return apps[0].title
+    if not set(order).issuperset(app.root for app in apps):
+        return ", ".join(app.title for app in apps)
+    apps = sorted(apps, key=lambda app: order.index(app.root))
+    if len({app.namespace for app in apps}) > 1:
+        return f"{', '.join(app.title for app in apps)} alike"
+    return f"{apps[0].namespace}/{apps[0].name} in {', '.join(app.root for app in apps)} alike"
 
 
 def object_name(item: ObjectChange, arrow: str) -> str:

@@ -7,7 +7,7 @@ import re
 from kaigen.config.settings import LOCK_NAME
 from kaigen.core.text import plural
 from kaigen.diff.formatting import clean
-from kaigen.diff.layout import MAX_FIELDS, app_summary, counts, field_lines, headline, more, object_name
+from kaigen.diff.layout import MAX_FIELDS, app_summary, counts, field_lines, group_apps, headline, more, object_name
 from kaigen.diff.model import AppChange, Change, Effect, ObjectChange
 
 MARKER = "<!-- kaigen diff -->"
@@ -31,16 +31,16 @@ def render_markdown(change: Change, max_chars: int = 60_000) -> str:
         max_chars: maximum length of the text, at least 500; GitHub allows 65,536 characters.
             Details that do not fit are omitted from the end, where the least important apps are, and counted.
     """
-    title = _escape(headline(change))
+    head = _escape(headline(change))
     if not change.apps:
-        return f"{MARKER}\n{title}\n{_lock(change, max_chars // 4)}"
+        return f"{MARKER}\n{head}\n{_lock(change, max_chars // 4)}"
     budget = max(max_chars, MIN_CHARS)
-    text = f"{MARKER}\n**{title}**\n{_lock(change, budget // 4)}"
+    text = f"{MARKER}\n**{head}**\n{_lock(change, budget // 4)}"
     text += _table(change, min(budget // 2, budget - len(text)))
     omitted = 0
     reserve = len(_omitted(len(change.apps)))
-    for app in change.apps:
-        details = _details(app, budget - len(text) - reserve)
+    for app, title in group_apps(change):
+        details = _details(app, title, budget - len(text) - reserve)
         text += details
         omitted += not details
     return text + (_omitted(omitted) if omitted else "")
@@ -65,25 +65,26 @@ def _omitted(count: int) -> str:
 def _table(change: Change, limit: int) -> str:
     """Return the table, at most `limit` characters."""
     text = "\n| App | What happens |\n|---|---|\n"
-    for number, app in enumerate(change.apps):
-        left = len(change.apps) - number
+    groups = group_apps(change)
+    for number, (app, title) in enumerate(groups):
+        left = len(groups) - number
         last = f"| … | {more(left, 'app')} |\n"
         room = limit - len(text) - (len(last) if left > 1 else 0)
-        row = _row(app, 3)
+        row = _row(app, title, 3)
         if len(row) > room:
-            row = _row(app, 1)
+            row = _row(app, title, 1)
         if len(row) > room:
             return text + last
         text += row
     return text
 
 
-def _row(app: AppChange, limit: int) -> str:
+def _row(app: AppChange, title: str, limit: int) -> str:
     effects, rest = app_summary(app, limit)
     parts = [_effect(effect) for effect in effects]
     if rest:
         parts.append(more(rest, "effect"))
-    return f"| {code_span(app.title)} | {'<br>'.join(parts)} |\n"
+    return f"| {code_span(title)} | {'<br>'.join(parts)} |\n"
 
 
 def _effect(effect: Effect) -> str:
@@ -91,19 +92,19 @@ def _effect(effect: Effect) -> str:
     return text if effect.level == "info" else f"**{effect.level}:** {text}"
 
 
-def _details(app: AppChange, rest: int) -> str:
+def _details(app: AppChange, title: str, rest: int) -> str:
     """Return the app's details, without fields if these do not fit; empty if nothing fits."""
-    short = _whole(app, with_fields=False)
+    short = _whole(app, title, with_fields=False)
     if len(short) > rest:
         return ""
-    full = _whole(app, with_fields=True)
+    full = _whole(app, title, with_fields=True)
     return full if len(full) <= rest else short
 
 
-def _whole(app: AppChange, *, with_fields: bool) -> str:
+def _whole(app: AppChange, title: str, *, with_fields: bool) -> str:
     detail = counts(app)
-    title = f"{app.title} ({app.summary}){': ' + detail if detail else ''}"
-    text = f"\n<details><summary>{_html(title)}</summary>\n\n"
+    head = f"{title} ({app.summary}){': ' + detail if detail else ''}"
+    text = f"\n<details><summary>{_html(head)}</summary>\n\n"
     for effect in app.effects:
         text += f"- {_effect(effect)}\n"
     for item in app.objects[:_MAX_OBJECTS]:

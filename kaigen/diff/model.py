@@ -164,12 +164,14 @@ class Change(Struct, frozen=True):
         formatting_only: files whose bytes differ while their objects are the same.
         other_files: files that differ and are neither objects nor charts.
         lock: what a changed `kaigen.lock` means, in words.
+        order: environments in the order of promotion, then the others as in kaigen.yaml.
     """
 
     apps: tuple[AppChange, ...] = ()
     formatting_only: int = 0
     other_files: int = 0
     lock: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
 
     def count(self, level: Level) -> int:
         """Return the number of effects of this level."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from kaigen.config.settings import LOCK_NAME
 from kaigen.diff.formatting import clean, value
-from kaigen.diff.layout import MAX_FIELDS, counts, field_lines, headline, more, object_name
+from kaigen.diff.layout import MAX_FIELDS, counts, field_lines, group_apps, headline, more, object_name
 from kaigen.diff.model import AppChange, Change, Effect, FieldChange, Level, ObjectChange
 
 MAX_WIDTH = 100
@@ -31,9 +31,9 @@ def render_text(change: Change, color: bool = False, width: int = MAX_WIDTH) -> 
     if change.lock:
         lines += ["", pen.paint(LOCK_NAME, "app")]
         lines += [line for text in change.lock for line in pen.wrap(clean(text), 2, "- ")]
-    for app in change.apps:
+    for app, title in group_apps(change):
         lines.append("")
-        lines += _app(app, pen)
+        lines += _app(app, title, pen)
     return "\n".join(lines) + "\n"
 
 
@@ -54,9 +54,9 @@ class _Pen:
         return [(" " * indent + first if number == 0 else blank) + line for number, line in enumerate(lines)]
 
 
-def _app(app: AppChange, pen: _Pen) -> Iterator[str]:
+def _app(app: AppChange, title: str, pen: _Pen) -> Iterator[str]:
     detail = counts(app)
-    yield pen.paint(clean(app.title), "app") + f" ({clean(app.summary)}){': ' + detail if detail else ''}"
+    yield pen.paint(clean(title), "app") + f" ({clean(app.summary)}){': ' + detail if detail else ''}"
     for effect in app.effects:
         yield from _effect(effect, 2, pen)
     for item in app.objects:

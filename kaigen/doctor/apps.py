@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from kaigen import __version__
 from kaigen.cluster.reapers import reapers
+from kaigen.compile.builders.buckets import cloud_server
 from kaigen.core.text import plural
 from kaigen.doctor.model import Check
 from kaigen.hub.client import HUB
@@ -18,9 +19,10 @@ from kaigen.images.check import check_images, images_used
 from kaigen.kinds.bucket import Bucket
 from kaigen.kinds.job import Input
 from kaigen.kinds.repositories import blocks_in
+from kaigen.kubernetes.buckets import split_location
 from kaigen.kubernetes.manifest import mapping
 from kaigen.kubernetes.metadata_keys import EXPIRES
-from kaigen.mirror.collect import CLOUDS, models_in
+from kaigen.mirror.collect import models_in
 from kaigen.requirements.cluster import Finding
 from kaigen.requirements.model import Requirement
 
@@ -51,7 +53,7 @@ def servers_of(apps: Iterable[Compiled], config: Config) -> dict[str, str]:
     for app in chosen:
         for _, block in blocks_in(app.spec.block) if app.spec else ():
             if isinstance(block, Bucket):
-                found.setdefault(block.endpoint or CLOUDS[block.scheme], f"bucket {block.name}")
+                found.setdefault(cloud_server(block), f"bucket {block.name}")
             elif isinstance(block, Input) and block.url:
                 found.setdefault(_server(block.url), "files")
     return found
@@ -61,8 +63,8 @@ def _use(item: ModelItem) -> str:
     """Return what a server is for."""
     if item.source == item.target:
         return "files"
-    if item.source.startswith(("s3://", "gs://")):
-        return f"bucket {item.source.partition('://')[2].partition('/')[0]}"
+    if item.source.startswith(("s3://", "gs://", "az://")):
+        return f"bucket {split_location(item.source)[0]}"
     return "Hub" if item.target.endswith(f"/{item.source}") else f"artifact {item.source.partition('@')[0]}"
 
 

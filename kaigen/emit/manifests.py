@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from kaigen.compile.app import App, Rendered
 from kaigen.core.json_types import Json
+from kaigen.kubernetes.manifest import mapping
 from kaigen.yaml.dump import dump
 
 NAME_REFERENCES = "name-references.kustomize"
@@ -61,9 +62,9 @@ def _name_references(items: list[Rendered]) -> list[Json]:
     kustomize knows those of a HorizontalPodAutoscaler, and not those of KEDA
     (source: its documentation of `configurations`, and api/internal/konfig/builtinpluginconsts/namereference.go).
     """
-    targets = {
-        str(item.body["spec"]["scaleTargetRef"]["kind"]) for item in items if item.body.get("kind") == "ScaledObject"
-    }
+    scaled = [mapping(item.body.get("spec")) for item in items if item.body.get("kind") == "ScaledObject"]
+    # Without a kind, KEDA scales a Deployment.
+    targets = {str(mapping(spec.get("scaleTargetRef")).get("kind") or "Deployment") for spec in scaled}
     fields: list[Json] = [{"kind": "ScaledObject", "path": "spec/scaleTargetRef/name"}]
     return [{"kind": kind, "fieldSpecs": fields} for kind in sorted(targets)]
 

@@ -11,17 +11,21 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from kaigen.config.settings import FILE_NAME, Config, Override, pins_path
+from kaigen.config.tenant_settings import contains, default_namespace
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.problem import dotted_path
 from kaigen.diagnostics.suggest import did_you_mean
-from kaigen.environments.patch import Entries, FileEntry, Layer, PatchedDocument, reach
+from kaigen.environments.patch import Entries, FileEntry, Layer, PatchedDocument, place_of, reach
+from kaigen.environments.variables import Expansion, expansions
 from kaigen.kinds.builtin import BUILTIN_KINDS
 from kaigen.kinds.kind import ForeignKind
+from kaigen.kinds.lowering import ENVIRONMENTS
 from kaigen.kinds.promotable import SHORT, is_promotable, promotable_fields
 
 if TYPE_CHECKING:
+    from kaigen.diagnostics.collector import Diagnostics
     from kaigen.kinds.entry import KindEntry
     from kaigen.yaml.document import Document
 
@@ -29,25 +33,28 @@ _STEP = re.compile(r"\.?([^.\[\]]+)|\[([0-9]+)\]")
 
 
 def patch_document(
-    document: Document, entry: KindEntry, config: Config
+    document: Document, entry: KindEntry, config: Config, source: str
 ) -> tuple[Document | PatchedDocument, list[Diagnostic]]:
-    """Return a document with the overrides and pins of the environment, and diagnostics about them.
+    """Return a document with what the environment changes, and diagnostics about that: overrides, pins, variables,
+    storage classes, and the namespace of a tenant that has one.
 
     Args:
         document: as it was written.
         entry: its kind.
         config: the settings of the run.
+        source: its file, relative to the repository.
     """
-    if not (config.overrides or config.pins) or not _is_patchable(document):
+    if not _is_patchable(document):
         return document, []
+    namespace = default_namespace(source, config.tenants, config.namespace)
     found: list[Diagnostic] = []
     matched: list[int | str] = []
     layers: list[Layer] = []
     for index, override in enumerate(config.overrides):
-        if _fits(override, document, entry, config.namespace):
+        inside = not override.folder or contains(override.folder, source)
+        if inside and _fits(override, document, entry, namespace):
             matched.append(index)
-            place = FileEntry(config.root / FILE_NAME, override.at)
-            layers.append(Layer(dict(override.patch), place, override.environment))
+            layers.append(Layer(dict(override.patch), place_of(override, config), override.environment))
     name = pin_name(document, entry)
     if name in config.pins:
         matched.append(name)
@@ -56,9 +63,31 @@ def patch_document(
         patch = _pins_patch(here, config.pins[name], entry, place, found)
         found += _warn_of_hidden(config.pins[name], layers)
         layers.append(Layer(patch, place, config.environment, pins=True))
-    if not layers:
-        return document, found
-    return PatchedDocument(document, tuple(layers), tuple(matched)), found
+    patched = PatchedDocument(document, tuple(layers), tuple(matched))
+    changes = [*expansions(patched.data, entry, config)]
+    for each in changes:
+        for code, message, hint in each.problems:
+            mark = patched.mark(each.path)
+            found.append(Diagnostic(code, message, mark, hint, path=dotted_path(each.path)))
+    patch = _texts_patch(changes)
+    if namespace != config.namespace and "namespace" not in patched.data.get("metadata", {}):
+        patch["metadata"] = {**patch.get("metadata", {}), "namespace": namespace}
+    if patch:
+        patched = PatchedDocument(document, tuple(layers), tuple(matched), patch)
+    return (patched, found) if layers or patch else (document, found)
+
+
+def with_placeholders(document: Document, entry: KindEntry) -> Document | PatchedDocument:
+    """Return a document with some valid value in place of each variable, for what does not depend on environments."""
+    changes = [*expansions(document.data, entry, Config())]
+    return PatchedDocument(document, (), (), _texts_patch(changes)) if changes else document
+
+
+def _texts_patch(changes: Iterable[Expansion]) -> dict[str, Any]:
+    patch: dict[str, Any] = {}
+    for each in changes:
+        _put(patch, each.path, each.value)
+    return patch
 
 
 def matched_by(document: object) -> tuple[int | str, ...]:
@@ -66,7 +95,7 @@ def matched_by(document: object) -> tuple[int | str, ...]:
     return document.matched if isinstance(document, PatchedDocument) else ()
 
 
-def pin_name(document: Document, entry: KindEntry) -> str:
+def pin_name(document: Document, entry: KindEntry | None) -> str:
     """Return the app's name in a pins file, with its namespace only if the spec sets one.
 
     So one pins file works for a spec that each environment deploys to a different namespace. Where specs of several
@@ -74,7 +103,7 @@ def pin_name(document: Document, entry: KindEntry) -> str:
 
     Args:
         document: the spec.
-        entry: its kind.
+        entry: its kind; None for one of a user's.
     """
     metadata: Any = document.data.get("metadata") if isinstance(document.data, dict) else None
     namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
@@ -82,6 +111,49 @@ def pin_name(document: Document, entry: KindEntry) -> str:
     if isinstance(entry, ForeignKind) and entry.shares_names:
         name = f"{name}.{entry.kind.lower()}"
     return f"{namespace}/{name}" if isinstance(namespace, str) else name
+
+
+def is_absent(document: Document, config: Config, found: Diagnostics) -> bool:
+    """Return whether the environment of a run does not have a document.
+
+    Args:
+        document: a spec, or a Kubernetes object with the annotation.
+        config: the settings of the run.
+        found: receives errors about the environments that the document names.
+    """
+    named = environments_of(document)
+    unknown = [(path, name) for path, name in named if name not in config.environments]
+    for path, name in unknown:
+        listed = f"known: {', '.join(config.environments)}" if config.environments else f"{FILE_NAME} defines none"
+        hint = did_you_mean(name, config.environments) or listed
+        mark, place = document.mark(path), dotted_path(path)
+        found.add(Diagnostic("KG0702", f"no environment `{name}` in {FILE_NAME}", mark, hint, path=place))
+    if not config.environment or unknown:
+        return False
+    return bool(named) and config.environment not in {name for _, name in named}
+
+
+def environments_of(document: Document) -> list[tuple[FieldPath, str]]:
+    """Return the environments that a document names, each with its field."""
+    data: Any = document.data
+    metadata = data.get("metadata") if isinstance(data, dict) else None
+    if not isinstance(metadata, dict):
+        return []
+    names, annotations = metadata.get("environments"), metadata.get("annotations")
+    found: list[tuple[FieldPath, str]] = []
+    if isinstance(names, list):
+        found += [(("metadata", "environments", index), name) for index, name in enumerate(names)]
+    if isinstance(annotations, dict) and isinstance(text := annotations.get(ENVIRONMENTS), str):
+        at = ("metadata", "annotations", ENVIRONMENTS)
+        found += [(at, name.strip()) for name in text.split(",")]
+    return [(path, name) for path, name in found if isinstance(name, str)]
+
+
+def matching_overrides(document: Document, entry: KindEntry, config: Config) -> list[int | str]:
+    """Return the overrides that match a document, by index, and the name of its pins, if it has any."""
+    fitting = [index for index, each in enumerate(config.overrides) if _fits(each, document, entry, config.namespace)]
+    name = pin_name(document, entry)
+    return [*fitting, *([name] if name in config.pins else [])]
 
 
 def parse_dotted(name: str) -> FieldPath:

@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from kaigen.config.settings import FILE_NAME, Config, Override
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Mark
@@ -53,6 +54,11 @@ class FileEntry(Struct, frozen=True):
             if dotted_path(path[:length]) in entry:
                 return (*self.at, dotted_path(path[:length]))
         return self.at
+
+
+def place_of(override: Override, config: Config) -> FileEntry:
+    """Return the entry of an override in its file."""
+    return FileEntry(config.root / (override.file or FILE_NAME), override.at)
 
 
 def document_of(file: Path) -> Document | None:
@@ -122,12 +128,14 @@ class PatchedDocument:
         base: the document as it was written.
         layers: the patches, later ones on top.
         matched: indices of overrides and names of pins among the layers.
+        expanded: patch of texts on top, whose place is that of the text that each replaces.
         data: the patched data.
     """
 
     base: Document
     layers: tuple[Layer, ...]
     matched: tuple[int | str, ...]
+    expanded: dict[str, Any] = field(default_factory=dict)
     data: Any = field(init=False)
     _below: tuple[Any, ...] = field(init=False, repr=False)
 
@@ -135,7 +143,7 @@ class PatchedDocument:
         states = [self.base.data]
         for layer in self.layers:
             states.append(merge(states[-1], layer.patch))
-        object.__setattr__(self, "data", states[-1])
+        object.__setattr__(self, "data", merge(states[-1], self.expanded))
         object.__setattr__(self, "_below", tuple(states))
 
     def layer(self, path: Sequence[str | int]) -> Layer | None:

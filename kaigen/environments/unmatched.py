@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 from kaigen.config.settings import FILE_NAME, Config, Override, pins_path
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.dialects.registry import own_kinds
-from kaigen.environments.patch import FileEntry
+from kaigen.environments.patch import FileEntry, place_of
 
 
 def warn_of_unmatched(
@@ -34,7 +34,7 @@ def warn_of_unmatched(
         ]
         if not wrong and index in matched:
             continue
-        place = FileEntry(config.root / FILE_NAME, override.at)
+        place = place_of(override, config)
         for number, name in wrong:
             mark = place.mark(("match", "app", number) if len(override.apps) > 1 else ("match", "app"))
             found.append(
@@ -53,6 +53,23 @@ def warn_of_unmatched(
     return found
 
 
+def unknown_apps(config: Config, apps: Iterable[tuple[str, str]]) -> Iterator[Diagnostic]:
+    """Return an error for each app that `apps` of the environment names and no spec has.
+
+    Args:
+        config: the settings of the run.
+        apps: namespace and name of every app, also of those that the environment does not have.
+    """
+    known = {form for namespace, name in apps for form in (name, f"{namespace}/{name}")}
+    place = FileEntry(config.root / FILE_NAME, ("environments", config.environment, "apps"))
+    for key, names in (("include", config.apps.include), ("exclude", config.apps.exclude)):
+        for index, name in enumerate(names):
+            if not set("*?") & set(name) and name not in known:
+                listed = "apps: " + (", ".join(sorted(each for each in known if "/" not in each)) or "none")
+                hint = did_you_mean(name, known) or listed
+                yield Diagnostic("KG0716", f"no app `{name}`", place.mark((key, index)), hint)
+
+
 def _matches_none(override: Override, place: FileEntry, listed: str) -> Diagnostic:
     every = [entry.key for entry in own_kinds()]
     for kind in override.kinds:
@@ -63,5 +80,7 @@ def _matches_none(override: Override, place: FileEntry, listed: str) -> Diagnost
     hint = listed if override.apps else "`match.labels` compares labels in the specs themselves"
     if override.kinds and not override.apps and not override.labels:
         hint = f"no spec has kind {' or '.join(override.kinds)}"
+    if override.folder:
+        hint = f"it changes only specs in {override.folder}; {hint}"
     mark = place.mark(("match",))
     return Diagnostic("KG0709", "this override matches no spec", mark, hint, Severity.WARNING)

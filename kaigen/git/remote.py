@@ -143,6 +143,28 @@ class Git(Struct, frozen=True):
         result = self.call(args)
         return result.out.decode("utf-8", "replace").removesuffix("\n") if result.ok else ""
 
+    def last_commit(self, tip: str, folder: str, form: str, *options: str) -> str:
+        """Return the last commit up to a tip that changes a folder, as `git log` prints it; empty without one.
+
+        Args:
+            tip: the commit to start from.
+            folder: relative to the top of the repository, wherever in it git runs; empty for the top.
+            form: the format of `git log`.
+            options: more options of `git log`.
+        """
+        paths = ["--", f":(top,literal){folder}"] if folder else []
+        args = ["log", "-1", *options, f"--format={form}", tip, *paths]
+        # Paths are literal in all calls, which also rules out `:(top)`.
+        result = self.call(args, env={"GIT_LITERAL_PATHSPECS": "0"})
+        return result.out.decode("utf-8", "replace").removesuffix("\n") if result.ok else ""
+
+    def is_cut_off(self, commit: str) -> bool:
+        """Return whether a commit is the last one of a shallow clone, which then seems to add every file."""
+        if self.text("rev-parse", "--is-shallow-repository") != "true":
+            return False
+        known = self.folder / self.text("rev-parse", "--git-path", "shallow")
+        return known.is_file() and commit in known.read_text(encoding="ascii").split()
+
     def succeeds(self, *args: str) -> bool:
         """Run git and return whether it succeeds."""
         return self.call(args).ok

@@ -171,6 +171,40 @@ def is_dirty(repo: Path, under: str = "") -> bool:
     return bool(_git(repo, ["status", "--porcelain", "-z", "--untracked-files=all", "--", folder or "."]))
 
 
+def known_commits(repo: Path, commits: Collection[str]) -> set[str]:
+    """Return those of some commits, by their full hashes, that the clone has.
+
+    Raises:
+        InputError: not a repository (KG0802).
+        SystemFailure: git is missing or fails.
+    """
+    if not commits:
+        return set()
+    names = "".join(f"{commit}\n" for commit in sorted(commits)).encode("ascii")
+    lines = _git(repo, ["cat-file", "--batch-check=%(objectname) %(objecttype)"], stdin=names).decode("ascii")
+    return {oid for oid, _, kind in (line.partition(" ") for line in lines.splitlines()) if kind == "commit"}
+
+
+def is_published(repo: Path, commit: str) -> bool:
+    """Return whether a commit is on a branch of a remote, as far as the clone knows, or the clone has no remote.
+
+    Args:
+        repo: the repository, or any folder in its working tree.
+        commit: the full hash.
+
+    Raises:
+        SystemFailure: git is missing or fails.
+    """
+    if not _git(repo, ["remote"]).strip():
+        return True
+    return bool(_git(repo, ["for-each-ref", "--count=1", f"--contains={commit}", "refs/remotes"]).strip())
+
+
+def shallow_hint(repo: Path) -> str:
+    """Return how to get a commit that a clone does not have."""
+    return _FETCH_MORE if _is_shallow(repo) else "fetch the branch that has it, or promote another commit"
+
+
 def require_repository(repo: Path) -> None:
     """Raise `InputError` (KG0802) unless the folder is in a Git repository."""
     _git(repo, ["rev-parse", "--git-dir"])

@@ -160,6 +160,7 @@ class Delivery(Struct, frozen=True, dict=True):
         apps: every app.
         clusters: its clusters by name; empty for the cluster that Argo CD runs in.
         egress: rules for connections to the proxies and mirrors of the environment.
+        quotas: hard limits of namespaces of tenants.
     """
 
     environment: str
@@ -168,6 +169,7 @@ class Delivery(Struct, frozen=True, dict=True):
     apps: tuple[AppFacts, ...]
     clusters: Mapping[str, Cluster]
     egress: Sequence[Mapping[str, Any]] = ()
+    quotas: Mapping[str, Mapping[str, Any]] = {}
 
     @property
     def argocd(self) -> ArgoCD:

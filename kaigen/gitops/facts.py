@@ -61,6 +61,14 @@ class AppFacts(Struct, frozen=True, array_like=True):
         """The namespace and name."""
         return (self.namespace, self.name)
 
+    @property
+    def waited_for(self) -> bool:
+        """Whether the apps that need it wait until it is healthy, and not only until it is applied.
+
+        A value that is missing in the store must not stop every app of the namespace: pods wait for their own Secrets.
+        """
+        return {kind for _, kind in self.kinds} != {"ExternalSecret"}
+
     def kinds_in(self, namespace: str) -> list[tuple[str, str]]:
         """Return the group and kind of its objects in a namespace."""
         return [(group, kind) for place, group, kind in self.places if place == namespace]

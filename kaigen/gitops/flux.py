@@ -31,6 +31,15 @@ QUEUE_TIMEOUT_S = 24 * 3600
 _JOB = Health("batch/v1", "Job", HealthConditions(("Complete",), degraded=("Failed",)))
 """Flux counts a suspended Job as healthy, which would release the apps that wait for a queued one."""
 
+_CRON_JOB, _CLAIM = ("batch/v1", "CronJob"), ("v1", "PersistentVolumeClaim")
+UNUSED_CLAIM = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "current": "status.phase in ['Pending', 'Bound']",
+    "failed": "status.phase == 'Lost'",
+}
+"""Most storage classes bind a claim when its first pod is scheduled, which is the first run of a schedule."""
+
 _KUSTOMIZE = "kustomize.toolkit.fluxcd.io/v1"
 _SOURCE = "source.toolkit.fluxcd.io/v1"
 _HELM = "helm.toolkit.fluxcd.io/v2"
@@ -191,13 +200,16 @@ def _health_checks(app: AppFacts) -> Manifest:
     checks = health_of(app.kinds)
     if app.queued and (_JOB.api_version, _JOB.kind) in app.kinds:
         checks.append(_JOB)
-    return {"healthCheckExprs": [check.cel(queued=app.queued) for check in checks]} if checks else {}
+    found = [check.cel(queued=app.queued) for check in checks]
+    if {_CRON_JOB, _CLAIM} <= set(app.kinds):
+        found.append(UNUSED_CLAIM)
+    return {"healthCheckExprs": found} if found else {}
 
 
 def _app(delivery: Delivery, app: AppFacts) -> Manifest:
     home = _home(delivery, app.namespace)
     path = _folder(delivery, *app.key, "manifests")
-    body = _kustomization(delivery, delivery.name(*app.key), path, home=home)
+    body = _kustomization(delivery, delivery.name(*app.key), path, home=home, wait=app.waited_for)
     spec = body["spec"]
     spec["timeout"] = _timeout(delivery, app)
     if app.homeless:
@@ -243,14 +255,15 @@ def _chart_source(delivery: Delivery, app: AppFacts) -> Manifest:
 
 def _helm_release(delivery: Delivery, app: AppFacts) -> Manifest:
     flux = delivery.flux
+    waits = {} if app.waited_for else {"disableWait": True}
     spec: Manifest = {
         "interval": flux.interval,
         "timeout": _release_timeout(delivery, app),
         "releaseName": app.name,
         "targetNamespace": app.namespace,
         "storageNamespace": app.namespace,
-        "install": {"strategy": {"name": "RetryOnFailure"}},
-        "upgrade": {"strategy": {"name": "RetryOnFailure"}},
+        "install": {**waits, "strategy": {"name": "RetryOnFailure"}},
+        "upgrade": {**waits, "strategy": {"name": "RetryOnFailure"}},
         "driftDetection": {"mode": "enabled"},
     }
     if delivery.settings.charts:

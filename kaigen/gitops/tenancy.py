@@ -75,13 +75,14 @@ def _objects(delivery: Delivery, tenancy: Tenancy, namespace: str, apps: list[Ap
     objects: list[dict[str, Any]] = []
     if tenancy.namespaces:
         objects.append(_namespace(delivery, namespace, apps))
-    if tenancy.quota:
+    quota = {**tenancy.quota, **delivery.quotas.get(namespace, {})}
+    if quota:
         objects.append(
             {
                 "apiVersion": "v1",
                 "kind": "ResourceQuota",
                 "metadata": metadata(QUOTA),
-                "spec": {"hard": dict(sorted(tenancy.quota.items()))},
+                "spec": {"hard": dict(sorted(quota.items()))},
             }
         )
     if tenancy.default_deny:
@@ -112,6 +113,9 @@ def _objects(delivery: Delivery, tenancy: Tenancy, namespace: str, apps: list[Ap
     return objects
 
 
+_KEPT = "Prune=false,Delete=false"
+
+
 def _namespace(delivery: Delivery, name: str, apps: list[AppFacts]) -> dict[str, Any]:
     """Enforces the strictest level that all of its apps satisfy; it and what it holds outlive its spec."""
     level = min((app.pod_security for app in apps), key=_LEVELS.index, default="restricted")
@@ -126,7 +130,7 @@ def _namespace(delivery: Delivery, name: str, apps: list[AppFacts]) -> dict[str,
                 "pod-security.kubernetes.io/warn": "restricted",
             },
             "annotations": {
-                "argocd.argoproj.io/sync-options": "Prune=false,Delete=false",
+                **({} if delivery.settings.argocd is None else {"argocd.argoproj.io/sync-options": _KEPT}),
                 "kustomize.toolkit.fluxcd.io/prune": "disabled",
             },
         },

@@ -12,7 +12,7 @@ from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.manifest import Identity, Object, entries, mapping
 from kaigen.kubernetes.pods import containers, pod_templates
 from kaigen.kubernetes.references import references_of
-from kaigen.kubernetes.secrets import made_secret
+from kaigen.kubernetes.secrets import CERT_MANAGER, made_secrets
 from kaigen.kubernetes.selectors import pods_of, select_pods, selector_of
 
 if TYPE_CHECKING:
@@ -156,9 +156,10 @@ class _Edges:
                     self._writers.setdefault((node.namespace, claim, marker.identity), node.id)
                     if marker.location in buckets:
                         self._writers.setdefault(("", *marker), node.id)
-                secret = made_secret(body)
-                if secret is not None:
-                    self._makers.setdefault(("Secret", node.namespace, secret.name), node.id)
+                for secret in made_secrets(body):
+                    # What cert-manager makes for an Ingress is an object that the repository does not have.
+                    if secret.source != CERT_MANAGER:
+                        self._makers.setdefault(("Secret", node.namespace, secret.name), node.id)
 
     def find(self) -> tuple[tuple[Edge, ...], tuple[ExternalNode, ...]]:
         """Return every edge and every external node once."""

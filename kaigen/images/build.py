@@ -29,19 +29,23 @@ class Order(Struct, frozen=True):
         registry: registry and prefix of the names, such as `registry.example.com/kaigen`; empty for local names.
         tag: their tag.
         base: the image of Python that they start from; empty for that of the Dockerfiles.
+        torch: the image of PyTorch that they start from; empty for the one that is built with them.
         platforms: such as `linux/arm64`; empty for that of this machine.
         secrets: files that the builds may read, by id: `pip.conf` and `ca.crt`.
         notebook_torch: whether the notebook's image has PyTorch.
         plain_http: connect to the registry without TLS.
+        torch_lock: lock of another build of PyTorch for its image; None for that of `runtimes`.
     """
 
     registry: str
     tag: str = __version__
     base: str = ""
+    torch: str = ""
     platforms: tuple[str, ...] = ()
     secrets: Mapping[str, Path] = {}
     notebook_torch: bool = False
     plain_http: bool = False
+    torch_lock: Path | None = None
 
     def name(self, image: str) -> str:
         """Return the reference of an image."""
@@ -101,8 +105,9 @@ def _plan(recipe: Recipe, order: Order, built: Mapping[str, str]) -> Build:
         built: references of the images that are there.
     """
     with_torch = recipe.name == "notebook" and order.notebook_torch
-    base = order.name(TORCH) if recipe.base or with_torch else order.base
+    base = (order.torch or order.name(TORCH)) if recipe.base or with_torch else order.base
     arguments = {**({"BASE": base} if base else {}), **({"EXTRA": "torch"} if with_torch else {})}
+    other_torch = {"torch.txt": order.torch_lock} if recipe.name == TORCH and order.torch_lock else {}
     commit = _commit(recipe.context)
     labels = {
         f"{_TITLES}.title": f"kaigen-{recipe.name}",
@@ -118,7 +123,7 @@ def _plan(recipe: Recipe, order: Order, built: Mapping[str, str]) -> Build:
         dockerfile=recipe.dockerfile,
         arguments=arguments,
         labels=labels,
-        secrets=order.secrets,
+        secrets={**order.secrets, **other_torch},
         platforms=order.platforms,
         plain_base=order.is_plain(base),
     )
@@ -135,6 +140,7 @@ def _commit(context: Path) -> str:
 def _attach(recipe: Recipe, order: Order, build: Build, digest: str) -> int:
     host, _, repository = build.reference.rpartition(":")[0].partition("/")
     registry = Registry(Reference(host, repository, order.tag), plain_http=order.plain_http)
-    locks = tuple(recipe.context / lock for lock in recipe.locks)
+    own = build.secrets.get("torch.txt")
+    locks = (own,) if own else tuple(recipe.context / lock for lock in recipe.locks)
     inputs = {name.removeprefix(f"{_TITLES}."): value for name, value in build.labels.items()}
     return attach_facts(registry, recipe, locks, digest, order.tag, inputs)

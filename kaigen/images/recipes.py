@@ -51,13 +51,14 @@ def find_recipes() -> dict[str, Recipe]:
     return {recipe.name: recipe for recipe in found}
 
 
-def choose_recipes(names: Sequence[str]) -> list[Recipe]:
+def choose_recipes(names: Sequence[str], *, has_torch: bool = False) -> list[Recipe]:
     """Return recipes with those that they start from, in the order in which they are built.
 
     Args:
         names: the images; none for all.
+        has_torch: whether the image of PyTorch is there, so that none is built for others.
     """
     recipes = find_recipes()
-    wanted = set(names or recipes)
-    wanted |= {recipes[name].base for name in wanted} - {""}
+    wanted = set(names) or set(recipes) - ({TORCH} if has_torch else set())
+    wanted |= {recipes[name].base for name in wanted} - {"", TORCH if has_torch else ""}
     return [recipe for name, recipe in recipes.items() if name in wanted]

@@ -176,6 +176,13 @@ class Metadata(Block):
     namespace: Annotated[
         LabelName | None, Meta(description="Namespace of all objects. Default: the one in `kaigen.yaml`.")
     ] = None
+    environments: Annotated[
+        Annotated[list[AppName], Meta(min_length=1)] | None,
+        Meta(
+            description="Environments of `kaigen.yaml` that have the app. Default: all.",
+            examples=[["dev"], ["dev", "staging"]],
+        ),
+    ] = None
     labels: Annotated[Labels, Meta(description="Labels for every object and pod.")] = field(default_factory=dict)
     annotations: Annotated[
         Annotations,

@@ -90,6 +90,8 @@ def _errors_of(hint: Any, data: Json) -> Iterator[tuple[FieldPath, str]]:
         yield from _errors_of(arguments[0], data)
     elif origin in {Union, UnionType}:
         options = [option for option in arguments if option is not NoneType]
+        if len(options) > 1 and isinstance(data, dict):
+            options = [option for option in options if isinstance(option, type) and issubclass(option, Block)]
         if len(options) == 1:
             yield from _errors_of(options[0], data)
     elif origin is list and isinstance(data, list):
@@ -106,6 +108,8 @@ def _errors_of(hint: Any, data: Json) -> Iterator[tuple[FieldPath, str]]:
 
 def _place_and_text(error: msgspec.ValidationError) -> tuple[FieldPath, str]:
     text, _, place = str(error).partition(" - at `$")
+    # msgspec does not name the key of a map, so the place is the map.
+    place = place.partition("[...]")[0]
     steps = re.findall(r"\.([^.\[\]`]+)|\[([0-9]+)\]", place)
     return tuple(int(index) if index else name for name, index in steps), text
 

@@ -27,7 +27,7 @@ from kaigen.kinds.base import (
 )
 from kaigen.kinds.block import Block, Choice
 from kaigen.kinds.promotable import IMAGE, NAME, REVISION
-from kaigen.kinds.sources import S3, Oci
+from kaigen.kinds.sources import DUPLICATES, S3, Oci, WeightsArtifact, WeightsBucket
 
 AccessMode = Literal["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"]
 PodSecurity = Literal["restricted", "baseline", "privileged"]
@@ -252,14 +252,7 @@ class HubRepository(Block):
 class HuggingFace(HubRepository):
     """A repository on the Hugging Face Hub."""
 
-    duplicates: Annotated[
-        bool,
-        Meta(
-            description="Also download weights that the repository has as safetensors files already: `original/`, "
-            "`consolidated*`, and `*model*.bin`, `.h5`, `.msgpack` and `.ot` next to them. Without effect with "
-            "`include`."
-        ),
-    ] = False
+    duplicates: Annotated[bool, DUPLICATES] = False
 
     @property
     def keeps_duplicates(self) -> bool:
@@ -345,6 +338,10 @@ class Source(FileSource):
     """Source of model weights."""
 
     hugging_face: Annotated[HuggingFace | None, Meta(description="A repository on the Hugging Face Hub.")] = None
+    s3: Annotated[WeightsBucket | None, Meta(description="Files of a bucket.")] = None
+    oci: Annotated[
+        WeightsArtifact | None, Meta(description="An OCI artifact, or an image with files in its layers.")
+    ] = None
 
 
 class Volume(Block):

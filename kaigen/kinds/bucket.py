@@ -12,13 +12,13 @@ from kaigen.kubernetes import buckets
 LOCATION = f"^{buckets.LOCATION}$"
 """Bucket and prefix."""
 
-Driver = Literal["mountpoint-s3", "csi-s3", "gcsfuse"]
+Driver = Literal["mountpoint-s3", "csi-s3", "gcsfuse", "blobfuse"]
 
 _KEY = Annotated[str, text(r"^[-._a-zA-Z0-9]+$", max_length=253)]
 
 
 class BucketSecret(Block):
-    """The Secret with access keys, or with the key file of a Google service account."""
+    """The Secret with access keys, with the key file of a Google service account, or with a key or SAS of Azure."""
 
     name: Annotated[ObjectName, Meta(description="Name of the Secret.", examples=["bucket-keys"])]
     access_key: Annotated[_KEY, Meta(description="Key of the access key ID.")] = "AWS_ACCESS_KEY_ID"
@@ -28,6 +28,21 @@ class BucketSecret(Block):
         Meta(
             description="For `gs://`: key of the JSON key file of a service account, in place of HMAC keys.",
             examples=["key.json"],
+        ),
+    ] = None
+    account_key: Annotated[
+        _KEY | None,
+        Meta(
+            description="For `az://`: key of the key of the storage account. Default: `AZURE_STORAGE_KEY`, without "
+            "`sasToken`.",
+            examples=["azurestorageaccountkey"],
+        ),
+    ] = None
+    sas_token: Annotated[
+        _KEY | None,
+        Meta(
+            description="For `az://`: key of a shared access signature, in place of an account key.",
+            examples=["AZURE_STORAGE_SAS_TOKEN"],
         ),
     ] = None
 
@@ -42,6 +57,7 @@ class BucketAccount(Block):
             examples=[
                 {"eks.amazonaws.com/role-arn": "arn:aws:iam::111122223333:role/models"},
                 {"iam.gke.io/gcp-service-account": "models@acme.iam.gserviceaccount.com"},
+                {"azure.workload.identity/client-id": "00000000-0000-0000-0000-000000000000"},
             ],
         ),
     ]
@@ -54,7 +70,10 @@ class BucketCredentials(Choice):
 
     secret: Annotated[
         BucketSecret | None,
-        Meta(description="Keys in a Secret; for `gs://` HMAC keys, or the key file of a service account."),
+        Meta(
+            description="Keys in a Secret; for `gs://` HMAC keys, or the key file of a service account; for `az://` a "
+            "key of the account, or a shared access signature."
+        ),
     ] = None
     service_account: Annotated[
         BucketAccount | None, Meta(description="The cloud's identity of the downloader's service account.")
@@ -74,9 +93,9 @@ class BucketMount(Block):
     driver: Annotated[
         Driver | None,
         Meta(
-            description="CSI driver: `mountpoint-s3` of Amazon, `csi-s3` with GeeseFS for any S3 server, or "
-            "`gcsfuse` of Google. Default: `gcsfuse` for `gs://`, `csi-s3` with an `endpoint`, else "
-            "`mountpoint-s3`."
+            description="CSI driver: `mountpoint-s3` of Amazon, `csi-s3` with GeeseFS for any S3 server, `gcsfuse` of "
+            "Google, or `blobfuse` of Azure. Default: `gcsfuse` for `gs://`, `blobfuse` for `az://`, `csi-s3` with an "
+            "`endpoint`, else `mountpoint-s3`."
         ),
     ] = None
     driver_name: Annotated[
@@ -104,7 +123,8 @@ class BucketMount(Block):
         SecretPlace | None,
         Meta(
             description="For `csi-s3`: the Secret that the driver mounts with, with `accessKeyID`, "
-            "`secretAccessKey` and `endpoint`. Default: `csi-s3-secret` in `kube-system`."
+            "`secretAccessKey` and `endpoint`. Default: `csi-s3-secret` in `kube-system`. For `blobfuse`: the Secret "
+            "with `azurestorageaccountname` and `azurestorageaccountkey`. Default: the identity of the node."
         ),
     ] = None
 
@@ -117,7 +137,7 @@ class BucketPlace(Block):
     ]
     endpoint: Annotated[
         Annotated[str, text(ADDRESS)] | None,
-        Meta(description="URL of the S3 server. Default: Amazon's, or Google's for `gs://`."),
+        Meta(description="URL of the S3 server, or for `az://` of the account's Blob service. Default: the cloud's."),
     ] = None
     region: Annotated[
         Annotated[str, text(r"^[a-z0-9-]+$", max_length=63)] | None,
@@ -126,18 +146,18 @@ class BucketPlace(Block):
 
     @property
     def scheme(self) -> str:
-        """`s3` or `gs`."""
+        """`s3`, `gs` or `az`."""
         return urlsplit(self.uri).scheme
 
     @property
     def name(self) -> str:
-        """Name of the bucket."""
-        return urlsplit(self.uri).netloc
+        """Name of the bucket; of Azure, of the account and the container with a slash between them."""
+        return buckets.split_location(self.uri)[0]
 
     @property
     def prefix(self) -> str:
         """Folder in the bucket, without leading and trailing slashes; empty for the whole bucket."""
-        return urlsplit(self.uri).path.strip("/")
+        return buckets.split_location(self.uri)[1]
 
 
 class Bucket(BucketPlace):
@@ -149,14 +169,18 @@ class Bucket(BucketPlace):
             LOCATION,
             max_length=1024,
             description="Bucket and prefix; each Model needs its own prefix.",
-            examples=["s3://acme-models/qwen2.5-0.5b", "gs://acme-models/qwen2.5-0.5b"],
+            examples=[
+                "s3://acme-models/qwen2.5-0.5b",
+                "gs://acme-models/qwen2.5-0.5b",
+                "az://acmemodels/models/qwen2.5-0.5b",
+            ],
         ),
     ]
     credentials: Annotated[
         BucketCredentials | None,
         Meta(
             description="Credentials of the downloader. Default: those that the cloud gives its service account "
-            "`NAME-download`, as EKS Pod Identity and Workload Identity Federation for GKE do."
+            "`NAME-download`, as EKS Pod Identity and the workload identities of GKE and AKS do."
         ),
     ] = None
     mount: Annotated[BucketMount, Meta(description="How pods mount the bucket, read-only.")] = field(

@@ -211,9 +211,12 @@ class _Explainer:
         return ""
 
     def _may_be(self, field: dict[str, Any], value: object) -> bool:
-        """Return whether a field may have a value, where it has only certain values."""
-        choices = [branch["enum"] for branch in branches(self.schema, field) if "enum" in branch]
-        return not choices or any(value in each for each in choices)
+        """Return whether a field may have a value, by its type and where it has only certain values."""
+        options = [*branches(self.schema, field)]
+        types = {name for branch in options for name in _types(branch)}
+        choices = [branch["enum"] for branch in options if "enum" in branch]
+        fits = not types or _has_type(value, sorted(types))
+        return fits and (not choices or any(value in each for each in choices))
 
     def _missing_field(self, violation: _Violation) -> Iterator[Explained]:
         # jsonschema reports each missing field in an error of its own.

@@ -120,7 +120,9 @@ class InferencePool(Block):
 
 
 class Auth(Block):
-    """The API key that requests must have, as `Authorization: Bearer KEY`."""
+    """The API keys, one of which requests must have as `Authorization: Bearer KEY`."""
 
     secret: Annotated[ObjectName, Meta(description="Name of the Secret.", examples=["chat-api-key"])]
-    key: Annotated[str, text(r"^[-._a-zA-Z0-9]+$", max_length=253, description="Key of the API key.")] = "api-key"
+    key: Annotated[str, text(r"^[-._a-zA-Z0-9]+$", max_length=253, description="Key of the keys, one a line.")] = (
+        "api-key"
+    )

@@ -24,6 +24,7 @@ from kaigen.kinds.bucket import LOCATION, FilledBucket
 from kaigen.kinds.classify import Classify
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.pod import Args, BuiltImage, Command, GivenImage, PodFields, Variables
+from kaigen.kinds.schedule import Cron, Schedule
 from kaigen.kinds.sources import Globs
 from kaigen.kinds.tune import Tune
 
@@ -237,6 +238,14 @@ class JobSpec(Choice, PodFields):
         Params, Meta(description="Parameters of the job, as `PARAM_*` variables and in `/etc/kaigen/params.json`.")
     ] = field(default_factory=dict)
     params_file: ParamsFile = None
+    schedule: Annotated[
+        Cron | Schedule | None,
+        Meta(
+            description="When runs start, as a cron expression in UTC or a block. Each run writes to a folder of its "
+            "own in `output.volume`. Default: one run, and another one whenever the spec changes.",
+            examples=["0 2 * * *"],
+        ),
+    ] = None
     model: Annotated[ModelRef | None, Meta(description="Weights to read: the name of a Model, or a block.")] = None
     inputs: Annotated[
         InputsRef | None, Meta(description="Files to download to `/inputs` before the container starts, and Datasets.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from kaigen.kinds.entry import Compiler, KindEntry, import_reference
-from kaigen.kinds.lowering import Lowered, Lowering, LoweringContext, LoweringResult
+from kaigen.kinds.lowering import ENVIRONMENTS, Lowered, Lowering, LoweringContext, LoweringResult
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
@@ -119,6 +119,11 @@ class CompiledKind(Kind, frozen=True):
         """Return the document itself, with its annotations checked and the file that it names."""
         lowering = Lowering(document, context)
         lowering.directives(block.metadata.annotations, DIRECTIVES)
+        if ENVIRONMENTS in block.metadata.annotations:
+            at = ("metadata", "annotations", ENVIRONMENTS)
+            lowering.error(
+                "KG0406", f"unknown annotation `{ENVIRONMENTS}`", at, "set `metadata.environments`", key=True
+            )
         if self.facts:
             block = model_config.with_config(block, self.facts, lowering)
         if block is None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 PREFIX = "kaigen.dev/"
 """Prefix of annotations that direct kaigen."""
+ENVIRONMENTS = f"{PREFIX}environments"
+"""The annotation of the environments that have a foreign resource, separated by commas."""
 
 
 class LoweringContext(Struct, frozen=True):
@@ -212,10 +214,13 @@ class Lowering:
                 self.warning("KG0405", message, (*path, name), "delete it", key=True)
 
     def directives(self, annotations: Mapping[str, str], known: Sequence[str]) -> dict[str, str]:
-        """Return the annotations that direct kaigen, by name without their prefix; unknown ones are errors."""
+        """Return the annotations that direct kaigen, by name without their prefix; unknown ones are errors.
+
+        That of the environments, which every resource may have, was read before.
+        """
         given = {}
         for key, value in annotations.items():
-            if not key.startswith(PREFIX):
+            if not key.startswith(PREFIX) or key == ENVIRONMENTS:
                 continue
             name = key.removeprefix(PREFIX)
             if name in known:

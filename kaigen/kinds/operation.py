@@ -7,6 +7,7 @@ from msgspec import Meta, field
 from kaigen.kinds.base import ADDRESS, DNS_LABEL, DNS_SUBDOMAIN, NO_BLANKS, Duration, Labels, ObjectName, text
 from kaigen.kinds.block import Block, Choice
 from kaigen.kinds.exposure import ROUTE_PATH
+from kaigen.kinds.schedule import Window
 
 PERCENT = r"^(100|[1-9]?[0-9])%$"
 
@@ -43,7 +44,7 @@ class Autoscale(Block):
     max: Annotated[int, Meta(ge=1, le=1000, description="Maximum number of replicas.")]
     scaler: Annotated[
         Literal["hpa", "keda"] | None,
-        Meta(description="HorizontalPodAutoscaler or KEDA. Default: KEDA with `prometheus`, else HPA."),
+        Meta(description="HorizontalPodAutoscaler or KEDA. Default: KEDA with `prometheus` or `schedule`, else HPA."),
     ] = None
     metric: Annotated[
         Literal["waiting", "running", "cache", "cpu"],
@@ -75,6 +76,20 @@ class Autoscale(Block):
         ),
     ] = None
     prometheus: Annotated[MetricsServer | None, Meta(description="The Prometheus server that KEDA queries.")] = None
+    schedule: Annotated[
+        Annotated[list[Window], Meta(min_length=1, max_length=50)] | None,
+        Meta(
+            description="Times with more replicas than `min`, by KEDA; `min: 0` means none at all other times. Without "
+            "`metric`, `query` and `prometheus`, the number of replicas follows the schedule alone.",
+        ),
+    ] = None
+    fallback: Annotated[
+        Annotated[int, Meta(ge=1, le=1000)] | None,
+        Meta(
+            description="Replicas while KEDA cannot read Prometheus, whatever their number was before. Default: the "
+            "number stays; with `min: 0`, KEDA stops all of them after `idleAfter`."
+        ),
+    ] = None
     idle_after: Annotated[
         Duration | None,
         Meta(description="Idle time before the last replica is removed, or any replica with HPA. Default: 5m."),

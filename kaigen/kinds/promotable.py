@@ -6,7 +6,7 @@ A field is promotable when its type carries the marker `PROMOTABLE`, here or in 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, Literal, get_args, get_type_hints
 
@@ -102,7 +102,13 @@ def _marker(annotation: Any) -> Promotable | None:
 @cache
 def promotable_fields(model: type[Block]) -> frozenset[str]:
     """Return the dotted names of a model's promotable fields, with `[]` for list entries and `*` for keys of maps."""
-    return frozenset(_names(model, "", ()))
+    return frozenset(_names(model, lambda _, marker: marker is not None))
+
+
+@cache
+def fields_named(model: type[Block], names: frozenset[str]) -> frozenset[str]:
+    """Return the dotted names of a model's fields that end in one of these names, as for promotable ones."""
+    return frozenset(_names(model, lambda name, _: name in names))
 
 
 def is_promotable(model: type[Block], name: str) -> bool:
@@ -114,14 +120,19 @@ def is_promotable(model: type[Block], name: str) -> bool:
     )
 
 
-def _names(model: type[Block], place: str, above: tuple[type[Block], ...]) -> Iterator[str]:
+def _names(
+    model: type[Block],
+    chosen: Callable[[str, Promotable | None], bool],
+    place: str = "",
+    above: tuple[type[Block], ...] = (),
+) -> Iterator[str]:
     for name, alias, marker in _fields(model):
         here = f"{place}.{alias}".strip(".")
-        if marker is not None:
+        if chosen(alias, marker):
             yield here
         for inner, listed in _blocks(_types(model)[name], ""):
             if inner not in above:
-                yield from _names(inner, here + listed, (*above, model))
+                yield from _names(inner, chosen, here + listed, (*above, model))
 
 
 def _blocks(annotation: Any, listed: str) -> Iterator[tuple[type[Block], str]]:

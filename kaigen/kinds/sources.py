@@ -9,12 +9,13 @@ from kaigen.kinds.base import ADDRESS, NO_BLANKS, RELATIVE_PATH, ObjectName, tex
 from kaigen.kinds.block import Block
 from kaigen.kinds.bucket import LOCATION, BucketCredentials
 from kaigen.kinds.promotable import IMAGE
+from kaigen.kubernetes.buckets import split_location
 
 Globs = list[Annotated[str, Meta(min_length=1)]]
 
 
 class S3(Block):
-    """Files below a prefix of a bucket, read with the S3 protocol."""
+    """Files below a prefix of a bucket of S3, Google or Azure."""
 
     uri: Annotated[
         str,
@@ -22,12 +23,12 @@ class S3(Block):
             LOCATION,
             max_length=1024,
             description="Bucket and prefix. Paths of files are relative to the prefix.",
-            examples=["s3://acme-models/qwen2.5-0.5b"],
+            examples=["s3://acme-models/qwen2.5-0.5b", "az://acmemodels/models/qwen2.5-0.5b"],
         ),
     ]
     endpoint: Annotated[
         Annotated[str, text(ADDRESS)] | None,
-        Meta(description="URL of the S3 server. Default: Amazon's, or Google's for `gs://`."),
+        Meta(description="URL of the S3 server, or for `az://` of the account's Blob service. Default: the cloud's."),
     ] = None
     region: Annotated[
         Annotated[str, text(r"^[a-z0-9-]+$", max_length=63)] | None,
@@ -36,7 +37,8 @@ class S3(Block):
     revision: Annotated[
         Annotated[str, text(r"^[0-9]+:[0-9]+:[0-9a-f]{64}$")] | None,
         Meta(
-            description="Number, bytes and SHA-256 digest of the chosen files (ETag, size and path of each). The "
+            description="Number, bytes and SHA-256 digest of the files that `include` and `exclude` select (ETag, "
+            "size and path of each). The "
             "downloader refuses other files, and prints those that it finds. Default: the files that are there."
         ),
     ] = None
@@ -53,9 +55,19 @@ class S3(Block):
     exclude: Annotated[Globs, Meta(description="Globs of files to skip.")] = field(default_factory=list)
 
     @property
+    def keeps_duplicates(self) -> bool:
+        """Whether weights are downloaded that the bucket has as safetensors files already."""
+        return True
+
+    @property
     def scheme(self) -> str:
-        """`s3` or `gs`."""
+        """`s3`, `gs` or `az`."""
         return urlsplit(self.uri).scheme
+
+    @property
+    def name(self) -> str:
+        """Name of the bucket; of Azure, of the account and the container with a slash between them."""
+        return split_location(self.uri)[0]
 
     @property
     def place(self) -> str:
@@ -101,3 +113,36 @@ class Oci(Block):
     plain_http: Annotated[bool, Meta(description="Use HTTP instead of HTTPS, for a registry inside the cluster.")] = (
         False
     )
+
+    @property
+    def keeps_duplicates(self) -> bool:
+        """Whether weights are downloaded that the artifact has as safetensors files already."""
+        return True
+
+
+DUPLICATES = Meta(
+    description="Also download weights that the source has as safetensors files already: `original/`, "
+    "`consolidated*`, and `*model*.bin`, `.h5`, `.msgpack` and `.ot` next to them. Without effect with `include`."
+)
+
+
+class WeightsBucket(S3):
+    """Model weights below a prefix of a bucket."""
+
+    duplicates: Annotated[bool, DUPLICATES] = False
+
+    @property
+    def keeps_duplicates(self) -> bool:
+        """As the spec says."""
+        return self.duplicates
+
+
+class WeightsArtifact(Oci):
+    """Model weights in an OCI artifact, or in the layers of an image."""
+
+    duplicates: Annotated[bool, DUPLICATES] = False
+
+    @property
+    def keeps_duplicates(self) -> bool:
+        """As the spec says."""
+        return self.duplicates

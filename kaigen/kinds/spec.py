@@ -37,6 +37,7 @@ class Spec(Struct, frozen=True):
             the spec.
         sources: for a lowered spec, its fields that were written in other documents.
         urls: fields of the document with URLs that are in no field of the spec, and these.
+        commit: the commit that the document was read from; empty for the working tree.
     """
 
     block: AppBlock
@@ -50,6 +51,7 @@ class Spec(Struct, frozen=True):
     hints: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[FieldPath, SourceField] = field(default_factory=dict)
     urls: tuple[tuple[str, FieldPath], ...] = ()
+    commit: str = ""
 
     @property
     def lowered(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from kaigen.kinds import base
 from kaigen.kinds.bucket import LOCATION
+from kaigen.kubernetes.buckets import ACCOUNT, CONTAINER
 
 _MEANINGS: dict[str, str] = {
     base.QUANTITY: "a quantity such as `500m`, `2` or `8Gi`",
@@ -86,12 +87,24 @@ def _path_reason(value: str) -> str:
     return "" if value.isprintable() else "it has a control character"
 
 
+_AZURE_URL = re.compile(r"(https?|abfss?|wasbs?)://[^/]*\.(blob|dfs)\.core\.", re.IGNORECASE)
+"""Other ways to write a container (sources: KServe, storage URIs; Azure Storage, the ABFS and WASB drivers)."""
+
+
 def _location_reason(value: str) -> str:
     """Return why a text is not a URI of a bucket; empty when it is unknown."""
     scheme, separator, rest = value.partition("://")
-    if not separator or scheme not in ("s3", "gs"):
-        return "it must start with `s3://` or `gs://`"
+    if _AZURE_URL.match(value):
+        return "write a container of Azure as `az://ACCOUNT/CONTAINER/PREFIX`"
+    if not separator or scheme not in ("s3", "gs", "az"):
+        return "it must start with `s3://`, `gs://` or `az://`"
+    if scheme == "az":
+        account, separator, rest = rest.partition("/")
+        if not separator or not re.fullmatch(ACCOUNT, account):
+            return "a container of Azure is `az://ACCOUNT/CONTAINER/PREFIX`, with 3 to 24 lower-case letters and digits"
     bucket, _, prefix = rest.partition("/")
+    if scheme == "az" and not re.fullmatch(CONTAINER, bucket):
+        return f"the container `{bucket}` is not 3 to 63 lower-case letters, digits and single dashes between them"
     if not 3 <= len(bucket) <= 63:
         return f"the name of a bucket has 3 to 63 characters, not {len(bucket)}"
     if not re.fullmatch(r"[a-z0-9._-]+", bucket):

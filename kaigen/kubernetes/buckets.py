@@ -38,9 +38,29 @@ _PATH = r"(/[A-Za-z0-9_][A-Za-z0-9_.=+-]*)*/?"
 _AUTHORITY = r"[A-Za-z0-9][A-Za-z0-9._@-]*"
 _QUERY = r"([?#][\s\S]*)?"
 
-LOCATION = f"(s3|gs)://{_NAME}{_PATH}"
-"""The URI of a bucket and a folder in specs. Source: Amazon S3's rules for bucket names; for keys, the safe characters
-that have no meaning to a shell or a mount helper."""
+CONTAINER = r"[a-z0-9](-?[a-z0-9]){2,62}"
+"""Name of a container of Azure (source: Azure Storage, naming of containers)."""
+
+ACCOUNT = "[a-z0-9]{3,24}"
+"""Name of a storage account of Azure (source: Azure Storage, storage account name)."""
+
+LOCATION = f"((s3|gs)://{_NAME}|az://{ACCOUNT}/{CONTAINER}){_PATH}"
+"""The URI of a bucket and a folder in specs; Azure's has the account before the container.
+
+Source: Amazon S3's rules for bucket names; for keys, the safe characters that have no meaning to a shell or a mount
+helper.
+"""
+
+
+def split_location(uri: str) -> tuple[str, str]:
+    """Return the bucket of a `LOCATION` and the folder in it, without slashes around them.
+
+    A bucket of Azure is the account and the container, with a slash between them.
+    """
+    scheme, _, rest = uri.partition("://")
+    parts = rest.strip("/").split("/")
+    count = 2 if scheme == "az" else 1
+    return "/".join(parts[:count]), "/".join(parts[count:])
 
 
 def schemes_pattern(scheme: str) -> str:
@@ -106,6 +126,7 @@ class BucketDriver(Struct, frozen=True):
         word: a pattern of RE2 and Python for what is in every spelling of that option.
         marked: whether the driver ignores what follows a colon, with which one bucket is several volumes.
         own: whether kaigen's kinds use the driver.
+        account: the same steps to the name of the account that the bucket is in; empty for none.
     """
 
     driver: str
@@ -116,15 +137,22 @@ class BucketDriver(Struct, frozen=True):
     word: str = ""
     marked: bool = False
     own: bool = True
+    account: tuple[str, ...] = ()
 
 
 _PREFIX = ("prefix ", "[pP][rR][eE][fF][iI][xX]")
 _FOLDER = ("only-dir=", "[oO][nN][lL][yY].?[dD][iI][rR]")
+_SUBDIRECTORY = ("--subdirectory=", "[sS][uU][bB].?[dD][iI][rR]")
+_AZURE_CONTAINER = ("volumeAttributes", "containerName")
+_AZURE_ACCOUNT = ("volumeAttributes", "storageAccount")
 
 BUCKET_DRIVERS = (
     BucketDriver("ru.yandex.s3.csi", "s3", ("volumeHandle",), ("volumeHandle",)),
     BucketDriver("s3.csi.aws.com", "s3", _BUCKET_NAME, _BUCKET_NAME, *_PREFIX),
     BucketDriver("gcsfuse.csi.storage.gke.io", "gs", ("volumeHandle",), _BUCKET_NAME, *_FOLDER, marked=True),
+    BucketDriver(
+        "blob.csi.azure.com", "az", _AZURE_CONTAINER, _AZURE_CONTAINER, *_SUBDIRECTORY, account=_AZURE_ACCOUNT
+    ),
     BucketDriver("s3.csi.scality.com", "s3", _BUCKET_NAME, _BUCKET_NAME, *_PREFIX, own=False),
     BucketDriver("ch.ctrox.csi.s3-driver", "s3", ("volumeHandle",), ("volumeHandle",), own=False),
 )
@@ -133,11 +161,19 @@ BUCKET_DRIVERS = (
 Sources: k8s-csi-s3 0.43, `volumeIDToBucketPrefix`, and GeeseFS, which is called with `BUCKET:FOLDER`. The driver of
 Mountpoint for S3 2, `mountpoint.ParseArgs`: `prefix x`, `--prefix x`, `prefix=x`, `--prefix=x`; Scality's is a copy.
 The Cloud Storage FUSE CSI driver 1.17, `parseVolumeID`, and `parseVolumeAttributes`, which joins the mount options of a
-PersistentVolume and its attribute `mountOptions`; `only-dir=x`, and `only-dir:x` as in a configuration file.
+PersistentVolume and its attribute `mountOptions`; `only-dir=x`, and `only-dir:x` as in a configuration file. The Azure
+Blob CSI driver 1.27, `NodeStageVolume`, which ignores the case of attributes: of the names in `ATTRIBUTES`, another
+spelling is an attribute that must be granted; and blobfuse2's `--subdirectory`.
 """
 
 MARK = r"[^:]*:[A-Za-z0-9._-]*"
 """The whole of a name that a colon and a mark end, as a pattern of RE2 and Python."""
+
+HANDLE = "[A-Za-z0-9._#-]*"
+"""The whole of a handle that adds no option to the command of blobfuse2, as a pattern of RE2 and Python.
+
+The Azure Blob CSI driver 1.27 joins its arguments with spaces, one of which, `--tmp-path`, has the handle.
+"""
 
 INLINE_OPTIONS = ("csi", "volumeAttributes", "mountOptions")
 """The attribute with mount options and commas, of pods' volumes and PersistentVolumes (source: Cloud Storage FUSE)."""
@@ -145,10 +181,29 @@ INLINE_OPTIONS = ("csi", "volumeAttributes", "mountOptions")
 S3_OPTIONS = "--memory-limit=1000 --dir-mode=0555 --file-mode=0444"
 """What kaigen sets as the attribute `options` of ru.yandex.s3.csi."""
 
-ATTRIBUTES = ("authenticationSource", "bucketName", "mountOptions", "mounter", "options")
+ATTRIBUTES = (
+    "authenticationSource",
+    "bucketName",
+    "containerName",
+    "mountOptions",
+    "mounter",
+    "options",
+    "protocol",
+    "storageAccount",
+)
 """Attributes that name the bucket and whose credentials the driver uses, and those with options."""
 
-OPTIONS = ("allow-other", "force-path-style", "implicit-dirs", "only-dir=*", "prefix *", "read-only", "region *")
+OPTIONS = (
+    "--subdirectory=*",
+    "-o allow_other",
+    "allow-other",
+    "force-path-style",
+    "implicit-dirs",
+    "only-dir=*",
+    "prefix *",
+    "read-only",
+    "region *",
+)
 """Globs of the mount options that kaigen sets itself, and that reach nothing but the bucket."""
 
 
@@ -174,6 +229,10 @@ def location(spec: Object, *, inline: bool = False) -> str:
         for option in mount_options(spec, inline=inline)
         if row.word and re.search(row.word, str(option))
     ]
+    if row.account:
+        handle = "" if inline else str(csi.get("volumeHandle") or "")
+        other = "" if re.fullmatch(HANDLE, handle) else " "
+        name = f"{next((str(value) for _, value in values_at(csi, row.account)), '')}{other}/{name}"
     return f"{row.scheme}://{name}" + (f"/{' '.join(folders)}" if row.word else "")
 
 

@@ -59,7 +59,8 @@ _KUSTOMIZE = frozenset(
 """Domains of the annotations that kustomize obeys when it builds a folder, and API groups of its own files."""
 
 _AZURE_CLIENT = "azure.workload.identity/client-id"
-_AZURE_USE = "azure.workload.identity/use"
+AZURE_IDENTITY = {"azure.workload.identity/use": "true"}
+"""The label of pods to which Azure's webhook gives the identity of their ServiceAccount."""
 
 
 def without_object_keys(given: Mapping[str, T]) -> dict[str, T]:
@@ -89,4 +90,4 @@ def labels_for_identity(annotations: Mapping[str, str]) -> dict[str, str]:
     Azure's webhook reads only pods with a label (source: azure-workload-identity, service account labels and
     annotations); those of other clouds read all pods of an annotated account.
     """
-    return {_AZURE_USE: "true"} if _AZURE_CLIENT in annotations else {}
+    return dict(AZURE_IDENTITY) if _AZURE_CLIENT in annotations else {}

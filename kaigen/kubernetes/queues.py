@@ -18,6 +18,9 @@ QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 """Label with the name of the WorkloadPriorityClass. https://kueue.sigs.k8s.io/docs/concepts/workload_priority_class/"""
 
+RUN_SECONDS_LABEL = "kueue.x-k8s.io/max-exec-time-seconds"
+"""Label with the seconds that a run may take. sigs.k8s.io/kueue v0.19.2, pkg/controller/constants"""
+
 POD_ANNOTATIONS = "kueue.x-k8s.io/podset-"
 """Beginning of annotations that Kueue reads from pod templates, such as its requests for a topology."""
 
@@ -55,14 +58,19 @@ _POD_FIELDS = (
 )
 
 
-def has_fixed_queue(kind: str, version: Version = NEWEST_KUEUE) -> bool:
+_SERVED = {*_FIXED_PODS, "Deployment.apps"}
+"""Kinds that cannot leave their queue. Runs can, as long as they are suspended."""
+
+
+def has_fixed_queue(kind: str, version: Version = NEWEST_KUEUE, *, leaves: bool = False) -> bool:
     """Return whether the queue of a kind never changes. That of others changes until their pods run.
 
     Args:
         kind: with its group, as in `StatefulSet.apps`.
         version: of Kueue.
+        leaves: whether the object has no queue any more.
     """
-    return kind == _LEADER_WORKER_SET and version < (0, 18)
+    return (leaves and kind in _SERVED) or (kind == _LEADER_WORKER_SET and version < (0, 18))
 
 
 def rejected_changes(old: Object, new: Object, version: Version = NEWEST_KUEUE) -> list[str]:

@@ -38,7 +38,7 @@ def requests_of(obj: Object, catalog: Catalog, most: int | None = None, *, surge
     total: Counter[str] = Counter()
     for template in pod_templates(obj):
         count = _pods(obj, template, most, surge)
-        for name, amount in _pod(template, catalog).items():
+        for name, amount in pod_requests(template, catalog).items():
             total[name] += count * amount
         for path, claim in claim_templates(obj):
             if path[: len(template.path)] == template.path or path[:2] == ("spec", "volumeClaimTemplates"):
@@ -200,9 +200,9 @@ def _count(holder: Object, field: str, default: int = 1) -> int:
     return value if isinstance(value, int) and value >= 0 else default
 
 
-def _pod(template: PodTemplate, catalog: Catalog) -> Counter[str]:
-    """Return the requests of a pod: of its containers together, of an init container or of the pod itself if these
-    request more.
+def pod_requests(template: PodTemplate, catalog: Catalog) -> Counter[str]:
+    """Return the requests of a pod in billionths of the unit: of its containers together, of an init container or of
+    the pod itself if these request more.
 
     https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers
     """

@@ -1,6 +1,8 @@
-"""Types of Secrets, and the objects that make them: ExternalSecrets, SealedSecrets, and Secrets themselves."""
+"""Types of Secrets, and the objects that make them: ExternalSecrets, SealedSecrets, Certificates, and Secrets."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from msgspec import Struct
 
@@ -25,7 +27,7 @@ class MadeSecret(Struct, frozen=True):
     Attributes:
         name: of the Secret.
         keys: the keys that it will have; None when the object does not list them.
-        source: `ExternalSecret`, `SealedSecret`, `SOPS` or `Secret`.
+        source: `ExternalSecret`, `SealedSecret`, `SOPS`, `Secret` or `cert-manager`.
         path: the field of the object that lists the keys.
     """
 
@@ -35,32 +37,69 @@ class MadeSecret(Struct, frozen=True):
     path: FieldPath
 
 
-def made_secret(obj: Object) -> MadeSecret | None:
-    """Return the Secret that an object makes; None when it makes none."""
+CERT_MANAGER = "cert-manager"
+"""The source of a Secret that cert-manager makes."""
+
+_CERTIFICATE = "Certificate.cert-manager.io"
+_ISSUERS = ("cert-manager.io/issuer", "cert-manager.io/cluster-issuer")
+_ACME = "kubernetes.io/tls-acme"
+"""cert-manager requests certificates for an Ingress with this annotation by default, and for none of a Gateway.
+
+Source: `hasShimAnnotation` and `SyncFnFor` in cert-manager's pkg/controller/certificate-shim (1.19).
+"""
+
+
+def made_secrets(obj: Object) -> Iterator[MadeSecret]:
+    """Yield the Secrets that an object makes, or that cert-manager makes for it."""
     type_ = type_of(obj)
-    if type_ == EXTERNAL_SECRET:
-        return _external(obj)
-    name = mapping(obj.get("metadata")).get("name")
-    if not isinstance(name, str):
-        return None
     spec = mapping(obj.get("spec"))
+    if type_ == EXTERNAL_SECRET:
+        yield from _external(obj)
+    elif type_ == _CERTIFICATE:
+        yield from _certificate(spec.get("secretName"), ("spec", "secretName"))
+    elif type_ == "Ingress.networking.k8s.io" and _has_issuer(obj, acme=True):
+        for index, tls in entries(spec.get("tls")):
+            yield from _certificate(tls.get("secretName"), ("spec", "tls", index, "secretName"))
+    elif type_ == "Gateway.gateway.networking.k8s.io" and _has_issuer(obj, acme=False):
+        for index, listener in entries(spec.get("listeners")):
+            for number, ref in entries(mapping(listener.get("tls")).get("certificateRefs")):
+                # cert-manager makes none in other namespaces and of other kinds.
+                if ref.get("kind") in {None, "Secret"} and "namespace" not in ref:
+                    path = ("spec", "listeners", index, "tls", "certificateRefs", number, "name")
+                    yield from _certificate(ref.get("name"), path)
+    elif isinstance(name := mapping(obj.get("metadata")).get("name"), str):
+        yield from _named(obj, name)
+
+
+def _named(obj: Object, name: str) -> Iterator[MadeSecret]:
+    type_ = type_of(obj)
     if type_ == SEALED_SECRET:
+        spec = mapping(obj.get("spec"))
         # The controller gives the Secret the name of its SealedSecret, whatever the template contains.
         keys = {*mapping(spec.get("encryptedData")), *mapping(mapping(spec.get("template")).get("data"))}
-        return MadeSecret(name, frozenset(map(str, keys)), "SealedSecret", ("spec", "encryptedData"))
-    if type_ == SECRET:
+        yield MadeSecret(name, frozenset(map(str, keys)), "SealedSecret", ("spec", "encryptedData"))
+    elif type_ == SECRET:
         keys = {*mapping(obj.get("data")), *mapping(obj.get("stringData"))}
         field = "stringData" if "stringData" in obj else "data"
-        return MadeSecret(name, frozenset(map(str, keys)), "SOPS" if "sops" in obj else "Secret", (field,))
-    return None
+        yield MadeSecret(name, frozenset(map(str, keys)), "SOPS" if "sops" in obj else "Secret", (field,))
 
 
-def _external(obj: Object) -> MadeSecret | None:
+def _has_issuer(obj: Object, *, acme: bool) -> bool:
+    notes = mapping(mapping(obj.get("metadata")).get("annotations"))
+    return any(key in notes for key in _ISSUERS) or (acme and notes.get(_ACME) == "true")
+
+
+def _certificate(name: object, path: FieldPath) -> Iterator[MadeSecret]:
+    if isinstance(name, str) and name:
+        yield MadeSecret(name, None, CERT_MANAGER, path)
+
+
+def _external(obj: Object) -> Iterator[MadeSecret]:
     spec = mapping(obj.get("spec"))
     target = mapping(spec.get("target"))
     name = target.get("name") or mapping(obj.get("metadata")).get("name")
     if not isinstance(name, str) or "manifest" in target:
-        return None
+        return
     template = mapping(target.get("template"))
     templated = set(mapping(template.get("data")))
     given = {text(item.get("secretKey")) for _, item in entries(spec.get("data"))} - {""}
@@ -69,4 +108,4 @@ def _external(obj: Object) -> MadeSecret | None:
     if templated and template.get("mergePolicy") != "Merge":
         given, unknown = set(), bool(template.get("templateFrom"))
     keys = None if unknown else frozenset({*given, *map(str, templated)})
-    return MadeSecret(name, keys, "ExternalSecret", ("spec", "data") if "data" in spec else ("spec",))
+    yield MadeSecret(name, keys, "ExternalSecret", ("spec", "data") if "data" in spec else ("spec",))

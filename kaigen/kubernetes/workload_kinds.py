@@ -140,6 +140,7 @@ WORKLOAD_KINDS = (
         pod_labels=_JOB_LABELS,
         references=(),
         name=replace(SUBDOMAIN_NAME, max_length=52, reason="its Jobs add 11 characters to it"),
+        emitted=True,
         wave=3,
         family="workload",
     ),

@@ -1,6 +1,6 @@
 """Ask S3 servers which files are below a prefix. boto3 makes the requests, with the credentials of the user.
 
-Google's server gets a token of the user, unless the spec has HMAC keys.
+Google's server gets a token of the user, unless the spec has HMAC keys. Azure has an API of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from kaigen.compile.builders.buckets import GOOGLE, uses_tokens
 from kaigen.config.lock_file import LockedBucket, LockedObject
 from kaigen.diagnostics.errors import NotFound, SystemFailure
 from kaigen.kinds.sources import S3
+from kaigen.kubernetes.buckets import split_location
 from kaigen.lock.answers import all_at_once, read_facts
+from kaigen.lock.azure import Container
 
 _STATE = ".kaigen"
 """Folder in which the downloader keeps its state; it is not part of the files."""
@@ -70,6 +72,12 @@ class Buckets:
         return self._ask(s3, lambda prefix: prefix.range(path, file, 0, file.size))
 
     def _ask(self, s3: S3, question: Callable[[_Prefix], T]) -> T:
+        if s3.scheme == "az":
+            try:
+                return question(_Prefix(Container(s3), s3))
+            except (ValueError, KeyError, TypeError) as error:
+                reason = " ".join(str(error).split())[:300] or type(error).__name__
+                raise SystemFailure(f"cannot list {s3.location}: {reason}") from None
         try:
             from botocore import exceptions
         except ImportError:
@@ -169,7 +177,7 @@ class _Prefix:
     def __init__(self, client: Any, s3: S3) -> None:
         self._client = client
         self._s3 = s3
-        self._bucket, _, prefix = s3.place.partition("/")
+        self._bucket, prefix = split_location(s3.uri)
         self._prefix = f"{prefix}/" if prefix else ""
 
     def locked(self, *, data: bool) -> LockedBucket:

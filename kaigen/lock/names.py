@@ -128,7 +128,7 @@ def _source_names(config: Config) -> list[SourceName]:
 
 def _written_specs(config: Config) -> tuple[Spec, ...]:
     """Return the specs of an environment as people wrote them, without the lock."""
-    run = Run.load((), replace(config, lock=LockRef()), use_cache=False)
+    run = Run.load((), replace(config, lock=LockRef(), follows_commits=False), use_cache=False)
     Diagnostics(run.load_diagnostics).raise_errors()
     return run.specs
 
@@ -210,6 +210,8 @@ def images(configs: Sequence[Config], lock: Lock) -> dict[str, Image]:
 def _images(config: Config, ref: LockRef) -> list[tuple[str, str, bool]]:
     # The images' own names: a mirror has copies with the same digests.
     plain = replace(config, mirror=None, images=config.plain_images or config.images, lock=ref, licenses=None)
+    # What an environment follows has the lock of its commit.
+    plain = replace(plain, follows_commits=False)
     return [
         (image, f"{item.app.namespace}/{item.app.name}", image in item.app.built)
         for item in Run.load((), plain, use_cache=False).apps()

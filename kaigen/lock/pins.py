@@ -15,6 +15,7 @@ from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.diagnostics.errors import NotFound, SystemFailure
 from kaigen.diagnostics.problem import dotted_path
 from kaigen.dialects.packages import find_any_kind
+from kaigen.environments.match import with_placeholders
 from kaigen.hub.client import Hub
 from kaigen.kinds.block import Block
 from kaigen.kinds.blocks import HubRepository
@@ -153,7 +154,7 @@ def _names_in(source: Source, problems: Diagnostics) -> Iterator[Name]:
         entry = find_any_kind(document.apiVersion, document.kind)
         if entry is None:
             continue
-        block, diagnostics = validate_document(document, entry)
+        block, diagnostics = validate_document(with_placeholders(document, entry), entry)
         problems.extend(diagnostics)
         if block is not None:
             yield from _names(document, block)

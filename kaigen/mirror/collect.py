@@ -9,8 +9,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from kaigen.catalog.presets import find_preset
+from kaigen.compile.builders.buckets import cloud_server
 from kaigen.config.lock_file import LockedFile, LockedModel, lock_of, namespace_of
-from kaigen.config.locked_files import bucket_revision, chosen_files, selected_files
+from kaigen.config.locked_files import bucket_revision, chosen_files, files_of
 from kaigen.config.settings import Config
 from kaigen.hub.client import HUB
 from kaigen.kinds.blocks import HttpFile, HubRepository
@@ -21,12 +22,11 @@ from kaigen.kinds.topology import Topology
 from kaigen.kubernetes.images import image_fields, parse_image
 from kaigen.mirror.model import ChartItem, FileItem, ImageItem, ModelItem, TransferList
 from kaigen.oci.reference import registry_url
+from kaigen.pipeline.commits import with_lock_at
 from kaigen.pipeline.result import Compiled
 from kaigen.pipeline.run import Run
 from kaigen.sizing.constants import GIB
 
-CLOUDS = {"s3": "https://s3.amazonaws.com", "gs": "https://storage.googleapis.com"}
-"""Servers of buckets without an `endpoint`."""
 _FIXED = re.compile("[0-9a-f]{40}|sha256:[0-9a-f]{64}|[0-9]+:[0-9]+:[0-9a-f]{64}")
 """A commit, a digest, or the revision of a bucket."""
 
@@ -82,10 +82,14 @@ def models_in(apps: Iterable[Compiled], config: Config) -> tuple[ModelItem, ...]
         config: the settings of the environment.
     """
     found: dict[ModelItem, list[str]] = {}
+    configs = {"": config}
     for item in apps:
         if item.spec is None:
             continue
-        for model in dict.fromkeys(_models_of(item.spec.block, config)):
+        commit = item.spec.commit
+        if commit not in configs:
+            configs[commit] = with_lock_at(config, commit)
+        for model in dict.fromkeys(_models_of(item.spec.block, configs[commit])):
             found.setdefault(model, []).append(_key(item))
     items = [replace(model, apps=tuple(names)) for model, names in found.items()]
     return tuple(sorted(items, key=lambda item: (item.source, item.revision, item.include, item.exclude)))
@@ -134,7 +138,7 @@ def _bucket(s3: S3, config: Config) -> ModelItem:
         return ModelItem(s3.uri, revision, target, "", None, include, exclude, ())
     files = tuple(
         FileItem(path, file.size, file.sha256 or "", file.version or "")
-        for path, file in selected_files(bucket.files, s3.include, s3.exclude).items()
+        for path, file in files_of(bucket.files, s3).items()
     )
     size = sum(file.bytes for file in files)
     return ModelItem(s3.uri, revision, target, "", size, include, exclude, (), files)
@@ -148,7 +152,7 @@ def _artifact(oci: Oci, config: Config) -> ModelItem:
         return ModelItem(oci.ref, image.digest, target, "", None, include, exclude, ())
     chosen = artifact.files
     if not artifact.is_image:
-        chosen = selected_files(chosen, oci.include, oci.exclude)
+        chosen = files_of(chosen, oci)
     files = tuple(FileItem(path, file.size, file.sha256) for path, file in chosen.items())
     size = sum(file.bytes for file in files)
     return ModelItem(oci.ref, artifact.digest, target, "", size, include, exclude, (), files)
@@ -157,7 +161,7 @@ def _artifact(oci: Oci, config: Config) -> ModelItem:
 def server_of(source: S3 | Oci) -> str:
     """Return the URL of the server that has a bucket or an artifact."""
     if isinstance(source, S3):
-        return (source.endpoint or CLOUDS[source.scheme]).rstrip("/")
+        return cloud_server(source)
     return registry_url(parse_image(source.ref).registry, plain_http=source.plain_http)
 
 

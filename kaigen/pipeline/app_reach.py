@@ -1,13 +1,15 @@
-"""What an app makes and reaches that other apps may, too: objects, folders of buckets, hosts and GPUs."""
+"""What an app makes and reaches that other apps may, too: objects, folders of buckets, hosts, GPUs, kaigen's images."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.gpus import is_gpu_resource
 from kaigen.compile.builders.frame import LOCATION
+from kaigen.compile.pod_images import pod_image
+from kaigen.kubernetes.images import images_of
 from kaigen.kubernetes.kind_table import kind_of
 from kaigen.kubernetes.manifest import Identity, Object, group_of, identity_of, mapping, text
 from kaigen.kubernetes.quantities import NANO
@@ -17,6 +19,8 @@ from kaigen.pipeline.gpu_facts import GpuFacts, GpuObject
 from kaigen.tenancy.hosts import hosts_of
 
 if TYPE_CHECKING:
+    from kaigen.compile.app import Rendered
+    from kaigen.compile.context import Context
     from kaigen.pipeline.result import Compiled
 
 
@@ -49,6 +53,18 @@ def app_gpus(item: Compiled, catalog: Catalog) -> GpuFacts:
             key = (namespace, text(body.get("kind")), identity_of(body).name)
             objects.append(GpuObject(key, own, each, why_unlimited(body), *max_surge(body)))
     return GpuFacts(tuple(objects), tuple(sorted(most_replicas(placed).items())))
+
+
+def own_images(objects: Iterable[Rendered], context: Context) -> tuple[str, ...]:
+    """Return the names of kaigen's own images that objects have, whatever the mirror and the lock make of them."""
+    used = set(images_of(each.body for each in objects))
+    return tuple(name for name, ref in context.config.images.items() if pod_image(ref, context) in used)
+
+
+def unpinned_images(item: Compiled, context: Context) -> tuple[str, ...]:
+    """Return the names of kaigen's own images that an app uses and the settings do not pin; none if they pin none."""
+    fixed = context.config.fixed_images
+    return tuple(name for name in own_images(item.objects, context) if name not in fixed) if fixed else ()
 
 
 def _namespace(body: Object, item: Compiled) -> str:

@@ -10,11 +10,12 @@ from kaigen.diagnostics.problem import dotted_path
 from kaigen.kubernetes.manifest import Object, mapping, text
 from kaigen.kubernetes.pods import CONTAINER_FIELDS
 from kaigen.kubernetes.references import Reference, references_of
-from kaigen.kubernetes.secrets import DOCKER_CONFIG, SECRET, TLS, MadeSecret, made_secret
+from kaigen.kubernetes.secrets import DOCKER_CONFIG, SECRET, TLS, MadeSecret, made_secrets
 from kaigen.secrets.expected import ExpectedSecret, gather
 from kaigen.secrets.facts import Facts, Maker, Use
 
 if TYPE_CHECKING:
+    from kaigen.config.external import ExternalEntry
     from kaigen.pipeline.result import Compilation, Compiled
 
 
@@ -62,9 +63,7 @@ def facts_of(items: Iterable[Compiled]) -> Facts:
         for index, rendered in enumerate(item.objects):
             body = rendered.body
             namespace = text(mapping(body.get("metadata")).get("namespace")) or item.app.namespace
-            made = made_secret(body)
-            if made is not None:
-                makes.append((namespace, made.name, _maker(item, index, made, app)))
+            makes += [(namespace, made.name, _maker(item, index, made, app)) for made in made_secrets(body)]
             for reference in references_of(body, item.app.namespace):
                 target = reference.target
                 if target.type == SECRET:
@@ -94,17 +93,20 @@ def _use(item: Compiled, index: int, reference: Reference, app: str) -> Use:
     )
 
 
-def expected_secrets(compilation: Compilation, apps: Sequence[str] = ()) -> list[ExpectedSecret]:
+def expected_secrets(
+    compilation: Compilation, apps: Sequence[str] = (), external: Sequence[ExternalEntry] = ()
+) -> list[ExpectedSecret]:
     """Return every Secret that apps read, by namespace and name.
 
     Args:
         compilation: the apps.
         apps: return only Secrets that one of these apps reads, `NAME` or `NAMESPACE/NAME`; all when empty.
+        external: what `external` of kaigen.yaml lists.
 
     Returns:
         Each Secret once, with all its uses.
     """
-    found = gather(facts_of(compilation.apps))
+    found = gather(facts_of(compilation.apps), external)
     if apps:
         requested = set(apps)
         found = [item for item in found if any(requested & {app, app.partition("/")[2]} for app in item.apps)]

@@ -65,7 +65,9 @@ def change_since(
             if path in committed[folder]:
                 old.setdefault(place, committed[folder][path])
     places = {config.environment if len(configs) > 1 else "": config for config in configs}
-    compared = replace(compare(old, new, settings=places), lock=_lock_changes(commit, configs[0]))
+    compared = replace(
+        compare(old, new, settings=places), lock=_lock_changes(commit, configs[0]), order=_order(configs[0])
+    )
     reviewed = before if is_readable else {"": Config()}
     settings = dangerous_settings(reviewed, configs)
     grants = [*_grants(reviewed, configs), *replaced_images(reviewed, configs)]
@@ -84,6 +86,10 @@ def change_since(
         for folder in were
     ]
     return with_folders(change, were, are)
+
+
+def _order(config: Config) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*config.promotion, *config.environments)))
 
 
 def _grants(before: Mapping[str, Config], configs: Sequence[Config]) -> list[str]:
@@ -218,7 +224,7 @@ def _render_at(config: Config, commit: str) -> dict[str, bytes]:
         files = read_tree_at(config.root, commit)
         _write(folder, files)
         _write(folder, read_submodules_at(config.root, commit, (config.catalog_folder, PINS_FOLDER)))
-        before = load_config(Path(folder), config.environment)
+        before = replace(load_config(Path(folder), config.environment), repository=config.root)
         inner = read_submodules_at(
             config.root, commit, (*before.specs, *before.kinds, *before.patch_files, before.catalog_folder)
         )

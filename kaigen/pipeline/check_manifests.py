@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from kaigen.check.atoms import as_written
 from kaigen.check.codes import UNKNOWN_KIND
+from kaigen.check.controller_versions import version_findings
 from kaigen.check.policy import check_policy
 from kaigen.check.references import check_classes, check_references
 from kaigen.check.schema_check import check_object
@@ -123,7 +124,7 @@ def check_manifests(
     diagnostics = [
         item for item in found if not (item.category is Category.EMPTY and item.mark and item.mark.file == STDIN)
     ]
-    for item, finding in _findings(items, target or config.kubernetes, pod_security, config.external):
+    for item, finding in _findings(items, target or config.kubernetes, pod_security, config):
         if finding.category is Category.UNKNOWN_KIND:
             if (_group(item.body), item.body.get("kind")) in defined:
                 continue
@@ -178,17 +179,18 @@ class _Declared:
 
 
 def _findings(
-    items: Sequence[_Item], target: str, pod_security: str, external: Sequence[ExternalEntry]
+    items: Sequence[_Item], target: str, pod_security: str, config: Config
 ) -> Iterator[tuple[_Item, Problem]]:
     bodies = [item.body for item in items]
     found: list[list[Problem]] = [[] for _ in items]
     for item, problems in zip(items, found, strict=True):
         problems += check_object(item.body, target=target)
+        problems += version_findings(item.body, config.controllers)
         if item.body:
             problems += check_policy(item.body, pod_security=pod_security)
-    for place, finding in check_references(bodies, external=_Declared(external)):
+    for place, finding in check_references(bodies, external=_Declared(config.external)):
         found[place].append(finding)
-    for place, finding in check_classes(bodies, external):
+    for place, finding in check_classes(bodies, config.external):
         found[place].append(finding)
     for item, problems in zip(items, found, strict=True):
         for finding in first_problems(problems):

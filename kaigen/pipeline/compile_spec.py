@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaigen.catalog.profiles import get_profile
+from kaigen.check import codes
+from kaigen.check.budgets import budget_findings
+from kaigen.check.controller_versions import version_findings
 from kaigen.check.grants import grant_findings
 from kaigen.check.policy import check_policy
 from kaigen.check.references import MissingObject, check_classes, check_references
@@ -52,6 +56,7 @@ with lazy_imports():
     from kaigen.tenancy import violations as tenancy
 
 
+_QUOTED = re.compile("`([^`]+)`")
 _LEVEL = ("spec", "security", "podSecurity")
 _BUILD = ("spec", "build")
 """The fields that choose the Pod Security level of an app, and of the Job that builds its image."""
@@ -189,6 +194,7 @@ def _values(app: App, layers: Sequence[Overrides], found: Diagnostics) -> Mappin
 def _check(spec: Spec, app: App, objects: Sequence[Rendered], context: Context, found: Diagnostics) -> list[Missing]:
     """Check the objects of an app, report each problem at its place in the spec, and return missing objects."""
     missing = []
+    denied: dict[tuple[FieldPath, str], list[Diagnostic]] = {}
     every = [*_problems(objects, context, app)]
     absent = [pair for pair in every if isinstance(pair[1], MissingObject)]
     reported = first_of([pair for pair in every if not isinstance(pair[1], MissingObject)])
@@ -198,6 +204,8 @@ def _check(spec: Spec, app: App, objects: Sequence[Rendered], context: Context, 
             path = _BUILD if item.object.pod_security else _LEVEL
         if isinstance(problem, MissingObject) and not path:
             path = find_text(problem.target.name, spec.document.data, (), "")
+        if problem.code == codes.TENANT_NOT_GRANTED and not path:
+            path = _named_text(problem.message, spec)
         written = item.object.place(problem.path) if item.object.place else None
         diagnostic = (
             _spec_problem(item, problem, spec, path)
@@ -207,9 +215,25 @@ def _check(spec: Spec, app: App, objects: Sequence[Rendered], context: Context, 
         if isinstance(problem, MissingObject):
             target = problem.target
             missing.append(Missing(target.kind, target.namespace, target.name, diagnostic))
+        elif problem.code == codes.TENANT_NOT_GRANTED and not written:
+            denied.setdefault((path, problem.message), []).append(diagnostic)
         elif written or not (path and problem.category is Category.CREDENTIAL and _has_credential(spec)):
             found.add(diagnostic)
+    for (_, message), same in denied.items():
+        # What several objects have comes from one field, or is chosen for all of them.
+        text = f"{len(same)} objects: {message}" if len(same) > 1 else same[0].message
+        found.add(replace(same[0], message=text))
     return missing
+
+
+def _named_text(message: str, spec: Spec) -> FieldPath:
+    """Return the field of a spec with the last text that a message about an object quotes, or the value of an option
+    there; empty if there is none."""
+    quoted = _QUOTED.findall(message)[1:]
+    for text in (quoted[-1], quoted[-1].partition("=")[2]) if quoted else ():
+        if text and (path := find_text(text, spec.document.data, (), "")):
+            return path
+    return ()
 
 
 def _spec_problem(item: Rendered, problem: Problem, spec: Spec, path: FieldPath) -> Diagnostic:
@@ -246,6 +270,8 @@ def _problems(objects: Sequence[Rendered], context: Context, app: App) -> Iterab
     for item in objects:
         for problem in check_object(item.body, target=context.config.kubernetes):
             yield item, problem
+        for problem in version_findings(item.body, context.config.controllers):
+            yield item, problem
         for problem in check_policy(item.body, pod_security=item.object.pod_security or app.pod_security):
             yield item, problem
         for problem in grant_findings(item.body, app.namespace, context.config.allow):
@@ -261,6 +287,8 @@ def _problems(objects: Sequence[Rendered], context: Context, app: App) -> Iterab
     for index, problem in check_references(bodies, external=_External(app.external_objects, context.config.external)):
         yield objects[index], problem
     for index, problem in check_classes(bodies, context.config.external):
+        yield objects[index], problem
+    for index, problem in budget_findings(bodies):
         yield objects[index], problem
 
 

@@ -33,6 +33,7 @@ with lazy_imports():
     from kaigen.compile import context as compile_context
     from kaigen.extend import patch_files
     from kaigen.kinds import config_files
+    from kaigen.pipeline import commits
     from kaigen.pipeline import compile_spec as pipeline_compile_spec
 
 
@@ -46,6 +47,7 @@ class Compiler:
         consumed: documents that became part of specs.
         defines: the file of each spec; the first file when several define it.
         broken: kind, namespace and name of invalid documents.
+        absent: namespace and name of the specs that the environment does not have.
     """
 
     def __init__(self, config: Config, overrides: Sequence[Overrides] = ()) -> None:
@@ -55,7 +57,10 @@ class Compiler:
         self.consumed: list[Document] = []
         self.defines: dict[Key, Unit] = {}
         self.broken: set[Key] = set()
+        self.absent: set[tuple[str, str]] = set()
         self._unreadable = False
+        self._configs: dict[str, Config] = {"": config}
+        self._contexts: dict[str, Context] = {}
         self._stopped: dict[tuple[str, str], Diagnostic] = {}
         """What stopped the templates of a user's kind, by its apiVersion and kind."""
 
@@ -89,6 +94,7 @@ class Compiler:
             for key in unit.defines:
                 self.defines.setdefault(key, unit)
             self.broken |= unit.broken
+            self.absent |= {key[1:] for key in unit.absent}
             self._unreadable |= unit.unreadable
         return units
 
@@ -102,7 +108,7 @@ class Compiler:
         if kind in self._stopped:
             # Each document of this kind would take as long again.
             return pipeline_compile_spec.SpecResult(None, (self._stopped[kind],), ())
-        result = pipeline_compile_spec.compile_spec(spec, self.context, self.overrides)
+        result = pipeline_compile_spec.compile_spec(spec, self._context(spec.commit), self.overrides)
         if result.compiled is None:
             for item in result.diagnostics:
                 if item.category is Category.LIMIT:
@@ -115,19 +121,39 @@ class Compiler:
 
     def resolve(self, spec: Spec) -> Resolution | None:
         """Return what is decided about a spec before its objects are made; None for a kind of a user."""
-        return pipeline_compile_spec.resolve_spec(spec, self.context)
+        return pipeline_compile_spec.resolve_spec(spec, self._context(spec.commit))
+
+    def config_of(self, commit: str) -> Config:
+        """Return the settings that the specs of a commit are compiled with: those of the run, with its lock."""
+        if commit not in self._configs:
+            self._configs[commit] = commits.with_lock_at(self.config, commit)
+        return self._configs[commit]
+
+    @property
+    def context(self) -> Context:
+        """What specs of the working tree are compiled in."""
+        return self._context("")
 
     @cached_property
-    def context(self) -> Context:
-        """What specs are compiled in."""
-        blocks = _Blocks(self.defines, self.config)
+    def _blocks(self) -> _Blocks:
+        return _Blocks(self.defines, self.config)
 
-        def objects_of(key: Key, context: Context) -> Sequence[Mapping[str, Any]] | None:
-            return pipeline_compile_spec.spec_objects(blocks.spec(key), context, self.overrides)
+    def _context(self, commit: str) -> Context:
+        """Return what the specs of a commit are compiled in."""
+        if commit not in self._contexts:
+            self._contexts[commit] = pipeline_compile_spec.make_context(
+                self.config_of(commit),
+                compile_context.SpecIndex(self._blocks, self.absent),
+                self.patches if self.config.patches else None,
+                self._objects_of,
+            )
+        return self._contexts[commit]
 
-        return pipeline_compile_spec.make_context(
-            self.config, compile_context.SpecIndex(blocks), self.patches if self.config.patches else None, objects_of
-        )
+    def _objects_of(self, key: Key, context: Context) -> Sequence[Mapping[str, Any]] | None:
+        """Return the objects of a spec that another one refers to, whose context records what it looks up."""
+        spec = self._blocks.spec(key)
+        own = replace(self._context(spec.commit), specs=context.specs)
+        return pipeline_compile_spec.spec_objects(spec, own, self.overrides)
 
     @cached_property
     def patches(self) -> Patches:

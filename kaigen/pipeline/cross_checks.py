@@ -32,6 +32,7 @@ with lazy_imports():
     from kaigen.compile.builders import buckets
     from kaigen.compile.model import mounted
     from kaigen.emit import values
+    from kaigen.environments import patch as environments_patch
     from kaigen.environments import unmatched as environments_unmatched
     from kaigen.gitops import files as gitops_files
     from kaigen.kinds import job as kinds_job
@@ -98,7 +99,9 @@ def unmatched_overrides(
     if config.overrides or config.pins:
         yield from environments_unmatched.warn_of_unmatched(config, matched, set(apps))
     if config.patches:
-        yield from compiler.patches.unmatched(set(matched), apps, partial=partial)
+        yield from compiler.patches.unmatched(set(matched), apps, partial=partial or bool(compiler.absent))
+    if (config.apps.include or config.apps.exclude) and not config.passthrough:
+        yield from environments_unmatched.unknown_apps(config, set(apps))
 
 
 def implied_namespace(config: Config, apps: Iterable[AppKey]) -> Iterator[Diagnostic]:
@@ -111,6 +114,24 @@ def implied_namespace(config: Config, apps: Iterable[AppKey]) -> Iterator[Diagno
             f"no `namespace` is set, so these apps go to `{config.namespace}`: {listed}",
             Mark(str(config.root / FILE_NAME)),
             f"set `namespace` in kaigen.yaml; `namespace: {config.namespace}` if you mean that one",
+            Severity.WARNING,
+        )
+
+
+def unpinned_images(config: Config, apps: Iterable[AppSummary]) -> Iterator[Diagnostic]:
+    """Return a warning for each of kaigen's own images that apps use and `images` of kaigen.yaml, which has others,
+    does not pin."""
+    users: dict[str, list[str]] = {}
+    for app in apps:
+        for image in app.unpinned:
+            users.setdefault(image, []).append(app.name)
+    for image, names in sorted(users.items()):
+        listed = some_of(sorted(set(names)), _LISTED)
+        yield Diagnostic(
+            "KG0761",
+            f"`images` does not pin `{image}`, so another version of kaigen may restart these apps: {listed}",
+            environments_patch.FileEntry(config.root / FILE_NAME, ("images",)).mark(key=True),
+            f"run `kaigen upgrade`, which pins it, or set `images.{image}`",
             Severity.WARNING,
         )
 
@@ -206,6 +227,37 @@ def shared_hosts(apps: Sequence[RunApp], tenants: Sequence[Tenant]) -> Iterator[
             hint = "choose another host for one of them, or list it in `hosts` of both tenants in kaigen.yaml"
             found = unit.diagnostic(app, "KG0384", message, ("metadata", "name"), hint)
             yield replace(found, severity=Severity.WARNING)
+
+
+def hosts_of_clusters(environments: Iterable[tuple[Config, Sequence[RunApp]]]) -> Iterator[Diagnostic]:
+    """Return a warning for each host that environments of different clusters have.
+
+    Args:
+        environments: the settings and the apps of each.
+    """
+    first: dict[str, Config] = {}
+    seen: set[str] = set()
+    for config, apps in environments:
+        for unit, app in apps:
+            for host in app.hosts:
+                other = first.setdefault(host, config)
+                if unit is None or host in seen or not _differ(other, config):
+                    continue
+                seen.add(host)
+                found = unit.diagnostic(
+                    app,
+                    "KG0765",
+                    f"the host `{host}` is that of the environments {other.environment} and {config.environment}, "
+                    "which have different clusters",
+                    ("spec", "route", "host"),
+                    "write `{environment}` into the host, or override it for one of them",
+                )
+                yield replace(found, severity=Severity.WARNING)
+
+
+def _differ(one: Config, other: Config) -> bool:
+    """Return whether two environments have different clusters, as far as kaigen.yaml says it."""
+    return one.profile != other.profile or one.clusters != other.clusters
 
 
 def _lists(host: str, namespace: str, tenants: Sequence[Tenant]) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaigen.config.tenant_settings import default_namespace
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.suggest import did_you_mean, nearest
@@ -15,6 +17,7 @@ from kaigen.dialects.registry import find_kind, own_kinds
 from kaigen.kinds.base import AUTO
 from kaigen.kinds.kind import CompiledKind
 from kaigen.kinds.lowering import LoweringContext
+from kaigen.pipeline.sources import is_overrides
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
@@ -36,6 +39,10 @@ with lazy_imports():
     from kaigen.kinds import model as kinds_model
     from kaigen.kubernetes import schemas
     from kaigen.yaml import document_secrets
+
+
+_VARIABLE = re.compile(r"\{[A-Za-z]+\}")
+"""A text that may have a variable of the environment in it."""
 
 
 class DocumentResult(Struct, frozen=True):
@@ -80,6 +87,8 @@ def read_document(document: Document, source: str, config: Config, documents: In
         message = "a spec is a mapping with `apiVersion`, `kind`, `metadata` and `spec`"
         hint = "see `kaigen kinds` for what can be written"
         return _invalid(Diagnostic("KG0211", message, document.mark(()), hint))
+    if is_overrides(document):
+        return DocumentResult()
     entry = find_kind(document.apiVersion, document.kind)
     if entry is not None:
         return _read_spec(document, entry, source, config, documents)
@@ -107,8 +116,15 @@ def _read_spec(
     patched_document: Document | PatchedDocument = document
     matched: tuple[int | str, ...] = ()
     found: list[Diagnostic] = []
-    if config.overrides or config.pins:
-        patched_document, found = match.patch_document(document, entry, config)
+    namespace = default_namespace(source, config.tenants, config.namespace)
+    if (
+        config.overrides
+        or config.pins
+        or config.storage_classes
+        or namespace != config.namespace
+        or _VARIABLE.search(document.source.text)
+    ):
+        patched_document, found = match.patch_document(document, entry, config, source)
         matched = match.matched_by(patched_document)
         block, problems = entry.validate(patched_document)
         found += match.explain_removed_fields(patched_document, problems)
@@ -117,9 +133,7 @@ def _read_spec(
         found += problems
     if block is None:
         return _invalid(*found)
-    context = LoweringContext(
-        config.profile, documents, str(config.root), config.namespace, config.dialects, config.catalog
-    )
+    context = LoweringContext(config.profile, documents, str(config.root), namespace, config.dialects, config.catalog)
     result = entry.lower(block, patched_document, context)
     specs = [
         spec.Spec(
@@ -134,6 +148,7 @@ def _read_spec(
             item.hints,
             item.sources,
             () if number else result.urls,
+            document.source.commit,
         )
         for number, item in enumerate(result.specs)
     ]

@@ -49,7 +49,7 @@ def secret_apps(own: Sequence[Facts], others: Sequence[Facts] | None, config: Co
         others: those of the repository's other apps; None when one of these cannot be compiled.
         config: the repository's settings.
     """
-    expected = gather(merge_facts(own))
+    expected = gather(merge_facts(own), config.external)
     found = list(missing_keys(expected))
     external = external_of(config)
     if external is None:
@@ -60,7 +60,7 @@ def secret_apps(own: Sequence[Facts], others: Sequence[Facts] | None, config: Co
         found.append(Diagnostic("KG0332", message, None, hint, Severity.WARNING))
         return SecretApps(diagnostics=tuple(found))
     spaces = {item.namespace for item in expected}
-    every = [item for item in gather(merge_facts([*own, *others])) if item.namespace in spaces]
+    every = [item for item in gather(merge_facts([*own, *others]), config.external) if item.namespace in spaces]
     return _external(every, external, config, found)
 
 

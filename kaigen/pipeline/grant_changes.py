@@ -14,10 +14,11 @@ from kaigen.config.controller_keys import common_entries
 from kaigen.config.licenses import STRICTNESS, Licenses, Verdict
 from kaigen.config.settings import Config
 from kaigen.config.tenant_settings import Tenant, tenant_of_file
-from kaigen.config.tenants import profile_classes
+from kaigen.config.tenants import default_classes, profile_classes
 from kaigen.git.repository import read_file_at, read_submodules_at, read_tree_at
 from kaigen.kubernetes.pod_security import LEVELS
 from kaigen.kubernetes.rights import USUAL_KINDS
+from kaigen.pipeline.setting_changes import raised
 from kaigen.pipeline.sources import read_named, relative_path
 
 _WILDCARD = re.compile(r"[*?\[]")
@@ -122,6 +123,9 @@ def _tenant_grants(before: Config, now: Config) -> Iterator[str]:
         if was is not None and was.gpus is not None and (tenant.gpus is None or tenant.gpus > was.gpus):
             amount = "any number of" if tenant.gpus is None else tenant.gpus
             yield f"{amount} GPUs as tenant {tenant.name}"
+        for namespace, old in (was.quotas if was is not None else {}).items():
+            if namespace in tenant.namespaces and [*raised(old, tenant.quotas.get(namespace, {}))]:
+                yield f"more than before of what the quota of {namespace} limits, as tenant {tenant.name}"
         level = "restricted" if was is None else was.pod_security
         if LEVELS.index(tenant.pod_security) < LEVELS.index(level):
             yield f"Pod Security {tenant.pod_security} as tenant {tenant.name}"
@@ -140,6 +144,7 @@ def _wider(was: Tenant, tenant: Tenant, config: Config) -> Iterator[str]:
         "images": config.images.values(),
         "annotations": common_entries(config.labels, config.annotations),
         "classes": profile_classes(config.profile),
+        "storageClasses": default_classes(config.profile),
     }
     for field, values in {"namespaces": tenant.namespaces, **tenant.grants}.items():
         old = was.namespaces if field == "namespaces" else was.granted(field)

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaigen.config.block_settings import ChosenApps
 from kaigen.diagnostics.category import FIELDS
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
+from kaigen.dialects.registry import find_kind
 from kaigen.kinds.input_documents import InputDocuments, object_name
+from kaigen.kinds.lowering import ENVIRONMENTS
+from kaigen.kubernetes.manifest import mapping
 from kaigen.pipeline.document import is_kubernetes_object, read_document
 from kaigen.pipeline.sources import is_unreadable, relative_path
 from kaigen.system.lazy_import import lazy_imports
@@ -24,8 +28,14 @@ if TYPE_CHECKING:
     from kaigen.yaml.sources import Source
 
 with lazy_imports():
+    from kaigen.compile import passthrough
+    from kaigen.environments import match as environments_match
+    from kaigen.pipeline import commits
     from kaigen.yaml import document as yaml_document
     from kaigen.yaml import document_secrets
+
+
+_EVERY_APP = ChosenApps()
 
 
 class ParsedSource(Struct, frozen=True):
@@ -33,13 +43,15 @@ class ParsedSource(Struct, frozen=True):
 
     Attributes:
         source: the text.
-        documents: those that could be parsed.
+        documents: those that could be parsed, and that the environment has.
         diagnostics: problems of the text.
+        absent: documents that the environment does not have.
     """
 
     source: Source
     documents: tuple[Document, ...]
     diagnostics: tuple[Diagnostic, ...]
+    absent: tuple[Document, ...] = ()
 
 
 class LoadedSource(Struct, frozen=True):
@@ -79,15 +91,70 @@ class LoadedSource(Struct, frozen=True):
         return any(item.severity is Severity.ERROR for item in self.diagnostics)
 
 
-def parse_source(source: Source) -> ParsedSource:
-    """Parse a text, and check it for secrets."""
+def parse_source(source: Source, config: Config) -> ParsedSource:
+    """Parse a text, check it for secrets, and set apart what the environment does not have.
+
+    Args:
+        source: the text.
+        config: the repository's settings.
+    """
     found = Diagnostics()
     documents = yaml_document.parse(source, found, is_manifest=is_kubernetes_object)
     for document in documents:
         found.extend(document_secrets.find_secrets(document))
     found.extend(document_secrets.find_secrets_in_comments(source, documents))
     found.extend(document_secrets.find_shared_sops_files(documents))
-    return ParsedSource(source, tuple(documents), tuple(found))
+    if config.follows_commits:
+        there, absent = commits.split_by_commit(source, documents, config)
+    else:
+        there, absent = documents, []
+    left = [document for document in there if is_absent(document, config, found)]
+    there = [document for document in there if not any(document is other for other in left)]
+    return ParsedSource(source, tuple(there), tuple(found), (*absent, *left))
+
+
+def is_absent(document: Document, config: Config, found: Diagnostics) -> bool:
+    """Return whether an environment does not have a document: it names others, or kaigen.yaml chooses other apps.
+
+    kaigen.yaml chooses the apps of specs here, and those of plain objects when it is known which objects have one.
+
+    Args:
+        document: of a file.
+        config: the settings of the environment.
+        found: receives errors about the environments that the document names.
+    """
+    metadata = document.data.get("metadata") if isinstance(document.data, dict) else None
+    if not isinstance(metadata, dict):
+        return False
+    annotations = metadata.get("annotations")
+    is_named = "environments" in metadata or (isinstance(annotations, dict) and ENVIRONMENTS in annotations)
+    if is_named and environments_match.is_absent(document, config, found):
+        return True
+    if config.apps == _EVERY_APP or not document.name or is_kubernetes_object(document):
+        return False
+    return not config.apps.has(_namespace(document) or config.namespace, document.name)
+
+
+def absent_keys(parsed: ParsedSource, config: Config) -> tuple[Key, ...]:
+    """Return kind, namespace and name of the specs that the environment does not have."""
+    return tuple(
+        (document.kind, _namespace(document) or config.namespace, document.name)
+        for document in parsed.absent
+        if document.kind and document.name and not is_kubernetes_object(document)
+    )
+
+
+def absent_matches(parsed: ParsedSource, config: Config) -> list[int | str]:
+    """Return the overrides and pins that match specs which the environment does not have."""
+    if not (config.overrides or config.pins):
+        return []
+    entries = [(document, find_kind(document.apiVersion, document.kind)) for document in parsed.absent]
+    return [
+        name
+        for document, entry in entries
+        if entry is not None and document.name
+        for name in environments_match.matching_overrides(document, entry, config)
+    ]
 
 
 def lower_specs(parsed: ParsedSource, config: Config, documents: InputDocuments) -> LoadedSource:
@@ -120,15 +187,31 @@ def add_objects(loaded: LoadedSource, config: Config, consumed: Sequence[Documen
     looked_up = frozenset(loaded.lookups)
     used = [document for document in objects if object_name(document.data) in looked_up]
     others = [document for document in objects if object_name(document.data) not in looked_up]
+    if others and not _has_plain_objects(loaded, others, config):
+        others = []
     if used:
         loaded = _add(loaded, used, replace(config, passthrough=True), InputDocuments())
     return _add(loaded, others, config, InputDocuments()) if others else loaded
 
 
+def _has_plain_objects(loaded: LoadedSource, objects: Sequence[Document], config: Config) -> bool:
+    """Whether the environment has the objects of a file that no spec uses.
+
+    Those next to specs that it does not have belong to these, unless they are an app of their own.
+    """
+    if loaded.parsed.absent and not (config.passthrough and loaded.specs):
+        return False
+    if config.apps == _EVERY_APP:
+        return True
+    path = relative_path(loaded.source.file, config.root)
+    namespace = passthrough.plain_namespace([mapping(document.data) for document in objects], config.namespace)
+    return config.apps.has(namespace, passthrough.app_name(path, config.specs))
+
+
 def _add(loaded: LoadedSource, documents: Iterable[Document], config: Config, every: InputDocuments) -> LoadedSource:
     """Return a file with more of its documents validated and lowered."""
     source = loaded.parsed.source
-    path = relative_path(source.path, config.root)
+    path = relative_path(source.file, config.root)
     results = []
     found = Diagnostics(loaded.diagnostics)
     broken = set(loaded.broken)

@@ -104,4 +104,5 @@ def delivery_of(apps: Sequence[AppFacts], config: Config, settings: GitOps, form
         tuple(apps),
         config.clusters,
         network_access.egress_rules(config.network) if config.network is not None else (),
+        {place: quota for tenant in config.tenants for place, quota in tenant.quotas.items()},
     )

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kaigen.check.atoms import as_written
 from kaigen.check.codes import CHANGED_BY_BUILD
+from kaigen.check.controller_versions import version_findings
 from kaigen.check.folder_build import folder_build_findings
 from kaigen.check.grants import grant_findings
 from kaigen.check.policy import check_names
@@ -48,7 +49,7 @@ def compile_plain(
             found.add(Diagnostic("KG0203", "`metadata.name` is missing", mark, path="metadata.name"))
     if nameless:
         return None
-    source = relative_path(loaded.source.path, config.root)
+    source = relative_path(loaded.source.file, config.root)
     bodies: list[Any] = [document.data for document in documents]
     namespace = plain_namespace(bodies, config.namespace)
     taken = {name for place, name in names if place == namespace}
@@ -58,6 +59,7 @@ def compile_plain(
     for item, document in zip(objects, documents, strict=True):
         problems = [
             *check_object(item.body, target=config.kubernetes),
+            *version_findings(item.body, config.controllers),
             *check_names(item.body),
             *grant_findings(item.body, namespace, config.allow),
             *tenant_findings(item.body, namespace, source, config.tenants),

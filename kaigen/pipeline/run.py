@@ -30,10 +30,18 @@ from kaigen.pipeline.cross_checks import (
     sync_clashes,
     unknown_overrides,
     unmatched_overrides,
+    unpinned_images,
 )
 from kaigen.pipeline.expiry import expiry_problems
 from kaigen.pipeline.output import OutputTree
-from kaigen.pipeline.sources import is_unreadable, kind_problems, list_inputs, read_named, read_others
+from kaigen.pipeline.sources import (
+    is_unreadable,
+    kind_problems,
+    list_inputs,
+    overrides_among,
+    read_named,
+    read_others,
+)
 from kaigen.pipeline.store import Store, Stored, SyncRecord
 from kaigen.pipeline.summary import AppRow, Detail, summarize
 from kaigen.pipeline.unit import summarize_units, unit_of
@@ -58,7 +66,8 @@ if TYPE_CHECKING:
     from kaigen.system.progress import Progress
 
 with lazy_imports():
-    from kaigen.pipeline import external_secrets, result, sync
+    from kaigen.environments import folder_overrides
+    from kaigen.pipeline import commits, external_secrets, result, sync
 
 
 class Run:
@@ -131,15 +140,20 @@ class Run:
             progress: receives the number of files read and compiled.
         """
         config = config or Config()
+        given = list_inputs(inputs)
+        named, problems = read_named(given, config, stdin=stdin, folder=folder)
+        others = read_others([source.path for source in named], config) if given else []
+        beside = overrides_among((*named, *others), config)
+        if beside:
+            config = folder_overrides.with_folder_overrides(config, beside, problems)
         cache = cache_folder() if use_cache else None
         store = Store(cache, config, overrides) if cache is not None else None
         stored = store.read() if store is not None else Stored()
         compiler = Compiler(config, overrides)
-        given = list_inputs(inputs)
-        named, problems = read_named(given, config, stdin=stdin, folder=folder)
         kinds = kind_problems(config) if stored.kind_problems is None else stored.kind_problems
-        others = read_others([source.path for source in named], config) if given else []
         problems.extend(kinds)
+        if config.follows_commits:
+            named, others = commits.add_sources(named, others if given else None, config, problems)
         every = [unit_of(source, compiler, stored.sources.get(source.path)) for source in (*named, *others)]
         units = compiler.load(every, unreadable=is_unreadable(problems), progress=progress)
         count = len(named)
@@ -173,6 +187,8 @@ class Run:
         found.extend(self._duplicates[0])
         compiler, every = self._compiler, (*self.units, *self.others)
         names = [key[1:] for unit in every for key in unit.defines]
+        # What one environment does not have is no unknown name: others do.
+        names += compiler.absent
         found.extend(unknown_overrides(compiler, names))
         if self.config.patches:
             found.extend(compiler.patches.diagnostics)
@@ -193,7 +209,14 @@ class Run:
         if not found.has_errors:
             own = [key[1:] for unit in self.units for key in unit.defines]
             found.extend(implied_namespace(self.config, own))
+            found.extend(unpinned_images(self.config, (app for _, app in apps)))
         return found.sorted()
+
+    @property
+    def summaries(self) -> tuple[Config, list[RunApp]]:
+        """The settings, and the summary of every app with its file."""
+        self._summarize()
+        return self.config, self._apps
 
     @property
     def rows(self) -> list[AppRow]:

@@ -13,6 +13,7 @@ from kaigen.config.settings import FILE_NAME, paths_without_specs
 from kaigen.diagnostics.category import UNREADABLE
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
+from kaigen.kinds.entry import API_VERSION
 from kaigen.system.lazy_import import lazy_imports
 from kaigen.yaml.sources import STDIN, Source, read_sources
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from kaigen.config.settings import Config
     from kaigen.kinds.block import Block
     from kaigen.kinds.spec import Spec
+    from kaigen.yaml.document import Document
 
 with lazy_imports():
     from kaigen.config import missing
@@ -35,6 +37,9 @@ Inputs: TypeAlias = "Input | Sequence[Input]"
 """One input or several; none for the specs that are configured."""
 
 _DOCUMENT = ("api_version", "kind")
+
+OVERRIDES = "Overrides"
+"""The kind of files with overrides next to the specs, which `Run.load` reads itself."""
 
 
 def read_named(
@@ -73,6 +78,17 @@ def read_others(files: Iterable[str], config: Config) -> list[Source]:
     folders = [str(config.root / path) for path in config.specs if (config.root / path).exists()]
     sources, _ = read_sources(folders, root=config.root, exclude=paths_without_specs(config))
     return [source for source in sources if Path(source.path).absolute() not in seen]
+
+
+def overrides_among(sources: Iterable[Source], config: Config) -> dict[str, Source]:
+    """Return the texts that may be overrides next to the specs, by their paths relative to the repository."""
+    # Every render searches every text, so they are not parsed for it.
+    return {relative_path(source.path, config.root): source for source in sources if OVERRIDES in source.text}
+
+
+def is_overrides(document: Document) -> bool:
+    """Return whether a document has overrides of the specs next to it."""
+    return (document.apiVersion, document.kind) == (API_VERSION, OVERRIDES)
 
 
 def kind_problems(config: Config) -> Sequence[Diagnostic]:

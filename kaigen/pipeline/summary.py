@@ -85,6 +85,7 @@ class AppSummary(Struct, frozen=True, array_like=True):
         secrets: the Secrets that it reads and creates; None when the run does not need them.
         hosts: of its Ingresses and routes.
         gpus: what it requests of GPUs; None when the run does not need them.
+        unpinned: names of kaigen's own images that it uses and the settings do not pin.
     """
 
     namespace: str
@@ -98,6 +99,7 @@ class AppSummary(Struct, frozen=True, array_like=True):
     secrets: Facts | None = None
     hosts: tuple[str, ...] = ()
     gpus: GpuFacts | None = None
+    unpinned: tuple[str, ...] = ()
 
     @property
     def key(self) -> tuple[str, str]:
@@ -127,6 +129,7 @@ class SourceSummary(Struct, frozen=True, array_like=True):
         form: the form of its files; empty when they were not written.
         files: the digest of each of its files in the output tree.
         missing: references to objects that an app of another file may make.
+        absent: kind, namespace and name of its specs that the environment does not have.
     """
 
     digest: str
@@ -141,6 +144,7 @@ class SourceSummary(Struct, frozen=True, array_like=True):
     form: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[Missing, ...] = ()
+    absent: tuple[Key, ...] = ()
 
     @property
     def has_errors(self) -> bool:
@@ -173,7 +177,9 @@ class Detail(Struct, frozen=True):
         )
 
 
-def summarize(item: Compiled, detail: Detail, position: int, catalog: Catalog) -> AppSummary:
+def summarize(
+    item: Compiled, detail: Detail, position: int, catalog: Catalog, unpinned: tuple[str, ...] = ()
+) -> AppSummary:
     """Return the summary of an app.
 
     Args:
@@ -181,6 +187,7 @@ def summarize(item: Compiled, detail: Detail, position: int, catalog: Catalog) -
         detail: what to include.
         position: of its spec in the file; negative for an app without one.
         catalog: has the GPUs.
+        unpinned: names of kaigen's own images that it uses and the settings do not pin.
     """
     app = item.app
     facts = secrets = None
@@ -201,6 +208,7 @@ def summarize(item: Compiled, detail: Detail, position: int, catalog: Catalog) -
         secrets,
         app_reach.app_hosts(item),
         app_reach.app_gpus(item, catalog) if detail.gpus else None,
+        unpinned,
     )
 
 

@@ -19,7 +19,7 @@ from kaigen.pipeline.summary import AppSummary, Detail, Missing, SourceSummary, 
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
-    from kaigen.config.settings import Format
+    from kaigen.config.settings import Config, Format
     from kaigen.core.json_types import FieldPath
     from kaigen.pipeline.compiler import Compiler
     from kaigen.pipeline.load import LoadedSource, ParsedSource
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from kaigen.yaml.sources import Source
 
 with lazy_imports():
+    from kaigen.pipeline import app_reach, load, plain_objects
     from kaigen.pipeline import document as pipeline_document
-    from kaigen.pipeline import load, plain_objects
     from kaigen.system import parallel
 
 
@@ -63,6 +63,11 @@ class Unit(ABC):
         self._summary: SourceSummary | None = None
         self._files: Mapping[str, bytes] | None = None
 
+    @cached_property
+    def config(self) -> Config:
+        """The settings of the run, with the lock of the file's commit."""
+        return self.compiler.config_of(self.source.commit)
+
     @property
     def digest(self) -> str:
         """Digest of the text."""
@@ -71,18 +76,18 @@ class Unit(ABC):
     @cached_property
     def parsed(self) -> ParsedSource:
         """The file's documents."""
-        return load.parse_source(self.source)
+        return load.parse_source(self.source, self.config)
 
     @cached_property
     def lowered(self) -> LoadedSource:
         """The file's specs, before it is known which of its Kubernetes objects became part of a spec."""
-        return load.lower_specs(self.parsed, self.compiler.config, self.compiler.documents)
+        return load.lower_specs(self.parsed, self.config, self.compiler.documents)
 
     @cached_property
     def loaded(self) -> LoadedSource:
         """The file's specs and Kubernetes objects."""
         consumed = (*self.compiler.consumed, *self.lowered.consumed)
-        return load.add_objects(self.lowered, self.compiler.config, consumed)
+        return load.add_objects(self.lowered, self.config, consumed)
 
     @cached_property
     def compiled(self) -> CompiledSource:
@@ -101,7 +106,7 @@ class Unit(ABC):
                 apps.append((position, result.compiled))
         if self.loaded.plain:
             names = [key[1:] for key in compiler.defines]
-            if (item := plain_objects.compile_plain(self.loaded, names, compiler.config, found)) is not None:
+            if (item := plain_objects.compile_plain(self.loaded, names, self.config, found)) is not None:
                 apps.append((-1, item))
         return CompiledSource(tuple(apps), tuple(found), tuple(dict.fromkeys(references)), tuple(missing))
 
@@ -150,6 +155,11 @@ class Unit(ABC):
     @abstractmethod
     def defines(self) -> tuple[Key, ...]:
         """Kind, namespace and name of the file's specs."""
+
+    @property
+    @abstractmethod
+    def absent(self) -> tuple[Key, ...]:
+        """Kind, namespace and name of the file's specs that the environment does not have."""
 
     @property
     @abstractmethod
@@ -203,10 +213,20 @@ class Unit(ABC):
         """Compile the file, and return its summary and the content of its output files."""
         compiled = self.compiled
         files = self._emit(detail.form) if detail.form else {}
-        matched = [name for spec in self.loaded.specs for name in spec.matched]
+        matched = load.absent_matches(self.parsed, self.compiler.config)
+        matched += [name for spec in self.loaded.specs for name in spec.matched]
         matched += [name for _, item in compiled.apps for name in item.patched]
         catalog = self.compiler.config.catalog
-        apps = tuple(summarize(item, detail, position, catalog) for position, item in compiled.apps)
+        apps = tuple(
+            summarize(
+                item,
+                detail,
+                position,
+                catalog,
+                app_reach.unpinned_images(item, self.compiler.context) if item.spec is not None else (),
+            )
+            for position, item in compiled.apps
+        )
         summary = SourceSummary(
             digest=self.digest,
             defines=tuple(spec_key(spec, self.compiler.config.namespace) for spec in self.loaded.specs),
@@ -220,6 +240,7 @@ class Unit(ABC):
             form=detail.form,
             files={path: digest(data) for path, data in files.items()},
             missing=compiled.missing,
+            absent=self.absent,
         )
         return summary, files
 
@@ -296,6 +317,11 @@ class CachedUnit(Unit):
         return self.summary.defines
 
     @property
+    def absent(self) -> tuple[Key, ...]:
+        """Kind, namespace and name of the file's specs that the environment does not have."""
+        return self.summary.absent
+
+    @property
     def matched(self) -> tuple[int | str, ...]:
         """The overrides, pins and patches that apply to the file's specs."""
         return self.summary.matched
@@ -364,11 +390,17 @@ class FreshUnit(Unit):
         return tuple(spec_key(spec, self.compiler.config.namespace) for spec in self.loaded.specs)
 
     @property
+    def absent(self) -> tuple[Key, ...]:
+        """Kind, namespace and name of the file's specs that the environment does not have."""
+        return load.absent_keys(self.parsed, self.compiler.config)
+
+    @property
     def matched(self) -> tuple[int | str, ...]:
         """The overrides, pins and patches that apply to the file's specs, as far as it is compiled."""
         if self._summary is not None:
             return self._summary.matched
-        return tuple(name for spec in self.loaded.specs for name in spec.matched)
+        absent = load.absent_matches(self.parsed, self.compiler.config)
+        return (*absent, *(name for spec in self.loaded.specs for name in spec.matched))
 
     @property
     def broken(self) -> frozenset[Key]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from io import BytesIO
 from typing import IO, TYPE_CHECKING
 
+from kaigen.environments.combined import combine_diagnostics
+from kaigen.pipeline.cross_checks import hosts_of_clusters
 from kaigen.pipeline.origin import origin_diagnostics
 from kaigen.pipeline.run import Run
 
@@ -36,8 +40,34 @@ def validate(
         The diagnostics by file and position, and the files that were read.
     """
     run = Run.load(inputs, config, stdin=stdin, folder=folder, use_cache=use_cache)
+    return _problems(run, inputs, config), run.paths
+
+
+def validate_environments(
+    inputs: Inputs, configs: Sequence[Config], *, stdin: bytes | None, folder: Path
+) -> tuple[list[Diagnostic], tuple[str, ...]]:
+    """Check specs in several environments, and whether these fit together.
+
+    Args:
+        inputs: as for `Run.load`.
+        configs: the settings of each environment.
+        stdin: the content of what `-` reads.
+        folder: that relative paths start from.
+
+    Returns:
+        As `validate`.
+    """
+    runs = [
+        Run.load(inputs, config, stdin=BytesIO(stdin) if stdin is not None else None, folder=folder)
+        for config in configs
+    ]
+    found = {config.environment: _problems(run, inputs, config) for config, run in zip(configs, runs, strict=True)}
+    return combine_diagnostics(found, hosts_of_clusters(run.summaries for run in runs)), runs[-1].paths
+
+
+def _problems(run: Run, inputs: Inputs, config: Config | None) -> list[Diagnostic]:
     found = list(run.diagnostics)
     if not inputs and config is not None:
         found += origin_diagnostics(config.root / config.output_base, config.trees, config, config.root)
     run.save()
-    return found, run.paths
+    return found

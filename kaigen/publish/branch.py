@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from kaigen.core.credentials import mask_urls
 from kaigen.diagnostics.diagnostic import Mark
-from kaigen.diagnostics.errors import InputError, SystemFailure
+from kaigen.diagnostics.errors import CheckFailed, InputError, SystemFailure
 from kaigen.git.remote import BranchMoved, Git, check_branch, main_error, pull_request_url, remote_failure
 from kaigen.git.runner import Result
 from kaigen.output.index import INDEX_NAME, parents, parse_index
@@ -267,18 +267,32 @@ class _Publication:
         return changes, changes.apps(owned & below.keys(), frozenset(tree.files))
 
     def _require_newer(self, tip: str, tree: Tree) -> None:
-        command = ["log", "-1", "--grep=^ *Source-Commit: [0-9a-f]", "--format=%B", tip]
-        trailers = read_trailers(self.git.text(*command, *(["--", tree.path] if tree.path else [])))
-        commit = trailers.get("Source-Commit", "")
-        if commit:
-            target = f"`{self.branch}`" + (f", folder {tree.path}," if tree.path else "")
-            require_newer(self.git, self.source, commit, trailers.get("Source-Repository", ""), target)
+        target = f"`{self.branch}`" + (f", folder {tree.path}," if tree.path else "")
+        found = self.git.last_commit(tip, tree.path, "%H%n%B", "--grep=^ *Source-Commit: [0-9a-f]")
+        oid, _, message = found.partition("\n")
+        oldest = oid or self.git.last_commit(tip, tree.path, "%H", "--max-parents=0")
+        if self.git.is_cut_off(oldest):
+            # It seems to have written every file that was there.
+            raise CheckFailed(
+                f"this shallow clone does not have the commit that last published {target.rstrip(',')}",
+                hint="fetch the whole history with 'git fetch --unshallow' or 'fetch-depth: 0'",
+            )
+        trailers = read_trailers(message)
+        if "Source-Commit" in trailers:
+            require_newer(
+                self.git,
+                self.source,
+                trailers["Source-Commit"],
+                trailers.get("Source-Repository", ""),
+                target,
+                folder=trailers.get("Source-Folder", ""),
+            )
 
     def _proposal_branch(self, tip: str) -> str:
         """Return the branch for a pull request: the same for the same content on the same state of the base."""
         digest = hashlib.sha256(self.branch.encode())
         for tree, oids in zip(self.trees, self.oids, strict=True):
-            last = self.git.text("log", "-1", "--format=%H", tip, *(["--", tree.path] if tree.path else []))
+            last = self.git.last_commit(tip, tree.path, "%H")
             digest.update(f"\0{tree.path}\0{last}\0{sorted(oids.items())}".encode("utf-8", "surrogateescape"))
         return f"kaigen/{digest.hexdigest()[:16]}"
 

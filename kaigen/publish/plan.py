@@ -19,6 +19,7 @@ from kaigen.git.repository import require_repository
 from kaigen.output.contents import data_of
 from kaigen.output.index import path_problem
 from kaigen.pipeline.run import Run
+from kaigen.pipeline.sources import relative_path
 from kaigen.publish.artifact import push_artifact
 from kaigen.publish.artifacts import chart_artifact, expand, manifests_artifact, unique
 from kaigen.publish.branch import PublishOptions, Tree, publish_branch
@@ -182,7 +183,7 @@ def make_plan(configs: Sequence[Config], where: Destination, *, allow_dirty: boo
             branches.setdefault(branch, []).append(Tree(config.environment, path, files))
         if not (where.charts or where.manifests):
             continue
-        materials = _materials(run.paths, config, source)
+        materials = _materials(run, source)
         if where.charts:
             artifacts += [chart_artifact(item, config, where.charts, materials) for item in compilation.apps]
         if where.manifests:
@@ -240,9 +241,16 @@ def _require_separate_folders(branch: str, trees: Sequence[Tree]) -> None:
                 raise InputError.of("KG0905", message, hint="put `{env}` into --branch or --path")
 
 
-def _materials(paths: Sequence[str], config: Config, source: Source) -> dict[str, str]:
-    """Return the SHA-256 of every input file, by its path in the repository."""
-    digests = {}
+def _materials(run: Run, source: Source) -> dict[str, str]:
+    """Return the SHA-256 of every input file, by its path in the repository, with its commit if it follows one."""
+    digests, config = {}, run.config
+    paths: list[str] = []
+    for unit in run.units:
+        if unit.source.commit:
+            name = relative_path(unit.source.file, config.root)
+            digests["/".join(filter(None, (source.folder, f"{name}@{unit.source.commit}")))] = unit.source.digest
+        elif not config.follows_commits:
+            paths.append(unit.source.path)
     root = config.root.absolute()
     pins = [pins_path(config.root, config.environment)] if config.environment else []
     named = [config.root / FILE_NAME, config.root / LOCK_NAME, *pins]

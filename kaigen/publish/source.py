@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from kaigen.config.settings import FILE_NAME, LOCK_NAME, PINS_FOLDER
 from kaigen.core.credentials import without_userinfo
+from kaigen.core.text import shown_name
 from kaigen.diagnostics.errors import CheckFailed, InputError
 from kaigen.git.remote import Git
 from kaigen.git.repository import head_commit, is_dirty
@@ -82,7 +83,9 @@ def is_checked_out(git: Git, source: Source, branch: str) -> bool:
     return branch == source.branch and git.text("remote", "get-url", "--", git.remote) == source_url(git)
 
 
-def require_newer(git: Git, source: Source, commit: str, repository: str, target: str) -> None:
+def require_newer(
+    git: Git, source: Source, commit: str, repository: str, target: str, *, folder: str | None = None
+) -> None:
     """Check that the source contains the commit that was published before.
 
     Args:
@@ -91,15 +94,22 @@ def require_newer(git: Git, source: Source, commit: str, repository: str, target
         commit: the source commit of the last publication.
         repository: the repository of that commit, from its trailer; empty when unknown.
         target: what is published to, for the message.
+        folder: the folder of kaigen.yaml in that repository, from its trailer; None when unknown.
 
     Raises:
-        CheckFailed: the source does not contain the commit, or this clone cannot show it.
+        CheckFailed: the source does not contain the commit, or this clone cannot show it; or it is of another
+            folder of the repository.
     """
+    is_known = bool(git.text("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"))
+    if is_known and folder is not None and folder != shown_name(source.folder):
+        raise CheckFailed(
+            f"{target} was rendered from another folder of this repository, {folder or 'its top'}",
+            hint="publish to another --path or --branch; or give --allow-older to replace it",
+        )
     if commit == source.commit:
         return
     ours, theirs = source.commit[:12], commit[:12]
     is_shallow = git.text("rev-parse", "--is-shallow-repository") == "true"
-    is_known = bool(git.text("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"))
     if is_known:
         if git.succeeds("merge-base", "--is-ancestor", commit, source.commit):
             return

@@ -10,6 +10,7 @@ from kaigen.catalog.images import default_images
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.diagnostics.errors import InputError
 from kaigen.scaffold.changes import FileChange, add_entry, add_lines, add_settings, read_text
+from kaigen.scaffold.image_settings import with_images
 from kaigen.scaffold.place import Place, find_place
 from kaigen.scaffold.templates import (
     ATTRIBUTES,
@@ -144,12 +145,13 @@ _PINS = (
 """Where pipelines and hooks name the version of kaigen: the text before it, and the version."""
 
 
-def plan_upgrade(root: Path, *, images: bool = True) -> list[FileChange]:
+def plan_upgrade(root: Path, pins: Mapping[str, str], *, images: bool = False) -> list[FileChange]:
     """Return the changes of a repository that the installed version needs, by path.
 
     Args:
         root: folder of kaigen.yaml.
-        images: change the pinned images, too, which starts Jobs again.
+        pins: images to add to those that kaigen.yaml pins.
+        images: change the pinned images, too, which starts Jobs again and restarts pods.
     """
     place = find_place(root)
     lines = root_files(Choices(), place)
@@ -163,8 +165,9 @@ def plan_upgrade(root: Path, *, images: bool = True) -> list[FileChange]:
         if text is not None:
             changes.append(FileChange(file, text, _with_version(text)))
     config = read_text(root / CONFIG)
-    if config is not None and images:
-        changes.append(FileChange(root / CONFIG, config, _with_images(config, default_images())))
+    if config is not None:
+        new = with_images(root / CONFIG, pins).new if pins else config
+        changes.append(FileChange(root / CONFIG, config, _with_newer_images(new, default_images()) if images else new))
     return sorted(changes, key=lambda change: change.path)
 
 
@@ -180,7 +183,7 @@ def _newer(pinned: str) -> str:
     return own if _is_older(pinned, own) else pinned
 
 
-def _with_images(text: str, images: Mapping[str, str]) -> str:
+def _with_newer_images(text: str, images: Mapping[str, str]) -> str:
     """Return kaigen.yaml with newer tags of kaigen's own images. A digest, or an image of a mirror, stays."""
     for reference in images.values():
         name, _, tag = reference.rpartition(":")

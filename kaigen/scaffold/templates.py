@@ -14,6 +14,7 @@ from kaigen.catalog.images import default_images
 from kaigen.catalog.profiles import profile_names
 from kaigen.config.file import CONFIG_ENTRY
 from kaigen.config.layers import SYNCERS
+from kaigen.config.overrides import OVERRIDES_ENTRY
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.errors import InputError
 from kaigen.diagnostics.suggest import did_you_mean
@@ -111,7 +112,7 @@ def schema_files() -> dict[str, str]:
     """Return the schemas for editors by path."""
     schemas = {
         ".kaigen/config.json": json_schema(CONFIG_ENTRY),
-        ".kaigen/schema.json": combined_schema(own_kinds(), embedded=True),
+        ".kaigen/schema.json": combined_schema((*own_kinds(), OVERRIDES_ENTRY), embedded=True),
     }
     return {path: json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for path, schema in schemas.items()}
 

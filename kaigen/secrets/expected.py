@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,6 +12,9 @@ from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kubernetes.secrets import OPAQUE
 from kaigen.secrets.facts import Facts, Maker, Use
+
+if TYPE_CHECKING:
+    from kaigen.config.external import ExternalEntry
 
 
 class ExpectedSecret(Struct, frozen=True):
@@ -47,14 +51,22 @@ class ExpectedSecret(Struct, frozen=True):
         return any(use.as_file for use in self.uses)
 
 
-def gather(facts: Facts) -> list[ExpectedSecret]:
-    """Return the Secrets that are read, by namespace and name."""
+def gather(facts: Facts, external: Sequence[ExternalEntry] = ()) -> list[ExpectedSecret]:
+    """Return the Secrets that are read, by namespace and name.
+
+    Args:
+        facts: what apps read and make.
+        external: objects that exist although no app makes them.
+    """
     makers = {(namespace, name): maker for namespace, name, maker in reversed(facts.makes)}
     found: dict[tuple[str, str], ExpectedSecret] = {}
     for namespace, name, kind, use in facts.reads:
         known = found.get((namespace, name))
         if known is None:
-            known = ExpectedSecret(namespace, name, OPAQUE, (), False, True, (), makers.get((namespace, name)))
+            maker = makers.get((namespace, name))
+            if maker is None and any(entry.is_named("Secret", namespace, name) for entry in external):
+                maker = Maker("external", "", None)
+            known = ExpectedSecret(namespace, name, OPAQUE, (), False, True, (), maker)
         found[namespace, name] = replace(
             known,
             type=kind if known.type == OPAQUE else known.type,

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from kaigen.config.settings import Config
 
 
+_NOT_WAITED_FOR = {"argocd.argoproj.io/ignore-healthcheck": "true"}
+"""Leaves the health of an object out of that of its Application, for which later waves wait.
+
+Source: Argo CD 3.5, `setApplicationHealth` in controller/health.go. Flux does the same without `wait`.
+"""
+
 API_VERSION = "external-secrets.io/v1"
 
 
@@ -79,7 +85,7 @@ def external_of(config: Config) -> External | None:
         template=settings.key_template,
         environment=config.environment,
         labels=config.labels,
-        annotations=config.annotations,
+        annotations={**config.annotations, **({} if config.only_flux else _NOT_WAITED_FOR)},
     )
 
 

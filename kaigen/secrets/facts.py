@@ -37,8 +37,9 @@ class Maker(Struct, frozen=True, array_like=True):
     """The object in the tree that makes a Secret.
 
     Attributes:
-        source: `ExternalSecret`, `SealedSecret`, `SOPS` or `Secret`.
-        app: `NAMESPACE/NAME`.
+        source: `ExternalSecret`, `SealedSecret`, `SOPS`, `Secret`, `cert-manager`, or `external` for a Secret that
+            kaigen.yaml lists as existing.
+        app: `NAMESPACE/NAME`; empty without.
         keys: the keys that the Secret will have; None when they are unknown.
         mark: the line that defines it; None for objects that kaigen writes.
     """

@@ -86,6 +86,21 @@ class ModelFacts(Struct, frozen=True):
         return parameters > dense + 2 * words * self.hidden_size
 
 
+class Draft(Struct, frozen=True):
+    """A smaller model that writes the next tokens of each sequence, for the served one to check.
+
+    The engine loads it next to the served one. Its layers are not split into stages, and keep as many tokens in the
+    cache (source: vllm/config/speculative.py, create_draft_parallel_config and _verify_and_get_draft_tp, 0.33.0).
+
+    Attributes:
+        facts: of it.
+        tensor_parallel: GPUs that share each of its layers; None for those of the served model.
+    """
+
+    facts: ModelFacts
+    tensor_parallel: int | None = None
+
+
 class Request(Struct, frozen=True):
     """The load and the layout that are requested. None lets kaigen choose.
 
@@ -106,6 +121,8 @@ class Request(Struct, frozen=True):
         step_tokens: tokens of one step of the engine; None for its default.
         prefix_caching: whether the engine keeps prompts in the cache; None for its default.
         speculative_tokens: that are drafted for each step.
+        draft: the model that drafts them; None for none, or one whose size is unknown.
+        unknown_draft: model that drafts them and whose size is unknown; empty for none.
     """
 
     context_length: int | None = None
@@ -124,6 +141,8 @@ class Request(Struct, frozen=True):
     step_tokens: int | None = None
     prefix_caching: bool | None = None
     speculative_tokens: int = 0
+    draft: Draft | None = None
+    unknown_draft: str = ""
 
 
 class Hardware(Struct, frozen=True):

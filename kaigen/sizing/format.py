@@ -39,8 +39,10 @@ def rows(plan: Plan) -> list[Row]:
     weights += f", over {' and '.join(shared)}" if shared else ""
     each = -(-load.concurrency // layout.dp)
     bits = f", {load.kv_bits:g} bit" if load.kv_bits != 16 else ""
+    bits += ", of both models" if load.draft else ""
     return [
         Row("weights", memory.weights, weights),
+        *([Row("draft model", memory.draft, f"weights of {load.draft.facts.name}")] if load.draft else []),
         Row("KV cache", memory.kv_cache, f"{plural(load.context, 'token')} × {plural(each, 'sequence')}{bits}"),
         Row("runtime", memory.runtime, "CUDA context, graphs" + (", buffers between GPUs" if shared else "")),
         Row("activations", memory.activations, "one step" + (", logits, encoder" if facts.encoder else ", logits")),
@@ -127,6 +129,7 @@ def plan_data(plan: Plan) -> dict[str, Json]:
             "usable": _gib(memory.usable),
             "budget": _gib(memory.budget),
             "weights": _gib(memory.weights),
+            **({"draft": _gib(memory.draft)} if load.draft else {}),
             "kvCache": _gib(memory.kv_cache),
             "runtime": _gib(memory.runtime),
             "activations": _gib(memory.activations),

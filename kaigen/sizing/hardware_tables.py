@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from kaigen.catalog.instances import ON_PREMISES, instances, list_price
+from kaigen.catalog.instances import ON_PREMISES, instances, list_price, machine
 from kaigen.catalog.profiles import get_profile, profile_names
+from kaigen.sizing.constants import GIB
 
 if TYPE_CHECKING:
     from kaigen.catalog.catalog import Catalog
@@ -72,14 +73,15 @@ def gpu_details(gpu: Gpu, catalog: Catalog) -> list[tuple[str, str]]:
 
 def instance_details(item: Instance) -> list[tuple[str, str]]:
     """Return everything about an instance type as rows of a name and a value."""
-    listed = list_price(item)
+    listed, node = list_price(item), machine(item.name)
     return [
         ("instance type", ", ".join([item.name, *item.aliases])),
         ("cloud", item.cloud),
         ("GPUs", f"{item.count} × {item.gpu.name}"),
         ("memory", _memory(item.memory, item.usable)),
         ("pods ask for", f"{item.gpu.resource}: {item.count}"),
-        ("processor", item.arch),
+        ("processor", item.arch + (f", {node.cpus} vCPU" if node else "")),
+        *([("node memory", f"{node.memory / GIB:g} GiB")] if node else []),
         ("NVMe", "yes" if item.nvme else "–"),
         ("between GPUs", item.link or "–"),
         ("between nodes", item.network or "–"),
@@ -117,6 +119,7 @@ def gpu_data(gpu: Gpu) -> dict[str, Json]:
 
 def instance_data(item: Instance) -> dict[str, Json]:
     """Return an instance type as plain data."""
+    node = machine(item.name)
     return {
         "name": item.name,
         "aliases": list(item.aliases),
@@ -126,6 +129,7 @@ def instance_data(item: Instance) -> dict[str, Json]:
         "memoryGiB": item.memory,
         "usableGiB": item.usable,
         "arch": item.arch,
+        **({"vcpu": node.cpus, "nodeMemoryGiB": node.memory / GIB} if node else {}),
         "nvme": item.nvme,
         "link": item.link or None,
         "network": item.network or None,

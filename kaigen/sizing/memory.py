@@ -7,9 +7,9 @@ from math import ceil
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaigen.sizing.constants import GIB, constant
+from kaigen.sizing.constants import GIB, constant, weight_padding
 from kaigen.sizing.engine import Blocks, EngineMemory, blocks_of
-from kaigen.sizing.facts import Hardware, ModelFacts
+from kaigen.sizing.facts import Draft, Hardware, ModelFacts
 
 _ROOM = 1e-9
 """Tolerance of floating-point sums, in GiB."""
@@ -45,6 +45,7 @@ class Load(Struct, frozen=True):
         utilization: share of each GPU's memory for the engine.
         kv_bits: of a value in the cache, with its scales.
         engine: what the engine does by default.
+        draft: a model that is loaded next to the served one; None for none.
     """
 
     context: int
@@ -52,6 +53,7 @@ class Load(Struct, frozen=True):
     utilization: float
     kv_bits: float
     engine: EngineMemory
+    draft: Draft | None = None
 
 
 class GpuMemory(Struct, frozen=True):
@@ -61,9 +63,10 @@ class GpuMemory(Struct, frozen=True):
         usable: available to programs.
         budget: available to the engine.
         weights: of the GPU's share of the model.
-        kv_cache: for the requested sequences.
+        kv_cache: for the requested sequences, of both models.
         runtime: CUDA context, communication buffers and CUDA graphs.
         activations: intermediate results of a step, logits and encoder.
+        draft: weights of the draft model; 0 without.
     """
 
     usable: float
@@ -72,6 +75,7 @@ class GpuMemory(Struct, frozen=True):
     kv_cache: float
     runtime: float
     activations: float
+    draft: float = 0.0
 
     @property
     def overhead(self) -> float:
@@ -81,7 +85,7 @@ class GpuMemory(Struct, frozen=True):
     @property
     def needed(self) -> float:
         """Total."""
-        return self.weights + self.kv_cache + self.overhead
+        return self.weights + self.draft + self.kv_cache + self.overhead
 
     @property
     def free(self) -> float:
@@ -91,7 +95,7 @@ class GpuMemory(Struct, frozen=True):
     @property
     def kv_space(self) -> float:
         """Memory available to the cache."""
-        return self.budget - self.weights - self.overhead
+        return self.budget - self.weights - self.draft - self.overhead
 
     @property
     def fits(self) -> bool:
@@ -179,7 +183,7 @@ def _activations(facts: ModelFacts, engine: EngineMemory) -> float:
 def memory_of_gpu(facts: ModelFacts, hardware: Hardware, layout: Layout, load: Load) -> GpuMemory:
     """Return the memory of the fullest GPU of a layout under a load."""
     usable = hardware.usable or 0.0
-    cost = cache_cost(facts, load.engine, layout.tp, layout.pp, load.context, load.kv_bits)
+    cost = _cost(facts, layout, load)
     sequences = ceil(load.concurrency / layout.dp)
     return GpuMemory(
         usable=usable,
@@ -188,13 +192,31 @@ def memory_of_gpu(facts: ModelFacts, hardware: Hardware, layout: Layout, load: L
         kv_cache=(cost.fixed + sequences * cost.sequence) / GIB,
         runtime=_runtime(layout.tp, layout.pp),
         activations=_activations(facts, load.engine),
+        draft=_draft_weights(load.draft, layout),
     )
+
+
+def _draft_weights(draft: Draft | None, layout: Layout) -> float:
+    if draft is None:
+        return 0.0
+    padding = weight_padding(draft.facts.quantization)
+    return weights_of_gpu(draft.facts, draft.tensor_parallel or layout.tp, 1, padding)
+
+
+def _cost(facts: ModelFacts, layout: Layout, load: Load) -> CacheCost:
+    """Return the size of the cache of the served model and its draft model."""
+    cost = cache_cost(facts, load.engine, layout.tp, layout.pp, load.context, load.kv_bits)
+    if load.draft is None:
+        return cost
+    tp = load.draft.tensor_parallel or layout.tp
+    more = cache_cost(load.draft.facts, load.engine, tp, 1, load.context, load.kv_bits)
+    return CacheCost(cost.fixed + more.fixed, cost.sequence + more.sequence)
 
 
 def most_sequences(facts: ModelFacts, hardware: Hardware, layout: Layout, load: Load) -> int:
     """Return how many sequences of the load's length fit at once, in all copies of the model."""
     space = memory_of_gpu(facts, hardware, layout, load).kv_space * GIB
-    cost = cache_cost(facts, load.engine, layout.tp, layout.pp, load.context, load.kv_bits)
+    cost = _cost(facts, layout, load)
     if space < cost.fixed or cost.sequence <= 0:
         return 0
     return int((space - cost.fixed + _ROOM * GIB) / cost.sequence) * layout.dp

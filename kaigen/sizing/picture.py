@@ -56,7 +56,7 @@ class _Part(Struct, frozen=True):
 def _parts(plan: Plan) -> list[_Part]:
     memory = plan.memory
     return [
-        _Part("weights", "weights", memory.weights),
+        _Part("weights", "weights", memory.weights + memory.draft),
         _Part("cache", "KV cache", memory.kv_cache),
         _Part("runtime", "runtime", memory.runtime),
         _Part("activations", "activations", memory.activations),

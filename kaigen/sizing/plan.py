@@ -94,7 +94,8 @@ def settle(facts: ModelFacts, request: Request, hardware: Hardware) -> Load:
         )
     if request.dtype is not None and request.dtype not in _DTYPES:
         raise PlanError.unknown_name(Field.DTYPE, "dtype", request.dtype, _DTYPES)
-    return Load(context, concurrency, utilization, cache_bits(kv_dtype), engine_memory(facts, request, hardware))
+    engine = engine_memory(facts, request, hardware)
+    return Load(context, concurrency, utilization, cache_bits(kv_dtype), engine, request.draft)
 
 
 def _check_hardware(facts: ModelFacts, request: Request, hardware: Hardware) -> None:
@@ -165,7 +166,8 @@ def arithmetic(facts: ModelFacts, hardware: Hardware, layout: Layout, load: Load
     return (
         f"each GPU needs {gib_text(memory.needed)} GiB of {gib_text(memory.budget)} "
         f"({memory.usable:.1f} × {load.utilization:g}): weights {gib_text(memory.weights)}, "
-        f"KV cache {gib_text(memory.kv_cache)} ({load.context} tokens × {each}), "
+        + (f"draft model {gib_text(memory.draft)}, " if load.draft else "")
+        + f"KV cache {gib_text(memory.kv_cache)} ({load.context} tokens × {each}), "
         f"overhead {gib_text(memory.overhead)}"
     )
 
@@ -285,6 +287,11 @@ def _notes(facts: ModelFacts, request: Request, hardware: Hardware, layout: Layo
         notes.append(
             f"the vocabulary size is unknown; counted as {int(constant('vocabularyUnknown'))} tokens, the largest"
         )
+    if request.unknown_draft:
+        notes.append(
+            f"the draft model {request.unknown_draft} is not counted, because its size is unknown: "
+            "describe it with `facts` of its Model"
+        )
     idle = layout.nodes * hardware.count - layout.gpus
     if idle:
         whose = "the node" if layout.nodes == 1 else "the nodes"
@@ -295,6 +302,7 @@ def _notes(facts: ModelFacts, request: Request, hardware: Hardware, layout: Layo
         notes.append("layers shared by several nodes need a network such as InfiniBand")
     if hardware.vendor == "amd":
         notes.append("AMD GPUs need the engine's build for ROCm, also in an `image` of your own")
+        notes.append("runtime and activations were measured on NVIDIA GPUs only, so this plan may be too optimistic")
     if hardware.arch != "amd64":
         notes.append(f"the nodes are {hardware.arch}; images must be built for it")
     return tuple(notes)

@@ -85,6 +85,11 @@ class AppStatus(Struct, frozen=True):
         return worst
 
     @property
+    def outdated(self) -> bool:
+        """Whether its objects are ready, but not what the syncer reads."""
+        return self.state.name == "ready" and self.sync is not None and self.sync.name in ("failed", "out of sync")
+
+    @property
     def ready(self) -> bool:
         """Whether everything is ready, and what is in the cluster is what the syncer reads."""
         return self.state.name == "ready" and (self.sync is None or self.sync.name == "synced")
@@ -103,6 +108,8 @@ _SEVERITY: Mapping[StateName, int] = {
 }
 
 
+OUTDATED = "outdated"
+"""What the table shows for an app whose objects are ready, as they were before a sync that failed."""
 _SHORT_REVISION = 8
 
 
@@ -122,12 +129,13 @@ def status_rows(apps: Sequence[AppStatus], *, wide: bool = False) -> Iterator[tu
         for index, run in enumerate(runs or [None]):
             head = ((app.environment,) if several else ()) + (app.namespace, app.name, app.kind or "-")
             state = app.state if index == 0 else run.state if run else app.state
+            name = OUTDATED if index == 0 and app.outdated else state.name
             sync = (_sync(app.sync) if index == 0 else "-",)
             syncer = ((app.sync.syncer if app.sync and index == 0 else "-"),) if wide else ()
             known = {key: value for key, value in app.facts.items() if key not in (DATA_ONLY if wide else HIDDEN)}
             facts = {**(known if index == 0 else {}), **_short(run, wide=wide)}
             shown = ", ".join(f"{key} {value}" for key, value in facts.items()) or "-"
-            yield (*head, state.name, run.name if run else "-", *sync, *syncer, shown, _message(app, state))
+            yield (*head, name, run.name if run else "-", *sync, *syncer, shown, _message(app, state))
         if wide:
             yield from _objects(app, several=several)
 

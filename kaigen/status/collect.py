@@ -16,7 +16,7 @@ from kaigen.cluster.runs import ended_containers, failure
 from kaigen.cluster.states import MISSING, State, has_state, job_state, live_state
 from kaigen.cluster.waits import of_event, waiting
 from kaigen.kubernetes.kind_table import kind_of
-from kaigen.kubernetes.manifest import Identity, Object, group_of, identity_of, mapping, text, type_of
+from kaigen.kubernetes.manifest import Identity, Object, entries, group_of, identity_of, mapping, text, type_of
 from kaigen.kubernetes.runs import end_of, time_of
 from kaigen.kubernetes.schemas import is_cluster_type
 from kaigen.status.app_status import AppStatus, Run
@@ -34,13 +34,15 @@ _MOST_TEXT = 200
 
 
 def object_facts(objects: Iterable[Object]) -> dict[str, str]:
-    """Return what objects report: the size of volumes, and how many replicas are ready."""
+    """Return what objects report: the size of volumes, the last run of a schedule, and how many replicas are ready."""
     facts: dict[str, str] = {}
     for obj in objects:
         status = mapping(obj.get("status"))
         capacity = text(mapping(status.get("capacity")).get("storage"))
         if capacity:
             facts["storage"] = f"{facts['storage']}+{capacity}" if "storage" in facts else capacity
+        if scheduled := text(status.get("lastScheduleTime")):
+            facts["scheduled"] = scheduled
         wanted = mapping(obj.get("spec")).get("replicas")
         if isinstance(wanted, int) and not isinstance(wanted, bool):
             ready = status.get("readyReplicas")
@@ -142,6 +144,7 @@ def _read_live(cluster: Cluster, wanted: Mapping[Identity, Object]) -> Live:
         SystemFailure: the cluster cannot be reached.
     """
     stateful = {(each.type, each.namespace): has_state(body) for each, body in wanted.items()}
+    stateful |= {("Job.batch", each.namespace): True for each in wanted if each.type == _SCHEDULE}
 
     def read(place: _Place) -> Live:
         try:
@@ -160,6 +163,7 @@ def _read_live(cluster: Cluster, wanted: Mapping[Identity, Object]) -> Live:
     )
 
 
+_SCHEDULE = "CronJob.batch"
 _NAME = "app.kubernetes.io/name"
 _JOB = "batch.kubernetes.io/job-name"
 _JOB_SET = "jobset.sigs.k8s.io/jobset-name"
@@ -193,7 +197,7 @@ def collect(compilation: Compilation, config: Config, cluster: Cluster, apps: Se
         own = wanted[id(item)]
         of_app = [pod for pod in pods[item.app.namespace] if _label(pod, _NAME) == item.app.name]
         present = [live.objects[identity] for identity in own if identity in live.objects]
-        states = {identity: _state(live, identity, of_app, clues) for identity in own}
+        states = before_first_run({identity: _state(live, identity, of_app, clues) for identity in own})
         running = any(state.name == "progressing" for state in states.values())
         result.append(
             AppStatus(
@@ -202,12 +206,27 @@ def collect(compilation: Compilation, config: Config, cluster: Cluster, apps: Se
                 name=item.app.name,
                 kind=item.app.kind,
                 objects=states,
-                runs=_runs(item, own, live, of_app, clues),
+                runs=find_runs(item, own, live, of_app, clues),
                 sync=find_sync(own, syncers),
                 facts=_facts(cluster, item, own, present, running=running),
             )
         )
     return result
+
+
+def before_first_run(states: Mapping[Identity, State]) -> dict[Identity, State]:
+    """Return the states of an app's objects, with volumes that are ready although no pod has asked for them yet.
+
+    Most storage classes make a volume when the first pod is scheduled, which is the first run of a schedule.
+    """
+    if not any(identity.type == _SCHEDULE for identity in states):
+        return dict(states)
+    return {
+        identity: State("ready", "waiting for the first run")
+        if identity.type == "PersistentVolumeClaim" and state.name == "progressing"
+        else state
+        for identity, state in states.items()
+    }
 
 
 def _facts(
@@ -301,9 +320,18 @@ def _clues(cluster: Cluster, live: Live, namespaces: Iterable[str]) -> Clues:
     return Clues(events, claims)
 
 
-def _runs(
+def find_runs(
     item: Compiled, own: Mapping[Identity, Object], live: Live, pods: Sequence[Object], clues: Clues
 ) -> tuple[Run, ...]:
+    """Return the runs of an app, the newest first: those that its specs make, and those that its schedule started.
+
+    Args:
+        item: the app.
+        own: its objects by identity.
+        live: what the cluster has.
+        pods: its pods.
+        clues: events, and volume claims.
+    """
     found = [
         (identity, body)
         for identity, body in live.objects.items()
@@ -312,15 +340,22 @@ def _runs(
         and (identity in own or _label(body, _NAME) == item.app.name)
     ]
     found.sort(key=lambda each: _created(each[1]), reverse=True)
+    newest = next((identity for identity, body in found if _is_scheduled(body, own)), None)
     return tuple(
         Run(
             identity.name,
             _state(live, identity, pods, clues),
-            identity in own,
+            identity in own or identity == newest,
             run_facts(body, [pod for pod in pods if _is_of(pod, identity.name)]),
         )
         for identity, body in found
     )
+
+
+def _is_scheduled(run: Object, own: Mapping[Identity, Object]) -> bool:
+    """Return whether a CronJob of the app started a run."""
+    owners = {text(owner.get("name")) for _, owner in entries(mapping(run.get("metadata")).get("ownerReferences"))}
+    return any(identity.type == _SCHEDULE and identity.name in owners for identity in own)
 
 
 def _created(obj: Object) -> str:

@@ -77,8 +77,10 @@ def _of_application(obj: Object) -> Syncer:
     name: SyncName = _OF_ARGOCD.get(text(sync.get("status")), "unknown")
     message = ""
     phase = text(operation.get("phase"))
-    if phase in ("Failed", "Error"):
-        name, message = "failed", text(operation.get("message"))
+    # An operation that runs and has ended failed, and waits for its next attempt (source: Argo CD 3.5,
+    # controller/appcontroller.go, where it sets FinishedAt).
+    if phase in ("Failed", "Error") or (phase == "Running" and operation.get("finishedAt")):
+        name, message = "failed", _refused(operation) or text(operation.get("message"))
     elif phase == "Running":
         name, message = "progressing", text(operation.get("message"))
     revisions = sync.get("revisions")
@@ -93,6 +95,14 @@ def _of_application(obj: Object) -> Syncer:
     )
     found = Sync(_title(obj), name, text(sync.get("revision")) or several, message)
     return Syncer(found, frozenset(applies))
+
+
+def _refused(operation: Object) -> str:
+    """Return why the first object of an operation was not applied; empty when all were."""
+    for _, item in entries(mapping(operation.get("syncResult")).get("resources")):
+        if item.get("status") == "SyncFailed":
+            return f"{text(item.get('kind'))} {text(item.get('name'))}: {text(item.get('message'))}"
+    return ""
 
 
 _OF_ARGOCD: dict[str, SyncName] = {"Synced": "synced", "OutOfSync": "out of sync"}

@@ -8,7 +8,7 @@ publish. A module that only some runs need is imported at the top of a file like
 
 Type checkers and readers see a plain import. The module's code runs when one of its attributes is first read, so a
 block imports modules, never names in them. Only the import statements of the block wait: those of modules that they
-run, and those of other threads, do not.
+run, and those of other threads, do not. A thread that uses a module while another one runs its code waits for it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,62 @@ import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
+from threading import RLock
 from types import FrameType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader
 
 _MACHINERY = ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
 """Files of the frames between an import statement and a finder."""
+
+
+class _LazyModule(ModuleType):
+    """A module whose code runs when an attribute is read first.
+
+    `importlib.util.LazyLoader` of Python 3.11 shows other threads a module in the middle of its code.
+    """
+
+    def __getattribute__(self, name: str) -> Any:
+        spec = ModuleType.__getattribute__(self, "__spec__")
+        state: _Delayed = spec.loader_state
+        with state.lock:
+            if not state.is_run:
+                # The code itself, and what it imports, reads attributes in this thread.
+                state.is_run = True
+                try:
+                    state.loader.exec_module(self)
+                except BaseException:
+                    state.is_run = False
+                    raise
+                object.__setattr__(self, "__class__", ModuleType)
+        return ModuleType.__getattribute__(self, name)
+
+
+class _Delayed(LazyLoader):
+    """A loader that leaves the code of a module to its first use.
+
+    Attributes:
+        loader: the loader that runs it.
+        lock: held by the thread that runs it.
+        is_run: whether a thread has begun.
+    """
+
+    loader: Loader
+
+    def __init__(self, loader: Loader) -> None:
+        super().__init__(loader)
+        self.lock = RLock()
+        self.is_run = False
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Delay the code."""
+        spec = module.__spec__
+        assert spec is not None
+        spec.loader = module.__loader__ = self.loader
+        spec.loader_state = self
+        module.__class__ = _LazyModule
 
 
 class _LazyFinder:
@@ -41,7 +93,7 @@ class _LazyFinder:
             return None
         spec = PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None and spec.submodule_search_locations is None:
-            spec.loader = LazyLoader(spec.loader)
+            spec.loader = _Delayed(spec.loader)
         return spec
 
 

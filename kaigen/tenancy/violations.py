@@ -85,17 +85,29 @@ def _set_level(tenant: Tenant, level: str) -> str:
     return f"set `tenants.{tenant.name}.podSecurity: {level}` in kaigen.yaml"
 
 
+class Denied(Problem, frozen=True):
+    """Something that an object reaches and a tenant is not granted.
+
+    Attributes:
+        grant: the field of a tenant that could list it; empty for none.
+        value: what it is, as in the message.
+    """
+
+    grant: str = ""
+    value: str = ""
+
+
 def violations(obj: Object, namespace: str, tenant: Tenant) -> Iterator[Problem]:
     """Return what an object reaches and a tenant is not granted."""
     kind, place = type_of(obj), _place(obj, namespace)
     if not is_granted(kind, tenant.granted("kinds")):
-        yield _problem(tenant, f"the kind {kind}", ("kind",), "kinds")
+        yield _problem(tenant, "the kind", kind, ("kind",), "kinds")
     if place not in tenant.namespaces and (place or kind == "Namespace"):
         path: FieldPath = ("metadata", "name" if kind == "Namespace" else "namespace")
-        yield _problem(tenant, f"the namespace {place}", path, "namespaces")
+        yield _problem(tenant, "the namespace", place, path, "namespaces")
     for reach, refusal, at in _refusals(REACHES, obj, tenant):
-        what = f"{refusal.what or reach.what} {refusal.shown}".strip()
-        yield _problem(tenant, what, at, reach.condition.grant if refusal.can_be_granted else "", refusal.hint)
+        grant = reach.condition.grant if refusal.can_be_granted else ""
+        yield _problem(tenant, refusal.what or reach.what, refusal.shown, at, grant, refusal.hint)
     yield from unknown.pod_violations(obj, tenant)
     yield from unknown.account_violations(obj, tenant)
     created = created_volume(obj)
@@ -233,11 +245,13 @@ def _refusals(reaches: Iterable[Reach], obj: Object, tenant: Tenant) -> Iterator
                 yield reach, refusal, (*path, *refusal.path)
 
 
-def _problem(tenant: Tenant, what: str, path: FieldPath, grant: str, hint: str = "") -> Problem:
+def _problem(tenant: Tenant, what: str, value: str, path: FieldPath, grant: str, hint: str = "") -> Denied:
     hint = hint or (
         f"remove it, or add it to `tenants.{tenant.name}.{grant}` in kaigen.yaml"
         if grant
         else "remove it, or move the spec to a folder of no tenant"
     )
-    message = f"tenant `{tenant.name}` is not granted {what}"
-    return Problem(codes.TENANT_NOT_GRANTED, message, path, hint)
+    if grant == "storageClasses":
+        hint += "; with a list, the default class needs an entry, too"
+    message = f"tenant `{tenant.name}` is not granted {f'{what} {value}'.strip()}"
+    return Denied(codes.TENANT_NOT_GRANTED, message, path, hint, grant=grant, value=value)

@@ -157,7 +157,7 @@ def parse(
     """
     if source.text.startswith("\ufeff"):
         source = replace(source, text=source.text[1:])
-    if source.path.lower().endswith(".json"):
+    if source.file.lower().endswith(".json"):
         return _parse_json(source, diagnostics)
     documents = _Documents(source, diagnostics, is_manifest)
     try:

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from typing import IO, TYPE_CHECKING
@@ -58,12 +58,19 @@ class Source(Struct, frozen=True):
     """One text.
 
     Attributes:
-        path: as the user would type it, or `<stdin>`.
+        path: as the user would type it, or `<stdin>`; for the file of a commit, with `@` and the start of the hash.
         text: its content, without a byte order mark.
+        commit: the full hash of the commit that it was read from; empty for a file of the working tree.
     """
 
     path: str
     text: str
+    commit: str = ""
+
+    @property
+    def file(self) -> str:
+        """The path of the file, without the commit."""
+        return self.path.removesuffix(commit_suffix(self.commit))
 
     @property
     def digest(self) -> str:
@@ -82,6 +89,28 @@ class Source(Struct, frozen=True):
         last = first + len(shown)
         length = max(1, min(last if end is None else end, last) - start)
         return Mark(self.path, line, min(start, last) - first + 1, length, shown)
+
+
+def commit_suffix(commit: str) -> str:
+    """Return what the path of a file of a commit ends in; nothing for a file of the working tree."""
+    return f"@{commit[:12]}" if commit else ""
+
+
+def read_contents(files: Mapping[str, bytes], commit: str, root: Path) -> tuple[list[Source], Diagnostics]:
+    """Return the files of a commit that may have specs, with the same limits as those of folders.
+
+    Args:
+        files: content by path, below the folders of specs.
+        commit: the full hash of the commit.
+        root: the repository.
+    """
+    reader = _Reader(root, None, Limits(), ())
+    for path, data in sorted(files.items()):
+        *folders, name = path.split("/")
+        is_spec = name.lower().endswith(SUFFIXES) and not name.startswith(("kaigen.", "."))
+        if is_spec and not any(folder.startswith(".") or folder in SKIPPED_FOLDERS for folder in folders):
+            reader.keep(path + commit_suffix(commit), data)
+    return [Source(source.path, source.text, commit) for source in reader.sources], reader.diagnostics
 
 
 def read_sources(
@@ -225,7 +254,7 @@ class _Reader:
         except OSError as error:
             self._problem("KG0102", f"cannot read standard input: {reason_of(error)}", STDIN)
             return
-        self._keep(STDIN, data, explicit=True)
+        self.keep(STDIN, data, explicit=True)
 
     def _take_file(self, path: str, real: str, *, explicit: bool) -> None:
         if real in self._seen:
@@ -245,9 +274,10 @@ class _Reader:
             hint = "replace it with a file; standard input is `-`" if is_special else ""
             self._problem("KG0102", f"cannot read this file: {reason_of(error)}", shown, hint)
             return
-        self._keep(shown, data, explicit=explicit)
+        self.keep(shown, data, explicit=explicit)
 
-    def _keep(self, path: str, data: bytes, *, explicit: bool) -> None:
+    def keep(self, path: str, data: bytes, *, explicit: bool = False) -> None:
+        """Add a text, unless something is wrong with it."""
         limits = self._limits
         if len(data) > limits.file_bytes:
             self._problem("KG0104", f"the file is larger than {size_text(limits.file_bytes)}", path, "split the file")

@@ -5,9 +5,10 @@
 #   sh install.sh program            build the program of the working folder, and install it into /opt/kaigen
 #   sh install.sh torch LOCK         install PyTorch into /opt/torch, where /opt/kaigen of other images finds it
 #
-# The build may have two secrets. They are mounted, so no layer has them:
+# The build may have three secrets. They are mounted, so no layer has them:
 #   pip.conf   pip's configuration, such as the address of a package index with its login (mounted as /etc/pip.conf)
 #   ca.crt     certificates of further authorities, such as that of a TLS proxy
+#   torch.txt  lock of another build of PyTorch, such as one for CPUs, in place of LOCK
 # Proxies are the build arguments HTTP_PROXY, HTTPS_PROXY and NO_PROXY, which every builder knows.
 set -eu
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
@@ -33,8 +34,18 @@ locked() {
     into=$1
     shift
     # All locks in one run, so that none replaces a package of another.
-    for lock in "$@"; do set -- "$@" -r "$lock"; shift; done
+    for lock in "$@"; do set -- "$@" -r "$(without_torch "$lock")"; shift; done
     if [ $# -gt 0 ]; then install_into "$into" --require-hashes --only-binary :all: "$@"; fi
+}
+
+# Print the name of a lock without the packages of PyTorch's image, if there is one. Those that it lacks are not for its
+# build of PyTorch, such as CUDA's.
+without_torch() {
+    if [ ! -f "$torch/packages.txt" ]; then echo "$1"; return; fi
+    rest=$(mktemp --suffix=.txt)
+    awk 'NR == FNR { known[$1]; next } /^[a-z0-9]/ { split($1, parts, "=="); skip = parts[1] in known } !skip' \
+        "$torch/packages.txt" "$1" > "$rest"
+    echo "$rest"
 }
 
 site_packages() {
@@ -59,7 +70,10 @@ program)
 torch)
     python -m venv /opt/build
     python -m venv --without-pip "$torch"
-    locked "$torch" "$2"
+    lock=$2
+    if [ -s /run/secrets/torch.txt ]; then lock=/run/secrets/torch.txt; fi
+    locked "$torch" "$lock"
+    cat "$2" "$lock" | sed -n 's/^\([a-z0-9][a-z0-9._-]*\)==.*/\1/p' | sort -u > "$torch/packages.txt"
     ;;
 *)
     echo "usage: sh install.sh packages LOCK... | program | torch LOCK" >&2

@@ -248,7 +248,8 @@ def _selectors(objects: Objects) -> Iterator[Mapping[str, str]]:
             yield spec["podSelector"]["matchLabels"]
             for rule in spec.get("ingress", []):
                 for peer in rule.get("from", []):
-                    if "podSelector" in peer:
+                    # An empty one is every pod of the namespace, those of another release too.
+                    if peer.get("podSelector"):
                         yield peer["podSelector"]["matchLabels"]
         elif found["kind"] in {"InferencePool", "PodDisruptionBudget", "PodMonitor"}:
             yield spec["selector"]["matchLabels"]

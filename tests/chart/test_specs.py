@@ -25,6 +25,8 @@ NOT_WRITTEN = {
             *("finalizers", "ownerReferences", "managedFields"),
         )
     ),
+    # Which environments have the app, and no part of it.
+    "metadata.environments",
     # KAITO's schema has URLs for adapters, but its admission webhook rejects them, and so does kaigen.
     "inference.adapters.*.source.urls",
     "spec.template.inference.adapters.*.source.urls",

@@ -11,7 +11,7 @@ import random
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -98,7 +98,7 @@ _NAMES = ("priorityClassName", "runtimeClassName", "serviceAccount", "serviceAcc
 
 
 def _is_name(value: object) -> bool:
-    return isinstance(value, str) and re.fullmatch(SUBDOMAIN, value) is not None
+    return isinstance(value, str) and len(value) < 254 and re.fullmatch(SUBDOMAIN, value) is not None
 
 
 def _pods(obj: Object) -> Iterator[Object]:
@@ -133,9 +133,9 @@ def judge(client: Client, namespace: str, mutations: Iterable[Mutation], threads
             yield Verdicts(mutation, kaigen_errors(mutation.body), refusal)
 
 
-def unchanged() -> list[Mutation]:
-    """Return the valid objects themselves."""
-    return [Mutation(kind_of(obj), "nothing", placed(obj)) for obj in bases()]
+def unchanged(*kinds: str) -> list[Mutation]:
+    """Return the valid objects of some kinds, or of all, themselves."""
+    return [Mutation(kind_of(obj), "nothing", placed(obj)) for obj in bases() if not kinds or obj["kind"] in kinds]
 
 
 def placed(obj: Object) -> Object:
@@ -144,14 +144,15 @@ def placed(obj: Object) -> Object:
     return {**obj, "metadata": metadata}
 
 
-def sample(seed: int, count: int) -> Iterator[Mutation]:
-    """Yield changes: as many of every kind."""
+def sample(seed: int, count: int, kinds: Collection[str] = ()) -> Iterator[Mutation]:
+    """Yield changes of objects of some kinds, or of all: as many of every kind."""
     rng = random.Random(seed)
     found = bases()
     mutator = Mutator(values_of(found), rng)
     by_kind: dict[str, list[Object]] = defaultdict(list)
     for obj in found:
-        by_kind[kind_of(obj)].append(obj)
+        if not kinds or obj["kind"] in kinds:
+            by_kind[kind_of(obj)].append(obj)
     for items in by_kind.values():
         many = max(1, count // len(by_kind) // len(items))
         for obj in items:

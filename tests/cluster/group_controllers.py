@@ -1,4 +1,4 @@
-"""The controllers of pods that work together, on a plane or a real node: LeaderWorkerSet, JobSet and Kueue."""
+"""Controllers with webhooks on a plane or a real node: LeaderWorkerSet, JobSet, Kueue and the webhooks of KEDA."""
 
 from __future__ import annotations
 
@@ -62,6 +62,11 @@ _KUEUE = (
     Webhook("mutate", "", "v1", "Pod", "pods", ("CREATE",)),
     Webhook("validate", "", "v1", "Pod", "pods"),
 )
+_KEDA_GROUP = "keda.sh"
+_KEDA = tuple(
+    Webhook("validate", _KEDA_GROUP, "v1alpha1", kind, f"{kind.lower()}s")
+    for kind in ("ScaledObject", "ScaledJob", "TriggerAuthentication", "ClusterTriggerAuthentication")
+)
 _KUEUE_FRAMEWORKS = (
     "batch/job",
     "jobset.x-k8s.io/jobset",
@@ -98,11 +103,18 @@ class GroupControllers:
             "jobset", "config.jobset.x-k8s.io/v1alpha1", _JOB_SET, {"internalCertManagement": {"enable": False}}
         )
 
-    def start_kueue(self) -> None:
-        """Start Kueue, which admits the pods of objects with the label of a queue."""
-        if "kueue" in self._started:
+    def start_kueue(self, program: str = "kueue") -> None:
+        """Start Kueue, which admits the pods of objects with the label of a queue.
+
+        Args:
+            program: the version: `kueue`, or that of an older one, which then replaces it.
+        """
+        if program in self._started:
             return
-        self._plane.make_namespace("kueue-system")
+        if other := [name for name in self._started if name.startswith("kueue")]:
+            self._replace_kueue(*other)
+        else:
+            self._plane.make_namespace("kueue-system")
         secret = {name: base64.b64encode(content).decode() for name, content in self._pair().items()}
         self._plane.client.create(
             {
@@ -123,7 +135,36 @@ class GroupControllers:
             "integrations": {"frameworks": list(_KUEUE_FRAMEWORKS)},
             "namespace": "kueue-system",
         }
-        self._start("kueue", "config.kueue.x-k8s.io/v1beta2", _KUEUE, settings)
+        self._start(program, "config.kueue.x-k8s.io/v1beta2", _KUEUE, settings, name="kueue")
+
+    def _replace_kueue(self, program: str) -> None:
+        """End a version of Kueue, so that another one can start."""
+        self._started.remove(program)
+        self._plane.processes.stop(program)
+        client = self._plane.client
+        client.delete("v1/Secret", "kueue-webhook-server-cert", "kueue-system")
+        for each in configurations("kueue", (), "", b""):
+            client.delete(f"{each['apiVersion']}/{each['kind']}", each["metadata"]["name"])
+
+    def start_keda_webhooks(self) -> None:
+        """Start the webhooks of KEDA, which are a program of their own."""
+        name = "keda-webhooks"
+        if name in self._started:
+            return
+        self._started.add(name)
+        files = self._pair()
+        health, port, metrics = free_ports(3)
+        self._plane.start(
+            name,
+            str(locate_part(name)),
+            f"--cert-dir={self._folder / 'certificates'}",
+            f"--port={port}",
+            f"--metrics-bind-address={_HOST}:{metrics}",
+            f"--health-probe-bind-address={_HOST}:{health}",
+            f"--kubeconfig={self._plane.kubeconfig_for(name)}",
+        )
+        self._plane.processes.wait_until(partial(self._serves, port), f"{name} serves its webhooks")
+        self._create(configurations("keda", _KEDA, f"https://{_HOST}:{port}", files["ca.crt"]))
 
     def _pair(self) -> Mapping[str, bytes]:
         if not self._certificates:
@@ -131,14 +172,17 @@ class GroupControllers:
             self._certificates = make_certificates(self._folder / "certificates", hosts)
         return self._certificates
 
-    def _start(self, name: str, api_version: str, webhooks: Sequence[Webhook], settings: Object) -> None:
-        if name in self._started:
+    def _start(
+        self, program: str, api_version: str, webhooks: Sequence[Webhook], settings: Object, name: str = ""
+    ) -> None:
+        if program in self._started:
             return
-        self._started.add(name)
-        program, files = locate_part(name), self._pair()
+        self._started.add(program)
+        name = name or program
+        path, files = locate_part(program), self._pair()
         health, port = free_ports(2)
         url = f"https://{_HOST}:{port}"
-        self._install_kinds(program.parent / KINDS, url)
+        self._install_kinds(path.parent / KINDS, url)
         config = {
             "apiVersion": api_version,
             "kind": "Configuration",
@@ -148,14 +192,15 @@ class GroupControllers:
             "leaderElection": {"leaderElect": False},
             **settings,
         }
-        path = self._folder / f"{name}.yaml"
-        path.write_text(yaml.safe_dump(config))
+        settings_file = self._folder / f"{program}.yaml"
+        settings_file.write_text(yaml.safe_dump(config))
         entries = configurations(name, webhooks, url, files["ca.crt"])
         if name == "kueue":
             # It writes its authority into them before it starts.
             self._create(entries)
-        self._plane.start(name, str(program), f"--config={path}", f"--kubeconfig={self._plane.kubeconfig_for(name)}")
-        self._plane.processes.wait_until(partial(self._serves, port), f"{name} serves its webhooks")
+        kubeconfig = self._plane.kubeconfig_for(name)
+        self._plane.start(program, str(path), f"--config={settings_file}", f"--kubeconfig={kubeconfig}")
+        self._plane.processes.wait_until(partial(self._serves, port), f"{program} serves its webhooks")
         if name != "kueue":
             self._create(entries)
 

@@ -82,18 +82,11 @@ def runtime_image(name: str) -> Path:
         ImageFailed: it could not be built.
     """
     recipe, reference = find_recipes()[name], default_image(name)
-    digest = hashlib.sha256(f"{reference} {base().name}".encode())
-    for folder in (recipe.context / "shared", recipe.context / name):
-        for path in _files(folder, ("tests", *_CACHES)):
-            digest.update(f"{path.relative_to(recipe.context)}\0".encode())
-            digest.update(path.read_bytes())
 
     def make(archive: Path) -> None:
         say(f"{reference}: building")
-        # The packages' index is reached as on the machine itself.
-        secrets = {id: path for id, path in (("ca.crt", _AUTHORITIES), ("pip.conf", _PIP)) if path.exists()}
         arguments = {"BASE": load_image(base())}
-        build = Build(reference, recipe.context, recipe.dockerfile, arguments, {}, secrets, ())
+        build = Build(reference, recipe.context, recipe.dockerfile, arguments, {}, secrets(), ())
         environment = {**builder_environment(), "BUILDAH_ISOLATION": "chroot"}
         try:
             Builder("buildah", lambda line: None, environment=environment).build(build, push=False)
@@ -101,7 +94,34 @@ def runtime_image(name: str) -> Path:
             raise ImageFailed(str(error)) from None
         _push_and_remove(reference, archive)
 
-    return kept(f"{name}-{digest.hexdigest()[:16]}.tar", make)
+    return kept(f"{name}-{content_of(name, reference)}.tar", make)
+
+
+def secrets() -> dict[str, Path]:
+    """Return the files that builds may read, by id: the packages' index is reached as on the machine itself."""
+    return {id: path for id, path in (("ca.crt", _AUTHORITIES), ("pip.conf", _PIP)) if path.exists()}
+
+
+def secret_options() -> list[str]:
+    """Return the options of `kaigen images` for these files."""
+    options = {"pip.conf": "--pip-conf", "ca.crt": "--ca-certificate"}
+    return [word for id, path in secrets().items() for word in (options[id], str(path))]
+
+
+def content_of(name: str, reference: str = "") -> str:
+    """Return a digest of what a runtime image is built from.
+
+    Args:
+        name: a folder of `runtimes/`; `torch` for what several share.
+        reference: the image's name, if it is part of the content.
+    """
+    recipe = find_recipes()[name]
+    digest = hashlib.sha256(f"{reference} {base().name}".encode())
+    for folder in dict.fromkeys((recipe.context / "shared", (recipe.context / recipe.dockerfile).parent)):
+        for path in _files(folder, ("tests", *_CACHES)):
+            digest.update(f"{path.relative_to(recipe.context)}\0".encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def build_from(reference: str, dockerfile: str, files: Mapping[str, bytes] | None = None) -> Path:
@@ -200,7 +220,7 @@ def _push_and_remove(reference: str, archive: Path) -> None:
 @contextmanager
 def scratch() -> Iterator[Path]:
     """Create a folder for a build, next to the kept archives, and remove it."""
-    with tempfile.TemporaryDirectory(dir=_folder()) as folder:
+    with tempfile.TemporaryDirectory(dir=image_folder()) as folder:
         yield Path(folder)
 
 
@@ -231,7 +251,8 @@ def load_image(archive: Path) -> str:
         return str(json.load(index)[0]["RepoTags"][0])
 
 
-def _folder() -> Path:
+def image_folder() -> Path:
+    """Return the folder of kept archives and of the builder's storage."""
     folder = cache().parent / "images"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -246,19 +267,19 @@ def kept(name: str, make: Callable[[Path], None]) -> Path:
         name: file name, with a digest of everything that the archive depends on.
         make: writes it to a path.
     """
-    archive = _folder() / name
+    archive = image_folder() / name
     if archive.exists():
         return archive
     image = name.rpartition("-")[0]
     # A lock for each image: another run may be building a large one.
-    with (_folder() / f"{image}.lock").open("w") as lock:
+    with (image_folder() / f"{image}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not archive.exists():
             draft = archive.with_suffix(".new")
             draft.unlink(missing_ok=True)
             make(draft)
             draft.rename(archive)
-            for old in sorted(_folder().glob(f"{image}-*.tar"), key=lambda path: path.stat().st_mtime)[:-_KEPT]:
+            for old in sorted(image_folder().glob(f"{image}-*.tar"), key=lambda path: path.stat().st_mtime)[:-_KEPT]:
                 old.unlink()
     return archive
 
@@ -283,7 +304,7 @@ def run(argv: Sequence[str], stdin: str | None = None) -> None:
 
 def builder_environment() -> Mapping[str, str]:
     """Settings of podman and buildah: storage of their own, and no more than this machine allows."""
-    folder = _folder()
+    folder = image_folder()
     storage, containers = folder / "storage.conf", folder / "containers.conf"
     for path, text in (
         (

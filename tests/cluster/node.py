@@ -261,15 +261,16 @@ class Node(Plane):
         account = self.client.find("v1/ServiceAccount", "default", "default")
         return node is not None and account is not None and is_true(node, "Ready")
 
-    def trust_registry(self, host: str) -> None:
+    def trust_registry(self, host: str, address: str = "") -> None:
         """Let the node pull images from a registry over plain HTTP.
 
         Args:
-            host: address and port.
+            host: address and port in the names of images.
+            address: where the node reaches it; `host` if empty.
         """
         folder = self._data / "registries" / host
         folder.mkdir(parents=True)
-        (folder / "hosts.toml").write_text(f'server = "http://{host}"\n')
+        (folder / "hosts.toml").write_text(f'server = "http://{address or host}"\n')
 
 
 def _storage_class() -> Object:

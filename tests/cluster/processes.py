@@ -98,13 +98,16 @@ class Processes:
     They end with ``close``, or when this process ends for any reason.
     """
 
-    def __init__(self, folder: Path, scratch: Path, network: Network | None = None) -> None:
+    def __init__(
+        self, folder: Path, scratch: Path, network: Network | None = None, *, keeps_network: bool = False
+    ) -> None:
         """Start the supervisor.
 
         Args:
             folder: Working directory of the processes; their logs go to its ``logs``.
             scratch: Folder that the supervisor unmounts and removes at the end, even if this process is killed.
             network: Network of the processes; its namespace is removed at the end.
+            keeps_network: Whether the namespace is that of others and stays.
         """
         self._network = network or Loopback()
         self.folder = folder
@@ -112,8 +115,9 @@ class Processes:
         self.logs.mkdir(parents=True, exist_ok=True)
         self._commands: dict[str, Command] = {}
         self._lock = threading.Lock()
+        removed = "" if keeps_network else self._network.name
         self._supervisor = subprocess.Popen(
-            [*(sys.executable, "-I", "-S", supervisor.__file__), *(str(os.getpid()), str(scratch), self._network.name)],
+            [sys.executable, "-I", "-S", supervisor.__file__, str(os.getpid()), str(scratch), removed],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from kaigen.catalog.images import default_images
+from kaigen.kubernetes.images import is_image, parse_image
 from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.object_kind import HealthConditions
 from tests.cluster.audit import Request
@@ -134,7 +135,8 @@ def _note_result(found: Seen, request: Request, resource: str) -> None:
         for each in [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]:
             ended = each.get("state", {}).get("terminated", {})
             if each.get("ready") or ended.get("exitCode") == 0:
-                found.images.add(each.get("image", ""))
+                # An image that was pulled by its digest has its name in its ID alone.
+                found.images.update((each.get("image", ""), each.get("imageID", "")))
 
 
 def _set_status(entry: Emitted, status: Object) -> None:
@@ -303,8 +305,8 @@ def absent(cluster: Plane, found: Seen, by: Iterable[str]) -> list[str]:
         elif name in programs():
             runs = name in {path.name for path in cluster.processes.programs()}
         else:
-            repository = default_images()[name].rpartition(":")[0]
-            runs = any(image.rpartition(":")[0].endswith(repository) for image in found.images)
+            repository = parse_image(default_images()[name]).repository
+            runs = any(parse_image(image).repository.endswith(repository) for image in filter(is_image, found.images))
         if not runs:
             missing.append(f"{name} did not run")
     return missing

@@ -25,7 +25,7 @@ _HTPASSWD = "ada:$2b$05$abcdefghijklmnopqrstuuZ0Fx87Pb/Aqb0E90lfvCwzXnaFKUHpS\n"
 _CONFIGURATION = """\
 version: 0.1
 log: {{level: error, accesslog: {{disabled: true}}}}
-storage: {{filesystem: {{rootdirectory: {folder}/data}}}}
+storage: {{filesystem: {{rootdirectory: {data}}}}}
 http: {{addr: "{host}"}}
 """
 _AUTH = "auth: {{htpasswd: {{realm: test, path: {folder}/htpasswd}}}}\n"
@@ -73,11 +73,14 @@ class LocalRegistry:
         host: its address and port.
     """
 
-    def __init__(self, folder: Path, *, network: Network | None = None, password: bool = True) -> None:
+    def __init__(
+        self, folder: Path, *, network: Network | None = None, password: bool = True, data: Path | None = None
+    ) -> None:
         """Start one.
 
         Args:
             folder: a folder that does not exist yet, for what is pushed.
+            data: folder of what is pushed, which may have content; one in `folder` where None.
             network: where it listens; loopback where None.
             password: whether it asks for `PASSWORD`.
         """
@@ -89,8 +92,8 @@ class LocalRegistry:
         self.accept(True)
         configuration = folder / "registry.yaml"
         text = _CONFIGURATION + (_AUTH if password else "")
-        configuration.write_text(text.format(folder=folder, host=self.host))
-        self._processes = Processes(folder, folder / "scratch", where)
+        configuration.write_text(text.format(folder=folder, data=data or folder / "data", host=self.host))
+        self._processes = Processes(folder, folder / "scratch", where, keeps_network=True)
         argv = [str(program()), "serve", str(configuration)]
         self._processes.start(Command("registry", argv, {"OTEL_TRACES_EXPORTER": "none"}))
         self._processes.wait_until(partial(self._listens, where, port), "the registry listens")

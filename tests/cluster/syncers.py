@@ -10,6 +10,7 @@ import pytest
 
 from kaigen.pipeline.result import Compiled
 from tests.cluster.argocd import APPLICATION, ArgoCD
+from tests.cluster.client import Object
 from tests.cluster.flux import KUSTOMIZATION, Flux
 from tests.cluster.git import Repository
 from tests.cluster.plane import Plane
@@ -132,13 +133,17 @@ class FluxSyncer(Syncer):
     def __init__(self, plane: Plane, namespace: str, flux: Flux) -> None:
         super().__init__(plane, namespace)
         self.flux = flux
+        self.checks: list[Object] = []
+        """Health checks of kinds that Flux does not know, or knows otherwise."""
 
     def begin(self, apps: Mapping[str, Compiled]) -> str:
         """See ``Syncer``."""
         revision = self.flux.publish(self.namespace, _manifests(apps))
         for app in apps:
             path = _folder(self.namespace, app)
-            self.plane.client.apply(self.flux.kustomization(self._name(app), self.namespace, path, self.namespace))
+            body = self.flux.kustomization(self._name(app), self.namespace, path, self.namespace)
+            body["spec"]["healthCheckExprs"] = self.checks
+            self.plane.client.apply(body)
             self.synced.add(app)
         return revision
 

@@ -6,11 +6,13 @@ import os
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from tests.cluster.apps import JOB, add_gpu_node
+from kaigen.commit_promotion import Request, plan_commit_promotion
+from tests.cluster.apps import JOB, add_gpu_node, spec
 from tests.cluster.argocd import APPLICATION, ArgoCD
 from tests.cluster.client import is_true
 from tests.cluster.flux import GIT_REPOSITORY, KUSTOMIZATION, Flux
@@ -32,7 +34,7 @@ from tests.cluster.team import (
     remove_bootstrap,
     wait_application,
 )
-from tests.unit.publish.gitserver import PASSWORD, USER, serving
+from tests.unit.publish.gitserver import PASSWORD, USER, git, serving
 
 FINETUNE = "app.kubernetes.io/name=finetune"
 
@@ -133,6 +135,57 @@ def test_argocd_syncs_what_is_published_by_its_own_project_and_a_change_touches_
     remove_applications(plane, argocd, team.environment)
     assert plane.client.objects(JOB, team.space) == []
     plane.client.delete("v1/Secret", f"repository-{team.environment}", argocd.namespace)
+
+
+def test_argocd_runs_in_each_environment_the_commit_that_was_promoted_to_it(
+    plane: Plane, argocd: ArgoCD, publisher: Publisher
+) -> None:
+    prod = publisher.team
+    prod.specs = {"tune": spec("Job", "tune", image="example.com/tune:1", args=["--epochs=1"])}
+    prod.gitops = {**ARGOCD, "branch": BRANCH, "tenancy": TENANCY}
+    dev = Team(prod.folder, prod.url, f"{prod.environment}d", prod.gitops, prod.specs)
+    prod.settings["environments"] = {
+        dev.environment: {"namespace": dev.space},
+        prod.environment: {"namespace": prod.space, "follows": "commits"},
+    }
+    pins = prod.folder / "pins" / f"{prod.environment}.yaml"
+    pins.parent.mkdir()
+    pins.write_text("apiVersion: kaigen.dev/v1alpha1\nkind: Pins\ncommits: {}\n")
+
+    def jobs() -> list[list[str]]:
+        """Publish, and return the Jobs of dev and of prod once Argo CD has synced them."""
+        commit, _ = publisher.publish()
+        files, found = publisher.files(), []
+        for team in (dev, prod):
+            if team.of_app(files, "tune"):  # Without apps there is no folder that Argo CD could read.
+                bootstrap_argocd(plane, team, files)
+                for name in (f"team-{team.environment}-root", team.name(team.space, "tune")):
+                    wait_application(plane, argocd, name, commit)
+            found.append([each["metadata"]["name"] for each in plane.client.objects(JOB, team.space)])
+        return found
+
+    def promote(**request: Any) -> None:
+        plan_commit_promotion(prod.folder, Request(prod.environment, **request)).write()
+
+    give_credentials(plane, argocd, dev)
+    first, none = jobs()
+    assert (len(first), none) == (1, [])
+    tested = git(prod.folder, "rev-parse", "HEAD").strip()
+    promote(source=dev.environment)
+    assert jobs() == [first, first]
+    # A merge reaches the first environment only.
+    prod.specs["tune"] = changed(prod.specs["tune"], args=["--epochs=2"])
+    second, still = jobs()
+    assert (second != first, still) == (True, first)
+    promote(source=dev.environment)
+    assert jobs() == [second, second]
+    promote(commit=tested)
+    assert jobs() == [second, first]
+
+    for team in (dev, prod):
+        remove_applications(plane, argocd, team.environment)
+    plane.client.delete("v1/Namespace", dev.space)
+    plane.client.delete("v1/Secret", f"repository-{dev.environment}", argocd.namespace)
 
 
 def test_flux_syncs_what_is_published_and_a_change_touches_one_app(

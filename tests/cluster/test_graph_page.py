@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -111,15 +112,23 @@ def test_a_search_counts_and_shows_what_it_finds(chrome: Chrome, demo_page: Path
     assert texts(chrome, "#count") == ["nothing found"]
 
 
+def run_of(app: str) -> str:
+    """Return the name of the Job of an app of the demo, whose digest depends on the version of kaigen."""
+    text = (DEMO / "rendered" / "dev" / "ml-dev" / app / "manifests" / "job.yaml").read_text(encoding="utf-8")
+    (name,) = re.findall(r"^  name: (.+)$", text, re.MULTILINE)
+    return str(name)
+
+
 def test_what_is_needed_can_be_followed(chrome: Chrome, demo_page: Path) -> None:
     open_page(chrome, demo_page, "#object%20ml-dev%2Ffinetune%2Fjob")
-    assert texts(chrome, "#details h2") == ["Job finetune-94f0238f"]
+    run, download = run_of("finetune"), run_of("qwen")
+    assert texts(chrome, "#details h2") == [f"Job {run}"]
     lines = texts(chrome, "#details .relations li")
-    assert "waits for Job qwen-426e92c0 (ml-dev/qwen)" in lines
+    assert f"waits for Job {download} (ml-dev/qwen)" in lines
     assert len(chrome.find_elements("css selector", "#drawing .edge.lit")) == 4
     links = chrome.find_elements("css selector", "#details .relations button")
-    next(link for link in links if "qwen-426e92c0" in link.text).click()
-    assert texts(chrome, "#details h2") == ["Job qwen-426e92c0"]
+    next(link for link in links if download in link.text).click()
+    assert texts(chrome, "#details h2") == [f"Job {download}"]
     assert "#object%20ml-dev%2Fqwen%2Fjob" in chrome.current_url
 
 
@@ -134,7 +143,7 @@ def test_the_keyboard_is_enough(chrome: Chrome, demo_page: Path) -> None:
     press("finetune", Keys.ARROW_DOWN)
     assert chrome.switch_to.active_element.text.startswith("ml-dev/finetune")
     press(Keys.ARROW_DOWN, Keys.ENTER)
-    assert texts(chrome, "#details h2") == ["NetworkPolicy finetune-94f0238f"]
+    assert texts(chrome, "#details h2") == [f"NetworkPolicy {run_of('finetune')}"]
     press(Keys.ESCAPE)
     assert texts(chrome, "#details h2") == []
     press("0")

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import io
 import json
+import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -17,6 +19,7 @@ from typing import Any
 import pytest
 
 from kaigen.images.attest import BILL, STATEMENT
+from kaigen.images.recipes import find_recipes
 from tests.cluster import images
 from tests.cluster.processes import free_ports
 from tests.cluster.registry import PASSWORD, USER, LocalRegistry
@@ -71,6 +74,17 @@ def place(registry: LocalRegistry, image: Mapping[str, object]) -> tuple[str, st
     return name.rpartition(":")[0].removeprefix(f"{registry.host}/"), digest
 
 
+def attached(registry: LocalRegistry, repository: str, digest: str) -> dict[str, Any]:
+    """Return what is attached to an image, by its type."""
+    found = {}
+    # The registry has no referrers API, so the specification's tag lists them.
+    for each in read(registry, f"{repository}/manifests/{digest.replace(':', '-')}")["manifests"]:
+        manifest = read(registry, f"{repository}/manifests/{each['digest']}")
+        assert manifest["subject"]["digest"] == digest
+        found[each["artifactType"]] = read(registry, f"{repository}/blobs/{manifest['layers'][0]['digest']}")
+    return found
+
+
 def find(built: list[dict[str, object]], name: str) -> dict[str, object]:
     """Return the image of a name."""
     return next(each for each in built if each["name"] == name)
@@ -92,7 +106,7 @@ def pushed(
         )
     assert hosts, "no package came through the proxy"
     # The names have the registry's port, so no later run would use what the builder keeps of them.
-    kept = [f"{registry.host}/kaigen/{name}:0.1.0" for name in SMALL]
+    kept = [f"{registry.host}/kaigen/{name}:0.2.0" for name in SMALL]
     subprocess.run(["buildah", "rmi", "--force", *kept, base], env=environment, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     return folder, json.loads(done.stdout)
@@ -105,7 +119,7 @@ def test_every_image_is_in_the_registry_by_the_printed_digest(
     assert [each["name"] for each in built] == SMALL
     for each in built:
         repository, digest = place(registry, each)
-        assert read(registry, f"{repository}/manifests/0.1.0") == read(registry, f"{repository}/manifests/{digest}")
+        assert read(registry, f"{repository}/manifests/0.2.0") == read(registry, f"{repository}/manifests/{digest}")
         assert isinstance(each["bytes"], int)
 
 
@@ -120,14 +134,9 @@ def test_bills_and_provenance_are_attached(
     registry: LocalRegistry, pushed: tuple[Path, list[dict[str, object]]]
 ) -> None:
     repository, digest = place(registry, find(pushed[1], "downloader"))
-    attached = {}
-    # The registry has no referrers API, so the specification's tag lists them.
-    for each in read(registry, f"{repository}/manifests/{digest.replace(':', '-')}")["manifests"]:
-        manifest = read(registry, f"{repository}/manifests/{each['digest']}")
-        assert manifest["subject"]["digest"] == digest
-        attached[each["artifactType"]] = read(registry, f"{repository}/blobs/{manifest['layers'][0]['digest']}")
-    assert "botocore" in {each["name"] for each in attached[BILL]["components"]}
-    statement = attached[STATEMENT]
+    found = attached(registry, repository, digest)
+    assert "botocore" in {each["name"] for each in found[BILL]["components"]}
+    statement = found[STATEMENT]
     assert statement["subject"] == [{"name": repository, "digest": {"sha256": digest.removeprefix("sha256:")}}]
     assert statement["predicate"]["buildDefinition"]["externalParameters"]["image"] == "downloader"
 
@@ -140,12 +149,57 @@ def test_layers_have_neither_certificates_nor_configuration_of_the_build(
         manifest = read(registry, f"{repository}/manifests/{digest}")
         config = read(registry, f"{repository}/blobs/{manifest['config']['digest']}")["config"]
         assert config["User"] in {"65532:65532", "999:999"}
-        assert config["Labels"]["org.opencontainers.image.version"] == "0.1.0"
+        assert config["Labels"]["org.opencontainers.image.version"] == "0.2.0"
         for layer in manifest["layers"][1:]:  # The first one is that of the base image.
             content = registry.get(f"{repository}/blobs/{layer['digest']}")
             with tarfile.open(fileobj=io.BytesIO(content or b""), mode="r:*") as files:
                 names = files.getnames()
             assert not [path for path in names if path.endswith(("pip.conf", "ca.crt", "ca-certificates.crt"))]
+
+
+def entries(*names: str) -> str:
+    """Return the entries of packages in the lock of the chat server."""
+    lock = (find_recipes()["chat"].context / "chat" / "requirements.txt").read_text()
+    return "".join(re.findall(rf"^(?:{'|'.join(names)})==.*\n(?:    --hash.*\n)*", lock, re.MULTILINE))
+
+
+INSTALL = """\
+FROM {torch}
+WORKDIR /src
+COPY install.sh requirements-build.txt requirements.txt ./
+RUN sh install.sh packages requirements.txt && /opt/kaigen/bin/python -c 'import h11, typing_extensions'
+RUN packages=/opt/kaigen/lib/python3.13/site-packages && test -d $packages/h11 && \
+    test ! -e $packages/nvidia && test ! -e $packages/typing_extensions.py
+"""
+
+
+def test_an_image_that_starts_from_another_build_of_pytorch_has_no_packages_of_the_default_one(
+    registry: LocalRegistry, environment: Mapping[str, str], base: str, tmp_path: Path
+) -> None:
+    # A package of some kilobytes is the other build. PyTorch takes gigabytes.
+    lock = tmp_path / "cpu.txt"
+    lock.write_text(entries("typing-extensions"))
+    done = kaigen(
+        environment,
+        tmp_path,
+        *("images", "push", "torch", "--torch-lock", str(lock), "--registry", f"{registry.host}/kaigen"),
+        *("--base", base, "--builder", "buildah", "-o", "json", *images.secret_options()),
+    )
+    assert done.returncode == 0, done.stderr
+    repository, digest = place(registry, json.loads(done.stdout)[0])
+    bill = attached(registry, repository, digest)[BILL]
+    assert [each["name"] for each in bill["components"]] == ["typing-extensions"]
+
+    runtimes = find_recipes()["chat"].context
+    context = tmp_path / "context"
+    context.mkdir()
+    shutil.copy(runtimes / "shared" / "install.sh", context)
+    shutil.copy(runtimes / "chat" / "requirements-build.txt", context)
+    (context / "requirements.txt").write_text(entries("h11", "nvidia-nvtx", "typing-extensions"))
+    torch = f"{registry.host}/{repository.partition('/')[0]}/torch:0.1.0"
+    (context / "Dockerfile").write_text(INSTALL.format(torch=torch))
+    images.build_in_place("kaigen.test/on-torch:1", context, tmp_path / "image.tar")
+    images.run(["buildah", "rmi", "--force", torch])
 
 
 def test_check_prints_a_line_for_each_image(
@@ -170,7 +224,7 @@ def test_check_prints_a_line_for_each_image(
     settings.write_text(text.replace(downloader, downloader.replace("kaigen/downloader", "kaigen/nothing")))
     done = kaigen(environment, folder, "images", "check")
     assert done.returncode == 1
-    assert done.stdout.splitlines()[1].startswith(f"missing  {registry.host}/kaigen/nothing:0.1.0@sha256:")
+    assert done.stdout.splitlines()[1].startswith(f"missing  {registry.host}/kaigen/nothing:0.2.0@sha256:")
 
     settings.write_text(text)
     done = kaigen({**environment, "DOCKER_CONFIG": str(tmp_path)}, folder, "images", "check")

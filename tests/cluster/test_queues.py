@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from kaigen.kubernetes.manifest import type_of
 from kaigen.kubernetes.queues import QUEUE_LABEL, has_fixed_queue, rejected_changes
 from tests.cluster.apps import POD, add_gpu_node, compiled, find
 from tests.cluster.client import ApiError, Object
 from tests.cluster.group_controllers import GroupControllers
 from tests.cluster.plane import Plane
 from tests.cluster.processes import wait_until
+from tests.cluster.tools.parts import JUDGE_PARTS
 
 pytestmark = pytest.mark.engine
 
@@ -23,7 +25,8 @@ API = "kueue.x-k8s.io/v1beta2"
 WORKLOAD = f"{API}/Workload"
 CLUSTER_QUEUE = f"{API}/ClusterQueue"
 CPUS = 4
-KUEUE = (0, 16, 2)
+(_PART,) = (part for part in JUDGE_PARTS if part.name == "kueue")
+KUEUE = tuple(int(number) for number in _PART.version[1:].split("."))
 """The version that tests/cluster/tools/kueue builds."""
 
 
@@ -171,12 +174,17 @@ def test_kueue_rejects_what_diff_says(
     wait_until(partial(is_ready, plane, body), f"{name} is ready", every=0.5)
     more_memory, two = changed(body, "2Gi"), copy.deepcopy(body)
     two["spec"]["replicas"] = 2
-    for change in (more_memory, two):
+    changes = [more_memory, two]
+    if kind == "LeaderWorkerSet":
+        changes.append(copy.deepcopy(body))
+        changes[-1]["spec"]["leaderWorkerTemplate"]["size"] = 3
+    for change in changes:
         said, happened = rejected_changes(body, change, KUEUE), rejection(plane, change)
         assert bool(said) == ("immutable" in happened), (said, happened)
     assert "immutable" in rejection(plane, with_queue(body, "other"))
     assert rejection(plane, body) == ""
-    assert has_fixed_queue(f"{kind}.leaderworkerset.x-k8s.io", KUEUE) == (kind == "LeaderWorkerSet")
+    # It changes until a replica is ready.
+    assert not has_fixed_queue(type_of(body), KUEUE)
 
 
 def is_ready(plane: Plane, body: Object) -> bool:

@@ -21,7 +21,7 @@ from kaigen.kubernetes.manifest import Identity, Object, identity_of
 from kaigen.kubernetes.object_kind import SCALABLE, ObjectKind, ReferenceField
 from kaigen.kubernetes.references import POD_REFERENCES, Reference, references_of
 from kaigen.kubernetes.schemas import index, is_cluster_type
-from kaigen.kubernetes.secrets import made_secret
+from kaigen.kubernetes.secrets import made_secrets
 from kaigen.pipeline.app_secrets import facts_of
 from kaigen.pipeline.run import compile_specs
 from kaigen.secrets.expected import gather
@@ -65,8 +65,7 @@ def _identity(edge: Edge, missing: dict[str, ExternalNode], bodies: dict[str, Ob
         return Identity(external.kind, external.namespace, external.name)
     body = bodies[edge.target]
     identity = identity_of(body)
-    made = made_secret(body)
-    if made is not None:
+    for made in made_secrets(body):
         return Identity("Secret", identity.namespace, made.name)
     return identity._replace(type=identity.kind)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -145,6 +146,49 @@ def test_the_search_works_from_disk(words: str, page: str, heading: str, site: P
     assert [url for url in requests(chrome) if not url.startswith(("file:", "data:", "blob:"))] == []
 
 
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        ("autoscaling", "serving"),
+        ("PDB", "serving"),
+        ("embeddings", "serving"),
+        ("cron", "schedules"),
+        ("alerts", "operate/monitor"),
+        ("dashboard", "operate/monitor"),
+        ("IRSA", "pods"),
+        ("quota", "operate/capacity"),
+        ("rollback", "operate/recover"),
+        ("rotate", "operate/rotate"),
+    ],
+)
+def test_the_page_that_explains_a_word_is_found_first(words: str, page: str, site: Path, chrome: Chrome) -> None:
+    chrome.get((site / "index.html").as_uri())
+    box = chrome.find_element("css selector", ".md-search__input")
+    box.click()
+    box.send_keys(words)
+    first = "return document.querySelector('a.md-search-result__link')?.href"
+    found = WebDriverWait(chrome, 60).until(lambda _: chrome.execute_script(first))
+    assert re.sub(r"[?#].*", "", str(found)) == f"{site.as_uri()}/{page}.html"
+
+
+def test_the_search_leaves_out_lists_that_have_every_word(site: Path) -> None:
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
+    found = {re.sub("#.*", "", each["location"]) for each in index["docs"]}
+    assert "serving.html" in found
+    assert not found & {"proven.html", "repository/CHANGELOG.html"}
+
+
+@pytest.mark.parametrize("width", [1280, 1920])
+def test_every_tab_is_in_the_window(width: int, site: Path, chrome: Chrome) -> None:
+    chrome.set_window_size(width, 900)
+    chrome.get((site / "index.html").as_uri())
+    ends = chrome.execute_script(
+        "return [...document.querySelectorAll('.md-tabs__link')].map(tab => [tab.innerText.trim(),"
+        " tab.getBoundingClientRect().left >= 0 && tab.getBoundingClientRect().right <= innerWidth])"
+    )
+    assert ends == [[tab, True] for tab in ("Start", "Use", "GitOps", "Operate", "Reference", "Contribute")]
+
+
 def test_copying_a_console_gives_its_commands(site: Path, chrome: Chrome) -> None:
     chrome.get((site / "start.html").as_uri())
     button = ".language-console [data-clipboard-target]"
@@ -168,10 +212,11 @@ def test_colors_follow_the_readers_system(dark: bool, site: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["index", "start", "serving", "gitops", "diagnostics", "proven", "cli", "fields/topology"]
+    "page",
+    ["index", "start", "serving", "gitops", "diagnostics", "proven", "cli", "fields/topology", "operate/troubleshoot"],
 )
 def test_a_page_fits_a_narrow_window(page: str, site: Path, chrome: Chrome) -> None:
-    chrome.set_window_size(500, 900)
+    chrome.set_window_size(390, 844)
     chrome.get((site / f"{page}.html").as_uri())
     wide, window = chrome.execute_script(
         "return [document.scrollingElement.scrollWidth, document.scrollingElement.clientWidth]"

@@ -117,7 +117,7 @@ SPEC_BLOCKS = [
     for page in PAGES
     for number, block in enumerate(code_blocks(page, "yaml"))
     if re.search(r"^apiVersion: (kaigen\.dev|kaito\.sh|ai\.re-cinq\.com)/", block, re.MULTILINE)
-    and "kind: KindDefinition" not in block
+    and not re.search("kind: (KindDefinition|Overrides)", block)
     and Path(page).name not in RUN
 ]
 """Blocks of YAML that a reader may copy into a repository: page and number of the block. Other pages run as a whole."""
@@ -135,8 +135,16 @@ spec:
   source: {{huggingFace: {{repo: acme/{name}, revision: "{revision}"}}}}
   store: {{volume: {{size: 100Gi, accessModes: [ReadWriteMany]}}}}
 """
-EXPECTED = {"KG0570"}
-"""Warnings about objects that a page expects in the cluster."""
+ASSISTANT = """\
+apiVersion: kaigen.dev/v1alpha1
+kind: Topology
+metadata: {name: assistant}
+spec:
+  engine: container
+  image: docker.io/acme/assistant:1
+"""
+EXPECTED = {"KG0334", "KG0570"}
+"""Warnings about objects that a page expects in the cluster, and about an image that it says how to build."""
 
 
 @pytest.mark.parametrize(("page", "number"), SPEC_BLOCKS)
@@ -152,6 +160,19 @@ def test_blocks_to_copy_compile_without_warnings(tmp_path: Path, page: str, numb
         (tmp_path / "catalog").mkdir()
         (tmp_path / "catalog" / "own.yaml").write_text(block, encoding="utf-8")
         assert load_config(tmp_path).catalog.digest
+        return
+    if re.search(r"^kind: Overrides$", block, re.MULTILINE):
+        (path,) = re.findall(r"^# specs/(.+)$", block, re.MULTILINE)
+        config = "apiVersion: kaigen.dev/v1alpha1\nkind: Config\nnamespace: ml\nspecs: [.]\nenvironments: {prod: {}}\n"
+        for file, text in {
+            "kaigen.yaml": config,
+            path: block,
+            f"{Path(path).parts[0]}/assistant.yaml": ASSISTANT,
+        }.items():
+            (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / file).write_text(text, encoding="utf-8")
+        compilation = compile_specs(["."], load_config(tmp_path, "prod"))
+        assert [str(item) for item in compilation.diagnostics] == []
         return
     (tmp_path / "specs.yaml").write_text(block, encoding="utf-8")
     # The page shows these Models in other blocks.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from kaigen.catalog.json_tables import load_table
 from kaigen.catalog.vllm_flags import rows_of
-from tools.facts import prices, recipes, sources, vllm_table
+from tools.facts import controllers, machines, prices, recipes, sources, vllm_table
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -99,6 +100,14 @@ def test_the_lock_names_every_version_of_the_table_and_no_host() -> None:
     assert "://" not in text
     assert all(len(sha256) == 64 for sha256 in lock["vllm"].values())
     assert all(checksum.startswith("h1:") for _, checksum in lock["modules"].values())
+    assert all(len(sha256) == 64 for _, sha256 in lock["wheels"].values())
+    packages = {each["source"].partition(",")[0] for each in load_table("machines")["clouds"].values()}
+    assert packages == {f"{name} {version}" for name, (version, _) in lock["wheels"].items()}
+
+
+def test_machines_are_read_from_both_packages() -> None:
+    ec2 = {"VCpuInfo": {"DefaultVCpus": 4}, "MemoryInfo": {"SizeInMiB": 16384}}
+    assert machines.machine_of(ec2) == machines.machine_of({"VCpuCount": 4, "MemoryInMB": 16384}) == [4, 16384]
 
 
 def test_a_recipe_gives_flags_to_its_model_and_to_its_variants() -> None:
@@ -127,3 +136,29 @@ def test_prices_are_those_of_one_region() -> None:
     assert prices.prices_in(f"x{{\n{aws}", "us-east-1", patterns["aws"]) == {"g6.xlarge": 0.8048, "g6.2xlarge": 0.9776}
     assert prices.prices_in(azure, "eastus", patterns["azure"]) == {"Standard_A1": 0.023}
     assert prices.prices_in(azure, "northeurope", patterns["azure"]) == {}
+
+
+def definition(fields: dict[str, Any], version: str = "v1beta2") -> bytes:
+    schema = {"properties": {"spec": {"properties": fields}, "status": {"properties": {"x": {}}}}}
+    versions = [{"name": version, "served": True, "schema": {"openAPIV3Schema": schema}}]
+    spec = {"group": "kueue.x-k8s.io", "names": {"kind": "ClusterQueue"}, "versions": versions}
+    return json.dumps({"kind": "CustomResourceDefinition", "spec": spec}).encode()
+
+
+def test_only_what_differs_between_versions_of_a_controller_is_in_its_table(tmp_path: Path) -> None:
+    rules: dict[str, Any] = {"items": {"properties": {"action": {"enum": ["b", "a"]}}}}
+    more = {"items": {"properties": {"action": {"enum": ["a", "b", "c"]}}}}
+    archives = {}
+    new: dict[str, Any] = {"properties": {"x": {}}}
+    versions: dict[str, dict[str, Any]] = {"0.1.0": {"rules": rules}, "0.2.0": {"rules": more, "new": new}}
+    for version, fields in versions.items():
+        path = tmp_path / f"{version}.zip"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr(f"example.com/m@v{version}/config/crd/bases/a.yaml", definition(fields))
+        archives[version] = [(path, f"v{version}", "2026-01-01")]
+    made = json.loads(controllers.table({"kueue": archives}))["kueue"]
+    assert made["versions"]["0.2.0"] == {"source": "example.com/m v0.2.0", "date": "2026-01-01"}
+    assert made["fields"]["kueue.x-k8s.io/v1beta2/ClusterQueue"] == {
+        "spec.new": [[1, {}]],
+        "spec.rules[].action": [[0, {"enum": ["a", "b"]}], [1, {"enum": ["a", "b", "c"]}]],
+    }

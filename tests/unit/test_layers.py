@@ -55,6 +55,7 @@ LAYERS: tuple[str, ...] = (
     "kaigen.graph",
     "kaigen.publish",
     "kaigen.promote",
+    "kaigen.commit_promotion",
     "kaigen.scaffold",
     "kaigen.contexts",
     "kaigen.ops",

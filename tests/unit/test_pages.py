@@ -10,7 +10,7 @@ from tests.goldens import Goldens
 from tests.pages import run_page
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("start.md", "fine-tuning.md", "weights.md", "secrets.md", "charts.md")
+PAGES = ("start.md", "fine-tuning.md", "weights.md", "secrets.md", "charts.md", "operate/change.md")
 
 
 @pytest.mark.parametrize("page", PAGES)

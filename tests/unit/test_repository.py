@@ -12,7 +12,16 @@ from pathlib import Path
 
 import pytest
 
+from kaigen import __version__
+
 ROOT = Path(__file__).parents[2]
+_TEXT = (".md", ".yaml", ".yml", ".toml", ".py", "Makefile")
+_VERSIONS = re.compile(
+    r"(?:kaigen-dev/[a-z-]+:|kaigen-(?:dev|notebook)[\w/.-]*[@/]v|kaigen/\w+:|inputs: {version: |rev: v|newTag: |TAG="
+    r"|Rendered-By: kaigen |^(?:__version__|version) = \"|^(?:v|appV)ersion: \")(\d+\.\d+\.\d+)",
+    re.MULTILINE,
+)
+"""Names of kaigen's images, actions and files, and versions of its charts and plugins."""
 LOCKS = sorted(ROOT.glob("requirements/*.txt"))
 COLLECT = """
 import json, pytest, sys
@@ -58,6 +67,18 @@ def test_kaigen_has_few_dependencies() -> None:
     names = {re.split(r"[<>=!~ ]", each)[0].lower() for each in project["dependencies"]}
     assert names == {"click", "jinja2", "jsonschema", "msgspec", "pyyaml"}
     assert len(pins(ROOT / "requirements" / "base.txt")) < 20
+
+
+def test_every_place_that_names_kaigens_version_has_the_same() -> None:
+    files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
+    folders = ("charts/", "docs/", "gitops/", "kaigen/", "runtimes/", "README.md", "Makefile", ".github/")
+    found: dict[str, str] = {}
+    for name in files:
+        if name.startswith(folders) and name.endswith(_TEXT):
+            text = (ROOT / name).read_text(encoding="utf-8")
+            found |= {f"{name}: {match[0]}": match[1] for match in _VERSIONS.finditer(text)}
+    assert len(found) > 30
+    assert {place: version for place, version in found.items() if version != __version__} == {}
 
 
 def test_help_describes_every_target() -> None:

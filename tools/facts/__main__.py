@@ -16,7 +16,7 @@ import json
 import sys
 from typing import Any
 
-from tools.facts import prices, recipes, sources, vllm_table
+from tools.facts import controllers, machines, prices, recipes, sources, vllm_table
 
 
 def rendered_lines() -> list[list[str]]:
@@ -30,14 +30,38 @@ def newest(lock: dict[str, Any]) -> dict[str, Any]:
     """Return the lock with the newest packages; those that are not pinned yet have no hash."""
     modules = {}
     for module, pinned in lock["modules"].items():
-        try:
-            version = sources.newest_module(module)
-        except sources.SourceError as error:
-            print(f"{module} stays at {pinned[0]}: its versions are not listed: {error}", file=sys.stderr)
-            version = pinned[0]
+        version = newest_version(module, pinned[0])
         modules[module] = pinned if version == pinned[0] else [version, ""]
-    versions = sources.newest_vllm()
-    return {"vllm": {version: lock["vllm"].get(version, "") for version in versions}, "modules": modules}
+    versions = {version: lock["vllm"].get(version, "") for version in sources.newest_vllm()}
+    by_name = {name: newest_controller(pinned) for name, pinned in lock["controllers"].items()}
+    wheels = {}
+    for package, pinned in lock["wheels"].items():
+        version = sources.versions_of(package)[0]
+        wheels[package] = pinned if version == pinned[0] else [version, ""]
+    return {"vllm": versions, "wheels": wheels, "modules": modules, "controllers": by_name}
+
+
+def newest_version(module: str, pinned: str) -> str:
+    """Return the newest version of a Go module; the pinned one where the proxy does not list them."""
+    try:
+        return sources.newest_module(module)
+    except sources.SourceError as error:
+        print(f"{module} stays at {pinned}: its versions are not listed: {error}", file=sys.stderr)
+        return pinned
+
+
+def newest_controller(versions: dict[str, Any]) -> dict[str, Any]:
+    """Return the pinned versions of a controller with the newest one, in place of an older one of its minor version."""
+    last = list(versions)[-1]
+    if len(versions[last]) > 1:  # a distribution of several controllers, such as Flux, has a version of its own
+        return versions
+    ((module, (pinned, _)),) = versions[last].items()
+    version = newest_version(module, pinned)
+    if version == pinned:
+        return versions
+    minor = version[1:].rpartition(".")[0]
+    older = {name: each for name, each in versions.items() if name.rpartition(".")[0] != minor}
+    return older | {version[1:]: {module: [version, ""]}}
 
 
 def make(lock: dict[str, Any]) -> dict[Any, str]:
@@ -51,11 +75,25 @@ def make(lock: dict[str, Any]) -> dict[Any, str]:
         archive, found = sources.module_archive(module, version, checksum)
         lock["modules"][module] = [version, found]
         modules[module] = archive, version
-    newest_version = list(folders)[-1]
+    wheels = {}
+    for package, (version, sha256) in lock["wheels"].items():
+        path, found = sources.wheel(package, version, sha256)
+        lock["wheels"][package] = [version, found]
+        wheels[package] = path, version
+    by_name: dict[str, dict[str, list[controllers.Archive]]] = {}
+    for name, versions in lock["controllers"].items():
+        for version, pinned in versions.items():
+            archives = by_name.setdefault(name, {}).setdefault(version, [])
+            for module, (module_version, checksum) in pinned.items():
+                archive, pinned[module][1] = sources.module_archive(module, module_version, checksum)
+                archives.append((archive, module_version, sources.module_date(archive)))
+    last = list(folders)[-1]
     return {
+        controllers.TABLE: controllers.table(by_name),
         vllm_table.TABLE: vllm_table.table(folders, rows),
         prices.TABLE: prices.table(modules),
-        recipes.TABLE: recipes.table(folders[newest_version], newest_version),
+        machines.TABLE: machines.table(wheels),
+        recipes.TABLE: recipes.table(folders[last], last),
     }
 
 

@@ -12,10 +12,11 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from fnmatch import fnmatch
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 LOCK = Path(__file__).parent / "sources.json"
@@ -44,7 +45,10 @@ def cache() -> Path:
 
 
 def read_lock() -> dict[str, Any]:
-    """Return the pinned packages: `vllm` by version, and `modules` of Go by path."""
+    """Return the pinned packages: `vllm` by version, `wheels` by package, `modules` of Go by path, `controllers`.
+
+    Those of `controllers` are by name and version.
+    """
     lock: dict[str, Any] = json.loads(LOCK.read_text())
     return lock
 
@@ -76,6 +80,27 @@ def vllm_files(version: str, sha256: str = "") -> tuple[Path, str]:
     return folder, stamp.read_text()
 
 
+def wheel(package: str, version: str, sha256: str = "") -> tuple[Path, str]:
+    """Return the wheel of a package of pure Python, and its SHA-256.
+
+    Args:
+        package: its name in the registry.
+        version: of it.
+        sha256: what the wheel must have; empty for any.
+
+    Raises:
+        SourceError: pip finds no wheel of this version, or another one than the pinned one.
+    """
+    folder = cache() / f"{package}-{version}"
+    if not list(folder.glob("*.whl")):
+        _run_pip([f"--dest={folder}", "--only-binary=:all:", f"{package}=={version}"])
+    (path,) = folder.glob("*.whl")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    if sha256 not in ("", digest):
+        raise SourceError(f"{package} {version}: the wheel has the SHA-256 {digest}, and {sha256} is pinned")
+    return path, digest
+
+
 def package_date(folder: Path) -> str:
     """Return the day on which the package was built, from the time of its metadata."""
     (metadata,) = [path for name in ("PKG-INFO", "*.dist-info/METADATA") for path in folder.glob(name)]
@@ -88,19 +113,25 @@ def _downloaded(version: str, folder: Path) -> Path:
     backend.mkdir(parents=True)
     (backend / "__init__.py").write_text("")
     (backend / "build_meta.py").write_text(_BACKEND)
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-cache-dir", f"--dest={folder}"]
-    environment = os.environ | {"PYTHONPATH": str(backend.parent)}
     wheel = ["--only-binary=:all:", "--python-version=3.12", "--platform=manylinux_2_31_x86_64"]
     why = ""
     for options in (["--no-binary=:all:", "--no-build-isolation"], wheel):
-        run = subprocess.run(
-            [*pip, *options, f"vllm=={version}"], env=environment, capture_output=True, text=True, check=False
-        )
-        if run.returncode == 0:
-            (package,) = (path for path in folder.iterdir() if path.is_file())
-            return package
-        why += f"\n{run.stderr.strip()[-500:]}"
+        try:
+            _run_pip([f"--dest={folder}", *options, f"vllm=={version}"], {"PYTHONPATH": str(backend.parent)})
+        except SourceError as error:
+            why += f"\n{error}"
+            continue
+        (package,) = (path for path in folder.iterdir() if path.is_file())
+        return package
     raise SourceError(f"vllm {version}: {why}")
+
+
+def _run_pip(arguments: Iterable[str], environment: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Download a package, without those that it needs."""
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-cache-dir"]
+    run = subprocess.run([*pip, *arguments], env=os.environ | environment, capture_output=True, text=True, check=False)
+    if run.returncode:
+        raise SourceError(run.stderr.strip()[-500:])
 
 
 def _extract(package: Path, target: Path) -> None:
@@ -126,14 +157,21 @@ def _is_read(name: str) -> bool:
 
 def newest_vllm() -> list[str]:
     """Return the newest patch release of each minor version, oldest first."""
-    shown = _output([sys.executable, "-m", "pip", "index", "versions", "vllm"])
-    (listed,) = re.findall(r"^Available versions: (.+)$", shown, re.MULTILINE)
     newest: dict[tuple[int, ...], tuple[int, ...]] = {}
-    for text in listed.split(", "):
+    for text in versions_of("vllm"):
         if re.fullmatch(r"[0-9.]+", text):
             version = tuple(map(int, text.split(".")))
             newest[version[:2]] = max(version, newest.get(version[:2], version))
     return [".".join(map(str, newest[minor])) for minor in sorted(newest) if minor >= _OLDEST]
+
+
+def versions_of(package: str) -> list[str]:
+    """Return the versions of a package that pip finds, newest first."""
+    shown = _output([sys.executable, "-m", "pip", "index", "versions", package])
+    versions: list[str] = []
+    for listed in re.findall(r"^Available versions: (.+)$", shown, re.MULTILINE):
+        versions += listed.split(", ")
+    return versions
 
 
 def module_archive(module: str, version: str, checksum: str = "") -> tuple[Path, str]:
@@ -149,6 +187,12 @@ def module_archive(module: str, version: str, checksum: str = "") -> tuple[Path,
     if checksum not in ("", found["Sum"]):
         raise SourceError(f"{module} {version}: the checksum is {found['Sum']}, and {checksum} is pinned")
     return Path(found["Zip"]), found["Sum"]
+
+
+def module_date(archive: Path) -> str:
+    """Return the day of a version of a module, which Go keeps next to its archive."""
+    day: str = json.loads(archive.with_suffix(".info").read_text())["Time"][:10]
+    return day
 
 
 def newest_module(module: str) -> str:

@@ -36,6 +36,7 @@ def make_crds(folder: Path) -> tuple[Files, dict[str, Schema], Schema]:
         for version in spec["versions"]:
             if not version["served"]:
                 continue
+            limit_replicas(version)
             name = f"{kind}.{version['name']}"
             groups[group][name] = crd_top(version["schema"]["openAPIV3Schema"])
             entry: Schema = {"ref": f"{group}/{name}"}
@@ -49,6 +50,21 @@ def make_crds(folder: Path) -> tuple[Files, dict[str, Schema], Schema]:
         for group, tops in groups.items()
     }
     return files, known, sources
+
+
+def limit_replicas(version: Schema) -> None:
+    """Add the limits of the replicas that the scale subresource names, which are none of the schema.
+
+    Source: ValidateScaleSpec in pkg/registry/customresource/validator.go of k8s.io/apiextensions-apiserver v0.36.3.
+    """
+    scale = version.get("subresources", {}).get("scale")
+    if scale is None:
+        return
+    node = version["schema"]["openAPIV3Schema"]
+    for step in scale["specReplicasPath"].removeprefix(".").split("."):
+        node = node["properties"][step]
+    node["minimum"] = max(0, node.get("minimum", 0))
+    node["maximum"] = min(2**31 - 1, node.get("maximum", 2**31 - 1))
 
 
 def crd_top(schema: Schema) -> Node:

@@ -24,11 +24,13 @@ class Autoscaling(Struct, frozen=True):
         spec: the spec's block.
         keda: whether KEDA scales, rather than a HorizontalPodAutoscaler alone.
         metric_name: name of the metric; empty for CPU and for a query.
+        by_load: whether they follow the load, and not only a schedule.
     """
 
     spec: Autoscale
     keda: bool
     metric_name: str
+    by_load: bool = True
 
 
 def resolve_autoscaling(autoscale: Autoscale, metrics: Mapping[str, str], label: str) -> Autoscaling:
@@ -48,7 +50,12 @@ def resolve_autoscaling(autoscale: Autoscale, metrics: Mapping[str, str], label:
             f"`autoscale.min` is {autoscale.min}, which is greater than `max`, {autoscale.max}",
             (*ORIGIN, "min"),
         )
-    keda = (autoscale.scaler or ("keda" if autoscale.prometheus else "hpa")) == "keda"
+    given = autoscale.prometheus or autoscale.schedule
+    keda = (autoscale.scaler or ("keda" if given else "hpa")) == "keda"
+    _check_windows(autoscale, keda=keda)
+    if keda and autoscale.schedule and not {"metric", "query", "prometheus", "target"} & set_fields(autoscale):
+        _reject(autoscale, "fallback", "fallback", "a schedule alone reads no Prometheus", "leave it out")
+        return Autoscaling(autoscale, keda, "", by_load=False)
     if keda:
         _check_keda(autoscale)
         named = autoscale.query is None and autoscale.metric != "cpu"
@@ -77,6 +84,21 @@ def _reject(autoscale: Autoscale, field: str, name: str, message: str, hint: str
         raise ProblemError("KG0348", message, (*ORIGIN, field), hint)
 
 
+def _check_windows(autoscale: Autoscale, *, keda: bool) -> None:
+    """Check the schedule as KEDA reads it (source: kedacore/keda v2.21.0, pkg/scalers/cron_scaler.go)."""
+    if autoscale.schedule and not keda:
+        raise ProblemError(
+            "KG0348", "a HorizontalPodAutoscaler has no schedule", (*ORIGIN, "schedule"), "set `scaler: keda`"
+        )
+    for number, window in enumerate(autoscale.schedule or ()):
+        at: FieldPath = (*ORIGIN, "schedule", number)
+        if window.start == window.end:
+            raise ProblemError("KG0348", "`start` and `end` are the same time", (*at, "end"), "set another `end`")
+        if window.replicas > autoscale.max:
+            message = f"`replicas` is {window.replicas}, which is greater than `max`, {autoscale.max}"
+            raise ProblemError("KG0348", message, (*at, "replicas"), f"set `max` to {window.replicas} or more")
+
+
 def _check_hpa(autoscale: Autoscale) -> None:
     if autoscale.min == 0:
         raise ProblemError(
@@ -85,7 +107,7 @@ def _check_hpa(autoscale: Autoscale) -> None:
             (*ORIGIN, "min"),
             "use KEDA: set `prometheus` and a `query` that measures demand while no pod runs",
         )
-    for field in ("query", "prometheus"):
+    for field in ("query", "prometheus", "fallback"):
         message = f"a HorizontalPodAutoscaler does not use `{field}`"
         _reject(autoscale, field, field, message, "set `scaler: keda`")
     if seconds(autoscale.idle_after) > LONGEST_WINDOW:
@@ -98,15 +120,16 @@ def _check_hpa(autoscale: Autoscale) -> None:
 
 def _check_keda(autoscale: Autoscale) -> None:
     _reject(autoscale, "podMetric", "pod_metric", "KEDA reads Prometheus, not the custom metrics API", "use `query`")
-    if autoscale.min == 0 and autoscale.query is None:
+    if autoscale.min == 0 and autoscale.query is None and not autoscale.schedule:
         raise ProblemError(
             "KG0349",
             "nothing can scale up from zero: the engine's metrics do not exist while no pod runs",
             (*ORIGIN, "min"),
-            "set a `query` that measures demand in front of the pods, such as requests at the gateway",
+            "set a `query` that measures demand in front of the pods, such as requests at the gateway, or a `schedule`",
         )
     if autoscale.metric == "cpu" and autoscale.query is None:
         _reject(autoscale, "prometheus", "prometheus", "the metric `cpu` needs no Prometheus", "leave it out")
+        _reject(autoscale, "fallback", "fallback", "KEDA falls back for no `cpu`, only for Prometheus", "leave it out")
         return
     if autoscale.prometheus is None:
         raise ProblemError("KG0348", "KEDA needs the address of a Prometheus", ORIGIN, "add `prometheus: {address: …}`")

@@ -7,6 +7,7 @@ another location is another volume, and a rollout moves the pods to it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from urllib.parse import urlsplit
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -31,11 +32,24 @@ SIDECAR: Mapping[str, str] = {"gke-gcsfuse/volumes": "true"}
 GOOGLE = "https://storage.googleapis.com"
 """Google's endpoint for the S3 protocol (source: Cloud Storage, XML API interoperability)."""
 
+AMAZON = "https://s3.amazonaws.com"
+"""Amazon's endpoint, besides those of regions (source: Amazon S3 endpoints and quotas)."""
+
 DRIVER_NAMES = {
     "mountpoint-s3": "s3.csi.aws.com",
     "csi-s3": "ru.yandex.s3.csi",
     "gcsfuse": "gcsfuse.csi.storage.gke.io",
+    "blobfuse": "blob.csi.azure.com",
 }
+_CLOUD_DRIVERS = {"gs": "gcsfuse", "az": "blobfuse"}
+"""The driver of a cloud, which mounts its buckets only, by their scheme."""
+
+_AZURE_HOSTS = (
+    ".blob.core.windows.net",
+    ".blob.core.usgovcloudapi.net",
+    ".blob.core.chinacloudapi.cn",
+)
+"""Ends of the hosts of storage accounts (source: Azure, endpoints of Blob Storage in its clouds)."""
 _SIZE = "1Ti"
 """Volumes and claims require a size; the drivers ignore it."""
 
@@ -62,8 +76,8 @@ def driver_of(bucket: Bucket) -> str:
     """Return the driver that mounts a bucket: the spec's, else the default for its provider."""
     if bucket.mount.driver:
         return bucket.mount.driver
-    if bucket.scheme == "gs":
-        return "gcsfuse"
+    if bucket.scheme in _CLOUD_DRIVERS:
+        return _CLOUD_DRIVERS[bucket.scheme]
     return "csi-s3" if bucket.endpoint else "mountpoint-s3"
 
 
@@ -99,14 +113,15 @@ def check_bucket(bucket: Bucket, origin: FieldPath, problems: Problems, *, fills
         fills: whether the downloader writes to it.
     """
     driver, mount = driver_of(bucket), bucket.mount
-    if (driver == "gcsfuse") != (bucket.scheme == "gs"):
-        hint = "use `gcsfuse`" if bucket.scheme == "gs" else "use `mountpoint-s3`, or `csi-s3` for other servers"
+    own = _CLOUD_DRIVERS.get(bucket.scheme)
+    if not _can_mount(bucket):
+        hint = f"use `{own}`" if own else "use `mountpoint-s3`, or `csi-s3` for other servers"
         problems.error("KG0316", f"`{driver}` cannot mount `{bucket.scheme}://`", (*origin, "mount", "driver"), hint)
     if driver == "gcsfuse" and bucket.endpoint:
         problems.error(
             "KG0316", "`gcsfuse` mounts Google's buckets only", (*origin, "endpoint"), "leave `endpoint` out"
         )
-    if mount.secret and driver != "csi-s3":
+    if mount.secret and driver not in ("csi-s3", "blobfuse"):
         problems.error(
             "KG0340",
             f"`secret` has no effect on `{driver}`, which uses the cloud's identity of the node or the pod",
@@ -115,6 +130,12 @@ def check_bucket(bucket: Bucket, origin: FieldPath, problems: Problems, *, fills
         )
     if fills:
         check_access(bucket, origin, problems)
+
+
+def _can_mount(bucket: Bucket) -> bool:
+    """Return whether the driver mounts buckets of this scheme."""
+    driver, own = driver_of(bucket), _CLOUD_DRIVERS.get(bucket.scheme)
+    return driver == own or not (own or driver in _CLOUD_DRIVERS.values())
 
 
 def uses_tokens(bucket: Bucket | FilledBucket | S3) -> bool:
@@ -132,7 +153,9 @@ def check_access(bucket: Bucket | FilledBucket | S3, origin: FieldPath, problems
         problems: collects the errors.
     """
     secret = bucket.credentials.secret if bucket.credentials else None
-    if uses_tokens(bucket) and bucket.endpoint:
+    if bucket.scheme == "az":
+        _check_azure(bucket, origin, problems)
+    elif uses_tokens(bucket) and bucket.endpoint:
         problems.error(
             "KG0317",
             f"the downloader sends tokens of Google to Google's server only, not to {bucket.endpoint}",
@@ -146,20 +169,49 @@ def check_access(bucket: Bucket | FilledBucket | S3, origin: FieldPath, problems
             origin,
             "set `credentials.secret` to the Secret with its access keys",
         )
-    if secret is None or secret.service_account_key is None:
+    if secret is not None:
+        _check_secret(secret, bucket.scheme, (*origin, "credentials", "secret"), problems)
+
+
+def _check_azure(bucket: Bucket | FilledBucket | S3, origin: FieldPath, problems: Problems) -> None:
+    """Report a server that would get a token of Azure, and is not one of the account."""
+    secret = bucket.credentials.secret if bucket.credentials else None
+    if not bucket.endpoint or secret is not None:
         return
-    at = (*origin, "credentials", "secret")
-    if bucket.scheme != "gs":
-        problems.error(
-            "KG0340",
-            "`serviceAccountKey` has no effect on `s3://`, which has access keys",
-            (*at, "serviceAccountKey"),
-            "leave it out, or write `gs://` for a bucket of Google",
-        )
-    for field_name in ("access_key", "secret_key"):
-        if field_name in set_fields(secret):
+    if is_azure_server(bucket):
+        return
+    account = bucket.name.partition("/")[0]
+    problems.error(
+        "KG0317",
+        f"the downloader sends tokens of Azure to servers of the account `{account}` only, not to {bucket.endpoint}",
+        (*origin, "endpoint"),
+        "leave `endpoint` out, or set `credentials.secret` to a Secret with a key or a shared access signature",
+    )
+
+
+_SECRET_FIELDS = {
+    "s3": ("access_key", "secret_key"),
+    "gs": ("access_key", "secret_key", "service_account_key"),
+    "az": ("account_key", "sas_token"),
+}
+"""Fields of a `BucketSecret` by the scheme of the bucket."""
+
+
+def _check_secret(secret: BucketSecret, scheme: str, origin: FieldPath, problems: Problems) -> None:
+    """Report keys that have no effect on a bucket of this scheme, or next to each other."""
+    given = [name for name in set_fields(secret) if name not in ("name", *_SECRET_FIELDS[scheme])]
+    for field_name in given:
+        name = document_name(secret, field_name)
+        fitting = " or ".join(f"`{document_name(secret, each)}`" for each in _SECRET_FIELDS[scheme])
+        message = f"`{name}` has no effect on `{scheme}://`, which has {fitting}"
+        problems.error("KG0340", message, (*origin, name), "leave it out, or correct the scheme of the bucket")
+    first = "sas_token" if scheme == "az" else "service_account_key"
+    others = ("account_key",) if scheme == "az" else ("access_key", "secret_key")
+    for field_name in others if getattr(secret, first) is not None else ():
+        if field_name in set_fields(secret) and field_name not in given:
             name = document_name(secret, field_name)
-            report_ignored_field(problems, name, (*at, name), "next to `serviceAccountKey`", "leave one of them out")
+            where = f"next to `{document_name(secret, first)}`"
+            report_ignored_field(problems, name, (*origin, name), where, "leave one of them out")
 
 
 def check_grant(
@@ -175,6 +227,8 @@ def check_grant(
         problems: collects the errors.
         mount: the field with the driver and its options; empty when another spec has it.
     """
+    if not _can_mount(bucket):
+        return
     own = bucket.mount
     wanted = wanted_volume({**_source(bucket, _mount(bucket).before)}, namespace)
     if not wanted.uri:  # The table of drivers does not have this one.
@@ -271,7 +325,8 @@ def _mount(bucket: Bucket) -> _Mount:
     """Return the configuration of the driver.
 
     Sources: Mountpoint's CONFIGURATION.md and the static provisioning of its CSI driver; k8s-csi-s3's mounter for
-    GeeseFS and its example of a manual claim; the Cloud Storage FUSE CSI driver's example of a folder.
+    GeeseFS and its example of a manual claim; the Cloud Storage FUSE CSI driver's example of a folder; the Azure Blob
+    CSI driver's driver-parameters.md, and blobfuse2's options.
     """
     given, driver = bucket.mount, driver_of(bucket)
     if driver == "mountpoint-s3":
@@ -287,6 +342,13 @@ def _mount(bucket: Bucket) -> _Mount:
         options = ["implicit-dirs", *([f"only-dir={bucket.prefix}"] if bucket.prefix else [])]
         # Two volumes of one handle cannot be in one pod. What follows the colon is not the bucket's name any more.
         return _Mount([*options, *given.options], dict(given.attributes), before=f"{bucket.name}:")
+    if driver == "blobfuse":
+        account, _, container = bucket.name.partition("/")
+        options = ["-o allow_other", *([f"--subdirectory={bucket.prefix}"] if bucket.prefix else [])]
+        attributes = {"containerName": container, "protocol": "fuse2", "storageAccount": account}
+        own = given.secret
+        secrets = {"nodeStageSecretRef": {"name": own.name, "namespace": own.namespace}} if own else {}
+        return _Mount([*options, *given.options], {**attributes, **given.attributes}, secrets)
     # Its processes run as the user `nobody`: without modes, no other user could read.
     text = " ".join([S3_OPTIONS, *given.options])
     secret = given.secret or SecretPlace(name="csi-s3-secret", namespace="kube-system")
@@ -334,7 +396,7 @@ def transfer_arguments(
                 }
             },
         }
-        for variable, (part, key, what) in key_variables(secret).items()
+        for variable, (part, key, what) in key_variables(secret, bucket.scheme).items()
     ]
 
 
@@ -345,8 +407,17 @@ def transfer_server(bucket: Bucket | FilledBucket | S3) -> tuple[str | None, str
     return bucket.endpoint, bucket.region
 
 
-def key_variables(secret: BucketSecret) -> Mapping[str, tuple[str, str, str]]:
-    """Return the keys of a Secret: the field, the key, and what it contains, by the variable of the downloader."""
+def key_variables(secret: BucketSecret, scheme: str) -> Mapping[str, tuple[str, str, str]]:
+    """Return the keys of a Secret: the field, the key, and what it contains, by the variable of the downloader.
+
+    Args:
+        secret: the spec's block.
+        scheme: of the bucket.
+    """
+    if scheme == "az" and secret.sas_token is not None:
+        return {"AZURE_STORAGE_SAS_TOKEN": ("sasToken", secret.sas_token, "shared access signature")}
+    if scheme == "az":
+        return {"AZURE_STORAGE_KEY": ("accountKey", secret.account_key or "AZURE_STORAGE_KEY", "account's key")}
     if secret.service_account_key is not None:
         return {
             "GOOGLE_SERVICE_ACCOUNT_KEY": (
@@ -363,7 +434,28 @@ def key_variables(secret: BucketSecret) -> Mapping[str, tuple[str, str, str]]:
 
 def destination(bucket: Bucket | FilledBucket) -> str:
     """Return the downloader's `--dest`."""
-    return f"{'gs' if uses_tokens(bucket) else 's3'}://{_path(bucket)}"
+    return f"{protocol_of(bucket)}://{_path(bucket)}"
+
+
+def protocol_of(bucket: Bucket | FilledBucket | S3) -> str:
+    """Return the scheme with which the downloader gets a bucket: `s3` also for Google's with HMAC keys."""
+    return bucket.scheme if bucket.scheme == "az" or uses_tokens(bucket) else "s3"
+
+
+def cloud_server(bucket: BucketPlace | S3) -> str:
+    """Return the URL of the server of a bucket."""
+    if bucket.endpoint:
+        return bucket.endpoint.rstrip("/")
+    if bucket.scheme == "az":
+        return f"https://{bucket.name.partition('/')[0]}{_AZURE_HOSTS[0]}"
+    return GOOGLE if bucket.scheme == "gs" else AMAZON
+
+
+def is_azure_server(bucket: BucketPlace | S3) -> bool:
+    """Return whether the server of a container is Azure's own for its account, which may get tokens."""
+    account = bucket.name.partition("/")[0]
+    parts = urlsplit(cloud_server(bucket))
+    return parts.scheme == "https" and (parts.hostname or "").lower() in {f"{account}{end}" for end in _AZURE_HOSTS}
 
 
 def folder_of(place: str) -> str:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.buckets import GOOGLE
+from kaigen.compile.builders.buckets import cloud_server
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.network import network_switch
 from kaigen.compile.context import Context
@@ -23,6 +23,7 @@ from kaigen.kinds.blocks import FileSource
 from kaigen.kinds.bucket import Bucket, FilledBucket
 from kaigen.kinds.sources import S3
 from kaigen.kubernetes.images import parse_image
+from kaigen.kubernetes.metadata_keys import AZURE_IDENTITY
 from kaigen.kubernetes.server_hosts import NEVER, Address, address_of, host_of, is_reserved, namespace_of
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from kaigen.kinds.job import Input
 
 _HUB = "https://huggingface.co"
-_AMAZON = "https://s3.amazonaws.com"
 _UNKNOWN = "https:"
 """A server whose name only a Secret has: HTTPS, on any host."""
 
@@ -59,6 +59,10 @@ IDENTITY: Mapping[str, Sequence[tuple[Sequence[str], Sequence[int]]]] = {
 Metadata of nodes and EKS Pod Identity; and the metadata server of GKE, with Dataplane V2 and without it, where a policy
 sees the address and port that it is redirected to (source: GKE, network policies with Workload Identity Federation).
 """
+
+
+ENTRA = "https://login.microsoftonline.com"
+"""Where pods exchange the token of their service account (source: Microsoft identity platform, endpoints)."""
 
 
 class Server(Struct, frozen=True):
@@ -90,18 +94,24 @@ def source_servers(source: FileSource, origin: FieldPath, context: Context) -> I
     for number, file in enumerate(source.http.files if source.http else []):
         yield Server(file.url, (*origin, "http", "files", number, "url"))
     if s3:
-        yield bucket_server(s3, (*origin, "s3"))
+        yield from bucket_servers(s3, (*origin, "s3"))
     if oci:
         scheme = "http" if oci.plain_http else "https"
         yield Server(f"{scheme}://{parse_image(oci.ref).registry}", (*origin, "oci", "ref"))
 
 
-def bucket_server(bucket: Bucket | FilledBucket | S3, origin: FieldPath) -> Server:
-    """Return the server of a bucket."""
-    url = bucket.endpoint or (GOOGLE if bucket.scheme == "gs" else _AMAZON)
+def bucket_servers(bucket: Bucket | FilledBucket | S3, origin: FieldPath) -> list[Server]:
+    """Return the server of a bucket, and the one that gives tokens for an identity of Azure."""
     secret = bucket.credentials.secret if bucket.credentials else None
     at = (*origin, "endpoint") if bucket.endpoint else (*origin, "uri")
-    return Server(url, at, identity=bucket.scheme if secret is None else "")
+    identity = bucket.scheme if secret is None else ""
+    login = [Server(ENTRA, at)] if identity == "az" else []
+    return [Server(cloud_server(bucket), at, identity=identity), *login]
+
+
+def identity_labels(servers: Iterable[Server]) -> dict[str, str]:
+    """Return the labels of pods that log in to servers with the identity that a cloud gives them."""
+    return dict(AZURE_IDENTITY) if any(server.identity == "az" for server in servers) else {}
 
 
 def input_servers(files: Iterable[Input], origin: FieldPath) -> Iterator[Server]:

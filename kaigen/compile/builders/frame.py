@@ -15,9 +15,10 @@ from kaigen.compile.name_expressions import AppName, ReleaseName
 from kaigen.compile.setting_expressions import Merged
 
 WAVE = "argocd.argoproj.io/sync-wave"
+_OPTIONS = "argocd.argoproj.io/sync-options"
 
 KEEP: Mapping[str, str] = {
-    "argocd.argoproj.io/sync-options": "Prune=false,Delete=false",
+    _OPTIONS: "Prune=false,Delete=false",
     "helm.sh/resource-policy": "keep",
     "kustomize.toolkit.fluxcd.io/prune": "disabled",
 }
@@ -44,6 +45,7 @@ class Frame(Struct, frozen=True, dict=True):
         pod_annotations: the user's annotations of pods.
         pod_labels: further labels of the app's pods, which their selectors require as well.
         headless_suffix: end of the headless Service's name.
+        argocd: whether objects get kaigen's annotations for Argo CD, waves and options.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Frame(Struct, frozen=True, dict=True):
     pod_annotations: Mapping[str, str] = field(default_factory=dict)
     pod_labels: Mapping[str, Tree] = field(default_factory=dict)
     headless_suffix: str = "-nodes"
+    argocd: bool = True
 
     @cached_property
     def common_labels(self) -> dict[str, Tree]:
@@ -195,6 +198,8 @@ class Frame(Struct, frozen=True, dict=True):
         notes: dict[str, Tree] = dict(annotations or {})
         if wave or WAVE in self.annotations:
             notes[WAVE] = str(self._first_wave + wave) if wave else self.annotations[WAVE]
+        if not self.argocd:
+            notes = {key: value for key, value in notes.items() if key not in (WAVE, _OPTIONS)}
         given = self.annotations_setting
         return {
             "name": Release(suffix) if name is None else name,

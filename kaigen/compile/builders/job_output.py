@@ -107,6 +107,14 @@ def job_output(
             origin,
             f"set `output.volume` of Job `{name}` to store what it writes",
         )
+    if job.spec.schedule is not None:
+        raise ProblemError(
+            "KG0338",
+            f"Job `{name}` has a schedule, so no single run writes its output",
+            origin,
+            "name a Job without a schedule, or mount its volume: "
+            "`volumes: [{name: results, persistentVolumeClaim: {claimName: …}}]`",
+        )
     bucket = None if is_mounted else job.spec.output.bucket
     if job.spec.output.volume.ttl is not None and bucket is None:
         leave_out = f"leave out `output.volume.ttl` of Job `{name}`"

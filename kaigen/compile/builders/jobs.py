@@ -72,6 +72,7 @@ class Run(Struct, frozen=True):
         labels: further labels of the object itself.
         annotations: further annotations of the object itself.
         pod_annotations: annotations of the pods.
+        pod_labels: further labels of the pods, which do not select them.
         suffix: what precedes the hash in the name.
         name: a name without a hash, with which the API server rejects changes; None for one with a hash.
         template: the whole pod template, in place of `pod`, `pod_annotations` and labels.
@@ -93,6 +94,7 @@ class Run(Struct, frozen=True):
     labels: Mapping[str, Tree] | None = None
     annotations: Mapping[str, Tree] | None = None
     pod_annotations: Mapping[str, str] | None = None
+    pod_labels: Mapping[str, str] | None = None
     suffix: str = ""
     name: Tree = None
     template: Mapping[str, Tree] | None = None
@@ -122,7 +124,7 @@ class Run(Struct, frozen=True):
         """
         pods = max(self.nodes, self.shards)
         own: dict[str, Tree] = {
-            "metadata": self.frame.pod_metadata(self.component, self.pod_annotations or {}),
+            "metadata": self.frame.pod_metadata(self.component, self.pod_annotations or {}, labels=self.pod_labels),
             "spec": dict(self.pod),
         }
         return {
@@ -166,7 +168,12 @@ class Run(Struct, frozen=True):
 
 
 def job(run: Run) -> Object:
-    """Return a Job; an Indexed Job for several nodes or shards.
+    """Return a Job; an Indexed Job for several nodes or shards."""
+    return run.object({"apiVersion": "batch/v1", "kind": "Job"}, limited_spec(run))
+
+
+def limited_spec(run: Run) -> dict[str, Tree]:
+    """Return the spec of a Job with the limits of its retries.
 
     When one of several nodes fails, the others fail as well, so each may be retried as often as one alone. None is of
     use without the others, so the Job fails with the first that used up its retries. Shards go on without the others.
@@ -177,13 +184,18 @@ def job(run: Run) -> Object:
     elif run.shards > 1:
         limits = {"backoffLimitPerIndex": run.retry_limit}
     policy = failure_policy(run.permanent, permanent_action="FailIndex" if run.shards > 1 else "FailJob")
-    spec = run.job_spec(limits, policy)
-    return run.object({"apiVersion": "batch/v1", "kind": "Job"}, spec)
+    return run.job_spec(limits, policy)
 
 
 def completion_test(frame: Frame, watched: Object, context: Context) -> list[Object]:
-    """Return the objects of `helm test` that wait until a Job or JobSet is complete, with access to it only."""
+    """Return the objects of `helm test` that wait until a Job or JobSet is complete, with access to it only.
+
+    A CronJob has no such end, so the test of one asks whether it exists.
+    """
     name = watched.name
+    if watched.kind == "CronJob":
+        find: list[Tree] = ["get", "cronjob", name]
+        return watching_test(frame, context, group="batch", resource="cronjobs", name=name, command=find)
     condition = "complete" if watched.kind == "Job" else "completed"
     kind, group = watched.kind.lower(), str(watched.body["apiVersion"]).partition("/")[0]
     command: list[Tree] = ["wait", f"--for=condition={condition}", _timeout("1h", "the Job"), kind, name]

@@ -42,6 +42,15 @@ def find_spec(
     found = specs.find(kind, namespace, name)
     if found is not None:
         return found
+    if (namespace, name) in specs.absent:
+        environment = context.config.environment
+        hint = (
+            f"add `{environment}` to the environments of `{name}`, in its spec or in `apps` of kaigen.yaml; or take it "
+            "from those of this spec"
+        )
+        if context.config.follows_commits:
+            hint = f"promote it, too: `kaigen promote --to {environment} {name}`"
+        raise ProblemError("KG0301", f"environment `{environment}` does not have the {word} `{name}`", origin, hint)
     others = [place for place in specs.namespaces(word, name) if place != namespace]
     if others:
         places = " and ".join(f"`{place}`" for place in others)

@@ -6,7 +6,7 @@ import re
 from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
-from kaigen.compile.builders.buckets import GOOGLE
+from kaigen.compile.builders.buckets import cloud_server
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.bucket import Bucket
@@ -45,8 +45,7 @@ def check_store_outside(s3: S3, store: Bucket, origin: FieldPath, problems: Prob
 
 def _server(place: S3 | Bucket) -> str:
     """Return the server of a bucket; empty for Amazon, whose endpoints have the same buckets."""
-    url = place.endpoint or (GOOGLE if place.scheme == "gs" else "")
-    host = urlsplit(url).netloc.lower()
+    host = urlsplit(cloud_server(place)).netloc.lower()
     return "" if f".{host.partition(':')[0]}".endswith(_AMAZON) else host
 
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.buckets import key_variables, transfer_server, uses_tokens
+from kaigen.compile.builders.buckets import key_variables, protocol_of, transfer_server
 from kaigen.compile.expressions import Tree
 from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.base import FILE_PATH
 from kaigen.kinds.blocks import FileSource, HttpFile, HubRepository, HuggingFace, ModelSignature
 from kaigen.kinds.model import DatasetSource, FilesOfRun, JobFiles, ModelSource
-from kaigen.kinds.sources import S3, Oci
+from kaigen.kinds.sources import S3, Oci, WeightsArtifact, WeightsBucket
 from kaigen.kubernetes.images import parse_image
 from kaigen.kubernetes.secrets import DOCKER_CONFIG_KEY
 
@@ -45,18 +45,18 @@ def identity(source: FileSource) -> str:
             "revision": hub.revision,
             "include": list(hub.include),
             "exclude": list(hub.exclude),
-            **({"duplicates": True} if _has_duplicates(hub) else {}),
+            **({"duplicates": True} if _asks_for_duplicates(hub) else {}),
         }
     if http:
         meaning["http"] = [[file_path(file), file.sha256] for file in http.files]
     if s3:
-        meaning["s3"] = [s3.location, s3.revision, list(s3.include), list(s3.exclude)]
+        meaning["s3"] = [s3.location, s3.revision, list(s3.include), list(s3.exclude), *_duplicates_meaning(s3)]
     if oci:
         image = parse_image(oci.ref)
         # A tag next to a digest is a comment.
         version = image.digest or image.version
         name = f"{image.registry}/{image.repository}"
-        meaning["oci"] = [name, version, _folder(oci), list(oci.include), list(oci.exclude)]
+        meaning["oci"] = [name, version, _folder(oci), list(oci.include), list(oci.exclude), *_duplicates_meaning(oci)]
     job = job_files(source)
     if job:
         run = job.run if isinstance(job, FilesOfRun) else job.name
@@ -88,8 +88,17 @@ def repository_name(hub: HubRepository) -> str:
     return f"{hub.namespace}{hub.repo}"
 
 
-def _has_duplicates(hub: HubRepository) -> bool:
-    return isinstance(hub, HuggingFace) and hub.duplicates and not hub.include
+def _asks_for_duplicates(block: HubRepository | S3 | Oci) -> bool:
+    has_weights = isinstance(block, HuggingFace | WeightsBucket | WeightsArtifact)
+    return has_weights and block.keeps_duplicates and not block.include
+
+
+def _duplicates_meaning(block: S3 | Oci) -> list[str]:
+    return ["duplicates"] if _asks_for_duplicates(block) else []
+
+
+def _skip_duplicates(block: S3 | Oci) -> list[Tree]:
+    return ["--skip-duplicates"] if not block.keeps_duplicates and not block.include else []
 
 
 def _folder(oci: Oci) -> str:
@@ -144,7 +153,7 @@ def _hub_arguments(hub: HubRepository) -> list[Tree]:
         f"--repo={repository_name(hub)}",
         f"--revision={hub.revision}",
         *globs(hub),
-        *(["--duplicates"] if _has_duplicates(hub) else []),
+        *(["--duplicates"] if _asks_for_duplicates(hub) else []),
     ]
 
 
@@ -153,10 +162,11 @@ def _bucket_arguments(s3: S3) -> list[Tree]:
     return [
         "fetch",
         "s3",
-        f"--uri={'gs' if uses_tokens(s3) else 's3'}://{s3.place}",
+        f"--uri={protocol_of(s3)}://{s3.place}",
         *([f"--endpoint={endpoint}"] if endpoint else []),
         *([f"--region={region}"] if region else []),
         *globs(s3),
+        *_skip_duplicates(s3),
         *([f"--locked={s3.revision}"] if s3.revision else []),
     ]
 
@@ -169,6 +179,7 @@ def _registry_arguments(oci: Oci) -> list[Tree]:
         f"--path={_folder(oci)}",
         *(["--plain-http"] if oci.plain_http else []),
         *globs(oci),
+        *_skip_duplicates(oci),
     ]
 
 
@@ -206,7 +217,7 @@ def source_variables(source: FileSource, origin: FieldPath, *, own: bool) -> lis
         return [_variable("HF_TOKEN", fields["name"], fields["key"])]
     if source.s3 and source.s3.credentials and source.s3.credentials.secret:
         secret, at = source.s3.credentials.secret, (*origin, "s3", "credentials", "secret")
-        keys = key_variables(secret)
+        keys = key_variables(secret, source.s3.scheme)
         texts = {
             "name": (secret.name, "Secret with the keys of the bucket that files are read from."),
             **{part: (key, f"Key of the {what} in that Secret.") for part, key, what in keys.values()},

@@ -84,7 +84,7 @@ class Fetch(Struct, frozen=True):
     Attributes:
         source: files to download.
         origin: the spec's field of `source`.
-        destination: folder in the container, or `s3://…` or `gs://…`.
+        destination: folder in the container, or `s3://…`, `gs://…` or `az://…`.
         transfer: settings of the downloader.
         transfer_origin: the spec's field of `transfer`.
         own_token: whether its token is the setting `download.tokenSecret`; False where an app has several.
@@ -136,7 +136,7 @@ def fetch_container(
     if hub and model:
         what.append(f"--locked={files_digest(chosen_files(model, hub))}")
     variables: list[Tree] = [*env, *source_variables(source, fetch.origin, own=fetch.own_token)]
-    in_bucket = fetch.destination.startswith(("s3://", "gs://"))
+    in_bucket = fetch.destination.startswith(("s3://", "gs://", "az://"))
     memory = transfer.memory or (_streaming_memory(transfer) if in_bucket else "512Mi")
     return _downloader(what, variables, transfer, context, name, mounts, fetch.transfer_origin, "download", memory)
 

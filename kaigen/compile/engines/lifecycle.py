@@ -41,6 +41,9 @@ SHUTDOWN_SECONDS = 20
 CONNECTIONS_CLASS = "kaigen_connections.Connections"
 """The middleware that closes connections of a pod that drains."""
 
+KEYS_CLASS = "kaigen_keys.Keys"
+"""The middleware that accepts the API keys of a file."""
+
 KEEP_ALIVE_SECONDS = 620
 """How long an engine keeps a connection without requests: longer than proxies do.
 
@@ -68,6 +71,15 @@ def finding(middleware: str, command: Sequence[Tree]) -> list[Tree]:
         command: the command of the engine.
     """
     return ["python3", program("launch.py"), program(f"{middleware.partition('.')[0]}.py"), *command]
+
+
+def with_own_key(command: Sequence[Tree]) -> list[Tree]:
+    """Return a command that starts the engine with a key that only the middleware of the API keys knows.
+
+    Args:
+        command: the command of the engine; a command around this one finds the middleware.
+    """
+    return ["python3", program("kaigen_keys.py"), *command]
 
 
 def in_group(container: Mapping[str, Tree], launch: Launch) -> dict[str, Tree]:

@@ -10,16 +10,26 @@ from kaigen.catalog.presets import Preset
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.pods import default_shared_memory
 from kaigen.compile.engines.arguments import (
+    KEY_FOLDER,
     MANAGED_FLAGS,
     MODEL_SERVER_HINTS,
     hub_environment,
-    key_reference,
+    key_mount,
+    key_volume,
     limit_arguments,
     with_engine_args,
 )
 from kaigen.compile.engines.base import HUB_SERVER, Engine
 from kaigen.compile.engines.launch import Launch, Member, Parallelism, Weights
-from kaigen.compile.engines.lifecycle import CONNECTIONS_CLASS, KEEP_ALIVE_SECONDS, SHUTDOWN_SECONDS, finding, in_group
+from kaigen.compile.engines.lifecycle import (
+    CONNECTIONS_CLASS,
+    KEEP_ALIVE_SECONDS,
+    KEYS_CLASS,
+    SHUTDOWN_SECONDS,
+    finding,
+    in_group,
+    with_own_key,
+)
 from kaigen.compile.engines.vllm_data_plane import check_data_plane, check_shared_cache, data_ports
 from kaigen.compile.engines.vllm_flags import check_flags, flag_values, list_flags
 from kaigen.compile.engines.vllm_parallelism import vllm_parallelism, vllm_version
@@ -45,6 +55,8 @@ CPU_CACHE_VARIABLE = "VLLM_CPU_KVCACHE_SPACE"
 CPU_RUNTIME = 4
 """Memory of an engine without GPUs in addition to the weights and the KV cache, in GiB."""
 KEY_VARIABLE = "VLLM_API_KEY"
+KEYS_VARIABLE = "KAIGEN_API_KEYS"
+"""The file with the API keys, for the middleware."""
 RAY_PORT = 6379
 
 _MOST_LORAS = 8
@@ -74,6 +86,12 @@ class Vllm(Engine):
     default_gpus = 1
     rendezvous_port = 29500
     cpu_resources = (4, 16)
+
+    def check(self, spec: TopologySpec, problems: Problems) -> None:
+        """Report a key of the spec's own, which the middleware of the keys would replace."""
+        if spec.auth and KEY_VARIABLE in spec.env:
+            message = f"`{KEY_VARIABLE}` is set by kaigen for this Topology"
+            problems.error("KG0313", message, ("spec", "env", KEY_VARIABLE), "leave it out")
 
     def preset_flags(self, preset: Preset, *, templates: str) -> Mapping[str, Json]:
         """Return parsers, formats and further flags of a preset."""
@@ -166,8 +184,9 @@ class Vllm(Engine):
         own = self._arguments(launch)
         if launch.member.serves:
             # The last one is the outermost, and sees the answers of all others.
-            for middleware in filter(None, (launch.middleware, CONNECTIONS_CLASS)):
-                command = finding(middleware, command)
+            keys = KEYS_CLASS if launch.spec.auth else ""
+            for middleware in filter(None, (launch.middleware, keys, CONNECTIONS_CLASS)):
+                command = with_own_key(command) if middleware == keys else finding(middleware, command)
                 own.append(f"--middleware={middleware}")
         if launch.parallelism.ray and role == "leader":
             own += ["--distributed-executor-backend=ray"]
@@ -241,12 +260,11 @@ class Vllm(Engine):
         }
 
     def required_environment(self, launch: Launch) -> list[Tree]:
-        """Return the API key of pods that serve, and what pods of several nodes need to find each other."""
+        """Return the file of API keys of pods that serve, and what pods of several nodes need to find each other."""
         auth, member = launch.spec.auth, launch.member
         variables: list[Tree] = []
         if auth and member.serves:
-            reference: Tree = key_reference(auth)
-            variables.append({"name": KEY_VARIABLE, "valueFrom": {"secretKeyRef": reference}})
+            variables.append({"name": KEYS_VARIABLE, "value": f"{KEY_FOLDER}/{auth.key}"})
         if member.role != "single":
             pod_ip: Tree = {"fieldRef": {"fieldPath": "status.podIP"}}
             variables.append({"name": "VLLM_HOST_IP", "valueFrom": pod_ip})
@@ -256,6 +274,14 @@ class Vllm(Engine):
                 variables.append({"name": "NODES", "value": str(launch.parallelism.nodes)})
                 variables.append({"name": "LEADER", "value": member.leader})
         return variables
+
+    def secret_mounts(self, spec: TopologySpec) -> list[dict[str, Tree]]:
+        """Return the mount of the API keys."""
+        return [key_mount()] if spec.auth else []
+
+    def secret_volumes(self, spec: TopologySpec) -> list[Tree]:
+        """Return the volume of the API keys."""
+        return [key_volume(spec.auth)] if spec.auth else []
 
     def _node_arguments(self, parallelism: Parallelism, member: Member) -> list[Tree]:
         """Return the arguments that let the pods of several nodes work together without Ray."""

@@ -196,15 +196,16 @@ def _check_mistral(
     """Report a Model without the files that `--load-format=mistral` reads, which the downloader skips by default."""
     flag = given.get("load-format")
     value = flag.value if flag is not None else preset_flags.get("load-format")
-    hub = weights.stored.hugging_face if weights.stored is not None else None
-    if value != "mistral" or hub is None or weights.stored is None:
+    stored = weights.stored
+    block = (stored.hugging_face or stored.s3 or stored.oci) if stored is not None else None
+    if value != "mistral" or block is None or stored is None:
         return
-    files = locked_files.locked_files(weights.stored, lock) if lock is not None else None
+    files = locked_files.locked_files(stored, lock) if lock is not None else None
     if files is not None:
         missing = not any(name.rpartition("/")[2].startswith("consolidated") for name in files)
     else:
-        missing = not (hub.keeps_duplicates or hub.include) or not locked_files.selected_files(
-            {_CONSOLIDATED: None, "consolidated-00001-of-00002.safetensors": None}, hub.include, hub.exclude
+        missing = not (block.keeps_duplicates or block.include) or not locked_files.selected_files(
+            {_CONSOLIDATED: None, "consolidated-00001-of-00002.safetensors": None}, block.include, block.exclude
         )
     if missing:
         problems.error(
@@ -212,5 +213,5 @@ def _check_mistral(
             f"`load-format: mistral` reads `{_CONSOLIDATED}`, which the Model does not download next to other "
             "safetensors files",
             flag.path if flag is not None else ("spec", "model"),
-            "set `duplicates: true` in `source.huggingFace` of the Model, or list the file in `include`",
+            "set `duplicates: true` in the source of the Model, or list the file in `include`",
         )

@@ -17,6 +17,7 @@ from kaigen.compile.job.classify import check_classify, classify_settings
 from kaigen.compile.job.inputs import check_inputs, check_job_egress
 from kaigen.compile.job.pod import SHARDS, container_mounts, node_variables, own_pod, params_of
 from kaigen.compile.job.resolution import JobResolution, Workload
+from kaigen.compile.job.schedule import check_schedule
 from kaigen.compile.job.tune import check_tune
 from kaigen.compile.job.upload import check_upload
 from kaigen.compile.pod_template import check_pod_template
@@ -42,6 +43,7 @@ def check_job(resolution: JobResolution, problems: Problems) -> None:
     if output:
         check_access_modes(output, resolution.context, ("spec", "output", "volume"), problems)
     _check_lifetimes(resolution, problems)
+    check_schedule(spec, problems)
     check_fields(spec, problems)
     if spec.template is not None:
         check_pod_template(spec.template, problems)
@@ -109,9 +111,10 @@ def _mount_origin(volumes: tuple[Tree, Tree]) -> FieldPath:
 def _check_variables(resolution: JobResolution, problems: Problems) -> None:
     """Report two sources of one variable."""
     spec = resolution.spec
+    what = "several nodes" if spec.nodes > 1 else "a schedule"
     for name in (str(entry["name"]) for entry in node_variables(resolution)):
         if name in spec.env:
-            message = f"`{name}` is set by kaigen for a Job of several nodes"
+            message = f"`{name}` is set by kaigen for a Job with {what}"
             problems.error("KG0313", message, ("spec", "env", name), "leave it out")
     params_of(resolution).check(spec.env, problems)
 
@@ -134,7 +137,7 @@ class Runs(Struct, frozen=True):
 
 _PODS = frozenset(
     (
-        *("retries", "deadline", "ttl", "placement.queue", "security.podSecurity"),
+        *("schedule", "retries", "deadline", "ttl", "placement.queue", "security.podSecurity"),
         # A document sets exactly one of these.
         *JobSpec.exactly_one,
     )

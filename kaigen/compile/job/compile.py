@@ -20,6 +20,7 @@ from kaigen.compile.job.checks import check_job
 from kaigen.compile.job.inputs import job_egress, permanent_input_failures
 from kaigen.compile.job.pod import MASTER_PORT, params_of, pod_pull_secrets, pod_spec
 from kaigen.compile.job.resolution import JobResolution, Workload, resolve_job
+from kaigen.compile.job.schedule import cron_job
 from kaigen.compile.job.upload import upload
 from kaigen.compile.kind_compiler import Description, KindCompiler
 from kaigen.compile.pod_template import pod_template
@@ -55,7 +56,7 @@ def job_objects(resolution: JobResolution) -> list[Object]:
         objects.append(resolution.build.job)
     make = job_set if resolution.workload is Workload.JOB_SET else job
     run = _run(resolution)
-    workload = make(run)
+    workload = cron_job(run, resolution.spec) or make(run)
     labels = {key: value for key, value in (run.labels or {}).items() if key != QUEUE_LABEL}
     uploaded = upload(resolution, workload, _WAVE, labels, run.annotations or {})
     last = workload if uploaded is None else uploaded.job
@@ -144,7 +145,11 @@ def describe_job(resolution: JobResolution) -> Description:
     """Return the summary."""
     build = resolution.build
     return Description(
-        summary="Runs a Job to completion once, and again whenever its spec changes.",
+        summary=(
+            "Runs a Job to completion once, and again whenever its spec changes."
+            if resolution.spec.schedule is None
+            else "Runs a Job at the times of its schedule."
+        ),
         pod_security=resolution.spec.security.pod_security,
         notes=(build.note,) if build is not None else (),
         built=(build.reference,) if build is not None else (),
@@ -174,6 +179,7 @@ compile_job = KindCompiler(
         "inputs",
         "datasets",
         "serviceAccount",
+        "schedule",
         "retries",
         "deadlineSeconds",
         "ttl",

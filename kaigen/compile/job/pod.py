@@ -24,6 +24,7 @@ from kaigen.compile.builders.settings import variables_of
 from kaigen.compile.expressions import Expr, Joined, Release, Setting, Tree
 from kaigen.compile.job.inputs import input_containers, own_volume
 from kaigen.compile.job.resolution import JobResolution, Workload
+from kaigen.compile.job.schedule import RUN_NAME, run_folder
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.job import Inputs, ModelUse
@@ -93,7 +94,8 @@ def container_mounts(resolution: JobResolution) -> list[Mapping[str, Tree]]:
     weights, output, inputs = resolution.weights, resolution.output, resolution.inputs
     mounts: list[Mapping[str, Tree]] = [*weights.mounts]
     if output:
-        mounts.append({"name": resolution.naming.volume, "mountPath": output.mount_path})
+        folder = run_folder(resolution.spec)
+        mounts.append({"name": resolution.naming.volume, "mountPath": output.mount_path, **folder})
     mounts += params_of(resolution).mounts()
     volume = own_volume(resolution)
     if inputs and volume:
@@ -174,9 +176,13 @@ def subdomain(resolution: JobResolution) -> dict[str, Tree]:
 
 
 def node_variables(resolution: JobResolution) -> list[dict[str, Tree]]:
-    """Return the variables by which the pods of several nodes find each other; nothing on one node."""
+    """Return the variables by which the pods of several nodes find each other; nothing on one node.
+
+    With a schedule, the name of the run is that of its folder in the output.
+    """
+    run: dict[str, Tree] = {"name": RUN_NAME, "valueFrom": _label("batch.kubernetes.io/job-name")}
     if resolution.workload is Workload.JOB:
-        return []
+        return [] if resolution.spec.schedule is None else [run]
     domain: str | Expr = resolution.frame.headless_service
     own: list[dict[str, Tree]] = []
     if resolution.workload is Workload.JOB_SET:
@@ -187,12 +193,12 @@ def node_variables(resolution: JobResolution) -> list[dict[str, Tree]]:
     shared: dict[str, dict[str, Tree]] = {
         "NNODES": {"value": str(resolution.spec.nodes)},
         "NODE_RANK": index,
-        "MASTER_ADDR": {"value": Joined(("$(JOB_NAME)-0.", domain))},
+        "MASTER_ADDR": {"value": Joined((f"$({RUN_NAME})-0.", domain))},
         "MASTER_PORT": {"value": str(MASTER_PORT)},
     }
     return [
         *own,
-        {"name": "JOB_NAME", "valueFrom": _label("batch.kubernetes.io/job-name")},
+        run,
         *({"name": name, **value} for name, value in shared.items()),
         *({"name": f"{_TORCHRUN}{name}", **value} for name, value in shared.items()),
     ]

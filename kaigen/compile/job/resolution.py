@@ -166,6 +166,9 @@ def _image(spec: JobSpec, program: Program | None) -> tuple[Image, FieldPath] | 
 def _workload(spec: JobSpec, context: Context) -> Workload:
     if spec.nodes == 1 or spec.template is not None:
         return Workload.JOB
+    # A CronJob starts Jobs only.
+    if spec.schedule is not None:
+        return Workload.INDEXED_JOB
     job_set = context.profile.job_set if spec.groups is None else spec.groups == "jobSet"
     return Workload.JOB_SET if job_set else Workload.INDEXED_JOB
 

@@ -10,7 +10,7 @@ from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import role_and_binding, token_volume
 from kaigen.compile.builders.buckets import check_access, location, transfer_arguments
-from kaigen.compile.builders.egress import bucket_server, check_egress, egress_policy
+from kaigen.compile.builders.egress import bucket_servers, check_egress, egress_policy, identity_labels
 from kaigen.compile.builders.frame import LOCATION
 from kaigen.compile.builders.image_build import FAILED
 from kaigen.compile.builders.job_gate import AwaitedRun, job_gate, run_rule
@@ -50,7 +50,9 @@ class Upload(Struct, frozen=True):
 def output_bucket(resolution: JobResolution) -> OutputBucket | None:
     """Return the bucket that the output is uploaded to; None for none."""
     spec = resolution.spec
-    return spec.output.bucket if spec.output is not None and spec.template is None else None
+    if spec.output is None or spec.template is not None or spec.schedule is not None:
+        return None
+    return spec.output.bucket
 
 
 def upload(
@@ -86,12 +88,13 @@ def upload(
             prefix="upload.",
             permanent={_GATE: FAILED, UPLOAD: PERMANENT_EXIT_CODES},
             labels=labels,
+            pod_labels=identity_labels(bucket_servers(bucket, AT)),
             annotations={LOCATION: location(bucket), **annotations},
             suffix=_SUFFIX,
         )
     )
     egress = egress_policy(
-        frame, UPLOAD, [bucket_server(bucket, AT)], resolution.context, proxy=bucket.transfer.proxy, what=UPLOAD
+        frame, UPLOAD, bucket_servers(bucket, AT), resolution.context, proxy=bucket.transfer.proxy, what=UPLOAD
     )
     return Upload(made, [*_access(resolution, bucket, awaited), *egress])
 
@@ -102,7 +105,7 @@ def check_upload(resolution: JobResolution, problems: Problems) -> None:
     if bucket is None:
         return
     check_access(bucket, AT, problems)
-    check_egress([bucket_server(bucket, AT)], resolution.context, problems)
+    check_egress(bucket_servers(bucket, AT), resolution.context, problems)
 
 
 def _pod(resolution: JobResolution, bucket: OutputBucket, run: AwaitedRun) -> dict[str, Tree]:

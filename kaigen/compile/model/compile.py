@@ -5,7 +5,7 @@ from __future__ import annotations
 from kaigen.compile.app import Note, Object
 from kaigen.compile.builders.access import download_access
 from kaigen.compile.builders.buckets import location
-from kaigen.compile.builders.egress import egress_policy
+from kaigen.compile.builders.egress import egress_policy, identity_labels
 from kaigen.compile.builders.frame import LOCATION
 from kaigen.compile.builders.job_gate import run_rule
 from kaigen.compile.builders.jobs import Run, job, test_hook
@@ -50,6 +50,7 @@ def model_objects(resolution: ModelResolution) -> list[Object]:
             origin=("spec",),
             permanent=_permanent(resolution),
             labels={QUEUE_LABEL: queue} if queue else None,
+            pod_labels=identity_labels(download_servers(resolution)),
             annotations=_location_annotation(resolution),
         )
     )

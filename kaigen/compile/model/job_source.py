@@ -129,7 +129,7 @@ def bucket_variables(output: Output | None) -> list[Tree]:
     """Return the variables with the keys of the bucket of the output."""
     bucket = output.bucket if output is not None else None
     secret = bucket.credentials.secret if bucket is not None and bucket.credentials is not None else None
-    if secret is None:
+    if bucket is None or secret is None:
         return []
     prefix = "download.sourceCredentials"
     name = settings.text(f"{prefix}.name", secret.name, "Secret with the keys of the bucket of the output.")
@@ -143,7 +143,7 @@ def bucket_variables(output: Output | None) -> list[Tree]:
                 }
             },
         }
-        for variable, (part, key, what) in key_variables(secret).items()
+        for variable, (part, key, what) in key_variables(secret, bucket.scheme).items()
     ]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kaigen.compile.builders.egress import Server, bucket_server, source_servers
+from kaigen.compile.builders.egress import Server, bucket_servers, source_servers
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.pods import placement_fields, pod_security
 from kaigen.compile.builders.sources import job_files
@@ -134,10 +134,10 @@ def download_servers(resolution: ModelResolution) -> list[Server]:
     spec = resolution.spec
     found = [*source_servers(spec.source, ("spec", "source"), resolution.context)]
     if resolution.output is not None and resolution.output.bucket is not None:
-        found.append(bucket_server(resolution.output.bucket, ("spec", "source", "job")))
+        found.extend(bucket_servers(resolution.output.bucket, ("spec", "source", "job")))
     bucket, served = spec.store.bucket, mounted_bucket(spec)
     if bucket is not None:
-        found.append(bucket_server(bucket, (*STORE, "bucket")))
+        found.extend(bucket_servers(bucket, (*STORE, "bucket")))
     if served is not None and served is not bucket:
-        found.append(bucket_server(served, (*AT, "store", "bucket")))
+        found.extend(bucket_servers(served, (*AT, "store", "bucket")))
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from kaigen.catalog.images import default_images
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import account_objects
@@ -133,6 +134,14 @@ def check_notebook(resolution: NotebookResolution, problems: Problems) -> None:
             message = f"`{name}` is set by kaigen for a Notebook"
             problems.error("KG0313", message, ("spec", "env", name), "leave it out")
     params_of(resolution).check(spec.env, problems)
+    own, path = resolution.image
+    if resolution.resources.has_gpu and not path and own == default_images()["notebook"]:
+        problems.warning(
+            "KG0334",
+            "kaigen's image of notebooks has no PyTorch, and this one asks for a GPU",
+            ("spec", "resources"),
+            "set `image`, or build kaigen's with `--with-torch` and name it in `images.notebook` of kaigen.yaml",
+        )
 
 
 compile_notebook = KindCompiler(

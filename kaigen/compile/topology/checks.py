@@ -15,6 +15,7 @@ from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.registry import hint_of
 from kaigen.compile.model.volume import WEIGHTS_SUFFIX
 from kaigen.compile.problems import Problems, ignored_fields, report_ignored_field
+from kaigen.compile.topology.networking import clients_of
 from kaigen.compile.topology.pod import engine_mounts, members, own_pod, params_of, required_environment
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
 from kaigen.compile.topology.resources import check_host_memory, hub_model
@@ -312,6 +313,7 @@ def warn_of_surprises(resolution: TopologyResolution, problems: Problems) -> Non
     """Warn of metrics that nothing collects or nobody reaches, and of nodes that the spec does not ask for."""
     _warn_of_metrics(resolution, problems)
     _warn_of_blocked_metrics(resolution, problems)
+    _warn_of_open_access(resolution, problems)
     _warn_of_nodes(resolution, problems)
 
 
@@ -332,8 +334,7 @@ def _warn_of_metrics(resolution: TopologyResolution, problems: Problems) -> None
 
 def _warn_of_blocked_metrics(resolution: TopologyResolution, problems: Problems) -> None:
     """Warn where the NetworkPolicy admits only pods of the app's namespace: Prometheus is rarely there."""
-    spec = resolution.spec
-    peers = spec.service.allow_from
+    spec, peers = resolution.spec, clients_of(resolution)
     if spec.monitoring is None or not peers:
         return
     if not any("namespaceSelector" in peer or "ipBlock" in peer for peer in peers):
@@ -344,6 +345,23 @@ def _warn_of_blocked_metrics(resolution: TopologyResolution, problems: Problems)
             "add `namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}` with the namespace of "
             "Prometheus",
         )
+
+
+def _warn_of_open_access(resolution: TopologyResolution, problems: Problems) -> None:
+    """Warn of a model that every pod of the cluster may use without a key, in a cluster that several teams share."""
+    config, spec = resolution.context.config, resolution.spec
+    tenancy = config.gitops.tenancy if config.gitops is not None else None
+    denied = tenancy is not None and "Ingress" in tenancy.default_deny
+    if spec.auth is not None or clients_of(resolution) or not (config.tenants or denied):
+        return
+    ask = "require a key with `auth`, or " if resolution.engine.understands("auth") else ""
+    named = ", or name the ingress controller in `gitops.tenancy.ingressFrom` of kaigen.yaml" if denied else ""
+    problems.warning(
+        "KG0333",
+        "every pod of the cluster may connect to the model, without a key",
+        (*_SPEC, "service", "allowFrom"),
+        f"{ask}list the clients in `service.allowFrom`{named}",
+    )
 
 
 def _warn_of_nodes(resolution: TopologyResolution, problems: Problems) -> None:

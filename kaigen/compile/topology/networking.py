@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.network import headless_service, network_policy, service
@@ -11,7 +13,24 @@ from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.distributed_llama import READY_SUFFIX
 from kaigen.compile.expressions import Setting, Tree
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
+from kaigen.core.json_types import JsonObject
 from kaigen.kinds.topology import TopologySpec
+
+
+def clients_of(resolution: TopologyResolution) -> Sequence[JsonObject]:
+    """Return the peers that may connect to the pods of a Topology; everyone when empty.
+
+    Those of the spec; else, where a policy denies connections to all pods of the namespace, its own pods and the peers
+    that kaigen.yaml names. A load balancer's clients have no labels, and neither does a route's controller that
+    kaigen.yaml does not name: these stay open, with a warning.
+    """
+    spec, gitops = resolution.spec, resolution.context.config.gitops
+    tenancy = gitops.tenancy if gitops is not None else None
+    if spec.service.allow_from or tenancy is None or "Ingress" not in tenancy.default_deny:
+        return spec.service.allow_from
+    if spec.service.type != "ClusterIP" or (spec.route is not None and not tenancy.ingress_from):
+        return ()
+    return [{"podSelector": {}}, *(peer.rule() for peer in tenancy.ingress_from)]
 
 
 def service_objects(resolution: TopologyResolution) -> list[Object]:
@@ -22,7 +41,7 @@ def service_objects(resolution: TopologyResolution) -> list[Object]:
             among_themselves=resolution.parallelism.nodes > 1,
             port=resolution.port,
             further_ports=resolution.engine.data_ports(resolution.spec, resolution.parallelism),
-            allow_from=resolution.spec.service.allow_from,
+            allow_from=clients_of(resolution),
             origin=("spec", "service", "allowFrom"),
         ),
         _service(resolution),

@@ -135,7 +135,7 @@ def engine_mounts(resolution: TopologyResolution, member: Member) -> list[Mappin
     mounts.append({"name": SCRATCH, "mountPath": "/tmp"})
     if resolution.resources.shared_memory:
         mounts.append({"name": "shm", "mountPath": "/dev/shm"})
-    return [*mounts, *resolution.engine.secret_mounts(resolution.spec)]
+    return [*mounts, *(resolution.engine.secret_mounts(resolution.spec) if member.serves else ())]
 
 
 def _volumes(resolution: TopologyResolution, member: Member) -> list[Tree]:
@@ -149,7 +149,7 @@ def _volumes(resolution: TopologyResolution, member: Member) -> list[Tree]:
     volumes.append(scratch_volume(resources.scratch_limit))
     if resources.shared_memory:
         volumes.append(shared_memory_volume(resources.shared_memory))
-    if member.serves or not resolution.engine.is_ring:
+    if member.serves:
         volumes += resolution.engine.secret_volumes(resolution.spec)
     return volumes
 

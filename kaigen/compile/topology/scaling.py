@@ -11,6 +11,7 @@ from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.builders.workloads import autoscaling_switch
 from kaigen.compile.expressions import Expr, Joined, JsonText, Namespace, Release, Setting, Text, Tree
+from kaigen.compile.field_expressions import Items
 from kaigen.compile.topology.resolution import TopologyResolution
 from kaigen.kinds.operation import Autoscale, Disruption
 
@@ -127,12 +128,13 @@ def _scaled_object(frame: Frame, autoscaling: Autoscaling, reference: dict[str, 
         "cooldownPeriod": cooldown,
         # A new workload starts with one pod; without this, KEDA stops it at once, while it loads.
         **({"initialCooldownPeriod": startup + cooldown} if autoscale.min == 0 else {}),
+        **_fallback(autoscale),
         "advanced": {
             "horizontalPodAutoscalerConfig": {
                 "behavior": {"scaleDown": {"stabilizationWindowSeconds": _window(autoscale)}}
             }
         },
-        "triggers": [_trigger(autoscaling, str(reference["kind"]))],
+        "triggers": _triggers(autoscaling, str(reference["kind"])),
     }
     return Object(
         role="scaledobject",
@@ -145,6 +147,51 @@ def _scaled_object(frame: Frame, autoscaling: Autoscaling, reference: dict[str, 
             "spec": spec,
         },
     )
+
+
+def _triggers(autoscaling: Autoscaling, kind: str) -> Tree:
+    windows = autoscaling.spec.schedule
+    load = (_trigger(autoscaling, kind),) if autoscaling.by_load else ()
+    if windows is None:
+        return list(load)
+    times = settings.objects(
+        "autoscaling.schedule",
+        [
+            {
+                "type": "cron",
+                "metadata": {
+                    "timezone": window.time_zone,
+                    "start": window.start,
+                    "end": window.end,
+                    "desiredReplicas": str(window.replicas),
+                },
+            }
+            for window in windows
+        ],
+        "Triggers of KEDA for times with more replicas.",
+        origin=(*ORIGIN, "schedule"),
+    )
+    return Items(None, load, times) if load else times
+
+
+_FAILURES = 4
+"""Failed questions in a row, one every 15 seconds. A workload that KEDA may stop falls back at the first one.
+
+Source: `RequestScale` in pkg/scaling/executor/scale_scaledobjects.go of KEDA 2.16.1.
+"""
+
+
+def _fallback(autoscale: Autoscale) -> dict[str, Tree]:
+    """Return the field with the replicas while the metric cannot be read; none by default."""
+    if autoscale.fallback is None:
+        return {}
+    replicas = settings.count(
+        "autoscaling.fallback",
+        autoscale.fallback,
+        "Replicas while Prometheus cannot be read.",
+        origin=(*ORIGIN, "fallback"),
+    )
+    return {"fallback": {"failureThreshold": _FAILURES, "replicas": replicas}}
 
 
 def _trigger(autoscaling: Autoscaling, kind: str) -> dict[str, Tree]:

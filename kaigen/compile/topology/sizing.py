@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from msgspec import Struct, field
@@ -18,6 +17,7 @@ from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.vllm_flags import Given, flag_values, problem_of
 from kaigen.compile.known_model import KnownModel, model_of_facts, model_of_preset
 from kaigen.compile.problems import Problems
+from kaigen.compile.topology.draft import with_draft
 from kaigen.compile.topology.ring import resolve_ring
 from kaigen.core.json_types import FieldPath, Json
 from kaigen.diagnostics.diagnostic import Severity
@@ -124,7 +124,7 @@ def _size(spec: TopologySpec, engine: Engine, namespace: str, context: Context, 
         _check_dtype(preset, engine, given.get("dtype"), problems)
         templates = "" if spec.has_own_image else engine.facts.templates_for(vendor)
         flags |= engine.preset_flags(preset, templates=templates)
-    request = request_of(spec, engine, context)
+    request = with_draft(request_of(spec, engine, context), spec, namespace, context)
     if request.quantization == "fp8" and not model.facts.quantization and has_since("namedOnline", request.version):
         problems.warning(
             "KG0361",
@@ -297,7 +297,6 @@ def request_of(spec: TopologySpec, engine: Engine, context: Context) -> Request:
         version=version,
         step_tokens=_whole(given.get("max-num-batched-tokens")),
         prefix_caching=_switch(given, "enable-prefix-caching"),
-        speculative_tokens=_speculative_tokens(given.get("speculative-config")),
     )
 
 
@@ -312,16 +311,6 @@ def _switch(given: Mapping[str, Json], name: str) -> bool | None:
 def _whole(value: Json) -> int | None:
     number = _number(value)
     return int(number) if number is not None and number >= 1 else None
-
-
-def _speculative_tokens(config: Json) -> int:
-    """Return the tokens that a draft model writes for each step, in a configuration of speculative decoding."""
-    if isinstance(config, str):
-        try:
-            config = json.loads(config)
-        except ValueError:
-            return 0
-    return _whole(config.get("num_speculative_tokens")) or 0 if isinstance(config, dict) else 0
 
 
 def _plan(

@@ -33,7 +33,8 @@ def parse_embedded(document: Document, path: Sequence[Step], diagnostics: Diagno
     text = document.raw(path)
     if text is None:
         return []
-    source = EmbeddedSource(dotted_path(path), text, document, tuple(path), _line_offsets(document, path))
+    lines = _line_offsets(document, path)
+    source = EmbeddedSource(dotted_path(path), text, outer=document, outer_path=tuple(path), lines=lines)
     problems = Diagnostics()
     documents = parse(source, problems)
     for item in problems:
@@ -41,7 +42,7 @@ def parse_embedded(document: Document, path: Sequence[Step], diagnostics: Diagno
     return documents
 
 
-class EmbeddedSource(Source, frozen=True):
+class EmbeddedSource(Source, frozen=True, kw_only=True):
     """The text of a scalar.
 
     Attributes:

@@ -16,7 +16,7 @@ from kaigen.diff.objects import Obj, get, get_map, get_text
 from kaigen.diff.rules.case import Case, Finding, is_forced, under
 from kaigen.kubernetes.kind_table import KINDS, types
 from kaigen.kubernetes.manifest import Object
-from kaigen.kubernetes.queues import NEWEST_KUEUE, QUEUE_LABEL, has_fixed_queue, rejected_changes
+from kaigen.kubernetes.queues import NEWEST_KUEUE, PRIORITY_LABEL, QUEUE_LABEL, has_fixed_queue, rejected_changes
 
 HPA = "HorizontalPodAutoscaler.autoscaling"
 SCALED_OBJECT = "ScaledObject.keda.sh"
@@ -254,10 +254,13 @@ def queue(case: Case) -> Iterator[Finding]:
     """The queue changed."""
     old, new = case.pair
     was, now = (side.labels.get(QUEUE_LABEL, ABSENT) for side in (old, new))
+    in_place = case.status == "changed" and not is_forced(new)
+    if in_place and was is not ABSENT and PRIORITY_LABEL in old.labels and PRIORITY_LABEL not in new.labels:
+        yield "danger", f"will be rejected: Kueue does not let it lose its priority class; delete {new} first"
     if was == now:
         return
-    if case.status == "changed" and not is_forced(new):
-        if has_fixed_queue(new.type, _kueue(case)):
+    if in_place:
+        if has_fixed_queue(new.type, _kueue(case), leaves=now is ABSENT):
             yield "danger", f"will be rejected: Kueue does not let its queue change; delete {new} first"
         else:
             yield "danger", f"is rejected by Kueue once its pods run; then delete {new} first"

@@ -16,6 +16,7 @@ from kaigen.kubernetes.buckets import (
     ANY_URI,
     BUCKET_DRIVERS,
     BUCKET_URI,
+    HANDLE,
     INLINE_OPTIONS,
     MARK,
     SCHEMES,
@@ -112,7 +113,11 @@ class BucketVolume(Struct, frozen=True):
             name = f"{at(value, ('csi', *(row.inline if self.inline else row.path)))}.orValue('')"
             if row.marked and not self.inline:
                 name = f"({matches(name, MARK)} ? {name}.split(':')[0] : {name})"
-            place = f"'{row.scheme}://' + {name}"
+            account = f"{at(value, ('csi', *row.account))}.orValue('') + '/' + " if row.account else ""
+            if row.account and not self.inline:
+                handle = f"{at(value, ('csi', 'volumeHandle'))}.orValue('')"
+                account += f"({matches(handle, HANDLE)} ? '' : ' ') + "
+            place = f"'{row.scheme}://' + {account}{name}"
             if row.word:
                 chosen = f"{options}.filter(o, o.matches({text(row.word)}))"
                 rest = f"o.startsWith({text(row.option)}) ? o.substring({len(row.option)}) : o"

@@ -1,3 +1,3 @@
 """A small OpenAI-compatible server for CPU, CI and small models."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

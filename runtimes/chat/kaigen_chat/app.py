@@ -12,6 +12,7 @@ from fastapi.responses import PlainTextResponse, Response
 from kaigen_chat import __version__, kaito_routes, openai_routes
 from kaigen_chat.errors import Refused, not_serving
 from kaigen_chat.http import OPEN, App, Gone, Guard, as_json, refusal
+from kaigen_chat.keys import Keys
 from kaigen_chat.metrics import CONTENT_TYPE
 from kaigen_chat.service import Service
 
@@ -19,7 +20,7 @@ from kaigen_chat.service import Service
 _KEYED = frozenset({"/v1/chat/completions", "/v1/completions", "/v1/models", "/chat", "/generate"})
 
 
-def build(service: Service, keys: tuple[bytes, ...], max_body: int, probe_port: int | None = None) -> App:
+def build(service: Service, keys: Keys, max_body: int, probe_port: int | None = None) -> App:
     """The whole application.
 
     Args:

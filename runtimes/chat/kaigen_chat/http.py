@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -15,6 +14,7 @@ from fastapi.responses import Response, StreamingResponse
 from pydantic import JsonValue
 
 from kaigen_chat.errors import Refused, bad_request
+from kaigen_chat.keys import Keys
 from kaigen_chat.metrics import Metrics
 from kaigen_chat.places import Bodies, Rank
 
@@ -154,7 +154,7 @@ class Guard:
         self,
         app: App,
         *,
-        keys: tuple[bytes, ...],
+        keys: Keys,
         max_body: int,
         metrics: Metrics,
         routes: frozenset[str],
@@ -192,7 +192,7 @@ class Guard:
                 self._check_empty(headers)
             else:
                 self._check_key(headers)
-                if self._keys:
+                if self._keys.required:
                     _promote(scope, Rank.KNOWN)
             async with asyncio.timeout(self._deadline) as limit:
                 try:
@@ -248,12 +248,10 @@ class Guard:
             raise Refused(413, "This route takes no body", code="request_too_large")
 
     def _check_key(self, headers: Mapping[bytes, bytes]) -> None:
-        if not self._keys:
+        if not self._keys.required:
             return
         scheme, _, sent = headers.get(b"authorization", b"").partition(b" ")
-        # Compare every key in constant time, so that timing reveals nothing.
-        right = [hmac.compare_digest(sent.strip(), key) for key in self._keys]
-        if scheme.lower() != b"bearer" or not any(right):
+        if not self._keys.is_valid(sent.strip()) or scheme.lower() != b"bearer":
             raise _NoKey()
 
     async def _body(self, headers: Mapping[bytes, bytes], receive: Receive, limit: asyncio.Timeout) -> bytes:

@@ -15,6 +15,7 @@ from kaigen_chat.app import build
 from kaigen_chat.connections import RECEIVE_BUFFER, Connection, allow_connections
 from kaigen_chat.engine import Limits
 from kaigen_chat.errors import BadSettings
+from kaigen_chat.keys import Keys
 from kaigen_chat.metrics import Metrics
 from kaigen_chat.model import LanguageModel
 from kaigen_chat.service import Service
@@ -25,7 +26,7 @@ _KEEP_ALIVE = 620
 """Seconds without a request after which a connection is closed: more than proxies keep one, which then close it."""
 
 
-def serve(settings: Settings, keys: tuple[bytes, ...], say: Callable[[str], None]) -> None:
+def serve(settings: Settings, keys: Keys, say: Callable[[str], None]) -> None:
     """Serve until SIGTERM or SIGINT, then finish running answers.
 
     Args:
@@ -51,7 +52,7 @@ def serve(settings: Settings, keys: tuple[bytes, ...], say: Callable[[str], None
         chunk=settings.prefill_chunk,
     )
     say(_summary(name, model, limits, time.monotonic() - began))
-    if not keys:
+    if not keys.required:
         say("no API key is set: everybody who reaches the port may use the model")
     # The engine gives up the interpreter's lock in every operation of PyTorch and would wait up to 5 ms, the
     # default, to get it back while requests are handled.

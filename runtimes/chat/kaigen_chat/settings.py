@@ -12,6 +12,7 @@ from typing import Annotated, NoReturn, TypeAlias, get_type_hints
 
 from kaigen_chat import __version__
 from kaigen_chat.errors import BadSettings
+from kaigen_chat.keys import Keys, keys_in
 
 PREFIX = "KAIGEN_CHAT_"
 KEY_VARIABLE = "KAIGEN_CHAT_API_KEY"
@@ -179,7 +180,13 @@ class Settings:
         Path | None, Option(_path, "FILE", "a Jinja chat template instead of the model's own", "the model's")
     ] = None
     api_key_file: Annotated[
-        Path | None, Option(_path, "FILE", "keys, a line each, one of which clients must send", "none: open to all")
+        Path | None,
+        Option(
+            _path,
+            "FILE",
+            "keys, a line each, which may change; clients must send one",
+            "none: open to all",
+        ),
     ] = None
     merge_adapters: Annotated[
         tuple[Adapter, ...],
@@ -281,21 +288,21 @@ def read(argv: Sequence[str], env: Mapping[str, str]) -> Settings:
     return Settings(**values)  # type: ignore[arg-type]
 
 
-def read_keys(settings: Settings, env: Mapping[str, str]) -> tuple[bytes, ...]:
-    """The valid API keys; empty when the server requires none.
+def read_keys(settings: Settings, env: Mapping[str, str]) -> Keys:
+    """The valid API keys; none when the server requires none.
 
     Raises:
         BadSettings: the file cannot be read, or it contains no key. The message never contains what was read.
     """
-    keys = [key.strip() for key in env.get(KEY_VARIABLE, "").splitlines()]
-    if settings.api_key_file is not None:
+    fixed, file = keys_in(env.get(KEY_VARIABLE, "")), settings.api_key_file
+    if file is not None:
         try:
-            keys += [key.strip() for key in settings.api_key_file.read_text("utf-8").splitlines()]
+            found = keys_in(file.read_text("utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-            raise BadSettings(f"{flag('api_key_file')}: cannot read {settings.api_key_file}: {reason}") from None
-        if not any(keys):
-            raise BadSettings(f"{flag('api_key_file')}: {settings.api_key_file} contains no key")
-    if KEY_VARIABLE in env and not any(keys):
+            raise BadSettings(f"{flag('api_key_file')}: cannot read {file}: {reason}") from None
+        if not fixed and not found:
+            raise BadSettings(f"{flag('api_key_file')}: {file} contains no key")
+    elif KEY_VARIABLE in env and not fixed:
         raise BadSettings(f"{KEY_VARIABLE} is set and empty: unset it to let everybody in")
-    return tuple(key.encode() for key in keys if key)
+    return Keys(fixed, file)

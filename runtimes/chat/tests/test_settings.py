@@ -9,6 +9,7 @@ import pytest
 from kaigen_chat import __version__
 from kaigen_chat.cli import main
 from kaigen_chat.errors import BadSettings
+from kaigen_chat.keys import Keys
 from kaigen_chat.settings import Adapter, Settings, flag, options, parser, read, read_keys, variable
 
 README = Path(__file__).parent.parent / "README.md"
@@ -87,8 +88,21 @@ def test_keys_come_from_a_file_and_from_the_environment(tmp_path: Path) -> None:
     file = tmp_path / "keys"
     file.write_text(" one \n\ntwo\n")
     settings = Settings(model=Path("/m"), api_key_file=file)
-    assert read_keys(settings, {"KAIGEN_CHAT_API_KEY": "three\n"}) == (b"three", b"one", b"two")
-    assert read_keys(Settings(model=Path("/m")), {}) == ()
+    assert read_keys(settings, {"KAIGEN_CHAT_API_KEY": "three\n"}).current() == (b"three", b"one", b"two")
+    open_to_all = read_keys(Settings(model=Path("/m")), {})
+    assert (open_to_all.current(), open_to_all.required) == ((), False)
+
+
+def test_keys_of_a_file_that_is_replaced_are_valid_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    keys = Keys((), file)
+    for text, valid in (("old\n", {b"old"}), ("old\nnew\n", {b"old", b"new"}), ("new\n", {b"new"}), ("", set())):
+        (tmp_path / "next").write_text(text)
+        (tmp_path / "next").replace(file)
+        assert {key for key in (b"old", b"new", b"") if keys.is_valid(key)} == valid
+    file.unlink()
+    assert not keys.is_valid(b"new")
+    assert keys.required
 
 
 def test_a_key_that_is_empty_is_no_open_door(tmp_path: Path) -> None:

@@ -1,3 +1,3 @@
 """Downloads a model snapshot to a volume or bucket, verifies it, and writes a completion marker."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -86,12 +86,20 @@ def _add_globs(source: argparse.ArgumentParser) -> None:
     source.add_argument("--exclude", action="append", default=[], metavar="GLOB", help="not these; repeatable")
 
 
+def _add_skip_duplicates(source: argparse.ArgumentParser) -> None:
+    source.add_argument(
+        "--skip-duplicates",
+        action="store_true",
+        help="no weights in other formats, if there are safetensors files and no --include",
+    )
+
+
 def _add_common(source: argparse.ArgumentParser) -> None:
     """Add the options of every source."""
-    source.add_argument("--dest", required=True, metavar="DIR", help="the folder, or s3://BUCKET[/PREFIX], or gs://…")
     source.add_argument(
-        "--s3-endpoint", metavar="URL", help="the server of the bucket (Amazon's, or Google's for gs://)"
+        "--dest", required=True, metavar="DIR", help="the folder, or s3://BUCKET[/PREFIX], gs://…, or az://…"
     )
+    source.add_argument("--s3-endpoint", metavar="URL", help="the server of the bucket (its cloud's, by the scheme)")
     source.add_argument("--s3-region", type=_argument(_word), metavar="REGION", help="of the bucket")
     source.add_argument(
         "--s3-addressing",
@@ -209,14 +217,18 @@ def _add_web(sources: _Commands) -> argparse.ArgumentParser:
 
 def _add_bucket(sources: _Commands) -> argparse.ArgumentParser:
     """Add `fetch s3`."""
-    bucket = sources.add_parser("s3", help="from a bucket (SOURCE_AWS_…, AWS_…, or a token of Google)")
+    bucket = sources.add_parser("s3", help="from a bucket (SOURCE_AWS_…, AWS_…, AZURE_…, or a token of Google)")
     bucket.add_argument(
-        "--uri", required=True, metavar="s3://BUCKET[/PREFIX]", help="the folder in a bucket, or gs://…"
+        "--uri",
+        required=True,
+        metavar="s3://BUCKET[/PREFIX]",
+        help="the folder in a bucket, or gs://…, or az://…",
     )
-    bucket.add_argument("--endpoint", metavar="URL", help="the server of that bucket (Amazon's, or Google's for gs://)")
+    bucket.add_argument("--endpoint", metavar="URL", help="the server of that bucket (its cloud's, by the scheme)")
     bucket.add_argument("--region", type=_argument(_word), help="of that bucket")
     bucket.add_argument("--addressing", choices=("path", "virtual"), help="as --s3-addressing, for that bucket")
     _add_globs(bucket)
+    _add_skip_duplicates(bucket)
     bucket.add_argument(
         "--locked",
         type=_argument(_locked),
@@ -239,6 +251,7 @@ def _add_registry(sources: _Commands) -> argparse.ArgumentParser:
     )
     registry.add_argument("--unless", metavar="FILE", help="fetch nothing if this file exists")
     _add_globs(registry)
+    _add_skip_duplicates(registry)
     return registry
 
 

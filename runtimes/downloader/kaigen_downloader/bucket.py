@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import threading
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from kaigen_downloader import marker as markers
+from kaigen_downloader.clients import client_of
 from kaigen_downloader.digest import Digest
 from kaigen_downloader.errors import BadInput, Failure, Refused, Stopped, Unavailable
 from kaigen_downloader.folder import STATE, split
@@ -33,8 +35,6 @@ SUMS = f"{STATE}/sums.json"
 """Checksums of objects of several parts that an unfinished run has completed."""
 _LARGEST_OBJECT = 5 << 40
 """Bytes of an object of any server (source: Amazon S3, multipart upload limits)."""
-_LARGEST_COPY = 5 << 30
-"""Bytes of an object that one request can copy (source: Amazon S3, CopyObject)."""
 
 
 @contextlib.contextmanager
@@ -55,7 +55,7 @@ def opened(
     """
     # What is done before and after the transfer has no other threads that could stop it.
     retry = Retry(patience, threading.Event())
-    client = Client(where, retry, timeout=timeout, connections=connections, pace=pace)
+    client = client_of(where, retry, os.environ, timeout=timeout, connections=connections, pace=pace)
     yield Bucket(client, connections)
 
 
@@ -231,7 +231,7 @@ class Bucket:
         small = {
             path: where
             for path, where in offers.items()
-            if self.file_size(path) is None and (size_of(where) or 0) <= _LARGEST_COPY
+            if self.file_size(path) is None and (size_of(where) or 0) <= client.largest_copy
         }
         self._still_the_writer()
         with ThreadPoolExecutor(self._connections) as pool:

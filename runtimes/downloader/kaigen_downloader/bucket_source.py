@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from kaigen_downloader.errors import BadInput, Corrupt, Failure, Refused, Transient
 from kaigen_downloader.folder import STATE
-from kaigen_downloader.globs import chosen
-from kaigen_downloader.google import checksum
+from kaigen_downloader.globs import chosen, duplicates, report_skipped
 from kaigen_downloader.locked import Locked
 from kaigen_downloader.marker import StoredFile
 from kaigen_downloader.net import Net
@@ -39,12 +38,14 @@ class BucketFiles:
         client: of the bucket and the prefix.
         include: globs over the whole path, `*` crossing slashes; none means all files.
         exclude: globs of files left out.
+        skip_duplicates: whether weights that the bucket has as safetensors are not fetched in other formats as well.
         locked: number, bytes and digest of the files, with ETags in place of checksums; None for whatever is there.
     """
 
     client: Client
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    skip_duplicates: bool = False
     locked: Locked | None = None
 
     @property
@@ -64,11 +65,15 @@ class BucketFiles:
 
     def selection(self, paths: Collection[str]) -> set[str]:
         """Return the files that the globs select."""
-        return {path for path in paths if _is_file(path) and chosen(path, self.include, self.exclude)}
+        found = {path for path in paths if _is_file(path) and chosen(path, self.include, self.exclude)}
+        return found - self._skipped(found)
 
-    def sign(self, url: str) -> Mapping[str, str]:
+    def _skipped(self, paths: Collection[str]) -> set[str]:
+        return duplicates(paths) if self.skip_duplicates and not self.include else set()
+
+    def sign(self, url: str, headers: Mapping[str, str]) -> Mapping[str, str]:
         """Return the headers of a signed request, with the credentials of this moment."""
-        return self.client.signed(url)
+        return self.client.signed(url, headers)
 
     def served(self, remote: RemoteFile, work: Work) -> Served:
         """Return the bytes of a file."""
@@ -78,7 +83,7 @@ class BucketFiles:
         """Return the permanent failure for a status."""
         if status == 404:
             return Corrupt(f"{path} was removed from {self.name} while it was fetched")
-        if status == 401 and self.client.renewed():
+        if self.client.is_rejected(status) and self.client.renewed():
             return Transient(f"{self.client.server} rejects the token, asking for a new one")
         return Refused(
             f"{path}: {self.client.server} answers {status}: the credentials may not read {self.name} any more"
@@ -112,8 +117,10 @@ class BucketFiles:
         digest, bytes_in_all = (hashlib.sha256(listing.encode()).hexdigest(), sum(size for size, _ in found.values()))
         say(f"revision of {self.name}: {len(found)}:{bytes_in_all}:{digest}")
         self._check(found)
+        skipped = self._skipped(found)
+        report_skipped(skipped)
         with ThreadPoolExecutor(_REQUESTS) as pool:
-            files = tuple(pool.map(lambda path: self._file(path, *found[path]), sorted(found)))
+            files = tuple(pool.map(lambda path: self._file(path, *found[path]), sorted(found.keys() - skipped)))
         return Snapshot(digest[:40], files)
 
     def _check(self, found: Mapping[str, tuple[int, str]]) -> None:
@@ -139,8 +146,9 @@ class BucketFiles:
 
     def _md5(self, path: str, head: Reply, etag: str, size: int) -> tuple[str, int]:
         """Return the MD5 of an object and the size of its parts; nothing if its ETag is none."""
-        if self.client.where.scheme == "gs":
-            return checksum(head), 0
+        checksum = self.client.checksum(head)
+        if checksum is not None:
+            return checksum, 0
         is_md5 = _MD5.fullmatch(etag) and text(head, "ServerSideEncryption") not in _OWN_KEYS
         if not is_md5 or "SSECustomerAlgorithm" in head or self.client.where.bucket.endswith("--x-s3"):
             return "", 0

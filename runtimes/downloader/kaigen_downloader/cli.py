@@ -52,7 +52,7 @@ def _dest(arguments: argparse.Namespace) -> str | Address:
 
 
 def _in_bucket(dest: str) -> bool:
-    return dest.startswith(("s3:", "gs:"))
+    return dest.startswith(("s3:", "gs:", "az:"))
 
 
 def _folder(arguments: argparse.Namespace) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Collection, Iterable
 
+from kaigen_downloader.text import listed, plural, say, shown
+
 _OTHER_FORMATS = (".bin", ".bin.index.json", ".h5", ".msgpack", ".ot")
 
 
@@ -35,15 +37,22 @@ def duplicates(paths: Iterable[str]) -> set[str]:
     They are `original/`, if the top folder has safetensors files, and `consolidated*` and other formats next to them.
     `kaigen.config.locked_files.duplicates` has the same rule.
     """
-    listed = {path: path.rpartition("/")[::2] for path in paths}
+    places = {path: path.rpartition("/")[::2] for path in paths}
     plain = {
         folder
-        for folder, name in listed.values()
+        for folder, name in places.values()
         if name.endswith(".safetensors") and not name.startswith("consolidated") and folder != "original"
     }
     return {
         path
-        for path, (folder, name) in listed.items()
+        for path, (folder, name) in places.items()
         if (path.startswith("original/") and "" in plain)
         or (folder in plain and (name.startswith("consolidated") or _is_other_format(name)))
     }
+
+
+def report_skipped(skipped: Collection[str]) -> None:
+    """Print which files are not fetched because others have the same weights."""
+    if skipped:
+        some = listed(map(shown, sorted(skipped)), 3)
+        say(f"{plural(len(skipped), 'file')} with the weights of safetensors files skipped: {some}")

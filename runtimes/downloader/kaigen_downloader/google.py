@@ -18,7 +18,7 @@ from kaigen_downloader.s3_answers import send_bounded
 if TYPE_CHECKING:
     from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
-    from kaigen_downloader.google_tokens import Tokens
+    from kaigen_downloader.tokens import Tokens
 
 SERVER = "https://storage.googleapis.com"
 _AMAZON, _GOOGLE = "x-amz-", "x-goog-"

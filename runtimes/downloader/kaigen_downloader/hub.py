@@ -10,14 +10,14 @@ from typing import Any
 from urllib.parse import quote
 
 from kaigen_downloader.errors import BadInput, Corrupt, Refused, Transient, Unavailable
-from kaigen_downloader.globs import chosen, duplicates
+from kaigen_downloader.globs import chosen, duplicates, report_skipped
 from kaigen_downloader.listing import LARGEST_ANSWER, Total
 from kaigen_downloader.net import Net, referred
 from kaigen_downloader.ranges import Served
 from kaigen_downloader.remote import RemoteFile, Snapshot, check_names
 from kaigen_downloader.retry import Retry
 from kaigen_downloader.store import Work
-from kaigen_downloader.text import file_size, listed, plural, say, shown
+from kaigen_downloader.text import file_size, listed, plural, shown
 
 _DATASETS = "datasets/"
 _HEX = re.compile(r"[0-9a-f]+")
@@ -71,7 +71,7 @@ class Repository:
         """Return the files that the globs select, without weights in other formats."""
         return _selected(self, paths)[0]
 
-    def sign(self, url: str) -> Mapping[str, str]:
+    def sign(self, url: str, headers: Mapping[str, str]) -> Mapping[str, str]:
         """Return no headers: the token is the client's."""
         return {}
 
@@ -125,9 +125,7 @@ def snapshot(source: Repository, net: Net, retry: Retry, token: bool) -> Snapsho
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise Unavailable(f"{source.endpoint} does not respond like a Hub ({type(error).__name__})") from None
     selected, skipped = _selected(source, [entry.path for entry in entries])
-    if skipped:
-        some = listed(map(shown, sorted(skipped)), 3)
-        say(f"{plural(len(skipped), 'file')} with the weights of safetensors files skipped: {some}")
+    report_skipped(skipped)
     files = [entry for entry in entries if entry.path in selected]
     if not files:
         some = listed(shown(entry.path) for entry in entries)

@@ -58,7 +58,7 @@ class Local:
         """Return the files that the globs select."""
         return {path for path in paths if chosen(path, self.include, self.exclude)}
 
-    def sign(self, url: str) -> Mapping[str, str]:
+    def sign(self, url: str, headers: Mapping[str, str]) -> Mapping[str, str]:
         """Return no headers."""
         return {}
 

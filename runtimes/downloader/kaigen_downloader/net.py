@@ -165,7 +165,7 @@ class Net:
         *,
         timeout: float,
         stop: threading.Event,
-        sign: Callable[[str], Mapping[str, str]] | None = None,
+        sign: Callable[[str, Mapping[str, str]], Mapping[str, str]] | None = None,
         pace: Pace = DEFAULT,
     ) -> None:
         """Prepares; connects to nothing yet.
@@ -175,7 +175,8 @@ class Net:
             token: or None.
             timeout: seconds that one connect or read may take.
             stop: set when work is to end.
-            sign: returns headers that prove who asks for a URL; only for URLs of the endpoint's origin.
+            sign: returns headers that prove who asks for a URL with some headers; only for URLs of the endpoint's
+                origin.
             pace: the lowest speed of an answer.
         """
         self.hub = origin(hub) if hub else None
@@ -218,7 +219,7 @@ class Net:
             if self._token:
                 send["Authorization"] = f"Bearer {self._token}"
             if self._sign is not None:
-                send |= self._sign(url)
+                send |= self._sign(url, send)
         elif login:
             send["Authorization"] = login
         connection, via = self._connection(parts, where)

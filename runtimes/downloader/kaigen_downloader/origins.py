@@ -65,27 +65,17 @@ def hub_source(arguments: argparse.Namespace, env: Mapping[str, str]) -> tuple[S
 def bucket_source(arguments: argparse.Namespace, env: Mapping[str, str], patience: Patience) -> Source:
     """Return the files of a bucket, with the credentials for it if there are some."""
     from kaigen_downloader.bucket_source import BucketFiles
-    from kaigen_downloader.google_tokens import KEY_VARIABLE
+    from kaigen_downloader.clients import client_of
     from kaigen_downloader.retry import Retry
-    from kaigen_downloader.s3 import Client, address
+    from kaigen_downloader.s3 import address
 
-    names = ("SOURCE_AWS_ACCESS_KEY_ID", "SOURCE_AWS_SECRET_ACCESS_KEY")
-    key, secret = (env.get(name, "").strip() for name in names)
-    hide(secret)
-    if bool(key) != bool(secret):
-        raise BadInput(f"{names[0]} and {names[1]} must be set together")
     where = address(arguments.uri, arguments.endpoint, arguments.region, arguments.addressing)
     retry = Retry(patience, threading.Event())
-    client = Client(
-        where,
-        retry,
-        timeout=arguments.timeout,
-        connections=16,
-        keys=(key, secret) if key else None,
-        google_key=env.get(f"SOURCE_{KEY_VARIABLE}", "").strip(),
-        pace=pace_of(arguments),
+    pace = pace_of(arguments)
+    client = client_of(where, retry, env, timeout=arguments.timeout, connections=16, pace=pace, source=True)
+    return BucketFiles(
+        client, tuple(arguments.include), tuple(arguments.exclude), arguments.skip_duplicates, arguments.locked
     )
-    return BucketFiles(client, tuple(arguments.include), tuple(arguments.exclude), arguments.locked)
 
 
 def pace_of(arguments: argparse.Namespace) -> Pace:
@@ -106,6 +96,7 @@ def registry_source(arguments: argparse.Namespace, env: Mapping[str, str]) -> So
         path=arguments.path.strip("/"),
         include=tuple(arguments.include),
         exclude=tuple(arguments.exclude),
+        skip_duplicates=arguments.skip_duplicates,
         plain=arguments.plain_http,
         is_context=arguments.build_context,
     )

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from kaigen_downloader.errors import BadInput, Corrupt, Failure, Refused, Transient, Unavailable
-from kaigen_downloader.globs import chosen
+from kaigen_downloader.globs import chosen, duplicates, report_skipped
 from kaigen_downloader.listing import LARGEST_ANSWER
 from kaigen_downloader.net import Net, referred
 from kaigen_downloader.ranges import Served
@@ -133,6 +133,7 @@ class Registry:
         path: folder of the files in the layers of an image.
         include: globs over the whole path, `*` crossing slashes; none means all files.
         exclude: globs of files left out.
+        skip_duplicates: whether weights that are there as safetensors are not fetched in other formats as well.
         plain: whether the registry has no TLS.
         is_context: whether the layers are a build context.
     """
@@ -142,6 +143,7 @@ class Registry:
     path: str = ""
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    skip_duplicates: bool = False
     plain: bool = False
     is_context: bool = False
     _net: Net | None = None
@@ -168,9 +170,13 @@ class Registry:
 
     def selection(self, paths: Collection[str]) -> set[str]:
         """Return the files that the globs select."""
-        return {path for path in paths if self._chosen(path)}
+        found = {path for path in paths if self._chosen(path)}
+        return found - self._skipped(found)
 
-    def sign(self, url: str) -> Mapping[str, str]:
+    def _skipped(self, paths: Collection[str]) -> set[str]:
+        return duplicates(paths) if self.skip_duplicates and not self.include else set()
+
+    def sign(self, url: str, headers: Mapping[str, str]) -> Mapping[str, str]:
         """Return the header with a token, a new one shortly before the old one ends."""
         with self._lock:
             if self._challenge and time.monotonic() > self._token.ends - _SOON:
@@ -282,14 +288,18 @@ class Registry:
                 files[path] = self._remote(entry, path)
                 # Of a layer that comes twice, the last one has the final content, and deletes what the first one did.
                 layers.pop(path, None)
-                layers[path] = Layer(path, kind.endswith("gzip"), root, self._chosen, self.is_context)
+                layers[path] = Layer(
+                    path, kind.endswith("gzip"), root, self._chosen, self.is_context, skipped=self._skipped
+                )
             elif name and self._chosen(name):
                 if name in files:
                     raise BadInput(f"{self.name} has {shown(name)} twice")
                 files[name] = self._remote(entry, name)
             elif not name:
                 raise BadInput(f"{self.name} has a layer of type {kind} without a name of its file")
-        return list(files.values()), list(layers.values())
+        skipped = self._skipped(files.keys() - layers.keys())
+        report_skipped(skipped)
+        return [file for path, file in files.items() if path not in skipped], list(layers.values())
 
     def _chosen(self, path: str) -> bool:
         return chosen(path, self.include, self.exclude)

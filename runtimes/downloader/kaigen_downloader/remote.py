@@ -69,6 +69,7 @@ class Layer:
         root: folder in it with the files; empty for its root.
         chosen: returns whether a file is wanted, by its path below that folder.
         is_context: whether it is a build context: its links, its folders and which files can be run are kept.
+        skipped: returns which of the files of all layers are not wanted, because others have the same weights.
     """
 
     path: str
@@ -76,6 +77,7 @@ class Layer:
     root: str
     chosen: Callable[[str], bool]
     is_context: bool = False
+    skipped: Callable[[Collection[str]], Collection[str]] = frozenset[str]().intersection
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +134,8 @@ class Source(Protocol):
             paths: all files of the source, such as those that a signature lists.
         """
 
-    def sign(self, url: str) -> Mapping[str, str]:
-        """Return the headers that prove who asks for a URL of the endpoint."""
+    def sign(self, url: str, headers: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the headers that prove who asks for a URL of the endpoint, with these other headers."""
 
     def served(self, remote: RemoteFile, work: Work) -> Bytes:
         """Return the bytes of a file."""

@@ -10,6 +10,7 @@ import contextlib
 import functools
 import io
 import os
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from urllib.parse import urlsplit
 from kaigen_downloader import google
 from kaigen_downloader.errors import BadInput, Failure, Refused, Transient, Unavailable
 from kaigen_downloader.folder import split
-from kaigen_downloader.google_tokens import KEY_VARIABLE, Tokens, is_safe, tokens
+from kaigen_downloader.google_tokens import KEY_VARIABLE, tokens
 from kaigen_downloader.listing import Total
 from kaigen_downloader.net import is_encrypted
 from kaigen_downloader.pace import DEFAULT, Pace
@@ -28,12 +29,15 @@ from kaigen_downloader.s3_answers import send_bounded, set_up
 from kaigen_downloader.s3_errors import Absent, explain
 from kaigen_downloader.sending import sign_headers_only
 from kaigen_downloader.text import hide, shown, size
+from kaigen_downloader.tokens import Tokens, is_safe
 
 if TYPE_CHECKING:
     from botocore.credentials import Credentials
     from botocore.session import Session
 
-SCHEMES = ("s3", "gs")
+SCHEMES = ("s3", "gs", "az")
+_ACCOUNT = re.compile("[a-z0-9]{3,24}")
+"""A storage account (source: Azure Storage, account name)."""
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789.-_")
 # The response of the server; its shape depends on the operation.
 Reply = dict[str, object]
@@ -49,7 +53,8 @@ class Address:
         endpoint: URL of the server, or None for Amazon's.
         region: or None for what the environment says.
         addressing: `path`, `virtual`, or None for what the server usually wants.
-        scheme: `s3`, or `gs` for Google's API with tokens.
+        scheme: `s3`, `gs` for Google's API with tokens, or `az` for Azure Blob Storage.
+        account: of `az`, the storage account; the bucket is its container.
     """
 
     bucket: str
@@ -58,23 +63,32 @@ class Address:
     region: str | None = None
     addressing: str | None = None
     scheme: str = "s3"
+    account: str = ""
 
     @property
     def name(self) -> str:
         """Return `s3://BUCKET/PREFIX`, for messages."""
-        return f"{self.scheme}://{self.bucket}/{self.prefix}".rstrip("/")
+        account = f"{self.account}/" if self.account else ""
+        return f"{self.scheme}://{account}{self.bucket}/{self.prefix}".rstrip("/")
 
 
 def address(url: str, endpoint: str | None = None, region: str | None = None, addressing: str | None = None) -> Address:
-    """Parse `s3://BUCKET[/PREFIX]` or `gs://BUCKET[/PREFIX]`; trailing slashes are ignored.
+    """Parse `s3://BUCKET[/PREFIX]`, `gs://BUCKET[/PREFIX]` or `az://ACCOUNT/CONTAINER[/PREFIX]`.
+
+    Trailing slashes are ignored.
 
     Raises:
         BadInput: it is not one, or the endpoint is not a URL of a server.
     """
     scheme, _, rest = url.partition("://")
-    bucket, _, prefix = rest.partition("/")
     if scheme not in SCHEMES:
-        raise BadInput(f"{url}: a bucket is s3://BUCKET[/PREFIX] or gs://BUCKET[/PREFIX]")
+        raise BadInput(
+            f"{url}: a bucket is s3://BUCKET[/PREFIX], gs://BUCKET[/PREFIX] or az://ACCOUNT/CONTAINER[/PREFIX]"
+        )
+    account, rest = rest.split("/", 1) if scheme == "az" and "/" in rest else ("", rest)
+    if scheme == "az" and not _ACCOUNT.fullmatch(account):
+        raise BadInput(f"{url}: a container of Azure is az://ACCOUNT/CONTAINER[/PREFIX]")
+    bucket, _, prefix = rest.partition("/")
     if not 3 <= len(bucket) <= 222 or not _LETTERS.issuperset(bucket):
         raise BadInput(f"{url}: {bucket!r} is not a valid bucket name")
     prefix = prefix.rstrip("/")
@@ -88,11 +102,14 @@ def address(url: str, endpoint: str | None = None, region: str | None = None, ad
         raise BadInput(f"{url}: a prefix longer than 512 bytes")
     if endpoint is not None:
         endpoint = _checked(endpoint)
-        if scheme == "gs" and not is_safe(endpoint):
-            raise BadInput(f"--s3-endpoint: {endpoint} has no TLS, and would get a token of Google")
+        if scheme != "s3" and not is_safe(endpoint):
+            owner = "Google" if scheme == "gs" else "Azure"
+            raise BadInput(f"--s3-endpoint: {endpoint} has no TLS, and would get a token of {owner}")
     elif scheme == "gs":
         endpoint = google.SERVER
-    return Address(bucket, prefix, endpoint, region, addressing, scheme)
+    elif scheme == "az":
+        endpoint = f"https://{account}.blob.core.windows.net"
+    return Address(bucket, prefix, endpoint, region, addressing, scheme, account)
 
 
 def _checked(url: str) -> str:
@@ -149,6 +166,9 @@ class _Body(io.RawIOBase):
 class Client:
     """The objects below one prefix of one bucket. Safe for threads."""
 
+    largest_copy = 5 << 30
+    """Bytes of an object that one request can copy (source: Amazon S3, CopyObject); 0 if none can."""
+
     def __init__(
         self,
         where: Address,
@@ -197,7 +217,7 @@ class Client:
                 endpoint_url=where.endpoint,
                 # Servers other than Amazon's have one region, and mostly accept this name for it.
                 region_name=region or ("us-east-1" if where.endpoint else None),
-                verify=environment.get("AWS_CA_BUNDLE") or environment.get("SSL_CERT_FILE") or None,
+                verify=ca_bundle(),
                 config=Config(
                     connect_timeout=timeout,
                     read_timeout=timeout,
@@ -242,8 +262,8 @@ class Client:
         url: str = self._client.generate_presigned_url("get_object", given)
         return url.partition("?")[0]
 
-    def signed(self, url: str) -> dict[str, str]:
-        """Return the headers of a signed GET of a URL."""
+    def signed(self, url: str, headers: Mapping[str, str]) -> dict[str, str]:
+        """Return the headers that sign a GET of a URL with these headers."""
         if self._tokens is not None:
             return {"Authorization": self._tokens.header()}
         from botocore.auth import S3SigV4Auth
@@ -257,6 +277,14 @@ class Client:
     def renewed(self) -> bool:
         """Return whether there are other credentials than those of this thread's last request, which was rejected."""
         return self._tokens is not None and self._tokens.renewed()
+
+    def is_rejected(self, status: int) -> bool:
+        """Return whether a status may mean that a token has expired."""
+        return status == 401
+
+    def checksum(self, head: Reply) -> str | None:
+        """Return the checksum of an object that is no ETag, as `RemoteFile.md5`; None if the ETag may be one."""
+        return google.checksum(head) if self._tokens is not None else None
 
     def unchanged(self, head: Reply) -> dict[str, str]:
         """Return the condition of a request that an object is still the one that the server described."""
@@ -330,6 +358,10 @@ class Client:
         except Failure:
             return
 
+    def sending(self, body: memoryview) -> io.RawIOBase:
+        """Return the bytes of a request as a file, which ends with the work."""
+        return _Body(body, self._retry.stop)
+
     def once(self, operation: str, path: str, **more: object) -> Reply:
         """Like `call`, but only once.
 
@@ -347,7 +379,7 @@ class Client:
         if path is not None:
             given["Key"] = self.key(path)
         if body is not None:
-            given["Body"] = _Body(body, self._retry.stop)
+            given["Body"] = self.sending(body)
         try:
             reply: Reply = getattr(self._client, xform_name(operation))(**given)
             return reply
@@ -421,6 +453,11 @@ class Client:
                 raise Unavailable(f"{self.server} returns an endless listing of {self.where.name}")
             seen.add(found)
             more = more | {name: value for name, value in zip(pages, found, strict=True) if value is not None}
+
+
+def ca_bundle() -> str | None:
+    """Return the file with certificates of authorities, if the environment names one."""
+    return os.environ.get("AWS_CA_BUNDLE") or os.environ.get("SSL_CERT_FILE") or None
 
 
 def _credentials(session: Session, where: Address, keys: tuple[str, str] | None) -> Credentials:

@@ -22,6 +22,7 @@ from typing import IO, Self, cast
 
 from kaigen_downloader.errors import BadInput, NoSpace
 from kaigen_downloader.folder import LONGEST_PATH, STATE, Folder, explain, sync
+from kaigen_downloader.globs import report_skipped
 from kaigen_downloader.marker import StoredFile
 from kaigen_downloader.names import check_volume
 from kaigen_downloader.progress import Display, Meter
@@ -67,6 +68,10 @@ def unpack(folder: Folder, layers: Sequence[Layer], owned: Collection[str], prog
         NoSpace: the files do not fit.
     """
     final, folders = _final(folder, layers)
+    skipped = {path for layer in layers for path in layer.skipped(final)}
+    report_skipped(skipped)
+    for each in skipped:
+        del final[each]
     if not any(entry.is_file for entry in final.values()):
         roots = sorted({layer.root or "/" for layer in layers})
         raise BadInput(f"the layers have no file in {' or '.join(roots)} that the globs select")

@@ -6,7 +6,7 @@ import contextlib
 import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 
 import pytest
@@ -97,7 +97,7 @@ def test_connections_to_many_hosts_do_not_stay_open() -> None:
 
 
 def test_a_request_for_a_token_is_not_signed_with_one(listener: socket.socket) -> None:
-    def sign(url: str) -> dict[str, str]:
+    def sign(url: str, headers: Mapping[str, str]) -> dict[str, str]:
         raise AssertionError(f"{url} was signed")
 
     with closing(Net(url(listener), None, timeout=SECONDS, stop=threading.Event(), sign=sign)) as client:

@@ -139,6 +139,21 @@ def test_a_bucket_has_the_revision_that_was_asked_for(s3: S3, run: Runner, dest:
     assert marker(dest.with_name("two")) is None
 
 
+def test_weights_of_a_bucket_in_another_format_are_skipped_and_belong_to_its_revision(
+    s3: S3, run: Runner, dest: Path
+) -> None:
+    for path in ("model.safetensors", "pytorch_model.bin"):
+        s3.put(f"in/{path}", b"weights")
+    argv = ("fetch", "s3", "--uri", f"s3://{s3.bucket}/in", "--endpoint", s3.url, "--identity", ID)
+    done = run(*argv, "--dest", str(dest))
+    revision = next(line for line in done.err.splitlines() if line.startswith("revision of")).split()[-1]
+    assert files(dest) == {"model.safetensors", "pytorch_model.bin"}
+    one = dest.with_name("one")
+    done = run(*argv, "--dest", str(one), "--skip-duplicates", "--locked", revision)
+    assert done.code == 0, done.err
+    assert files(one) == {"model.safetensors"}
+
+
 def listing(*keys: str, kind: str = "ListBucketResult") -> bytes:
     """Return an answer of S3 with objects of one byte."""
     objects = "".join(f'<Contents><Key>{escape(key)}</Key><Size>1</Size><ETag>"x"</ETag></Contents>' for key in keys)

@@ -191,3 +191,28 @@ def test_files_of_one_content_are_fetched_once(run: Runner, dest: Path) -> None:
     assert '"files": 100, "filesTotal": 100' in done.err
     assert run("verify", "--dest", str(dest), "--full").code == 0
     assert sorted(path.name for path in (dest / ".kaigen").iterdir() if path.is_file()) == ["lock", "model.json"]
+
+
+@pytest.mark.parametrize(
+    ("more", "wanted"),
+    [
+        ([], {"model.safetensors", "pytorch_model.bin"}),
+        (["--skip-duplicates"], {"model.safetensors"}),
+        (["--skip-duplicates", "--include", "*model*"], {"model.safetensors", "pytorch_model.bin"}),
+    ],
+)
+def test_weights_of_an_artifact_in_another_format_are_skipped(
+    run: Runner, dest: Path, more: list[str], wanted: set[str]
+) -> None:
+    blobs = {"model.safetensors": b"1", "pytorch_model.bin": b"2"}
+    title = "org.opencontainers.image.title"
+    layers = [
+        {"mediaType": "x", "digest": f"sha256:{sha256(data)}", "size": 1, "annotations": {title: name}}
+        for name, data in blobs.items()
+    ]
+    manifest = json.dumps(MANIFEST | {"layers": layers}).encode()
+    answers = {f"sha256:{sha256(data)}": data for data in blobs.values()}
+    with serving(lambda request: request.reply(200, answers.get(request.path.rpartition("/")[2], manifest))) as host:
+        done = fetch(run, host, dest, *more)
+    assert done.code == 0, done.err
+    assert files(dest) == wanted

@@ -17,6 +17,8 @@ from kaigen_downloader.progress import Display
 from kaigen_downloader.remote import LAYERS, Layer
 from kaigen_downloader.unpacking import unpack
 
+from kaigen.config.locked_files import duplicates as duplicates_of_lock
+
 
 def entry(name: str, data: bytes = b"", kind: bytes = tarfile.REGTYPE, target: str = "", mode: int = 0o644) -> bytes:
     """An archive with one entry."""
@@ -35,7 +37,9 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
     opened.close()
 
 
-def unpacked(folder: Folder, *archives: bytes, root: str = "models", is_context: bool = False) -> set[str]:
+def unpacked(
+    folder: Folder, *archives: bytes, root: str = "models", is_context: bool = False, skip_duplicates: bool = False
+) -> set[str]:
     """The paths that layers are unpacked to."""
     layers = []
     for number, data in enumerate(archives):
@@ -43,7 +47,12 @@ def unpacked(folder: Folder, *archives: bytes, root: str = "models", is_context:
         folder.write(path, data)
         layers.append(
             Layer(
-                path, compressed=False, root=root, chosen=lambda path: not path.endswith(".md"), is_context=is_context
+                path,
+                compressed=False,
+                root=root,
+                chosen=lambda path: not path.endswith(".md"),
+                is_context=is_context,
+                skipped=duplicates if skip_duplicates else frozenset[str]().intersection,
             )
         )
     return {file.path for file in unpack(folder, layers, (), Display())}
@@ -177,6 +186,14 @@ def test_weights_in_other_formats_are_duplicates_only_next_to_safetensors() -> N
     assert duplicates(plain | more) == more
     assert duplicates(more) == set()
     assert duplicates({"unet/model.safetensors", "vae/model.bin"}) == set()
+    for paths in (plain | more, more, {f"original/{path}" for path in plain | more} | plain):
+        assert duplicates(paths) == duplicates_of_lock(paths)
+
+
+def test_weights_of_another_layer_are_skipped_next_to_safetensors(folder: Folder) -> None:
+    layers = (entry("models/model.safetensors", b"1"), entry("models/pytorch_model.bin", b"2"))
+    assert unpacked(folder, *layers, skip_duplicates=True) == {"model.safetensors"}
+    assert not Path(folder.path, "pytorch_model.bin").exists()
 
 
 def header(kind: bytes, length: int) -> bytes:

@@ -1,3 +1,3 @@
 """Deletes the finished pods and the expired volumes of kaigen's Jobs, and creates volumes that expire."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

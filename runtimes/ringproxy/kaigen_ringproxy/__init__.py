@@ -1,3 +1,3 @@
 """Checks requests before distributed-llama reads them, and waits for the workers of a ring."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -61,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
         "--model-name", action="append", required=True, metavar="NAME", help="name of the model; repeatable"
     )
     serve.add_argument("--context", type=int, default=4096, help="longest context of the model, in tokens")
-    serve.add_argument("--api-key-file", type=Path, metavar="FILE", help="file with the key that requests must have")
+    serve.add_argument("--api-key-file", type=Path, metavar="FILE", help="keys, a line each; requests need one")
     serve.add_argument("--queue", type=int, default=16, help="requests that may wait")
     serve.add_argument("--max-body", type=int, default=1 << 20, metavar="BYTES", help="most bytes of a request")
     serve.add_argument("--deadline", type=seconds, default=1800.0, metavar="TIME", help="longest time of a chat")

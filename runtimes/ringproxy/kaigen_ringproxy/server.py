@@ -45,7 +45,7 @@ class Options:
     Attributes:
         names: names of the model.
         context: longest context of the model, in tokens.
-        key_file: file with the API key; None for none.
+        key_file: file with the API keys, one a line, read for each request; None for none.
         body: most bytes of a request's body.
         bodies: most bytes of all bodies that are not complete. The oldest is refused for a new one.
         connections: most connections at the same time. A new one takes the place of one without a whole request.
@@ -234,12 +234,12 @@ class Server:
         if self._options.key_file is None or not path.startswith(_GUARDED):
             return
         try:
-            expected = b"Bearer " + self._options.key_file.read_bytes().strip()
+            keys = [line.strip() for line in self._options.key_file.read_bytes().splitlines()]
         except OSError as error:
             say(f"error: {error}")
             raise Refused("the server has no API key", status=503) from None
         given = next((value for name, value in request.headers if name == b"authorization"), b"")
-        if not hmac.compare_digest(given, expected):
+        if not any([hmac.compare_digest(given, b"Bearer " + key) for key in keys if key]):
             raise Refused("the API key is missing or wrong", status=401)
 
     async def _body(self, client: Client, path: str) -> bytes:

@@ -1,3 +1,3 @@
 """Fine-tunes language models: LoRA, QLoRA, or all weights."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

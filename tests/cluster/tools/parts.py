@@ -69,8 +69,13 @@ class Part:
 
     def version_of(self, program: str) -> str:
         """Return the version of the module that a program is built from, with its leading v."""
+        return self.module_of(program)[1]
+
+    def module_of(self, program: str) -> tuple[str, str]:
+        """Return the module that a program is built from, and its version with its leading v."""
         package, required = f"{self.packages[program]}/", self._required()
-        return required[max((name for name in required if package.startswith(f"{name}/")), key=len)]
+        module = max((name for name in required if package.startswith(f"{name}/")), key=len)
+        return module, required[module]
 
     def _required(self) -> dict[str, str]:
         """Return the version of each module that its go.mod requires."""
@@ -254,6 +259,21 @@ JUDGE_PARTS = (
         cold=2.5,
     ),
     Part(
+        name="kueue-0.16",
+        module="sigs.k8s.io/kueue",
+        packages={"kueue-0.16": "sigs.k8s.io/kueue/cmd/kueue"},
+        kinds="config/components/crd/bases",
+        cold=2.5,
+    ),
+    Part(
+        name="keda-webhooks",
+        module="github.com/kedacore/keda/v2",
+        packages={"keda-webhooks": "github.com/kedacore/keda/v2/cmd/webhooks"},
+        kinds="config/crd/bases",
+        go_mod="keda",
+        cold=0.5,
+    ),
+    Part(
         name="kyverno",
         module="github.com/kyverno/kyverno",
         packages={"kyverno": "github.com/kyverno/kyverno/cmd/kyverno"},
@@ -261,7 +281,7 @@ JUDGE_PARTS = (
         cold=8,
     ),
 )
-"""KAITO and Kyverno, whose answers are compared with those of kaigen, and Kueue, which admits Jobs."""
+"""KAITO, Kyverno, Kueue in two versions and KEDA's webhooks, whose answers are compared with those of kaigen."""
 
 SCALING_PARTS = (
     Part(
@@ -423,8 +443,17 @@ def locate_part(name: str) -> Path:
     Raises:
         ToolsMissing: it is missing.
     """
-    parts = (*GROUP_PARTS, *JUDGE_PARTS, *SCALING_PARTS, *SOURCE_PARTS, *BUILD_PARTS)
-    return _programs([part for part in parts if name in part.packages], [])[name]
+    return _programs([part for part in ALL_PARTS if name in part.packages], [])[name]
+
+
+def module_of(name: str) -> tuple[str, str]:
+    """Return the module that a program is built from, and its version with its leading v.
+
+    Args:
+        name: name of the program.
+    """
+    (part,) = (part for part in ALL_PARTS if name in part.packages)
+    return part.module_of(name)
 
 
 @functools.cache

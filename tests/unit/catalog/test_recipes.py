@@ -25,6 +25,7 @@ KNOWN = [
     ("reasoning-parser", ["gpt-oss-120b", "gpt-oss-20b"], "vLLM chooses it by the model; it is the same"),
     ("tool-call-parser", [*_LLAMAS, "phi-4-mini-instruct"], _PLAIN),
     ("tokenizer-mode", _MISTRALS, "the recipe leaves it to vLLM, which finds the same mode by Mistral's files"),
+    ("tokenizer-mode", ["kimi-k2-instruct"], "the recipe writes vLLM's default, `auto`"),
     ("reasoning-parser", _NEMOTRONS_3, "the recipe loads nano_v3 from the repository; vLLM has it as nemotron_v3"),
     ("reasoning-parser", _NEMOTRONS_2, "the recipe has no reasoning parser; KAITO v0.12.0 has this one"),
     (

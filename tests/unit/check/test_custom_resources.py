@@ -68,6 +68,7 @@ def test_a_misspelled_field_is_reported_with_its_path_and_the_right_name(obj: di
         ("Gateway", "spec.addresses[0].value", "here", BAD, "`here` is not an IPv4 address"),
         ("Gateway", "spec.listeners", [], RANGE, "must not be empty"),
         ("InferencePool", "spec.targetPorts[0].number", 0, RANGE, "must be between 1 and 65535, not 0"),
+        ("NodePool", "spec.replicas", 2**31, RANGE, "must be between 0 and 2147483647, not 2147483648"),
         ("NodePool", "spec.template.spec.requirements[0].operator", "in", BAD,
          "must be one of Gte, Lte, In, NotIn"),
         ("NodePool", "spec.template.spec.expireAfter", "30d", BAD,

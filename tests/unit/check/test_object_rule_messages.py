@@ -113,6 +113,17 @@ VOLUMES = {"volumes": [{"name": "model"}]}
         (object_of("keda.sh/v1alpha1", "ScaledObject", {"minReplicaCount": 101}), [
             ("spec.minReplicaCount", "minReplicaCount 101 exceeds maxReplicaCount 100", "")]),
         (object_of("keda.sh/v1alpha1", "ScaledObject", {"minReplicaCount": 4, "maxReplicaCount": 4}), []),
+        (object_of("keda.sh/v1alpha1", "ScaledObject", {"triggers": [
+            {"type": "cron", "metadata": {"start": "0 6 * * *", "end": "0 20 * * 1-5", "timezone": "Asia/Kolkata",
+                                          "desiredReplicas": "2"}},
+            {"type": "cron", "metadata": {"start": "0 25 * * *", "end": "@daily", "timezone": "Mars/Olympus"}},
+            {"type": "cron", "metadata": {"start": "0 6 * * *", "end": "0 6 * * *", "timezone": "UTC",
+                                          "desiredReplicas": "1"}}]}), [
+            ("spec.triggers[1].metadata.start", "`25` is not a number from 0 to 23 (hour)", ""),
+            ("spec.triggers[1].metadata.end", "a window of KEDA has times such as `0 6 * * *`", ""),
+            ("spec.triggers[1].metadata.timezone", "unknown time zone `Mars/Olympus`", ""),
+            ("spec.triggers[1].metadata", "`desiredReplicas` must be at least 1", ""),
+            ("spec.triggers[2].metadata.end", "`start` and `end` are the same time", "")]),
         ({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
           "subjects": [{"kind": "ServiceAccount", "name": "A", "namespace": "ml"},
                        {"kind": "ServiceAccount", "name": "a"}, {"kind": "User", "name": "A"}]}, [

@@ -439,3 +439,40 @@ def test_a_generated_manifest_and_a_fixed_address_are_no_copy_of_a_live_object()
     service["metadata"]["creationTimestamp"] = None
     service["spec"] = {"clusterIP": "10.0.0.7", "ports": [{"port": 80}]}
     assert [each for each in check_policy(service) if each.code == codes.LIVE_FIELD] == []
+
+
+def requests(cpu: str, memory: str) -> Object:
+    return {"name": "main", "image": "a:1", "resources": {"requests": {"cpu": cpu, "memory": memory}}}
+
+
+def term(*types: str) -> Object:
+    expression = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": list(types)}
+    return {"matchExpressions": [expression] if types else []}
+
+
+def required(*terms: Object) -> Object:
+    node = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
+    return {"affinity": {"nodeAffinity": node}}
+
+
+SMALL = {"nodeSelector": {"node.kubernetes.io/instance-type": "g6.xlarge"}}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "cpu", "memory", "largest"),
+    [
+        (SMALL, "4", "16Gi", ""),
+        (SMALL, "4100m", "1Gi", "`g6.xlarge` has 4 CPUs and 16Gi"),
+        (SMALL, "1", "17Gi", "`g6.xlarge` has 4 CPUs and 16Gi"),
+        (required(term("g6.xlarge", "g6.2xlarge")), "8", "32Gi", ""),
+        (required(term("g6.xlarge"), term("g6.2xlarge")), "9", "1Gi", "`g6.2xlarge` has 8 CPUs and 32Gi"),
+        (required(term("g6.xlarge"), term()), "900", "9Ti", ""),
+        (required(term("g6.xlarge", "p6e-gb200.36xlarge")), "900", "9Ti", ""),
+        ({}, "900", "9Ti", ""),
+    ],
+)
+def test_one_allowed_instance_type_has_what_a_pod_requests(nodes: Object, cpu: str, memory: str, largest: str) -> None:
+    spec = {"containers": [requests(cpu, memory)], **nodes}
+    body: Object = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
+    found = [each for each in check_policy(body, pod_security="privileged") if each.code == codes.NODE_TOO_SMALL]
+    assert [each.message.partition(", but ")[2] for each in found] == ([largest] if largest else [])

@@ -68,6 +68,11 @@ def test_job_is_ready_when_it_is_complete(status: Object, expected: tuple[str, s
     assert state("batch/v1/Job", status) == expected
 
 
+def test_schedule_is_ready_also_when_it_is_suspended() -> None:
+    assert state("batch/v1/CronJob", {}, {"suspend": False}) == ("ready", "")
+    assert state("batch/v1/CronJob", {}, {"suspend": True}) == ("ready", "no further runs start: it is suspended")
+
+
 def test_claim_is_ready_when_it_is_bound() -> None:
     kind = "v1/PersistentVolumeClaim"
     assert state(kind, {"phase": "Bound"}) == ("ready", "")

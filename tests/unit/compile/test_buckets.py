@@ -29,6 +29,7 @@ KEYS: Object = {"secret": {"name": "keys"}}
 S3: Object = {"uri": "s3://models/qwen"}
 SERVER: Object = {"uri": "s3://models/qwen", "endpoint": "https://minio.storage.svc", "credentials": KEYS}
 GOOGLE: Object = {"uri": "gs://models/qwen", "credentials": KEYS}
+AZURE: Object = {"uri": "az://acme/models/qwen"}
 
 
 def resting(bucket: Object) -> Model:
@@ -63,13 +64,19 @@ def fetch(bucket: Object) -> Object:
 
 @pytest.mark.promise("Substratus", "Buckets are mounted with FUSE")
 @pytest.mark.parametrize(
-    ("bucket", "driver"), [(S3, "s3.csi.aws.com"), (SERVER, "ru.yandex.s3.csi"), (GOOGLE, "gcsfuse.csi.storage.gke.io")]
+    ("bucket", "driver"),
+    [
+        (S3, "s3.csi.aws.com"),
+        (SERVER, "ru.yandex.s3.csi"),
+        (GOOGLE, "gcsfuse.csi.storage.gke.io"),
+        (AZURE, "blob.csi.azure.com"),
+    ],
 )
 def test_driver_follows_from_the_buckets_provider(bucket: Object, driver: str) -> None:
     assert volume(bucket)["csi"]["driver"] == driver
 
 
-@pytest.mark.parametrize("bucket", [S3, SERVER, GOOGLE])
+@pytest.mark.parametrize("bucket", [S3, SERVER, GOOGLE, AZURE])
 def test_volume_is_read_only_and_bound_to_its_own_claim(bucket: Object) -> None:
     made = objects(resting(bucket))
     found, claim = made["PersistentVolume"], made["PersistentVolumeClaim"]
@@ -129,6 +136,50 @@ def test_googles_buckets_are_filled_by_the_s3_protocol() -> None:
     assert f"--dest=s3://models/qwen/{folder(GOOGLE)}" in arguments
     assert "--s3-endpoint=https://storage.googleapis.com" in arguments
     assert "--s3-region=auto" in arguments
+
+
+def test_a_container_of_azure_is_mounted_by_account_container_and_folder() -> None:
+    bucket = {**AZURE, "mount": {"secret": {"name": "key", "namespace": "storage"}}}
+    grant = VolumeGrant(secrets=("storage/key",))
+    found = objects(resting(bucket), configured(context(), allow=Allowed(volumes=(grant,))))["PersistentVolume"]["spec"]
+    assert found["mountOptions"] == ["-o allow_other", "--subdirectory=qwen"]
+    assert found["csi"]["volumeAttributes"] == {
+        "containerName": "models",
+        "protocol": "fuse2",
+        "storageAccount": "acme",
+    }
+    assert found["csi"]["nodeStageSecretRef"] == {"name": "key", "namespace": "storage"}
+    assert "#" not in found["csi"]["volumeHandle"]
+
+
+def test_a_container_of_azure_is_filled_with_the_identity_of_the_pod() -> None:
+    annotations = {"azure.workload.identity/client-id": "0aaa"}
+    bucket = {**AZURE, "credentials": {"serviceAccount": {"annotations": annotations}}}
+    assert f"--dest=az://acme/models/qwen/{folder(bucket)}" in fetch(bucket)["args"]
+    made = objects(resting(bucket))
+    assert made["ServiceAccount"]["metadata"]["annotations"] == annotations
+    label = ("azure.workload.identity/use", "true")
+    assert label in made["Job"]["spec"]["template"]["metadata"]["labels"].items()
+    with_key = objects(resting({**AZURE, "credentials": KEYS}))
+    assert label not in with_key["Job"]["spec"]["template"]["metadata"]["labels"].items()
+
+
+@pytest.mark.parametrize(
+    ("secret", "variable", "key"),
+    [
+        ({}, "AZURE_STORAGE_KEY", "AZURE_STORAGE_KEY"),
+        ({"accountKey": "key1"}, "AZURE_STORAGE_KEY", "key1"),
+        ({"sasToken": "sas"}, "AZURE_STORAGE_SAS_TOKEN", "sas"),
+    ],
+)
+def test_a_key_or_a_signature_of_azure_is_a_variable(secret: Object, variable: str, key: str) -> None:
+    reference = {"secretKeyRef": {"name": "keys", "key": key}}
+    bucket = {**AZURE, "credentials": {"secret": {"name": "keys", **secret}}}
+    assert {"name": variable, "valueFrom": reference} in fetch(bucket)["env"]
+    source = {**bucket, "revision": f"1:1:{'0' * 64}"}
+    reader = pod(model(source={"s3": source}, store={"volume": {"size": "1Gi"}}))["containers"][0]
+    assert {"name": f"SOURCE_{variable}", "valueFrom": reference} in reader["env"]
+    assert "--uri=az://acme/models/qwen" in reader["args"]
 
 
 TOKENS: Object = {"uri": "gs://models/qwen"}
@@ -231,6 +282,25 @@ def test_consumers_mount_the_claim_behind_the_gate_on_every_node() -> None:
         ),
         (TOKENS, []),
         ({**GOOGLE, "mount": {"driver": "csi-s3"}}, [("KG0316", "spec.store.bucket.mount.driver")]),
+        ({**AZURE, "mount": {"driver": "gcsfuse"}}, [("KG0316", "spec.store.bucket.mount.driver")]),
+        ({**S3, "mount": {"driver": "blobfuse"}}, [("KG0316", "spec.store.bucket.mount.driver")]),
+        ({**AZURE, "endpoint": "https://acme.blob.core.windows.net/"}, []),
+        ({**AZURE, "endpoint": "https://acme.blob.core.example.com"}, [("KG0317", "spec.store.bucket.endpoint")]),
+        ({**AZURE, "endpoint": "https://other.blob.core.windows.net"}, [("KG0317", "spec.store.bucket.endpoint")]),
+        ({**AZURE, "endpoint": "http://acme.blob.core.windows.net"}, [("KG0317", "spec.store.bucket.endpoint")]),
+        ({**AZURE, "endpoint": "https://blobs.example.com/acme", "credentials": KEYS}, []),
+        (
+            {**AZURE, "credentials": {"secret": {"name": "a", "accessKey": "b"}}},
+            [("KG0340", "spec.store.bucket.credentials.secret.accessKey")],
+        ),
+        (
+            {**S3, "credentials": {"secret": {"name": "a", "sasToken": "b"}}},
+            [("KG0340", "spec.store.bucket.credentials.secret.sasToken")],
+        ),
+        (
+            {**AZURE, "credentials": {"secret": {"name": "a", "sasToken": "b", "accountKey": "c"}}},
+            [("KG0340", "spec.store.bucket.credentials.secret.accountKey")],
+        ),
         ({**S3, "mount": {"driver": "gcsfuse"}}, [("KG0316", "spec.store.bucket.mount.driver")]),
         ({**S3, "mount": {"secret": {"name": "a", "namespace": "b"}}}, [("KG0340", "spec.store.bucket.mount.secret")]),
     ],
@@ -266,6 +336,7 @@ INSIDE = [("KG0400", "spec.store.bucket.uri")]
     ("source", "store"),
     [
         ({"uri": "s3://models"}, {"uri": "s3://models/copy"}),
+        ({"uri": "az://one/models"}, {"uri": "az://one/models/copy"}),
         ({"uri": "s3://models/a"}, {"uri": "s3://models/a/"}),
         ({"uri": "s3://models/a/"}, {"uri": "s3://models/a/b/c"}),
         ({"uri": "s3://models/a"}, {"uri": "s3://models/a/b"} | {"region": "eu-central-1"}),
@@ -295,6 +366,7 @@ def test_a_store_inside_of_its_source_is_an_error(source: Object, store: Object)
     [
         ({"uri": "s3://models/a"}, {"uri": "s3://models/ab"}),
         ({"uri": "s3://models/a/b"}, {"uri": "s3://models/a"}),
+        ({"uri": "az://one/models/a"}, {"uri": "az://other/models/a/b"}),
         ({"uri": "s3://models/a"}, {"uri": "s3://others/a"}),
         (
             {"uri": "s3://models/a", "endpoint": "https://one.example", "credentials": KEYS},

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from kaigen.compile.builders.egress import bucket_servers
 from kaigen.config.load import load_config
 from kaigen.diagnostics.errors import InputError
+from kaigen.kinds.block import read_block
+from kaigen.kinds.sources import S3
 from kaigen.pipeline.run import compile_specs, render
 from tests import plain_yaml
 from tests.unit.compile.peers import ANYWHERE
@@ -126,6 +129,18 @@ def test_a_bucket_of_google_without_keys_needs_the_metadata_server(tmp_path: Pat
         {"to": [{"ipBlock": {"cidr": "169.254.169.254/32"}}], "ports": ports(80, 8080)},
         {"to": [{"ipBlock": {"cidr": "169.254.169.252/32"}}], "ports": ports(987, 988)},
     ]
+
+
+def test_a_container_of_azure_without_keys_needs_the_server_of_tokens(tmp_path: Path) -> None:
+    found = bucket_servers(read_block(S3, {"uri": "az://acme/models/qwen"}), ("spec",))
+    assert [server.url for server in found] == [
+        "https://acme.blob.core.windows.net",
+        "https://login.microsoftonline.com",
+    ]
+    with_key = read_block(S3, {"uri": "az://acme/models/qwen", "credentials": {"secret": {"name": "keys"}}})
+    assert len(bucket_servers(with_key, ("spec",))) == 1
+    source = "s3: {uri: 'az://acme/models/qwen'}"
+    assert rules(tmp_path, model(source), ONLY_API) == [DNS, SERVER, {"to": ANYWHERE, "ports": ports(443)}]
 
 
 def test_the_peers_of_the_setting_limit_every_source(tmp_path: Path) -> None:

@@ -150,6 +150,7 @@ MIRROR = RegistryBlock(
         ("index.docker.io/busybox:1.36", "registry.corp.example:5000/tools/busybox:1.36"),
         ("localhost:5000/a:1", "registry.corp.example:5000/all/a:1"),
         ("registry.corp.example:5000/all/a:1", "registry.corp.example:5000/all/a:1"),
+        ("registry.corp.example:5000/ml/batch:2.1", "registry.corp.example:5000/ml/batch:2.1"),
     ],
 )
 def test_images_are_pulled_from_the_mirror(image: str, expected: str) -> None:
@@ -162,6 +163,13 @@ def test_the_mirror_may_have_the_registry_in_its_names() -> None:
     rules = [Rule(from_="a.example:5000", to="m.example/a")]  # A name of an image has a port only in its registry.
     assert mirror_image("a.example:5000/b", RegistryBlock(mirror="m.example/{host}", rules=rules)) == "m.example/a/b"
     assert mirror_image("busybox", RegistryBlock(rules=[Rule(from_="quay.io", to="m.example")])) == "busybox"
+
+
+def test_images_in_the_registry_of_the_mirror_stay_unless_a_rule_moves_them() -> None:
+    proxy = "harbor.example/proxy/{host}"
+    assert mirror_image("harbor.example/ml/batch:2.1", RegistryBlock(mirror=proxy)) == "harbor.example/ml/batch:2.1"
+    rules = [Rule(from_="harbor.example/old", to="harbor.example/new")]
+    assert mirror_image("harbor.example/old/a:1", RegistryBlock(mirror=proxy, rules=rules)) == "harbor.example/new/a:1"
 
 
 def test_every_image_of_a_job_is_that_of_the_mirror(tmp_path: Path) -> None:

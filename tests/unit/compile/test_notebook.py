@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kaigen.config.load import load_config
 from kaigen.config.settings import Config
 from kaigen.pipeline.run import render
 from kaigen.pipeline.validate import validate
@@ -115,3 +116,27 @@ def test_the_volume_outlives_the_spec_unless_it_says_no(tmp_path: Path) -> None:
 )
 def test_contradictions_are_reported_at_their_line(tmp_path: Path, spec: str, problem: str) -> None:
     assert problem in problems(tmp_path, spec, MODEL)
+
+
+@pytest.mark.parametrize(
+    ("spec", "warned"),
+    [
+        ("spec: {resources: {gpus: 1}}\n", True),
+        ("spec: {resources: {gpuType: L4}}\n", True),
+        ("spec: {}\n", False),
+        ("spec: {resources: {gpus: 1}, image: registry.example.com/torch:1}\n", False),
+    ],
+)
+def test_a_gpu_without_pytorch_in_the_image_is_a_warning(tmp_path: Path, spec: str, warned: bool) -> None:
+    found = [each.partition(" ")[0] for each in problems(tmp_path, spec)]
+    assert found == (["KG0334"] if warned else [])
+
+
+def test_an_image_of_kaigen_yaml_may_have_pytorch(tmp_path: Path) -> None:
+    (tmp_path / "specs").mkdir()
+    (tmp_path / "specs/lab.yaml").write_text(f"{HEAD}spec: {{resources: {{gpus: 1}}}}\n", encoding="utf-8")
+    for image, warned in (("", True), ("registry.example.com/notebook:torch", False)):
+        text = f"images: {{notebook: '{image}'}}\n" if image else "namespace: ml\n"
+        (tmp_path / "kaigen.yaml").write_text(text, encoding="utf-8")
+        found, _ = validate((), load_config(tmp_path), use_cache=False)
+        assert ("KG0334" in {item.code for item in found}) is warned

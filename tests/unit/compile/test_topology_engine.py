@@ -84,18 +84,33 @@ def test_processes_wait_for_each_other_as_long_as_the_startup_probe() -> None:
     assert [argument for argument in own if "distributed" in argument] == ["--distributed-timeout-seconds=60"]
 
 
-@pytest.mark.parametrize(("engine", "file"), [("vllm", False), ("transformers", True)])
-def test_the_api_key_is_never_on_a_command_line(engine: str, file: bool) -> None:
+@pytest.mark.parametrize("engine", ["vllm", "transformers"])
+def test_api_keys_are_a_file_and_never_on_a_command_line(engine: str) -> None:
     found = pod(topology(engine=engine, model="many", auth={"secret": "s", "key": "k"}), CONTEXT)
     container = found["containers"][0]
-    if file:
+    (volume,) = [volume for volume in found["volumes"] if volume["name"] == "auth"]
+    assert volume["secret"]["secretName"] == "s"
+    assert volume["secret"]["defaultMode"] == 0o440
+    # A file of a subPath would never change.
+    assert {"name": "auth", "mountPath": "/etc/kaigen/auth", "readOnly": True} in container["volumeMounts"]
+    if engine == "transformers":
         assert "--api-key-file=/etc/kaigen/auth/k" in container["args"]
-        (volume,) = [volume for volume in found["volumes"] if volume["name"] == "auth"]
-        assert volume["secret"]["secretName"] == "s"
-        assert volume["secret"]["defaultMode"] == 0o440
     else:
-        assert env(found)["VLLM_API_KEY"] == {"secretKeyRef": {"name": "s", "key": "k"}}
-        assert not any("key" in argument for argument in container["args"])
+        assert env(found)["KAIGEN_API_KEYS"] == "/etc/kaigen/auth/k"
+        assert container["command"][-4:] == ["python3", "/etc/kaigen-programs/kaigen_keys.py", "vllm", "serve"]
+        # Connections are closed by the outermost one, also those of requests without a key.
+        wanted = ["--middleware=kaigen_keys.Keys", "--middleware=kaigen_connections.Connections"]
+        assert [argument for argument in container["args"] if "middleware" in argument] == wanted
+
+
+def test_only_pods_that_serve_have_the_api_keys() -> None:
+    spec = {"engine": "vllm", "model": "many", "auth": {"secret": "s"}, "shape": {"nodes": 2}, "resources": {"gpus": 8}}
+    template = objects(topology(**spec), CONTEXT)["LeaderWorkerSet"]["spec"]["leaderWorkerTemplate"]
+    mounted = [
+        [each["name"] for each in template[pod]["spec"]["volumes"] if each["name"] == "auth"]
+        for pod in ("leaderTemplate", "workerTemplate")
+    ]
+    assert mounted == [["auth"], []]
 
 
 def test_flags_of_the_spec_override_those_of_the_preset() -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from kaigen.check.schema_check import check_object
-from tests.unit.compile.specs import Object, app, context, objects, problem_paths, topology
+from kaigen.compile.context import Context
+from kaigen.config.gitops import GitOps
+from tests.unit.compile.specs import Object, app, configured, context, objects, problem_paths, topology
 from tests.unit.compile.topologies import CONTEXT, FOLDER
 
 
@@ -24,6 +27,45 @@ def test_only_listed_peers_may_connect() -> None:
     peers = [{"namespaceSelector": {"matchLabels": {"team": "a"}}}]
     block = topology(model="many", service={"allowFrom": peers})
     assert objects(block, CONTEXT)["NetworkPolicy"]["spec"]["ingress"][0]["from"] == peers
+
+
+INGRESS: Object = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "ingress"}}}
+ROUTE: Object = {"route": {"host": "h.example", "ingress": {}}}
+
+
+def shared(denied: list[str], *peers: Object) -> Context:
+    """A cluster whose namespaces have a policy that denies connections."""
+    tenancy: Object = {"defaultDeny": denied, "ingressFrom": list(peers)}
+    gitops = msgspec.convert({"repository": "https://git.example/a", "tenancy": tenancy}, GitOps)
+    return configured(CONTEXT, gitops=gitops)
+
+
+@pytest.mark.parametrize(
+    ("where", "spec", "allowed", "open_to_all"),
+    [
+        (shared(["Ingress"]), {}, [{"podSelector": {}}], False),
+        (shared(["Ingress"], INGRESS), ROUTE, [{"podSelector": {}}, INGRESS], False),
+        (shared(["Ingress"], INGRESS), {"service": {"allowFrom": [INGRESS]}}, [INGRESS], False),
+        (shared(["Ingress"]), ROUTE, None, True),
+        (shared(["Ingress"]), {**ROUTE, "auth": {"secret": "s"}}, None, False),
+        (shared(["Egress"], INGRESS), {}, None, False),
+        (CONTEXT, {}, None, False),
+    ],
+)
+def test_clients_are_those_of_the_namespace_where_connections_are_denied(
+    where: Context, spec: Object, allowed: list[Object] | None, open_to_all: bool
+) -> None:
+    block = topology(model="many", **spec)
+    (rule,) = objects(block, where)["NetworkPolicy"]["spec"]["ingress"]
+    assert rule.get("from") == allowed
+    warned = [path for code, path in problem_paths(block, where) if code == "KG0333"]
+    assert warned == (["spec.service.allowFrom"] if open_to_all else [])
+
+
+def test_a_load_balancer_stays_open_where_connections_are_denied() -> None:
+    service = {"type": "LoadBalancer", "loadBalancerSourceRanges": ["203.0.113.0/24"]}
+    made = objects(topology(model="many", service=service), shared(["Ingress"], INGRESS))
+    assert "from" not in made["NetworkPolicy"]["spec"]["ingress"][0]
 
 
 def test_routes_come_in_the_last_wave() -> None:

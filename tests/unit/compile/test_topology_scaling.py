@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.compile.specs import Object, app, objects, topology
+from tests.unit.compile.specs import Object, app, objects, problem_paths, topology
 from tests.unit.compile.topologies import CONTEXT, KEDA
 
 
@@ -44,6 +44,15 @@ def test_keda_scales_to_zero_by_a_query() -> None:
     assert spec["triggers"] == [
         {"type": "prometheus", "metadata": {"serverAddress": "http://p:9090", "query": "up", "threshold": "3"}}
     ]
+
+
+def test_keda_keeps_the_number_of_replicas_without_prometheus_unless_the_spec_has_another() -> None:
+    for given, fallback in (({}, None), ({"fallback": 3}, {"failureThreshold": 4, "replicas": 3})):
+        spec = objects(topology(model="many", autoscale={**KEDA, **given}), CONTEXT)["ScaledObject"]["spec"]
+        assert spec.get("fallback") == fallback
+    for other in ({"metric": "cpu", "scaler": "keda"}, {"metric": "cpu"}, {}):
+        block = topology(model="many", autoscale={"max": 2, "fallback": 1, **other})
+        assert ("KG0348", "spec.autoscale.fallback") in problem_paths(block, CONTEXT)
 
 
 def test_keda_uses_the_credentials_of_a_trigger_authentication() -> None:

@@ -14,6 +14,11 @@ def s3(**attributes: str) -> dict[str, Any]:
     return {"driver": "s3.csi.aws.com", "volumeAttributes": {"bucketName": "acme", **attributes}}
 
 
+def azure(**attributes: str) -> dict[str, Any]:
+    known = {"storageAccount": "acme", "containerName": "models", "protocol": "fuse2"}
+    return {"driver": "blob.csi.azure.com", "volumeAttributes": {**known, **attributes}}
+
+
 @pytest.mark.parametrize(
     ("spec", "wanted"),
     [
@@ -21,6 +26,16 @@ def s3(**attributes: str) -> dict[str, Any]:
         ({"csi": {"driver": "nfs.csi.k8s.io"}}, WantedVolume("ns", driver="nfs.csi.k8s.io")),
         ({"csi": s3()}, WantedVolume("ns", "s3://acme/")),
         ({"csi": s3(authenticationSource="pod", mounter="x")}, WantedVolume("ns", "s3://acme/")),
+        (
+            {"csi": azure(), "mountOptions": ["-o allow_other", "--subdirectory=a/b"]},
+            WantedVolume("ns", "az://acme/models/a/b"),
+        ),
+        ({"csi": azure(storageaccount="o")}, WantedVolume("ns", "az://acme/models/", attributes=("storageaccount",))),
+        ({"csi": azure(server="x")}, WantedVolume("ns", "az://acme/models/", attributes=("server",))),
+        (
+            {"csi": azure(), "mountOptions": ["--subdirectory=a", "--subdirectory b"]},
+            WantedVolume("ns", "az://acme/models/a --subdirectory b", options=("--subdirectory b",)),
+        ),
         ({"csi": s3(share="x")}, WantedVolume("ns", "s3://acme/", attributes=("share",))),
         ({"csi": s3(mountOptions="x")}, WantedVolume("ns", "s3://acme/", attributes=("mountOptions",), options=("x",))),
         ({"csi": s3(options="--x")}, WantedVolume("ns", "s3://acme/", attributes=("options",))),

@@ -24,7 +24,8 @@ def test_a_block_gives_the_images_that_it_sets() -> None:
         ({}, "", {}, DOWNLOADER, DOWNLOADER),
         ({}, "m.example/a", {}, f"m.example/a/{REST}", DOWNLOADER),
         ({"downloader": "own/x:1"}, "m.example", {}, "own/x:1", "own/x:1"),
-        ({"downloader": DOWNLOADER}, "m.example", {}, DOWNLOADER, DOWNLOADER),
+        ({"downloader": DOWNLOADER}, "m.example", {}, f"m.example/{REST}", DOWNLOADER),
+        ({"downloader": f"{PLAIN}:v9"}, "m.example", {}, f"m.example/{PLAIN.partition('/')[2]}:v9", f"{PLAIN}:v9"),
         (
             {},
             "m.example",
@@ -52,16 +53,7 @@ def test_the_mirror_has_the_defaults_and_other_versions_of_them(
     assert images.keys() == without_mirror.keys() == {*default_images(), *named}
 
 
-@pytest.mark.parametrize(
-    ("ref", "mirrored"),
-    [
-        ("quay.io/a/b:1", "m/a/b:1"),
-        ("localhost/a:1", "m/a:1"),
-        ("host:5000/a/b", "m/a/b"),
-        ("library/a:1", "m/library/a:1"),
-        ("a:1", "m/a:1"),
-    ],
-)
-def test_the_mirror_replaces_the_registry_of_an_image(ref: str, mirrored: str) -> None:
-    images, _ = own_images({}, "m", {"without-default": ref})
-    assert images["without-default"] == mirrored
+def test_an_image_without_a_default_stays_where_it_is() -> None:
+    ring = "own.example/distributed-llama:v0.16.4"
+    for named, pinned in (({"distributedLlama": ring}, {}), ({}, {"distributedLlama": ring})):
+        assert own_images(named, "m.example", pinned)[0]["distributedLlama"] == ring

@@ -16,6 +16,7 @@ from kaigen.config.block_settings import (
     ExternalSecretsSettings,
     ObjectPatch,
 )
+from kaigen.config.cluster import ClusterVersions
 from kaigen.config.external import ExternalEntry
 from kaigen.config.file import Environment, SharedFields
 from kaigen.config.layers import LAYERS
@@ -69,6 +70,10 @@ def of_run(field: str) -> Callable[[Config], object]:
     return lambda config: getattr(config, field)
 
 
+def controller(name: str) -> Callable[[Config], object]:
+    return lambda config: config.controllers.get(name)
+
+
 def image(name: str) -> Callable[[Config], object]:
     return lambda config: config.images.get(name)
 
@@ -104,11 +109,9 @@ _REST = DOWNLOADER.partition("/")[2]
 CASES = [
     last("kubernetes", ("1.34", "1.35"), of_run("kubernetes"), ("1.36", "1.34", "1.35")),
     last("profile", ("eks", "gke"), of_run("profile"), ("generic", "eks", "gke")),
-    last(
-        "cluster.kueue",
-        ("0.18.0", "0.19.2"),
-        lambda config: config.cluster and config.cluster.kueue,
-        (None, "0.18.0", "0.19.2"),
+    *(
+        last(f"cluster.{name}", ("0.18.0", "0.19.2"), controller(name), (None, "0.18.0", "0.19.2"))
+        for name in ClusterVersions.__struct_fields__
     ),
     last(
         "namespace",
@@ -160,6 +163,16 @@ CASES = [
         registry,
         ((None, DOWNLOADER), (None, f"one.example/{_REST}"), (RegistryBlock(), DOWNLOADER)),
         "empty block",
+    ),
+    Case(
+        "storageClasses",
+        {"a": "one", "b": "one"},
+        {"b": "two", "c": "two"},
+        lambda config: {name: kind for name, kind in config.storage_classes.items() if kind},
+        {},
+        {"a": "one", "b": "one"},
+        {"b": "two", "c": "two"},
+        {"a": "one", "b": "two", "c": "two"},
     ),
     last(
         "builds.registry",
@@ -275,6 +288,16 @@ CASES = [
         first + second,
     ),
     Case(
+        "tenants",
+        {"team": {"folders": ["specs/team"], "namespaces": ["team"], "gpus": 1, "hosts": ["a.example"]}},
+        {"team": {"folders": ["specs/team"], "namespaces": ["team-prod"], "gpus": 8}},
+        lambda config: [(each.namespaces, each.gpus, each.granted("hosts")) for each in config.tenants],
+        [],
+        [(("team",), 1, ("a.example",))],
+        [(("team-prod",), 8, ())],
+        [(("team-prod",), 8, ("a.example",))],
+    ),
+    Case(
         "patches",
         [{"target": {"app": "a"}, "patch": {"x": 1}}],
         [{"target": {"app": "a"}, "patch": {"x": 2}}],
@@ -314,12 +337,12 @@ def merged(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_every_key_that_an_environment_may_set_has_a_rule_for_its_layers() -> None:
-    # The file defines clusters, and an environment lists them.
-    assert {*document_names(Environment)} - {"clusters"} == LAYERS.keys()
+    # The file defines clusters, and an environment lists them. Only an environment chooses apps, and what it follows.
+    assert {*document_names(Environment)} - {"clusters", "apps", "follows"} == LAYERS.keys()
 
 
 def test_every_key_that_an_environment_may_set_has_a_case() -> None:
-    assert {case.key for case in CASES} == set(keys(inspect.type_info(SharedFields), ""))
+    assert {case.key for case in CASES} == {*keys(inspect.type_info(SharedFields), ""), "tenants"}
 
 
 def keys(found: inspect.Type, path: str) -> Iterator[str]:

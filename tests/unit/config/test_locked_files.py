@@ -19,7 +19,7 @@ from kaigen.config.locked_files import (
     selected_files,
 )
 from kaigen.kinds.blocks import FileSource, Http, HubRepository, HuggingFace
-from kaigen.kinds.sources import S3, Oci
+from kaigen.kinds.sources import S3, Oci, WeightsArtifact, WeightsBucket
 
 SHA = "0" * 64
 COMMIT = "a" * 40
@@ -78,11 +78,16 @@ def test_weights_that_others_have_as_safetensors_are_duplicates(paths: str, skip
         (HubRepository(repo="o/a", exclude=["*.json"]), ("model.safetensors",)),
         (HuggingFace(repo="o/a", duplicates=True), NAMES),
         (HuggingFace(repo="o/a", include=["*model*"]), ("model.safetensors", "pytorch_model.bin")),
+        (WeightsBucket(uri="s3://acme/a"), ("a.json", "model.safetensors", "sub/b.json")),
+        (WeightsBucket(uri="s3://acme/a", duplicates=True), NAMES),
+        (WeightsBucket(uri="s3://acme/a", include=["*model*"]), ("model.safetensors", "pytorch_model.bin")),
+        (WeightsArtifact(ref="r.io/a", exclude=["*.json"]), ("model.safetensors",)),
+        (WeightsArtifact(ref="r.io/a", duplicates=True), NAMES),
         (S3(uri="s3://acme/a"), NAMES),
         (Oci(ref="r.io/a", exclude=["*.json"]), ("model.safetensors", "pytorch_model.bin")),
     ],
 )
-def test_only_a_repository_without_globs_leaves_out_duplicates(
+def test_only_weights_without_globs_leave_out_duplicates(
     source: HubRepository | S3 | Oci, chosen: tuple[str, ...]
 ) -> None:
     assert tuple(files_of(FILES, source)) == chosen
@@ -103,6 +108,11 @@ def test_the_revision_of_a_bucket_is_of_the_files_that_are_chosen() -> None:
     bucket = LockedBucket(files=OBJECTS)
     json = S3(uri="s3://acme/a", include=["*.json"], exclude=["sub/"])
     assert bucket_revision(bucket, json) == expected(["a 6 a.json\n"], 6)
+
+
+def test_the_revision_of_a_bucket_has_weights_that_are_not_downloaded() -> None:
+    bucket = LockedBucket(files=OBJECTS)
+    assert bucket_revision(bucket, WeightsBucket(uri="s3://acme/a")) == REVISION
 
 
 BUCKET = S3(uri="s3://acme/a")

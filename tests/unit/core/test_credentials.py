@@ -42,6 +42,12 @@ SECRETS = [
     ("nvapi-" + MIXED + MIXED[:22], "an NVIDIA key"),
     ("AIza" + MIXED[:35], "a Google API key"),
     ("AccountName=x;AccountKey=" + (MIXED * 3)[:86] + "==", "an Azure storage key"),
+    ('azurestorageaccountkey: "' + (MIXED * 3)[:86] + '=="', "an Azure storage key"),
+    ("AZURE_STORAGE_KEY=" + (MIXED * 3)[:86] + "==", "an Azure storage key"),
+    (
+        "https://a.blob.core.windows.net/b?sv=2023-11-03&sig=" + (MIXED * 2)[:40] + "%2F%2bx%3D",
+        "an Azure shared access signature",
+    ),
     ("dckr_pat_" + MIXED[:27], "a Docker Hub token"),
     ("npm_" + MIXED[:36], "an npm token"),
     ("pypi-AgEIcHlwaS5vcmc" + MIXED, "a PyPI token"),

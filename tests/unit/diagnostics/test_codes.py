@@ -11,7 +11,7 @@ import pytest
 
 import kaigen
 from kaigen.check import codes as check_codes
-from kaigen.diagnostics.codes import codes
+from kaigen.diagnostics.codes import codes, page_url
 
 PACKAGE = Path(kaigen.__file__).parent
 TESTS = Path(__file__).parents[2]
@@ -100,3 +100,11 @@ def test_codes_are_in_order_and_say_something() -> None:
         assert not entry.title.endswith("."), code
         assert entry.explanation.endswith("."), code
         assert entry.title not in entry.explanation.splitlines(), code
+
+
+def test_status_names_a_page_of_this_version_or_of_your_own_site(monkeypatch: pytest.MonkeyPatch) -> None:
+    (page,) = re.findall(r"page_url\('(.+?)'\)", (PACKAGE / "cli" / "status.py").read_text())
+    assert (PACKAGE.parent / "docs" / f"{page}.md").is_file()
+    assert page_url(page).endswith(f"/v{kaigen.__version__}/docs/{page}.md")
+    monkeypatch.setenv("KAIGEN_DOCS_URL", "https://docs.example.com/")
+    assert page_url(page) == f"https://docs.example.com/{page}.html"

@@ -78,3 +78,8 @@ def test_what_is_found_is_a_candidate(word: str, candidates: list[str], limit: i
 def test_one_wrong_letter_in_a_long_name_is_always_forgiven(name: str, place: int, letter: str) -> None:
     place %= len(name)
     assert nearest(name[:place] + letter + name[place + 1 :], [name]) == [name]
+
+
+@pytest.mark.parametrize(("word", "known"), [("aws", "eks"), ("azure", "aks"), ("gcp", "gke"), ("GCP", "gke")])
+def test_names_of_clouds_are_their_profiles(word: str, known: str) -> None:
+    assert did_you_mean(word, ["generic", "k3s", "kind", "aks", "eks", "gke"]) == f"did you mean `{known}`?"

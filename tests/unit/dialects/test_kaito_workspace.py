@@ -309,7 +309,7 @@ def test_a_load_balancer_requires_its_exact_value_and_gets_a_warning() -> None:
     assert [code for code, _, _ in warnings(document)] == ["KG0352"]
     guarded = annotated({"kaito.sh/enablelb": "True", "kaigen.dev/api-key-secret": "key"})
     assert [code for code, _, _ in warnings(guarded)] == ["KG0359"], "the key guards only a part of the paths"
-    assert any(entry["name"] == "VLLM_API_KEY" for entry in engine(guarded)["env"])
+    assert any(entry["name"] == "KAIGEN_API_KEYS" for entry in engine(guarded)["env"])
 
 
 def test_the_hint_for_an_open_load_balancer_names_fields_of_the_workspace() -> None:

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 import pytest
 
 from kaigen.config.file import CONFIG_ENTRY
+from kaigen.config.overrides import OVERRIDES_ENTRY
 from kaigen.config.pins import PINS_ENTRY
 from kaigen.dialects.registry import own_kinds
 from kaigen.explain.fields import UnknownFieldError, field_lines
 from kaigen.extend.definition import DEFINITION_ENTRY
 from kaigen.kinds.entry import KindEntry
 
-ENTRIES = (*own_kinds(), CONFIG_ENTRY, PINS_ENTRY, DEFINITION_ENTRY)
+ENTRIES = (*own_kinds(), CONFIG_ENTRY, PINS_ENTRY, OVERRIDES_ENTRY, DEFINITION_ENTRY)
 
 
 def listed_paths(entry: KindEntry) -> Iterator[tuple[list[str], str]]:

@@ -264,6 +264,17 @@ def test_what_is_encrypted_without_a_namespace_goes_to_that_of_its_app(rendered:
     assert found["spec"]["targetNamespace"] == "ml"
 
 
+def test_a_volume_that_waits_for_the_first_run_of_a_schedule_is_ready(rendered: Callable[..., Rendered]) -> None:
+    output = JOB + "  output: {volume: {size: 1Gi}}\n"
+    once, scheduled = (
+        rendered(specs=(MODEL, spec), flux=FLUX)["_flux/apps/ml.tune.yaml"]["spec"]
+        for spec in (output, output + '  schedule: "@daily"\n')
+    )
+    (check,) = scheduled["healthCheckExprs"]
+    assert (check["kind"], check["current"]) == ("PersistentVolumeClaim", "status.phase in ['Pending', 'Bound']")
+    assert "healthCheckExprs" not in once
+
+
 def test_a_queued_job_releases_what_waits_for_it_when_it_is_complete(rendered: Callable[..., Rendered]) -> None:
     queued = JOB + "  placement: {queue: batch}\n"
     spec = rendered(specs=(MODEL, queued), flux=FLUX)["_flux/apps/ml.tune.yaml"]["spec"]
@@ -384,3 +395,17 @@ spec: {clusterQueue: all}
 )
 def test_kinds_are_counted_as_the_api_server_does(kind: str, plural: str) -> None:
     assert resource_of(kind) == plural
+
+
+def test_objects_have_annotations_for_the_syncers_of_their_environment_only(rendered: Callable[..., Rendered]) -> None:
+    def notes(**syncers: Object) -> set[str]:
+        kept = MODEL.replace("size: 2Gi", "size: 2Gi, retain: true")
+        found = rendered(specs=(kept, JOB), tenancy={"namespaces": True}, **syncers)
+        return {key for body in found.values() for key in body.get("metadata", {}).get("annotations", {})}
+
+    prefix = "argocd.argoproj.io/"
+    with_both = notes(flux=FLUX, argocd={})
+    assert {f"{prefix}sync-wave", f"{prefix}sync-options"} <= with_both
+    only_flux = notes(flux=FLUX)
+    assert not {key for key in only_flux if key.startswith(prefix)}
+    assert "kustomize.toolkit.fluxcd.io/prune" in only_flux

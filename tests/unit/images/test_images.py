@@ -27,6 +27,8 @@ def test_every_image_of_the_catalogue_that_is_kaigens_has_a_recipe() -> None:
 def test_an_image_is_built_after_the_one_that_it_starts_from() -> None:
     assert [recipe.name for recipe in choose_recipes(["train", "reaper"])] == ["torch", "reaper", "train"]
     assert [recipe.name for recipe in choose_recipes([])] == list(find_recipes())
+    assert [recipe.name for recipe in choose_recipes(["train"], has_torch=True)] == ["train"]
+    assert [recipe.name for recipe in choose_recipes([], has_torch=True)] == list(find_recipes())[1:]
 
 
 def test_an_installed_kaigen_builds_from_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +54,16 @@ def test_the_base_of_an_image_is_the_users_or_the_one_with_pytorch() -> None:
         "chat": {"BASE": torch},
         "notebook": {"BASE": torch, "EXTRA": "torch"},
     }
-    assert Order("").name("reaper") == "kaigen-reaper:0.1.0"
+    assert Order("").name("reaper") == "kaigen-reaper:0.2.0"
+    order = Order("registry.example.com/kaigen", torch="registry.example.com/torch:cpu")
+    assert build._plan(found["chat"], order, {}).arguments == {"BASE": order.torch}
+
+
+def test_only_the_image_of_pytorch_reads_the_lock_of_another_build() -> None:
+    order = Order("", torch_lock=Path("cpu.txt"))
+    found = find_recipes()
+    secrets = {name: dict(build._plan(found[name], order, {}).secrets) for name in ("torch", "chat")}
+    assert secrets == {"torch": {"torch.txt": Path("cpu.txt")}, "chat": {}}
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,8 @@ class Ranges(Block):
     one: Range | None = None
     listed: list[Range] = field(default_factory=list)
     named: dict[str, Range] = field(default_factory=dict)
+    variables: dict[str, str | int | Range] = field(default_factory=dict)
+    texts: dict[str, str | int] = field(default_factory=dict)
     imported: ImportedRange | None = None
 
 
@@ -149,3 +151,6 @@ def test_broken_rules_are_found_at_every_place_with_their_path() -> None:
         (("imported",), "is empty"),
     ]
     assert broken_rules(Ranges, {"one": full, "imported": full}) == []
+    assert broken_rules(Ranges, {"variables": {"a": "x", "b": empty}}) == [(("variables", "b"), "is empty")]
+    # msgspec does not say which entry of a map it is.
+    assert [path for path, _ in broken_rules(Ranges, {"texts": {"a": 1, "b": None}})] == [("texts",)]

@@ -14,6 +14,7 @@ from referencing import Registry, Resource
 
 from kaigen.config.file import CONFIG_ENTRY
 from kaigen.config.lock_file import LOCK_ENTRY
+from kaigen.config.overrides import OVERRIDES_ENTRY
 from kaigen.config.pins import PINS_ENTRY
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.dialects.registry import own_kinds
@@ -26,7 +27,7 @@ from kaigen.yaml.sources import Source
 
 ROOT = Path(__file__).parents[3]
 SCHEMAS = ROOT / "schemas"
-ENTRIES = (*own_kinds(), CONFIG_ENTRY, PINS_ENTRY, LOCK_ENTRY, DEFINITION_ENTRY)
+ENTRIES = (*own_kinds(), CONFIG_ENTRY, PINS_ENTRY, OVERRIDES_ENTRY, LOCK_ENTRY, DEFINITION_ENTRY)
 EXAMPLES = [
     path
     for path in sorted((ROOT / "examples").rglob("*.yaml"))
@@ -60,7 +61,9 @@ def test_the_file_is_what_the_models_say(entry: KindEntry) -> None:
 def test_there_is_no_file_of_a_kind_that_is_gone() -> None:
     names = {schema_file_name(entry) for entry in ENTRIES} | {"kaigen.json", "catalog.json"}
     assert {file.name for file in SCHEMAS.iterdir()} == names, "run `make docs`"
-    assert json.loads((SCHEMAS / "kaigen.json").read_text()) == combined_schema(own_kinds()), "run `make docs`"
+    assert json.loads((SCHEMAS / "kaigen.json").read_text()) == combined_schema((*own_kinds(), OVERRIDES_ENTRY)), (
+        "run `make docs`"
+    )
 
 
 @every_entry

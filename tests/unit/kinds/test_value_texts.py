@@ -12,8 +12,16 @@ from kaigen.kinds.value_texts import form_problem
 @pytest.mark.parametrize(
     ("uri", "reason"),
     [
-        ("acme/models", "it must start with `s3://` or `gs://`"),
-        ("https://acme/models", "it must start with `s3://` or `gs://`"),
+        ("acme/models", "it must start with `s3://`, `gs://` or `az://`"),
+        ("https://acme/models", "it must start with `s3://`, `gs://` or `az://`"),
+        (
+            "https://acme.blob.core.windows.net/models/a",
+            "write a container of Azure as `az://ACCOUNT/CONTAINER/PREFIX`",
+        ),
+        ("abfss://models@acme.dfs.core.windows.net/a", "write a container of Azure as `az://ACCOUNT/CONTAINER/PREFIX`"),
+        ("az://acme", "a container of Azure is `az://ACCOUNT/CONTAINER/PREFIX`"),
+        ("az://Acme/models", "a container of Azure is `az://ACCOUNT/CONTAINER/PREFIX`"),
+        ("az://acme/mo--dels", "the container `mo--dels` is not 3 to 63 lower-case letters, digits and single dashes"),
         ("s3://a", "the name of a bucket has 3 to 63 characters, not 1"),
         (f"s3://{'a' * 64}/x", "the name of a bucket has 3 to 63 characters, not 64"),
         ("s3://Acme", "the bucket `Acme` may contain only lower-case letters"),

@@ -8,7 +8,7 @@ import pytest
 
 from kaigen.kubernetes.manifest import Identity
 from kaigen.kubernetes.references import Reference, references_of
-from kaigen.kubernetes.secrets import MadeSecret, made_secret
+from kaigen.kubernetes.secrets import MadeSecret, made_secrets
 
 Object = dict[str, Any]
 
@@ -126,4 +126,33 @@ def test_an_autoscaler_names_a_kind_that_can_be_scaled(api_version: str, kind: s
     ],
 )  # fmt: skip
 def test_an_object_makes_a_secret_with_these_keys(obj: Object, made: MadeSecret | None) -> None:
-    assert made_secret(obj) == made
+    assert list(made_secrets(obj)) == ([made] if made else [])
+
+
+TLS_INGRESS: Object = {"tls": [{"hosts": ["a.example"], "secretName": "a-tls"}, {"hosts": ["b.example"]}]}
+LISTENERS: Object = {"listeners": [
+    {"tls": {"certificateRefs": [{"name": "a-tls"}, {"name": "there", "namespace": "other"}]}}, {"name": "http"},
+]}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "annotations", "spec", "names"),
+    [
+        ("networking.k8s.io/v1", "Ingress", {"cert-manager.io/cluster-issuer": "le"}, TLS_INGRESS, ["a-tls"]),
+        ("networking.k8s.io/v1", "Ingress", {"cert-manager.io/issuer": "le"}, TLS_INGRESS, ["a-tls"]),
+        ("networking.k8s.io/v1", "Ingress", {"kubernetes.io/tls-acme": "true"}, TLS_INGRESS, ["a-tls"]),
+        ("networking.k8s.io/v1", "Ingress", {"kubernetes.io/tls-acme": "false"}, TLS_INGRESS, []),
+        ("networking.k8s.io/v1", "Ingress", {}, TLS_INGRESS, []),
+        ("gateway.networking.k8s.io/v1", "Gateway", {"cert-manager.io/issuer": "le"}, LISTENERS, ["a-tls"]),
+        ("gateway.networking.k8s.io/v1", "Gateway", {"kubernetes.io/tls-acme": "true"}, LISTENERS, []),
+        ("cert-manager.io/v1", "Certificate", {}, {"secretName": "a-tls"}, ["a-tls"]),
+    ],
+)
+def test_cert_manager_makes_the_secrets_of_certificates(
+    api_version: str, kind: str, annotations: Object, spec: Object, names: list[str]
+) -> None:
+    obj = object_of(api_version, kind, spec=spec)
+    obj["metadata"]["annotations"] = annotations
+    found = list(made_secrets(obj))
+    assert [each.name for each in found] == names
+    assert {each.source for each in found} <= {"cert-manager"}

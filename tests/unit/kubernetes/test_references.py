@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kaigen.kubernetes.references import Reference, references_of
-from kaigen.kubernetes.secrets import DOCKER_CONFIG, TLS, made_secret
+from kaigen.kubernetes.secrets import DOCKER_CONFIG, TLS, made_secrets
 from kaigen.pipeline.app_secrets import purpose_of
 
 POD: dict[str, Any] = {
@@ -147,14 +147,12 @@ EXTERNAL = {"data": [{"secretKey": "a", "remoteRef": {"key": "x"}}], "target": {
     ],
 )
 def test_the_keys_of_an_external_secret_are_known(spec: dict[str, Any], name: str, keys: set[str] | None) -> None:
-    made = made_secret(object_of("external-secrets.io/v1", "ExternalSecret", spec))
-    assert made is not None
+    (made,) = made_secrets(object_of("external-secrets.io/v1", "ExternalSecret", spec))
     assert (made.name, made.keys, made.source) == (name, keys if keys is None else frozenset(keys), "ExternalSecret")
 
 
 def test_a_sealed_secret_makes_a_secret_of_its_own_name() -> None:
     spec = {"encryptedData": {"a": "Ag"}, "template": {"metadata": {"name": "other"}, "data": {"b": "c"}}}
-    made = made_secret(object_of("bitnami.com/v1alpha1", "SealedSecret", spec))
-    assert made is not None
+    (made,) = made_secrets(object_of("bitnami.com/v1alpha1", "SealedSecret", spec))
     assert (made.name, made.keys, made.source) == ("x", frozenset({"a", "b"}), "SealedSecret")
-    assert made_secret(object_of("v1", "Pod", POD)) is None
+    assert list(made_secrets(object_of("v1", "Pod", POD))) == []

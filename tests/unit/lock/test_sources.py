@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kaigen.lock import buckets
+from runtimes.downloader.tests.blobs import ACCOUNT, SAS, Azure, azure
 from runtimes.downloader.tests.gcs import Google, Identity
 from runtimes.downloader.tests.hub import Hub
 from runtimes.downloader.tests.s3 import KEYS, S3, error, moto
@@ -461,3 +462,70 @@ def test_a_dataset_of_the_hub_is_locked(repository: Repository) -> None:
         assert repository.run("render")[0] == 0
         assert option(fetch_arguments(repository), "revision") == hub.revisions["main"]
         assert option(fetch_arguments(repository), "locked").startswith("2:")
+
+
+@pytest.fixture
+def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Azure]:
+    """A container with a model below `llm/qwen`; the user has a shared access signature for it."""
+    with azure(tmp_path) as (found, _):
+        found.page = 2
+        monkeypatch.setenv("AZURE_STORAGE_SAS_TOKEN", SAS)
+        monkeypatch.setenv("PATH", str(tmp_path))
+        for path, data in model_files().items():
+            found.put(f"llm/qwen/{path}", data)
+        found.put("llm/qwen-other/model.safetensors", b"another model")
+        yield found
+
+
+def of_azure(pod: Azure, endpoint: str = "") -> str:
+    return (
+        "apiVersion: kaigen.dev/v1alpha1\nkind: Model\nmetadata: {name: tuned}\nspec:\n"
+        f"  source: {{s3: {{uri: az://{ACCOUNT}/models/llm/qwen, endpoint: '{endpoint or f'{pod.url}/{ACCOUNT}'}', "
+        "credentials: {secret: {name: keys}}}}\n  store: {volume: {size: auto}}\n"
+    )
+
+
+def test_a_container_of_azure_is_locked_with_a_signature_of_the_user(repository: Repository, pod: Azure) -> None:
+    sums = {path: sha256(data).hexdigest() for path, data in model_files().items()}
+    pod.blobs["llm/qwen/README.md"].metadata["sha256"] = sums["README.md"]
+    repository.write(of_azure(pod))
+    code, printed = repository.run("lock")
+    assert code == 0, printed
+    (entry,) = repository.lock["buckets"].values()
+    assert entry["files"]["README.md"]["sha256"] == sums["README.md"]
+    assert {path: file["size"] for path, file in entry["files"].items()} == {
+        path: len(data) for path, data in model_files().items()
+    }
+    assert len(pod.requests("comp=list")) > 1
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "expected"),
+    [
+        (403, "AuthenticationFailed", "does not show az://acmemodels/models/llm/qwen"),
+        (404, "ContainerNotFound", "the server has no az://"),
+    ],
+)
+def test_a_container_that_is_not_shown_is_an_error(
+    repository: Repository, pod: Azure, status: int, code: str, expected: str
+) -> None:
+    pod.fail(9, "comp=list", status, code)
+    repository.write(of_azure(pod))
+    exit_code, printed = repository.run("lock")
+    assert (exit_code != 0, expected in printed) == (True, True), printed
+
+
+def test_credentials_of_azure_are_sent_to_the_account_only(repository: Repository, pod: Azure) -> None:
+    repository.write(of_azure(pod, "https://acmemodels.blob.core.windows.net.example.com"))
+    code, printed = repository.run("lock")
+    assert (code != 0, "are not sent to https://acmemodels.blob" in printed) == (True, True), printed
+
+
+def test_a_container_needs_a_login_or_a_signature(
+    repository: Repository, pod: Azure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AZURE_STORAGE_SAS_TOKEN")
+    repository.write(of_azure(pod))
+    code, printed = repository.run("lock")
+    assert (code != 0, "log in with `az login`" in printed) == (True, True), printed
+    assert not pod.asked

@@ -77,6 +77,7 @@ def everything() -> Stored:
         ),
         hosts=("a.example",),
         gpus=GpuFacts((GpuObject(("ml", "Job", "train"), 8, 1, "why", 1, 25),), ((("ml", "Job", "train"), 2),)),
+        unpinned=("vllm",),
     )
     summary = SourceSummary(
         digest="d",
@@ -91,6 +92,7 @@ def everything() -> Stored:
         form="manifests",
         files={"ml/train/manifests/job.yaml": "0a"},
         missing=(Missing("Secret", "ml", "hub", problem),),
+        absent=(("Job", "ml", "try"),),
     )
     return Stored((problem,), {"specs/a.yaml": summary}, SyncRecord("g", {"argocd/root.yaml": "0b"}))
 

@@ -29,14 +29,27 @@ def app(name: str, content: str = "1") -> dict[str, bytes]:
 
 
 class Clone:
-    """A clone of the repository that the specs are in."""
+    """A clone of the repository that the specs are in.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    Attributes:
+        top: the folder of the clone.
+        folder: the folder with kaigen.yaml.
+    """
+
+    def __init__(self, top: Path, place: str = "") -> None:
+        self.top = top
+        self.folder = top / place
 
     @classmethod
-    def make(cls, folder: Path, url: str, first: Path | None) -> Clone:
-        """Create a repository with one commit, or clone the first one; `origin` is the deploy repository."""
+    def make(cls, folder: Path, url: str, first: Path | None, place: str = "") -> Clone:
+        """Create a repository with one commit, or clone the first one; `origin` is the deploy repository.
+
+        Args:
+            folder: of the clone.
+            url: of the deploy repository.
+            first: the clone to clone; None to create a repository.
+            place: the folder of kaigen.yaml in the repository.
+        """
         if first is None:
             folder.mkdir()
             git(folder, "init", "--quiet", "--initial-branch=main")
@@ -44,7 +57,8 @@ class Clone:
         else:
             git(first.parent, "clone", "--quiet", str(first), str(folder))
             git(folder, "remote", "set-url", "origin", url)
-        made = cls(folder)
+        (folder / place).mkdir(parents=True, exist_ok=True)
+        made = cls(folder, place)
         made.git("config", "user.name", "Ada")
         made.git("config", "user.email", "ada@example.com")
         if first is None:
@@ -53,6 +67,11 @@ class Clone:
             # Two that are made within the same second must not be the same repository.
             made.commit(f"First of {url}")
         return made
+
+    def worktree(self, folder: Path) -> Clone:
+        """Return a new working tree of the same repository, at the same commit."""
+        self.git("worktree", "add", "--quiet", "--detach", str(folder))
+        return Clone(folder, self.folder.relative_to(self.top).as_posix())
 
     def git(self, *arguments: str) -> str:
         """Return the output of git in the clone."""
@@ -101,5 +120,5 @@ class Clone:
             "stash": self.git("stash", "list"),
         }
         for name in ("config", "index"):
-            parts[name] = (self.folder / ".git" / name).read_bytes().hex()
+            parts[name] = (self.top / ".git" / name).read_bytes().hex()
         return parts

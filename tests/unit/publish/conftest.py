@@ -37,12 +37,18 @@ def bare(server: GitServer) -> Bare:
 
 
 @pytest.fixture
-def make_clone(tmp_path: Path, server: GitServer, bare: Bare) -> Callable[[str], Clone]:
+def place() -> str:
+    """The folder of kaigen.yaml in the repository; tests whose code uses paths are run with another one, too."""
+    return ""
+
+
+@pytest.fixture
+def make_clone(tmp_path: Path, server: GitServer, bare: Bare, place: str) -> Callable[[str], Clone]:
     """Makes clones of one repository of specs, with the server's repository as `origin`."""
 
     def make(name: str = "clone") -> Clone:
         first = tmp_path / "clone"
-        return Clone.make(tmp_path / name, server.url("deploy"), first if first.exists() else None)
+        return Clone.make(tmp_path / name, server.url("deploy"), first if first.exists() else None, place)
 
     return make
 

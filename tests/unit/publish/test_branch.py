@@ -19,6 +19,8 @@ from tests.unit.publish.gitserver import PASSWORD, Bare, GitServer, git
 
 MakeClone = Callable[[str], Clone]
 
+in_every_place = pytest.mark.parametrize("place", ["", "ai/platform"], ids=["top", "subfolder"])
+
 
 def without_index(files: dict[str, str]) -> dict[str, str]:
     return {path: text for path, text in files.items() if not path.endswith(INDEX_NAME)}
@@ -28,6 +30,7 @@ def codes(error: pytest.ExceptionInfo[InputError]) -> set[str]:
     return {item.code for item in error.value.diagnostics}
 
 
+@in_every_place
 def test_the_first_publication_creates_the_branch(clone: Clone, bare: Bare) -> None:
     result = clone.publish(app("qwen"), environment="prod")
     assert (result.status, result.attempts) == ("published", 1)
@@ -40,6 +43,7 @@ def test_the_first_publication_creates_the_branch(clone: Clone, bare: Bare) -> N
     assert PASSWORD not in bare.message()
 
 
+@in_every_place
 def test_publishing_an_unchanged_tree_does_nothing(clone: Clone, bare: Bare, server: GitServer) -> None:
     first = clone.publish(app("qwen"))
     clone.commit("a change that renders to the same")
@@ -50,6 +54,7 @@ def test_publishing_an_unchanged_tree_does_nothing(clone: Clone, bare: Bare, ser
     assert not any("receive-pack" in request for request in server.asked)
 
 
+@in_every_place
 def test_changed_and_removed_apps_are_reported_and_foreign_files_stay(clone: Clone, bare: Bare, tmp_path: Path) -> None:
     clone.publish({**app("qwen"), **app("old"), **app("same")})
     others = tmp_path / "others"
@@ -76,6 +81,7 @@ def test_changed_and_removed_apps_are_reported_and_foreign_files_stay(clone: Clo
     }
 
 
+@in_every_place
 def test_publishing_an_empty_tree_removes_all_files_of_kaigen(clone: Clone, bare: Bare) -> None:
     clone.publish(app("qwen"))
     clone.publish(app("other"), path="elsewhere")
@@ -84,6 +90,7 @@ def test_publishing_an_empty_tree_removes_all_files_of_kaigen(clone: Clone, bare
     assert set(bare.files()) == {f"elsewhere/{INDEX_NAME}", "elsewhere/ml/other/manifests/job.yaml"}
 
 
+@in_every_place
 def test_a_tree_can_be_published_to_the_top_of_a_branch(clone: Clone, bare: Bare) -> None:
     clone.publish(app("qwen"), branch="env/prod", path="")
     assert set(bare.files("env/prod")) == {INDEX_NAME, "ml/qwen/manifests/job.yaml"}
@@ -91,6 +98,7 @@ def test_a_tree_can_be_published_to_the_top_of_a_branch(clone: Clone, bare: Bare
     assert clone.publish(app("qwen", "2"), branch="env/prod", path="").status == "published"
 
 
+@in_every_place
 def test_publishing_leaves_the_clone_unchanged(clone: Clone, bare: Bare) -> None:
     clone.write("notes.txt", "mine, not committed\n")
     clone.write("staged.txt", "staged\n")
@@ -101,6 +109,7 @@ def test_publishing_leaves_the_clone_unchanged(clone: Clone, bare: Bare) -> None
     clone.git("fsck", "--strict")
 
 
+@in_every_place
 def test_every_foreign_file_in_the_way_is_reported(clone: Clone, bare: Bare, tmp_path: Path) -> None:
     clone.publish(app("first"), path="elsewhere")
     others = tmp_path / "others"
@@ -148,6 +157,7 @@ def test_a_damaged_index_stops_the_publication(clone: Clone, bare: Bare, tmp_pat
     assert codes(error) == {"KG0605"}
 
 
+@in_every_place
 def test_an_older_commit_does_not_overwrite_a_newer_one(clone: Clone, bare: Bare) -> None:
     old = clone.git("rev-parse", "HEAD")
     clone.commit("second")
@@ -162,6 +172,7 @@ def test_an_older_commit_does_not_overwrite_a_newer_one(clone: Clone, bare: Bare
     assert clone.publish(app("qwen", "1"), options=PublishOptions(allow_older=True)).status == "published"
 
 
+@in_every_place
 def test_a_publication_from_an_unknown_commit_is_not_overwritten(make_clone: MakeClone, bare: Bare) -> None:
     ours, theirs = make_clone("clone"), make_clone("theirs")
     theirs.commit("their work")
@@ -169,7 +180,7 @@ def test_a_publication_from_an_unknown_commit_is_not_overwritten(make_clone: Mak
     with pytest.raises(CheckFailed, match="is not in this clone: its changes would be lost"):
         ours.publish({**app("qwen"), **app("ours")})
     # Known, but not contained.
-    ours.git("fetch", "--quiet", str(theirs.folder), "main")
+    ours.git("fetch", "--quiet", str(theirs.top), "main")
     ours.commit("our work")
     with pytest.raises(CheckFailed, match="does not contain: its changes would be lost"):
         ours.publish({**app("qwen"), **app("ours")})
@@ -178,14 +189,15 @@ def test_a_publication_from_an_unknown_commit_is_not_overwritten(make_clone: Mak
     assert bare.commits() == ["Render ml/ours", "Render ml/qwen, ml/theirs"]
 
 
+@in_every_place
 def test_a_shallow_clone_that_lacks_the_history_is_reported(
-    clone: Clone, bare: Bare, tmp_path: Path, server: GitServer
+    clone: Clone, bare: Bare, tmp_path: Path, server: GitServer, place: str
 ) -> None:
     clone.publish(app("qwen"))
     clone.commit("second")
     shallow = tmp_path / "shallow"
-    git(tmp_path, "clone", "--quiet", "--depth=1", clone.folder.as_uri(), str(shallow))
-    pipeline = Clone(shallow)
+    git(tmp_path, "clone", "--quiet", "--depth=1", clone.top.as_uri(), str(shallow))
+    pipeline = Clone(shallow, place)
     for name, value in (
         ("user.name", "CI"),
         ("user.email", "ci@example.com"),
@@ -195,21 +207,68 @@ def test_a_shallow_clone_that_lacks_the_history_is_reported(
     with pytest.raises(CheckFailed, match="this shallow clone cannot show") as error:
         pipeline.publish(app("qwen", "2"))
     assert "fetch-depth: 0" in error.value.hint
-    pipeline.git("fetch", "--quiet", "--unshallow", clone.folder.as_uri())
+    pipeline.git("fetch", "--quiet", "--unshallow", clone.top.as_uri())
     assert pipeline.publish(app("qwen", "2")).status == "published"
 
 
+@in_every_place
 def test_output_of_another_repository_is_not_overwritten(
-    clone: Clone, bare: Bare, tmp_path: Path, server: GitServer
+    clone: Clone, bare: Bare, tmp_path: Path, server: GitServer, place: str
 ) -> None:
     clone.git("config", "remote.origin.url", "https://example.com/acme/one.git")
     clone.publish(app("qwen"), remote=server.url("deploy"))
-    other = Clone.make(tmp_path / "other", "git@example.com:acme/two.git", None)
+    other = Clone.make(tmp_path / "other", "git@example.com:acme/two.git", None, place)
     with pytest.raises(CheckFailed, match=r"rendered from another repository, https://example\.com/acme/one\.git"):
         other.publish(app("else"), remote=server.url("deploy"))
     assert other.publish(app("else"), remote=server.url("deploy"), path="teams/two").status == "published"
 
 
+@in_every_place
+def test_output_of_another_folder_of_the_repository_is_not_overwritten(clone: Clone, bare: Bare) -> None:
+    clone.publish(app("qwen"))
+    clone.git("switch", "--quiet", "--create", "other")
+    other = Clone(clone.top, "other/team")
+    other.folder.mkdir(parents=True)
+    other.job("else")
+    other.commit("another kaigen.yaml")
+    with pytest.raises(CheckFailed, match=r"rendered from another folder of this repository") as error:
+        other.publish(app("else"))
+    assert "--allow-older" in error.value.hint
+    assert other.publish(app("else"), path="other").status == "published"
+
+
+@in_every_place
+def test_a_worktree_at_an_older_commit_does_not_overwrite_a_newer_one(clone: Clone, bare: Bare, tmp_path: Path) -> None:
+    old = clone.worktree(tmp_path / "tree")
+    clone.commit("second")
+    clone.publish(app("qwen", "2"))
+    with pytest.raises(CheckFailed, match=r"which is newer than"):
+        old.publish(app("qwen", "1"))
+    old.git("checkout", "--quiet", "main~0")
+    assert old.publish(app("qwen", "3")).status == "published"
+
+
+@in_every_place
+def test_a_shallow_clone_of_the_published_branch_itself_is_reported(
+    clone: Clone, bare: Bare, tmp_path: Path, server: GitServer, place: str
+) -> None:
+    clone.git("push", "--quiet", "origin", "main")
+    clone.publish(app("qwen"), branch="main")
+    clone.git("pull", "--quiet", "origin", "main")
+    # The one commit that the pipeline has seems to add the folder, and says of another one what it was rendered from.
+    clone.commit("second")
+    clone.publish(app("other"), branch="main", path="elsewhere")
+    shallow = tmp_path / "shallow"
+    git(tmp_path, "clone", "--quiet", "--depth=1", "--branch=main", bare.path.as_uri(), str(shallow))
+    pipeline = Clone(shallow, place)
+    for name, value in (("user.name", "CI"), ("user.email", "ci@example.com")):
+        pipeline.git("config", name, value)
+    with pytest.raises(CheckFailed, match="does not have the commit that last published `main`, folder rendered"):
+        pipeline.publish(app("qwen", "2"), branch="main")
+    assert pipeline.publish(app("new"), branch="main", path="third").status == "published"
+
+
+@in_every_place
 def test_uncommitted_changes_are_rejected_or_recorded(clone: Clone, bare: Bare) -> None:
     clone.write("README.md", "of no matter\n")
     clone.publish(app("qwen"))
@@ -221,6 +280,7 @@ def test_uncommitted_changes_are_rejected_or_recorded(clone: Clone, bare: Bare) 
     assert read_trailers(bare.message())["Source-State"] == "uncommitted changes"
 
 
+@in_every_place
 def test_an_uncommitted_lock_is_rejected(clone: Clone, bare: Bare) -> None:
     clone.write("kaigen.lock", "{}\n")
     with pytest.raises(InputError, match=r"uncommitted changes in kaigen\.lock") as error:
@@ -228,6 +288,7 @@ def test_an_uncommitted_lock_is_rejected(clone: Clone, bare: Bare) -> None:
     assert codes(error) == {"KG0901"}
 
 
+@in_every_place
 def test_a_pull_request_branch_is_named_by_its_content(clone: Clone, bare: Bare) -> None:
     proposal = PublishOptions(pull_request=True)
     with pytest.raises(InputError) as error:
@@ -417,7 +478,7 @@ def test_a_branch_that_moves_before_the_push_is_read_again(make_clone: MakeClone
     ours, theirs = make_clone("clone"), make_clone("theirs")
     ours.publish(app("base"), path="base")
     # The clone's own hook runs just before the objects go: then the other publishes.
-    script = ours.folder / ".git" / "hooks" / "pre-push"
+    script = ours.top / ".git" / "hooks" / "pre-push"
     script.parent.mkdir(exist_ok=True)
     mark = ours.folder.parent / "done"
     theirs.git("fetch", "--quiet", "origin", "deploy:deploy")
@@ -436,7 +497,7 @@ def test_publishing_gives_up_on_a_branch_that_always_moves(
     clone: Clone, bare: Bare, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clone.publish(app("base"), path="base")
-    script = clone.folder / ".git" / "hooks" / "pre-push"
+    script = clone.top / ".git" / "hooks" / "pre-push"
     script.parent.mkdir(exist_ok=True)
     script.write_text(
         f"#!/bin/sh\nexport GIT_DIR={bare.path}\n"
@@ -484,8 +545,9 @@ def test_a_key_that_cannot_sign_stops_before_the_push(clone: Clone, bare: Bare, 
     assert bare.branches() == {}
 
 
+@in_every_place
 def test_the_branch_that_is_checked_out_must_be_pushed_first_and_can_then_be_published_to(
-    clone: Clone, bare: Bare, server: GitServer
+    clone: Clone, bare: Bare, server: GitServer, place: str
 ) -> None:
     with pytest.raises(InputError) as error:
         clone.publish(app("qwen"), branch="main")
@@ -497,7 +559,7 @@ def test_the_branch_that_is_checked_out_must_be_pushed_first_and_can_then_be_pub
     before = clone.state()
     clone.publish(app("qwen"), branch="main")
     assert clone.state() == before
-    assert "specs/qwen.yaml" in bare.files("main")
+    assert f"{place}/specs/qwen.yaml".removeprefix("/") in bare.files("main")
     clone.git("pull", "--quiet", "origin", "main")
     assert clone.publish(app("qwen"), branch="main").status == "unchanged"
 

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from kaigen.diagnostics.errors import CheckFailed
 from kaigen.output.index import INDEX_NAME
 from kaigen.publish.results import BranchResult
@@ -73,6 +75,30 @@ def test_concurrent_publications_of_diverging_commits_keep_one_and_reject_the_ot
 
     assert sorted(map(str, together(lambda: publish("clone"), lambda: publish("other")))) == ["published", "refused"]
     assert len(bare.commits()) == 1
+
+
+@pytest.mark.parametrize("place", ["", "ai"], ids=["top", "subfolder"])
+def test_concurrent_repetitions_of_old_pipelines_are_refused(make_clone: MakeClone, bare: Bare) -> None:
+    newest = make_clone("clone")
+    old = {}
+    for number in range(2):
+        old[f"{number}"] = make_clone(f"old-{number}")
+        newest.commit(f"work {number}")
+    newest.publish(app("qwen", "new"))
+
+    def again(name: str) -> str:
+        try:
+            return old[name].publish(app("qwen", name)).status
+        except CheckFailed as error:
+            return str(error)
+
+    for refusal in together(*(lambda name=name: again(name) for name in old)):
+        assert "is not in this clone" in str(refusal)
+    for clone in old.values():
+        clone.git("fetch", "--quiet", str(newest.top), "main")
+    for refusal in together(*(lambda name=name: again(name) for name in old)):
+        assert "which is newer than" in str(refusal)
+    assert bare.files()["rendered/ml/qwen/manifests/job.yaml"] == "qwen new\n"
 
 
 def test_one_clone_can_publish_several_branches_at_the_same_time(clone: Clone, bare: Bare) -> None:

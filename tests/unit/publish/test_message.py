@@ -33,7 +33,7 @@ def test_a_message_names_apps_and_the_source() -> None:
         "Source-Repository: https://example.com/acme/specs.git\n"
         "Source-Folder: teams/one\n"
         "Source-State: uncommitted changes\n"
-        "Rendered-By: kaigen 0.1.0\n"
+        "Rendered-By: kaigen 0.2.0\n"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -10,7 +11,9 @@ import yaml
 from kaigen.check.schema_check import check_object
 from kaigen.config.load import load_config
 from kaigen.diagnostics.errors import InputError
+from kaigen.output.contents import data_of
 from kaigen.pipeline.app_secrets import expected_secrets
+from kaigen.pipeline.run import Run
 from tests import helm
 from tests.unit.secrets.repository import DATA, Repository, job, model
 
@@ -113,6 +116,69 @@ def test_a_secret_that_the_repository_makes_gets_none(repository: Repository) ->
     (secret,) = expected_secrets(repository.compile())
     assert secret.maker is not None
     assert secret.maker.source == "SOPS"
+
+
+def ingress(annotations: dict[str, str]) -> dict[str, Any]:
+    backend = {"service": {"name": "web", "port": {"number": 80}}}
+    rule = {"host": "a.example", "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "Ingress",
+        "metadata": {"name": "web", "namespace": "ml", "annotations": annotations},
+        "spec": {"tls": [{"hosts": ["a.example"], "secretName": "web-tls"}], "rules": [rule]},
+    }
+
+
+def test_a_certificate_of_cert_manager_gets_none(repository: Repository) -> None:
+    repository.configure(passthrough=True, secrets={"externalSecrets": STORE})
+    repository.write("specs/web.yaml", ingress({}))
+    assert list(externals(repository.files())) == ["ml/kaigen-secrets/manifests/externalsecret-web-tls.yaml"]
+    repository.write("specs/web.yaml", ingress({"cert-manager.io/cluster-issuer": "letsencrypt"}))
+    assert externals(repository.files()) == {}
+    (secret,) = expected_secrets(repository.compile())
+    assert secret.maker is not None
+    assert secret.maker.source == "cert-manager"
+
+
+def test_a_secret_that_the_cluster_has_gets_none(repository: Repository) -> None:
+    entry = {"kind": "Secret", "name": "hf-*", "namespace": "ml"}
+    repository.configure(secrets={"externalSecrets": STORE}, external=[entry])
+    other = model("b")
+    other["metadata"]["namespace"] = "lab"
+    repository.write("specs/a.yaml", model("a"), other)
+    assert list(externals(repository.files())) == ["lab/kaigen-secrets/manifests/externalsecret-hf-token.yaml"]
+    (known,) = [item.maker for item in expected_secrets(repository.compile(), external=repository.config().external)
+                if item.namespace == "ml"]  # fmt: skip
+    assert known is not None
+
+
+@pytest.mark.parametrize("form", ["manifests", "chart"])
+def test_flux_applies_the_readers_before_every_value_is_there(repository: Repository, form: str) -> None:
+    gitops = {"repository": "https://git.example/a", "path": "rendered", "flux": {}}
+    repository.configure(secrets={"externalSecrets": STORE}, gitops=gitops, format=form)
+    repository.write("specs/a.yaml", job("a", {"A": ("s3", "id")}))
+    tree = Run.load((), repository.config()).files()
+    read = {path: yaml.safe_load(data_of(data)) for path, data in tree.items() if path.startswith("_flux/apps/ml.")}
+    secrets, reader = read["_flux/apps/ml.kaigen-secrets.yaml"]["spec"], read["_flux/apps/ml.a.yaml"]["spec"]
+    assert reader["dependsOn"] == [{"name": "ml.kaigen-secrets"}]
+    if form == "chart":
+        assert [spec["install"].get("disableWait") for spec in (secrets, reader)] == [True, None]
+        assert [spec["upgrade"].get("disableWait") for spec in (secrets, reader)] == [True, None]
+    else:
+        assert [spec["wait"] for spec in (secrets, reader)] == [False, True]
+
+
+@pytest.mark.parametrize(("syncers", "ignored"), [((), True), (("argocd",), True), (("flux",), False)])
+def test_argo_cd_leaves_the_health_of_external_secrets_out(
+    repository: Repository, syncers: tuple[str, ...], ignored: bool
+) -> None:
+    gitops = {"repository": "https://git.example/a", "path": "rendered", **{name: {} for name in syncers}}
+    repository.configure(secrets={"externalSecrets": STORE}, **({"gitops": gitops} if syncers else {}))
+    repository.write("specs/a.yaml", job("a", {"A": ("s3", "id")}))
+    (made,) = externals(repository.files()).values()
+    metadata: Any = made["metadata"]
+    key = "argocd.argoproj.io/ignore-healthcheck"
+    assert metadata.get("annotations", {}) == ({key: "true"} if ignored else {})
 
 
 def test_rendering_some_specs_writes_the_secrets_of_all(repository: Repository) -> None:

@@ -66,6 +66,47 @@ def test_uris_are_found_anywhere_in_a_text(text: str) -> None:
     assert all(map(is_granted_by_policy, uris)) == URIS[text]
 
 
+@pytest.mark.parametrize(
+    ("uri", "is_granted"),
+    [
+        ("az://acme/models/a", True),
+        ("AZ://acme/models/a", True),
+        ("az://acme/models/a/../b", False),
+        ("az://acme/models", False),
+        ("az://ACME/models/a", False),
+        ("az://other/models/a", False),
+        ("az://acme@other/models/a", False),
+        ("https://acme.blob.core.windows.net/models/a", False),
+        ("abfss://models@acme.dfs.core.windows.net/a", False),
+        ("wasbs://models@acme.blob.core.windows.net/a", False),
+    ],
+)
+def test_a_container_of_azure_is_granted_by_its_own_scheme_only(uri: str, is_granted: bool) -> None:
+    granted = ["az://acme/models/a"]
+    assert [*bucket_uris(f"--uri={uri}")] == [uri]
+    assert is_bucket_granted(uri, granted) == is_granted
+    assert (whole(BUCKET_URI, uri) and whole(bucket_pattern(granted), uri)) == is_granted
+
+
+@pytest.mark.parametrize(
+    ("uri", "is_valid"),
+    [
+        ("az://acme/models", True),
+        ("az://acme/models/a/b", True),
+        ("az://acme", False),
+        ("az://ac/models", False),
+        ("az://Acme/models", False),
+        ("az://acme-x/models", False),
+        ("az://acme/mo--dels", False),
+        ("az://acme/models-", False),
+        ("az://acme/$root", False),
+        ("az://acme/models/../other", False),
+    ],
+)
+def test_the_uri_of_a_container_has_an_account(uri: str, is_valid: bool) -> None:
+    assert matches(LOCATION, uri) == is_valid
+
+
 def in_the_folder(path: str) -> bool:
     """Return whether a path is well-formed, whatever its folder is."""
     return PATHS[path] or path in ("", "b", "ab", "A")

@@ -86,6 +86,24 @@ def test_a_bucket_of_google_is_allowed_by_its_uri(repository: Repository, uris: 
         assert "specs/qwen.yaml:9:7: error[KG0581]" in done.err, done.text
 
 
+@pytest.mark.parametrize(
+    ("uris", "is_allowed"),
+    [
+        ("az://teama/models/*", True),
+        ("az://teama/model", False),
+        ("az://other/models/*", False),
+        ("https://teama.blob.core.windows.net/models/*", False),
+    ],
+)
+def test_a_container_of_azure_is_allowed_by_its_uri(repository: Repository, uris: str, is_allowed: bool) -> None:
+    grant = yaml.safe_dump({"allow": {"volumes": [{"uris": [uris]}]}})
+    model = MODEL.replace("s3://team-a/", "az://teama/models/").replace("MOUNT", "{}")
+    model = model.replace("      endpoint: https://minio.example.com\n", "")
+    repository.write({"kaigen.yaml": CONFIG + grant, "specs/qwen.yaml": model})
+    done = repository.kaigen("validate")
+    assert ("KG0581" not in done.err, done.code == 0) == (is_allowed, is_allowed), done.text
+
+
 def test_listing_buckets_withdraws_the_shared_secret(repository: Repository) -> None:
     entry = {"uris": ["s3://team-a/*"]}
     repository.write(

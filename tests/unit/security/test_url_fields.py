@@ -28,6 +28,7 @@ REASONS = {
     "kinds.Bucket.uri": BUCKET,
     "kinds.OutputBucket.uri": BUCKET,
     "kinds.S3.uri": BUCKET,
+    "kinds.WeightsBucket.uri": BUCKET,
     "kinds.Route.host": OWN_HOST,
     **{
         f"kinds.{model}.hostname": OWN_NAME

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from kaigen.cluster.clues import NOTHING
 from kaigen.cluster.states import MISSING, READY, State
 from kaigen.kubernetes.manifest import Identity
 from kaigen.status.app_status import AppStatus, Run, Sync, SyncName, app_data, status_rows
-from kaigen.status.collect import Live, object_facts, run_facts, waiting_reason
-from kaigen.status.syncers import Syncer, find_sync, read_syncers
+from kaigen.status.collect import Live, before_first_run, find_runs, object_facts, run_facts, waiting_reason
+from kaigen.status.syncers import Syncer, _of_application, find_sync, read_syncers
 
 Object = dict[str, Any]
 JOB = Identity("Job.batch", "ml", "train-12345678")
@@ -43,6 +45,30 @@ def test_state_of_an_app_is_the_worst_of_its_objects(states: tuple[State, State]
 @pytest.mark.parametrize(("sync", "ready"), [("synced", True), ("out of sync", False), ("failed", False)])
 def test_app_that_is_not_synced_is_not_ready(sync: SyncName, ready: bool) -> None:
     assert app({JOB: READY}, sync=Sync("Application argocd/a", sync)).ready is ready
+
+
+@pytest.mark.parametrize(
+    ("operation", "name", "message"),
+    [
+        ({"phase": "Running"}, "progressing", ""),
+        ({"phase": "Running", "finishedAt": "t", "message": "one failed. Retrying"}, "failed", "one failed. Retrying"),
+        ({"phase": "Failed", "message": "one or more objects failed to apply"}, "failed", "one or more objects"),
+        ({"phase": "Succeeded"}, "out of sync", ""),
+    ],
+)
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_rejected_sync_shows_what_was_rejected(operation: Object, name: str, message: str, refused: bool) -> None:
+    results = [{"kind": "Job", "name": "a", "status": "Synced", "message": "created"}]
+    if refused:
+        results.append({"kind": "Service", "name": "b", "status": "SyncFailed", "message": "field is immutable"})
+        message = "Service b: field is immutable" if name == "failed" else message
+    state = {**operation, "syncResult": {"resources": results}}
+    status = {"sync": {"status": "OutOfSync"}, "operationState": state}
+    sync = _of_application({"kind": "Application", "metadata": {"name": "x"}, "status": status}).sync
+    assert (sync.name, sync.message.startswith(message)) == (name, True)
+    _, row = status_rows([app({JOB: READY}, sync=sync)])
+    assert row[3] == ("ready" if name == "progressing" else "outdated")
+    assert row[-1] == (sync.message or "-")
 
 
 def test_what_may_not_be_listed_is_unknown_and_not_missing() -> None:
@@ -134,3 +160,29 @@ def test_environments_have_a_column_when_there_are_several() -> None:
     rows = list(status_rows(apps, wide=True))
     assert [row[0] for row in rows] == ["ENV", "dev", "prod"]
     assert app_data(apps[1])["environment"] == "prod"
+
+
+def test_the_newest_run_of_a_schedule_is_the_current_one_and_its_volume_may_wait() -> None:
+    schedule = Identity("CronJob.batch", "ml", "train")
+    owner = {"kind": "CronJob", "name": "train"}
+    live = Live(
+        {
+            JOB._replace(name=f"train-{number}"): {
+                "apiVersion": "batch/v1",
+                "kind": "Job",
+                "metadata": {
+                    "name": f"train-{number}",
+                    "labels": {"app.kubernetes.io/name": "train"},
+                    "ownerReferences": [owner],
+                    "creationTimestamp": f"2026-11-0{number}T02:00:00Z",
+                },
+            }
+            for number in (1, 2)
+        }
+    )
+    item = SimpleNamespace(app=SimpleNamespace(namespace="ml", name="train"))
+    found = find_runs(item, {schedule: {}}, live, [], NOTHING)  # type: ignore[arg-type]
+    assert [(run.name, run.current) for run in found] == [("train-2", True), ("train-1", False)]
+    waiting = State("progressing", "waiting for a volume")
+    assert before_first_run({CLAIM: waiting}) == {CLAIM: waiting}
+    assert before_first_run({CLAIM: waiting, schedule: READY})[CLAIM].name == "ready"

@@ -77,6 +77,33 @@ print(inner.VALUE)"""
     assert run(modules, code) == ["late runs", "package runs", "before", "inner runs", "2"]
 
 
+def test_a_thread_waits_for_a_module_whose_code_another_one_runs(modules: Path) -> None:
+    (modules / "slow.py").write_text("import time\nprint('slow runs')\ntime.sleep(0.2)\nVALUE = 3\n")
+    code = f"""\
+import threading
+{BLOCK}    import slow
+found = []
+threads = [threading.Thread(target=lambda: found.append(slow.VALUE)) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(found)"""
+    assert run(modules, code) == ["slow runs", "[3, 3, 3, 3]"]
+
+
+def test_the_code_of_a_module_that_failed_runs_again(modules: Path) -> None:
+    (modules / "broken.py").write_text("print('broken runs')\nraise ValueError\n")
+    code = f"""\
+{BLOCK}    import broken
+for _ in range(2):
+    try:
+        broken.VALUE
+    except ValueError:
+        print('fails')"""
+    assert run(modules, code) == ["broken runs", "fails", "broken runs", "fails"]
+
+
 def test_two_blocks_at_once_are_lazy_for_their_own_imports(modules: Path) -> None:
     (modules / "second.py").write_text(f"{BLOCK}    import late\nprint('second runs')\n")
     code = f"{BLOCK}    import second\n    from package import inner\nprint('before')\nprint(second.late.VALUE)"

@@ -9,6 +9,7 @@ from pathlib import Path
 from kaigen_chat import app, serve
 from kaigen_chat.cli import run
 from kaigen_chat.http import App, Event, Receive, Scope, Send
+from kaigen_chat.keys import Keys
 from kaigen_chat.service import Service
 
 PROGRAM = Path(__file__).parents[4] / "kaigen" / "programs" / "kaito_chat.py"
@@ -42,7 +43,7 @@ class Vllm:
         return {"count": len(tokens), "max_model_len": model.context, "tokens": tokens, "token_strs": None}
 
 
-def build(service: Service, keys: tuple[bytes, ...], max_body: int, probe_port: int | None = None) -> App:
+def build(service: Service, keys: Keys, max_body: int, probe_port: int | None = None) -> App:
     """Return the application of the server, with both in front."""
     vllm = Vllm(app.build(service, keys, max_body, probe_port), service)
     in_front: App = runpy.run_path(str(PROGRAM))["KaitoChat"](vllm)

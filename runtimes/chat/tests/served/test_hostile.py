@@ -14,6 +14,7 @@ import pytest
 import uvicorn
 from kaigen_chat.connections import Connection
 from kaigen_chat.http import OPEN, Event, Guard, Receive, Scope, Send
+from kaigen_chat.keys import Keys
 from kaigen_chat.metrics import Metrics
 
 LARGE = 64 << 20
@@ -53,7 +54,7 @@ async def ask(path: str, headers: list[tuple[bytes, bytes]], parts: list[bytes],
 
 def guarded(**more: Any) -> Guard:
     """Return an application behind the guard."""
-    return Guard(reached, keys=(b"key",), max_body=1000, metrics=Metrics("m", "1"), routes=frozenset(), **more)
+    return Guard(reached, keys=Keys((b"key",)), max_body=1000, metrics=Metrics("m", "1"), routes=frozenset(), **more)
 
 
 @pytest.mark.parametrize("path", sorted(OPEN))

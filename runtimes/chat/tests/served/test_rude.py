@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from kaigen_chat import connections
 from kaigen_chat.connections import Connection, allow_connections
 from kaigen_chat.http import Event, Guard, Receive, Scope, Send
+from kaigen_chat.keys import Keys
 from kaigen_chat.metrics import Metrics
 from smuggling import ACCEPTED, BAD_CHUNKS, CHUNKED, NEXT, REFUSED, post
 
@@ -81,7 +82,7 @@ def serving(most: int, **more: float) -> Iterator[Served]:
     protocol = type("Rude", (Connection,), fields)
     guard = Guard(
         reached,
-        keys=(b"key",),
+        keys=Keys((b"key",)),
         max_body=1000,
         metrics=Metrics("m", "1"),
         routes=frozenset(),

@@ -342,6 +342,20 @@ CASES: list[Case] = [
     ),
     Case(
         "queue",
+        "no queue of groups, and no priority",
+        with_(QUEUED_GROUPS, "metadata/labels", {**QUEUED, "kueue.x-k8s.io/priority-class": "high"}),
+        with_(QUEUED_GROUPS, "metadata/labels", {}),
+        [
+            (
+                "danger",
+                "will be rejected: Kueue does not let it lose its priority class; delete LeaderWorkerSet llm first",
+            ),
+            ("danger", "will be rejected: Kueue does not let its queue change; delete LeaderWorkerSet llm first"),
+            ("notice", "leaves Kueue's queue a: it no longer waits for quota"),
+        ],
+    ),
+    Case(
+        "queue",
         "a first queue of a LeaderWorkerSet",
         lws(),
         QUEUED_GROUPS,

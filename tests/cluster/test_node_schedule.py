@@ -1,0 +1,86 @@
+"""A schedule on a real node, by the minute: a run that overlaps, one that is missed, and a folder for each."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.apps import JOB, compiled, spec
+from tests.cluster.client import Object, is_true
+from tests.cluster.images import BASE
+from tests.cluster.node import Node
+from tests.cluster.processes import wait_until
+from tests.cluster.test_node import install, run_pod
+
+pytestmark = pytest.mark.engine
+
+_WORK = "import os, time; open('/output/result', 'w').write(os.environ['JOB_NAME']); time.sleep(75)"
+_LIST = (
+    "import pathlib; print(*sorted(f'{p.parent.name}={p.read_text()}' for p in pathlib.Path('/o').glob('*/result')))"
+)
+
+
+def evaluation(**schedule: Any) -> Object:
+    """Return the spec of a Job that is due each minute, and takes longer."""
+    return spec(
+        "Job",
+        "evaluate",
+        image=BASE,
+        command=["python", "-c", _WORK],
+        resources={"cpu": "10m", "memory": "64Mi"},
+        schedule={"cron": "* * * * *", "keep": 5, "startingDeadline": "20s", **schedule},
+        output={"volume": {"size": "10Mi"}},
+    )
+
+
+def runs(node: Node, namespace: str) -> list[Object]:
+    """Return the runs, the oldest first."""
+    found = node.client.objects(JOB, namespace)
+    return sorted(found, key=lambda job: job["metadata"]["creationTimestamp"])
+
+
+def minute(run: Object) -> int:
+    """Return the minute at which a run was due, from its name."""
+    return int(run["metadata"]["name"].rpartition("-")[2])
+
+
+@pytest.mark.ran("CronJob", by=("node",))
+def test_runs_that_overlap_or_are_missed_are_left_out(node: Node, node_namespace: str, tmp_path: Path) -> None:
+    def apply(**schedule: Any) -> None:
+        install(node, compiled(tmp_path, [evaluation(**schedule)], node_namespace), "manifests", tmp_path)
+
+    def ended(number: int) -> bool:
+        found = runs(node, node_namespace)
+        return len(found) >= number and is_true(found[number - 1], "Complete")
+
+    apply()
+    wait_until(lambda: ended(2), "two runs are complete", 300, every=2)
+    apply(suspend=True)
+    first, second, *_ = runs(node, node_namespace)
+    assert minute(second) - minute(first) == 2, "the run in between was due while the first one ran"
+    before = len(runs(node, node_namespace))
+    wait_until(lambda: ended(before), "what ran before the suspension has ended", 120, every=2)
+    last = minute(runs(node, node_namespace)[-1])
+    wait_until(lambda: time.time() // 60 > last + 3, "further runs would have been due", 300, every=2)
+    assert len(runs(node, node_namespace)) == before
+    apply()
+    wait_until(lambda: ended(before + 1), "a run after the suspension is complete", 240, every=2)
+
+    names = [run["metadata"]["name"] for run in runs(node, node_namespace)]
+    claim = {"name": "o", "persistentVolumeClaim": {"claimName": "evaluate-output"}}
+    container = {"name": "list", "image": BASE, "command": ["python", "-c", _LIST]}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "list"},
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [{**container, "volumeMounts": [{"name": "o", "mountPath": "/o"}]}],
+            "volumes": [claim],
+        },
+    }
+    printed = run_pod(node, node_namespace, pod).split()
+    assert printed == sorted(f"{name}={name}" for name in names)
