@@ -309,9 +309,10 @@ class Handler(BaseHTTPRequestHandler):
         end = len(body) if limit is None else min(limit, len(body))
         for offset in range(0, end, step):
             piece = body[offset : min(offset + step, end)]
-            self.wfile.write(piece)
+            # Before the client has it: it may end, and the test read the sum, at once.
             with hub.lock:
                 hub.sent += len(piece)
+            self.wfile.write(piece)
             if hub.rate:
                 time.sleep(len(piece) / hub.rate)
         if limit is not None:
