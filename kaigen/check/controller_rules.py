@@ -299,7 +299,7 @@ def _quotas(flavor: Object, covered: list[object], cohort: bool, path: FieldPath
             if amount < 0:
                 yield Problem(codes.AMOUNT_DOUBTFUL, f"must not be negative: {quota[field]}", (*place, field))
             if field != "nominalQuota" and not cohort:
-                yield _conflict("needs `cohortName`: there is nobody to share with", (*place, field))
+                yield _conflict("needs `cohortName`: without a cohort there is no queue to share with", (*place, field))
         lent, own = amounts["lendingLimit"], amounts["nominalQuota"]
         if lent is not None and own is not None and lent > own:
             yield _conflict("must not exceed nominalQuota", (*place, "lendingLimit"))

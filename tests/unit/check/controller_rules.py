@@ -83,7 +83,7 @@ CASES = (
             "[0].flavors[0].resources[0].lendingLimit", "must not exceed nominalQuota"),
     Refused(QUEUE, "spec", {"resourceGroups": _group(_quota(borrowingLimit="1"))},
             ".spec.resourceGroups[0].flavors[0].resources[0].borrowingLimit",
-            "needs `cohortName`: there is nobody to share with"),
+            "needs `cohortName`: without a cohort there is no queue to share with"),
     Refused(QUEUE, "spec.resourceGroups", _group({"name": "cpu", "nominalQuota": "-1"}),
             "[0].flavors[0].resources[0].nominalQuota", "must not be negative: -1"),
     Refused(QUEUE, "spec.preemption", {"borrowWithinCohort": {"policy": "LowerPriority"}}, ".borrowWithinCohort",
