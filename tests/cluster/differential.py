@@ -17,12 +17,14 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from kaigen.check.controller_rules import CONTROLLER_RULES, queued_findings
 from kaigen.check.policy import check_policy
 from kaigen.check.schema_check import check_object
+from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes.claims import listed_claims
-from kaigen.kubernetes.manifest import names_of
+from kaigen.kubernetes.manifest import names_of, type_of
 from kaigen.kubernetes.names import SUBDOMAIN
 from kaigen.kubernetes.pods import pod_templates
 from tests.cluster.api_mutations import Mutation, Mutator, bases, values_of
@@ -121,8 +123,24 @@ def _pods(obj: Object) -> Iterator[Object]:
             yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def judge(client: Client, namespace: str, mutations: Iterable[Mutation], threads: int = 8) -> Iterator[Verdicts]:
-    """Yield both verdicts of each object."""
+def of_webhooks(obj: Object) -> set[tuple[str, FieldPath]]:
+    """Return code and place of what kaigen refuses because the webhook of a controller does."""
+    rules = CONTROLLER_RULES.get(type_of(obj))
+    return {(each.code, each.path) for each in (*(rules(obj) if rules else ()), *queued_findings(obj))}
+
+
+def judge(
+    client: Client, namespace: str, mutations: Iterable[Mutation], threads: int = 8, *, webhooks: bool = False
+) -> Iterator[Verdicts]:
+    """Yield both verdicts of each object.
+
+    Args:
+        client: for the API server.
+        namespace: of the objects.
+        mutations: the objects.
+        threads: questions at the same time.
+        webhooks: whether the API server asks the webhooks of the controllers; if not, kaigen's verdict is without them.
+    """
 
     def ask(mutation: Mutation) -> str | None:
         return server_refusal(client, mutation.body, namespace)
@@ -130,7 +148,9 @@ def judge(client: Client, namespace: str, mutations: Iterable[Mutation], threads
     given = list(mutations)
     with ThreadPoolExecutor(threads) as pool:
         for mutation, refusal in zip(given, pool.map(ask, given), strict=True):
-            yield Verdicts(mutation, kaigen_errors(mutation.body), refusal)
+            without = set() if webhooks else of_webhooks(mutation.body)
+            found = [each for each in kaigen_errors(mutation.body) if (each.code, each.path) not in without]
+            yield Verdicts(mutation, tuple(found), refusal)
 
 
 def unchanged(*kinds: str) -> list[Mutation]:

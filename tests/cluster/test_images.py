@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from kaigen import __version__
 from kaigen.images.attest import BILL, STATEMENT
 from kaigen.images.recipes import find_recipes
 from tests.cluster import images
@@ -196,7 +197,7 @@ def test_an_image_that_starts_from_another_build_of_pytorch_has_no_packages_of_t
     shutil.copy(runtimes / "shared" / "install.sh", context)
     shutil.copy(runtimes / "chat" / "requirements-build.txt", context)
     (context / "requirements.txt").write_text(entries("h11", "nvidia-nvtx", "typing-extensions"))
-    torch = f"{registry.host}/{repository.partition('/')[0]}/torch:0.1.0"
+    torch = f"{registry.host}/{repository.partition('/')[0]}/torch:{__version__}"
     (context / "Dockerfile").write_text(INSTALL.format(torch=torch))
     images.build_in_place("kaigen.test/on-torch:1", context, tmp_path / "image.tar")
     images.run(["buildah", "rmi", "--force", torch])

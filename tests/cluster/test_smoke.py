@@ -14,6 +14,8 @@ from tests.cluster.node import Node
 from tests.cluster.pushed import Pushed, push_images, served_to
 from tests.cluster.test_node import run_pod
 
+pytestmark = pytest.mark.engine
+
 EXAMPLE = {
     "downloader": "first",
     "convert": "koldun/later",
