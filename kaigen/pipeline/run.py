@@ -143,9 +143,9 @@ class Run:
         given = list_inputs(inputs)
         named, problems = read_named(given, config, stdin=stdin, folder=folder)
         others = read_others([source.path for source in named], config) if given else []
-        beside = overrides_among((*named, *others), config)
-        if beside:
-            config = folder_overrides.with_folder_overrides(config, beside, problems)
+        overriding = overrides_among((*named, *others), config)
+        if overriding:
+            config = folder_overrides.with_folder_overrides(config, overriding, problems)
         cache = cache_folder() if use_cache else None
         store = Store(cache, config, overrides) if cache is not None else None
         stored = store.read() if store is not None else Stored()

@@ -206,7 +206,7 @@ def collect(compilation: Compilation, config: Config, cluster: Cluster, apps: Se
                 name=item.app.name,
                 kind=item.app.kind,
                 objects=states,
-                runs=find_runs(item, own, live, of_app, clues),
+                runs=find_runs(item.app.namespace, item.app.name, own, live, of_app, clues),
                 sync=find_sync(own, syncers),
                 facts=_facts(cluster, item, own, present, running=running),
             )
@@ -321,12 +321,13 @@ def _clues(cluster: Cluster, live: Live, namespaces: Iterable[str]) -> Clues:
 
 
 def find_runs(
-    item: Compiled, own: Mapping[Identity, Object], live: Live, pods: Sequence[Object], clues: Clues
+    namespace: str, name: str, own: Mapping[Identity, Object], live: Live, pods: Sequence[Object], clues: Clues
 ) -> tuple[Run, ...]:
     """Return the runs of an app, the newest first: those that its specs make, and those that its schedule started.
 
     Args:
-        item: the app.
+        namespace: of the app.
+        name: of the app.
         own: its objects by identity.
         live: what the cluster has.
         pods: its pods.
@@ -336,8 +337,8 @@ def find_runs(
         (identity, body)
         for identity, body in live.objects.items()
         if kind_of(body).lifecycle == "run"
-        and identity.namespace == item.app.namespace
-        and (identity in own or _label(body, _NAME) == item.app.name)
+        and identity.namespace == namespace
+        and (identity in own or _label(body, _NAME) == name)
     ]
     found.sort(key=lambda each: _created(each[1]), reverse=True)
     newest = next((identity for identity, body in found if _is_scheduled(body, own)), None)

@@ -49,7 +49,7 @@ def read_syncers(cluster: Cluster, gitops: GitOps | None, namespaces: Iterable[s
     """
     places: list[tuple[str, str, Callable[[Object], Syncer]]] = []
     if gitops and gitops.argocd:
-        places.append((_APPLICATION, gitops.argocd.namespace, _of_application))
+        places.append((_APPLICATION, gitops.argocd.namespace, read_application))
     if gitops and gitops.flux:
         for namespace in sorted({gitops.flux.namespace, *namespaces}):
             places.append((_KUSTOMIZATION, namespace, _of_flux))
@@ -71,7 +71,8 @@ def _readable(cluster: Cluster, type_: str, namespace: str) -> list[Object]:
         return []
 
 
-def _of_application(obj: Object) -> Syncer:
+def read_application(obj: Object) -> Syncer:
+    """Return what an Application of Argo CD reports."""
     status = mapping(obj.get("status"))
     sync, operation = mapping(status.get("sync")), mapping(status.get("operationState"))
     name: SyncName = _OF_ARGOCD.get(text(sync.get("status")), "unknown")

@@ -108,38 +108,42 @@ def check_schedule(spec: JobSpec, problems: Problems) -> None:
     if spec.schedule is None:
         return
     output, inputs, model = spec.output, spec.inputs, spec.model
-    if spec.groups == "jobSet":
-        problems.error(
-            "KG0338", "a JobSet cannot have a schedule", ("spec", "groups"), "leave it out: an Indexed Job has one"
-        )
-    if output is not None and output.bucket is not None:
-        problems.error(
-            "KG0338",
+    bucket, ttl = (output.bucket, output.volume.ttl) if output is not None else (None, None)
+    single = [
+        (
+            spec.groups == "jobSet",
+            ("groups",),
+            "a JobSet cannot have a schedule",
+            "leave it out: an Indexed Job has one",
+        ),
+        (
+            bucket is not None,
+            ("output", "bucket"),
             "the Job that uploads an output waits for one run, and a schedule starts many",
-            ("spec", "output", "bucket"),
             "leave it out: each run has a folder in `output.volume`, which another Job can upload",
-        )
-    if output is not None and output.volume.ttl is not None:
-        problems.error(
-            "KG0338",
+        ),
+        (
+            ttl is not None,
+            ("output", "volume", "ttl"),
             "a volume that expires belongs to one run, and a schedule starts many",
-            ("spec", "output", "volume", "ttl"),
             "leave it out",
-        )
-    if isinstance(inputs, Inputs) and inputs.into is not None:
-        problems.error(
-            "KG0338",
+        ),
+        (
+            isinstance(inputs, Inputs) and inputs.into is not None,
+            ("inputs", "into"),
             "all runs would write their inputs to the same folder",
-            ("spec", "inputs", "into"),
             "leave it out: each pod then has its own folder for inputs",
-        )
-    if isinstance(model, ModelUse) and model.source is not None:
-        problems.error(
-            "KG0338",
+        ),
+        (
+            isinstance(model, ModelUse) and model.source is not None,
+            ("model", "source"),
             "all runs would download `model.source` to the same folder",
-            ("spec", "model", "source"),
             "create a Model with this source, and set `model` to its name",
-        )
+        ),
+    ]
+    for is_set, path, message, hint in single:
+        if is_set:
+            problems.error("KG0338", message, ("spec", *path), hint)
     _check_deadline(spec, problems)
 
 

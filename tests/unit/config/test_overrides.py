@@ -52,8 +52,8 @@ def test_an_override_has_its_conditions_and_the_parts_that_it_sets(entry: dict[s
 
 def test_an_override_knows_its_environment() -> None:
     shared, own = (Override((), (), {}, {}, at) for at in (("overrides", 0), AT))
-    beside = Override((), (), {}, {}, ("overrides", 0), file="specs/team/overrides/staging.yaml", folder="specs/team")
-    assert (shared.environment, own.environment, beside.environment) == ("", "prod", "staging")
+    nearby = Override((), (), {}, {}, ("overrides", 0), file="specs/team/overrides/staging.yaml", folder="specs/team")
+    assert (shared.environment, own.environment, nearby.environment) == ("", "prod", "staging")
 
 
 @pytest.mark.parametrize("entry", ["{match: {app: a}}", "{spec: {}}", "{metadata: {labels: {}, annotations: {}}}"])

@@ -27,7 +27,7 @@ def document(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def planned(speculative: Any, repo: str = "Qwen/Qwen3-1.7B", **spec: Any) -> Plan:
-    """Return the plan of qwen3-32b on two H100 with this configuration, beside a Model `small` of a repository."""
+    """Return the plan of qwen3-32b on two H100 with this configuration, next to a Model `small` of a repository."""
     arguments = {"speculative-config": speculative} if speculative else {}
     served = {
         "preset": "qwen3-32b",

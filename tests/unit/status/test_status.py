@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from kaigen.cluster.states import MISSING, READY, State
 from kaigen.kubernetes.manifest import Identity
 from kaigen.status.app_status import AppStatus, Run, Sync, SyncName, app_data, status_rows
 from kaigen.status.collect import Live, before_first_run, find_runs, object_facts, run_facts, waiting_reason
-from kaigen.status.syncers import Syncer, _of_application, find_sync, read_syncers
+from kaigen.status.syncers import Syncer, find_sync, read_application, read_syncers
 
 Object = dict[str, Any]
 JOB = Identity("Job.batch", "ml", "train-12345678")
@@ -64,7 +63,7 @@ def test_a_rejected_sync_shows_what_was_rejected(operation: Object, name: str, m
         message = "Service b: field is immutable" if name == "failed" else message
     state = {**operation, "syncResult": {"resources": results}}
     status = {"sync": {"status": "OutOfSync"}, "operationState": state}
-    sync = _of_application({"kind": "Application", "metadata": {"name": "x"}, "status": status}).sync
+    sync = read_application({"kind": "Application", "metadata": {"name": "x"}, "status": status}).sync
     assert (sync.name, sync.message.startswith(message)) == (name, True)
     _, row = status_rows([app({JOB: READY}, sync=sync)])
     assert row[3] == ("ready" if name == "progressing" else "outdated")
@@ -180,8 +179,7 @@ def test_the_newest_run_of_a_schedule_is_the_current_one_and_its_volume_may_wait
             for number in (1, 2)
         }
     )
-    item = SimpleNamespace(app=SimpleNamespace(namespace="ml", name="train"))
-    found = find_runs(item, {schedule: {}}, live, [], NOTHING)  # type: ignore[arg-type]
+    found = find_runs("ml", "train", {schedule: {}}, live, [], NOTHING)
     assert [(run.name, run.current) for run in found] == [("train-2", True), ("train-1", False)]
     waiting = State("progressing", "waiting for a volume")
     assert before_first_run({CLAIM: waiting}) == {CLAIM: waiting}
