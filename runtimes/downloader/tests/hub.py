@@ -65,6 +65,13 @@ class _Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
+@dataclass
+class Count:
+    """Bytes of file content that some connections carried."""
+
+    bytes: int = 0
+
+
 # Looks at a request before it is served. Returns whether it answered it itself.
 Fault = Callable[["Handler"], bool]
 
@@ -87,7 +94,7 @@ class Hub:
     rate: float | None = None  # bytes a second of one connection
     faults: list[Fault] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
-    sent: int = 0  # bytes of file content
+    count: Count = field(default_factory=Count)
     signature: str = "sig-1"
     tls: ssl.SSLContext | None = None  # for the Hub itself
     next_page_at: str = ""  # the origin that `Link` names
@@ -111,6 +118,18 @@ class Hub:
         for server in self._servers:
             server.shutdown()
             server.server_close()
+
+    @property
+    def sent(self) -> int:
+        """Bytes of file content over connections that were opened since it was last set.
+
+        A client that was killed may have sent its next request already, and is still answered.
+        """
+        return self.count.bytes
+
+    @sent.setter
+    def sent(self, count: int) -> None:
+        self.count = Count(count)
 
     def add(self, path: str, data: bytes, *, lfs: bool | None = None) -> Stored:
         """Puts a file into the repository; large ones go to large-file storage."""
@@ -206,8 +225,9 @@ class Handler(BaseHTTPRequestHandler):
         """Says nothing."""
 
     def setup(self) -> None:
-        """Set a timeout for connections."""
+        """Set a timeout, and where the bytes of this connection count."""
         super().setup()
+        self.count = self.hub.count
         self.request.settimeout(20)
 
     def do_GET(self) -> None:
@@ -309,9 +329,8 @@ class Handler(BaseHTTPRequestHandler):
         end = len(body) if limit is None else min(limit, len(body))
         for offset in range(0, end, step):
             piece = body[offset : min(offset + step, end)]
-            # Before the client has it: it may end, and the test read the sum, at once.
-            with hub.lock:
-                hub.sent += len(piece)
+            with hub.lock:  # before the client has it: it may end, and the test read the sum, at once
+                self.count.bytes += len(piece)
             self.wfile.write(piece)
             if hub.rate:
                 time.sleep(len(piece) / hub.rate)
