@@ -186,10 +186,18 @@ class _Explainer:
             hint = did_you_mean(key, known)
             meant = hint.removeprefix("did you mean `").removesuffix("`?")
             if not hint:
-                home = self._home(key, violation.value[key])
-                hint = f"move it to `{home}`" if home else _listed(known)
+                hint = self._move(key, violation.value[key], known)
             path = (*violation.path, key)
             yield Explained(Problem("KG0201", f"unknown field `{key}`", path, hint), path, key=True, meant=meant)
+
+    def _move(self, name: str, value: object, known: list[str]) -> str:
+        """Return where an unknown field or its fields belong; the known fields where nothing says so."""
+        home = self._home(name, value)
+        if home:
+            return f"move it to `{home}`"
+        if isinstance(value, dict) and value and value.keys() <= set(known):
+            return f"move {', '.join(f'`{field}`' for field in value)} out of it"
+        return _listed(known)
 
     def _home(self, name: str, value: object) -> str:
         """Return the only block nearest to the top with a field of that name that may have the value.
