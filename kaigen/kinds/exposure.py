@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta, field
 
 from kaigen.core.json_types import JsonObject
-from kaigen.kinds.base import Annotations, Duration, LabelName, ObjectName, Port, text
+from kaigen.kinds.base import SHA256, Annotations, Duration, LabelName, ObjectName, Port, text
 from kaigen.kinds.block import Block, Choice
 
 HOST = r"^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
@@ -119,10 +119,16 @@ class InferencePool(Block):
     ] = "FailOpen"
 
 
-class Auth(Block):
+class Auth(Choice):
     """The API keys, one of which requests must have as `Authorization: Bearer KEY`."""
 
-    secret: Annotated[ObjectName, Meta(description="Name of the Secret.", examples=["chat-api-key"])]
+    exactly_one: ClassVar[tuple[str, ...]] = ("secret", "sha256")
+
+    secret: Annotated[ObjectName | None, Meta(description="Name of the Secret.", examples=["chat-api-key"])] = None
+    sha256: Annotated[
+        Annotated[list[Annotated[str, text(SHA256)]], Meta(min_length=1)] | None,
+        Meta(description="SHA-256 checksums of the keys, in place of a Secret; only for `engine: distributedLlama`."),
+    ] = None
     key: Annotated[str, text(r"^[-._a-zA-Z0-9]+$", max_length=253, description="Key of the keys, one a line.")] = (
         "api-key"
     )
