@@ -24,8 +24,8 @@ def read_weights(path: Path, sha256: str | None) -> tuple[dict[str, Any], str]:
         sha256: checksum that it must have; None for any.
 
     Raises:
-        BadWeights: it is missing, has another checksum, or another format. A file of PyTorch needs the checksum, because
-            it is in Python's pickle format, of which only tensors are read.
+        BadWeights: it is missing, has another checksum, or another format. A file of PyTorch needs the checksum: its
+            format is Python's pickle, of which only tensors are read.
     """
     try:
         content = path.read_bytes()
