@@ -101,6 +101,13 @@ class Images(Block):
             examples=["registry.example/kaigen/notebook@sha256:…"],
         ),
     ] = None
+    oauth2_proxy: Annotated[
+        Image | None,
+        Meta(
+            description="oauth2-proxy: asks users of a Notebook with a `route` to sign in.",
+            examples=["registry.example/oauth2-proxy/oauth2-proxy:v7.15.6"],
+        ),
+    ] = None
 
 
 def given_images(images: Images) -> dict[str, str]:

@@ -5,9 +5,10 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta, field
 
 from kaigen.core.json_types import JsonObject
-from kaigen.kinds.base import Annotations, Duration, LabelName, ObjectName, Port, text
+from kaigen.kinds.base import ADDRESS, NO_BLANKS, Annotations, Duration, LabelName, ObjectName, Port, text
 from kaigen.kinds.block import Block, Choice
 
+_DOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 HOST = r"^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 ROUTE_PATH = r"^/[A-Za-z0-9/_.~%-]*$"
 
@@ -85,14 +86,22 @@ class Tls(Block):
     ] = None
 
 
-class Route(Choice):
-    """How requests from outside the cluster reach the app."""
+class HostRoute(Choice):
+    """How requests for a host reach the app from outside the cluster."""
 
     exactly_one: ClassVar[tuple[str, ...]] = ("gateway", "ingress")
 
     host: Annotated[
         str, text(HOST, max_length=253, description="Host name of requests.", examples=["chat.example.com"])
     ]
+    gateway: Annotated[Gateway | None, Meta(description="Use Gateway API with an HTTPRoute.")] = None
+    ingress: Annotated[Ingress | None, Meta(description="Use an Ingress.")] = None
+    tls: Annotated[Tls | None, Meta(description="Certificate of the host. An existing Gateway has its own.")] = None
+
+
+class Route(HostRoute):
+    """How requests from outside the cluster reach the app."""
+
     path: Annotated[
         Annotated[str, text(ROUTE_PATH, max_length=1024)] | None,
         Meta(
@@ -101,9 +110,59 @@ class Route(Choice):
             examples=["/v1"],
         ),
     ] = None
-    gateway: Annotated[Gateway | None, Meta(description="Use Gateway API with an HTTPRoute.")] = None
-    ingress: Annotated[Ingress | None, Meta(description="Use an Ingress.")] = None
-    tls: Annotated[Tls | None, Meta(description="Certificate of the host. An existing Gateway has its own.")] = None
+
+
+class Oidc(Block):
+    """Who may open the app: users of an OpenID Connect provider, whom oauth2-proxy asks to sign in."""
+
+    issuer: Annotated[
+        str,
+        text(
+            ADDRESS,
+            max_length=1024,
+            description="URL of the provider, which has `/.well-known/openid-configuration`.",
+            examples=["https://login.example.com/realms/ml"],
+        ),
+    ]
+    client_id: Annotated[
+        str,
+        text(
+            NO_BLANKS,
+            min_length=1,
+            max_length=512,
+            description="ID of the client at the provider. Its redirect URL is `https://HOST/oauth2/callback`.",
+            examples=["notebooks"],
+        ),
+    ]
+    secret: Annotated[
+        ObjectName | None,
+        Meta(
+            description="Secret with the keys `client-secret`, of the provider, and `cookie-secret`, 16, 24 or 32 "
+            "random bytes, also in Base64. Default: `NAME-oidc`.",
+            examples=["research-oidc"],
+        ),
+    ] = None
+    allowed_groups: Annotated[
+        list[Annotated[str, text(r"^[^\s,\"$]([^,\"$]*[^\s,\"$])?$", max_length=253)]],
+        Meta(description="Groups, one of which a user must have. Default: any.", examples=[["research"]]),
+    ] = field(default_factory=list)
+    allowed_emails: Annotated[
+        list[Annotated[str, text(r"^[^\s@,\"#]+@[^\s@,\"]+$", max_length=320)]],
+        Meta(description="Addresses of users.", examples=[["ada@example.com"]]),
+    ] = field(default_factory=list)
+    allowed_domains: Annotated[
+        list[Annotated[str, text(_DOMAIN, max_length=253)]],
+        Meta(
+            description="Domains of addresses. With `allowedEmails`, a user must match one of both.",
+            examples=[["example.com"]],
+        ),
+    ] = field(default_factory=list)
+
+
+class ProtectedRoute(HostRoute):
+    """How users reach the app from outside the cluster, after they sign in. The host must have TLS."""
+
+    oidc: Annotated[Oidc, Meta(description="Who may open the app.")]
 
 
 class InferencePool(Block):

@@ -9,6 +9,7 @@ from kaigen.kinds.base import AppName, Duration, Metadata, MountPath, Port, Quan
 from kaigen.kinds.block import Block
 from kaigen.kinds.blocks import Image, Mounted, Params, ParamsFile, Placement, Resources, Security, Volume
 from kaigen.kinds.entry import API_VERSION
+from kaigen.kinds.exposure import ProtectedRoute
 from kaigen.kinds.pod import Args, BuiltImage, Command, PodFields, Variables
 
 
@@ -42,8 +43,8 @@ class NotebookService(Block):
     allow_from: Annotated[
         list[JsonObject],
         Meta(
-            description="Peers of a NetworkPolicy that may connect from inside the cluster. Default: none; a "
-            "port-forward needs none.",
+            description="Peers of a NetworkPolicy that may connect from inside the cluster. Default: none, as a "
+            "port-forward needs none; with `route` all, whom its proxy asks to sign in.",
             examples=[[{"namespaceSelector": {"matchLabels": {"team": "research"}}}]],
         ),
     ] = field(default_factory=list)
@@ -107,6 +108,10 @@ class NotebookSpec(PodFields):
     service: Annotated[NotebookService, Meta(description="The Service of the notebook.")] = field(
         default_factory=NotebookService
     )
+    route: Annotated[
+        ProtectedRoute | None,
+        Meta(description="How users reach the notebook from outside the cluster. Default: by a port-forward only."),
+    ] = None
 
 
 class Notebook(Block):

@@ -10,6 +10,7 @@ from kaigen.compile.builders.image_build import check_build
 from kaigen.compile.builders.mounts import check_mounts
 from kaigen.compile.builders.pod_options import check_pod_options
 from kaigen.compile.builders.pods import check_capabilities
+from kaigen.compile.builders.routes import check_route
 from kaigen.compile.builders.storage import check_room
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.registry import hint_of
@@ -111,23 +112,11 @@ def _check_route(spec: TopologySpec, problems: Problems) -> None:
     route = spec.route
     if route is None:
         return
-    gateway = route.gateway
-    if gateway is None:
-        if spec.inference_pool is not None:
-            hint = "use `route.gateway`, or leave the pool out"
-            path = (*_SPEC, "inferencePool")
-            report_ignored_field(problems, "inferencePool", path, "on an Ingress", hint)
-        return
-    if gateway.name is not None and route.tls is not None:
-        where = f"on the Gateway `{gateway.name}`"
-        hint = "leave `tls` out: the Gateway's listener has the certificate"
-        report_ignored_field(problems, "tls", (*_SPEC, "route", "tls"), where, hint)
-    if gateway.class_name is not None:
-        for field in ("namespace", "section_name"):
-            if field in set_fields(gateway):
-                name = document_name(gateway, field)
-                path = (*_SPEC, "route", "gateway", name)
-                report_ignored_field(problems, name, path, "on a Gateway of the app's own", "leave it out")
+    if route.gateway is None and spec.inference_pool is not None:
+        hint = "use `route.gateway`, or leave the pool out"
+        path = (*_SPEC, "inferencePool")
+        report_ignored_field(problems, "inferencePool", path, "on an Ingress", hint)
+    check_route(route, problems)
 
 
 def _check_guard(spec: TopologySpec, engine: Engine, problems: Problems) -> None:
