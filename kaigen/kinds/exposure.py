@@ -162,6 +162,10 @@ class Oidc(Block):
 class ProtectedRoute(HostRoute):
     """How users reach the app from outside the cluster, after they sign in. The host must have TLS."""
 
+    host: Annotated[
+        str,
+        text(_DOMAIN, max_length=253, description="Host name, to which users return.", examples=["lab.example.com"]),
+    ]
     oidc: Annotated[Oidc, Meta(description="Who may open the app.")]
 
 
