@@ -348,10 +348,20 @@ BUILD_PARTS = (
 )
 """The builder of images, with the program that starts it as another user than root."""
 
+LOGIN_PARTS = (
+    Part(
+        name="oauth2-proxy",
+        module="github.com/oauth2-proxy/oauth2-proxy/v7",
+        packages={"oauth2-proxy": "github.com/oauth2-proxy/oauth2-proxy/v7"},
+        cold=1.5,
+    ),
+)
+"""The proxy that asks users of notebooks to sign in."""
+
 CLUSTER_PARTS = (*PARTS, *NODE_PARTS, *GROUP_PARTS)
 """What `make test-cluster` needs."""
 
-ALL_PARTS = (*CLUSTER_PARTS, *JUDGE_PARTS, *SCALING_PARTS, *SOURCE_PARTS, *BUILD_PARTS)
+ALL_PARTS = (*CLUSTER_PARTS, *JUDGE_PARTS, *SCALING_PARTS, *SOURCE_PARTS, *BUILD_PARTS, *LOGIN_PARTS)
 """What `make test-engine` needs: everything that is built."""
 
 REDIS = "redis-server"
