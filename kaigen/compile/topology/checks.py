@@ -18,7 +18,7 @@ from kaigen.compile.problems import Problems, ignored_fields, report_ignored_fie
 from kaigen.compile.topology.networking import clients_of
 from kaigen.compile.topology.pod import engine_mounts, members, own_pod, params_of, required_environment
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
-from kaigen.compile.topology.resources import check_host_memory, hub_model
+from kaigen.compile.topology.resources import check_host_memory, check_weights_in_memory, hub_model
 from kaigen.compile.topology.sizing import model_path
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.block import document_name, set_fields
@@ -60,6 +60,7 @@ def check_topology(resolution: TopologyResolution, problems: Problems) -> None:
     )
     _check_claims(resolution, problems)
     check_host_memory(spec, engine, resolution.parallelism, problems)
+    check_weights_in_memory(spec, engine, resolution.parallelism, resolution.sizing, problems)
     _check_transfer(resolution, problems)
     _check_room(resolution, problems)
     _check_replicas(resolution, problems)
