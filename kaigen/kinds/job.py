@@ -1,6 +1,6 @@
 """The kind `Job`: a workload that runs to completion."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
@@ -18,7 +18,7 @@ from kaigen.kinds.base import (
     MountPath,
     text,
 )
-from kaigen.kinds.block import Block, Choice
+from kaigen.kinds.block import Block, Choice, later
 from kaigen.kinds.blocks import Params, ParamsFile, Placement, Resources, Security, Source, Transfer, Volume
 from kaigen.kinds.bucket import LOCATION, FilledBucket
 from kaigen.kinds.classify import Classify
@@ -27,6 +27,11 @@ from kaigen.kinds.pod import Args, BuiltImage, Command, GivenImage, PodFields, V
 from kaigen.kinds.schedule import Cron, Schedule
 from kaigen.kinds.sources import Globs
 from kaigen.kinds.tune import Tune
+
+if TYPE_CHECKING:
+    from kaigen.kinds.monitoring import RunMonitoring
+else:
+    RunMonitoring = later("kaigen.kinds.monitoring:RunMonitoring")
 
 Ttl = Annotated[int, Meta(ge=0, le=2147483647)] | Annotated[str, text(LIFETIME, max_length=20)]
 """A time after the end of a run: a duration, seconds, or `never`."""
@@ -238,6 +243,9 @@ class JobSpec(Choice, PodFields):
         Params, Meta(description="Parameters of the job, as `PARAM_*` variables and in `/etc/kaigen/params.json`.")
     ] = field(default_factory=dict)
     params_file: ParamsFile = None
+    monitoring: Annotated[
+        RunMonitoring | None, Meta(description="Alerts on runs that fail, do not end or do not start. Default: none.")
+    ] = None
     schedule: Annotated[
         Cron | Schedule | None,
         Meta(

@@ -1,15 +1,20 @@
 """The kind `Notebook`: a Jupyter server whose files stay while it is suspended."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, field
 
 from kaigen.core.json_types import JsonObject
 from kaigen.kinds.base import AppName, Duration, Metadata, MountPath, Port, Quantity, TokenSecret
-from kaigen.kinds.block import Block
+from kaigen.kinds.block import Block, later
 from kaigen.kinds.blocks import Image, Mounted, Params, ParamsFile, Placement, Resources, Security, Volume
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.pod import Args, BuiltImage, Command, PodFields, Variables
+
+if TYPE_CHECKING:
+    from kaigen.kinds.monitoring import RunMonitoring
+else:
+    RunMonitoring = later("kaigen.kinds.monitoring:RunMonitoring")
 
 
 class HomeVolume(Volume):
@@ -62,6 +67,9 @@ class NotebookSpec(PodFields):
     build: BuiltImage = None
     command: Command = None
     args: Args = None
+    monitoring: Annotated[
+        RunMonitoring | None, Meta(description="Alerts on a notebook that is not ready. Default: none.")
+    ] = None
     suspend: Annotated[
         bool,
         Meta(description="Run no pod. The volume stays, and with `false` the notebook starts with its files again."),

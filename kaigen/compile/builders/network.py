@@ -12,7 +12,7 @@ from kaigen.compile.expressions import Setting, Tree
 from kaigen.core.json_types import FieldPath
 
 if TYPE_CHECKING:
-    from kaigen.kinds.operation import Monitoring
+    from kaigen.kinds.operation import DownloadMonitoring
 
 
 def network_switch() -> Setting:
@@ -146,7 +146,7 @@ def headless_service(
 
 
 def pod_monitor(
-    frame: Frame, component: str, monitoring: Monitoring, path: str, *, port: str = "http", wave: int = 3
+    frame: Frame, component: str, monitoring: DownloadMonitoring, path: str, *, port: str = "http", wave: int = 3
 ) -> Object:
     """Return a PodMonitor of a component's pods.
 

@@ -35,6 +35,7 @@ MANAGED_FLAGS: Mapping[str, str] = {
     "max-num-seqs": "concurrency",
     "model": "model",
     "nnodes": "shape.nodes",
+    "otlp-traces-endpoint": "monitoring.traces",
     "node-rank": "shape.nodes",
     "pipeline-parallel-size": "shape.pipelineParallel",
     "port": "port",

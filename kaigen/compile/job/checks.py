@@ -137,7 +137,7 @@ class Runs(Struct, frozen=True):
 
 _PODS = frozenset(
     (
-        *("schedule", "retries", "deadline", "ttl", "placement.queue", "security.podSecurity"),
+        *("schedule", "monitoring", "retries", "deadline", "ttl", "placement.queue", "security.podSecurity"),
         # A document sets exactly one of these.
         *JobSpec.exactly_one,
     )

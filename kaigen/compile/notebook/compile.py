@@ -8,6 +8,7 @@ from kaigen.catalog.images import default_images
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import account_objects
+from kaigen.compile.builders.alerts import run_alerts
 from kaigen.compile.builders.frame import POD_SECURITY
 from kaigen.compile.builders.image_build import awaited_builds, check_build
 from kaigen.compile.builders.job_gate import gate_access
@@ -60,6 +61,7 @@ def notebook_objects(resolution: NotebookResolution) -> list[Object]:
     port = settings.count("service.port", spec.service.port, "Port of the Service.", origin=("spec", "service", "port"))
     objects.append(service(frame, _COMPONENT, port=port))
     workload = _workload(resolution)
+    objects += run_alerts(resolution, spec.monitoring, [workload])
     return [*objects, workload, *readiness_test(frame, workload, resolution.context, minutes=_TEST_MINUTES)]
 
 

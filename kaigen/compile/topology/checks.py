@@ -15,6 +15,7 @@ from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.registry import hint_of
 from kaigen.compile.model.volume import WEIGHTS_SUFFIX
 from kaigen.compile.problems import Problems, ignored_fields, report_ignored_field
+from kaigen.compile.topology.monitoring import check_monitoring
 from kaigen.compile.topology.networking import clients_of
 from kaigen.compile.topology.pod import engine_mounts, members, own_pod, params_of, required_environment
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
@@ -313,6 +314,7 @@ def warn_of_surprises(resolution: TopologyResolution, problems: Problems) -> Non
     """Warn of metrics that nothing collects or nobody reaches, and of nodes that the spec does not ask for."""
     _warn_of_metrics(resolution, problems)
     _warn_of_blocked_metrics(resolution, problems)
+    check_monitoring(resolution, problems)
     _warn_of_open_access(resolution, problems)
     _warn_of_nodes(resolution, problems)
 

@@ -6,12 +6,12 @@ from kaigen.compile.app import Note, Object
 from kaigen.compile.builders.access import account_objects
 from kaigen.compile.builders.job_gate import gate_access
 from kaigen.compile.builders.jobs import readiness_test
-from kaigen.compile.builders.network import pod_monitor
 from kaigen.compile.builders.nodes import node_pool
 from kaigen.compile.builders.resources import claim_template
 from kaigen.compile.builders.workloads import SERVE
 from kaigen.compile.kind_compiler import Description, KindCompiler
 from kaigen.compile.topology.checks import ETHERNET, check_topology, stops_the_only_replica, uses_ethernet
+from kaigen.compile.topology.monitoring import monitoring_objects
 from kaigen.compile.topology.networking import headless_services, route_objects_of, service_objects
 from kaigen.compile.topology.pod import awaited_runs, params_of
 from kaigen.compile.topology.resolution import TopologyResolution, resolve_topology
@@ -42,9 +42,7 @@ def topology_objects(resolution: TopologyResolution) -> list[Object]:
     workload = workload_objects(resolution)
     objects += workload
     objects += scaling_objects(resolution, workload[0])
-    if spec.monitoring is not None:
-        path = resolution.engine.facts.metrics_path
-        objects.append(pod_monitor(frame, SERVE, spec.monitoring, path))
+    objects += monitoring_objects(resolution, objects)
     objects += route_objects_of(resolution)
     minutes = -(-resolution.startup // 60) + 10
     objects += readiness_test(frame, workload[0], resolution.context, minutes=minutes)

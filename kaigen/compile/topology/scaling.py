@@ -9,7 +9,7 @@ from kaigen.compile.builders import settings
 from kaigen.compile.builders.autoscaling import LONGEST_WINDOW, ORIGIN, Autoscaling
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.jobs import seconds
-from kaigen.compile.builders.workloads import autoscaling_switch
+from kaigen.compile.builders.workloads import POD_SUFFIX, autoscaling_switch
 from kaigen.compile.expressions import Expr, Joined, JsonText, Namespace, Release, Setting, Text, Tree
 from kaigen.compile.field_expressions import Items
 from kaigen.compile.topology.resolution import TopologyResolution
@@ -18,17 +18,6 @@ from kaigen.kinds.operation import Autoscale, Disruption
 _WAVE = 3
 _TARGETS: Mapping[str, int] = {"waiting": 5, "running": 16, "cache": 80, "cpu": 80}
 _IDLE = "5m"
-
-
-_POD_SUFFIX: Mapping[str, str] = {
-    # The hash of the ReplicaSet, and five characters; none is a vowel (source: k8s.io/apimachinery, pkg/util/rand). The
-    # API server cuts long names before these five, with the hyphen.
-    "Deployment": "[b-df-hj-np-tv-z2456789]{1,10}-?[b-df-hj-np-tv-z2456789]{5}",
-    "StatefulSet": "[0-9]+",
-    # Its workers do not serve; they are called NAME-GROUP-INDEX.
-    "LeaderWorkerSet": "[0-9]+",
-}
-"""Ends of the names of the pods that serve, by the kind of the workload: other apps' names may begin alike."""
 
 
 def scaling_objects(resolution: TopologyResolution, workload: Object) -> list[Object]:
@@ -202,7 +191,7 @@ def _trigger(autoscaling: Autoscaling, kind: str) -> dict[str, Tree]:
     scale = " * 100" if autoscale.metric == "cache" else ""
     query: Tree = autoscale.query
     if query is None:
-        pods = (Release(), f"-{_POD_SUFFIX[kind]}")
+        pods = (Release(), f"-{POD_SUFFIX[kind]}")
         query = Joined((f'sum({name}{{namespace="', Namespace(), '",pod=~"', *pods, f'"}}){scale}'))
     server = autoscale.prometheus
     metadata: dict[str, Tree] = {

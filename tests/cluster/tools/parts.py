@@ -289,6 +289,7 @@ SCALING_PARTS = (
         module="github.com/prometheus-operator/prometheus-operator",
         packages={
             "prometheus": "github.com/prometheus/prometheus/cmd/prometheus",
+            "promtool": "github.com/prometheus/prometheus/cmd/promtool",
             "prometheus-operator": "github.com/prometheus-operator/prometheus-operator/cmd/operator",
         },
         # Debian's own cannot find pods.
