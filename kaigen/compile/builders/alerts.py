@@ -52,7 +52,7 @@ def alert_table() -> Mapping[str, Mapping[str, Any]]:
     return table
 
 
-def filled(text: str, values: Mapping[str, str | Expr]) -> str | Expr:
+def fill_in(text: str, values: Mapping[str, str | Expr]) -> str | Expr:
     """Return a text with the values of its `<WORD>`s."""
     parts: list[str | Expr] = []
     for index, part in enumerate(_PLACE.split(text)):
@@ -208,15 +208,15 @@ class _Rule:
         """Return the rule of an object of a kind."""
         known = {**values, **self._above}
         annotations: dict[str, Tree] = {
-            "summary": filled(self._row["summary"], known),
-            "description": filled(self._row["description"], known),
+            "summary": fill_in(self._row["summary"], known),
+            "description": fill_in(self._row["description"], known),
             "runbook_url": self._runbook,
         }
         if self._dashboard is not None and self._dashboard.url is not None:
             annotations["dashboard_url"] = Joined((f"{self._dashboard.url.rstrip('/')}/d/", dashboard_uid()))
         return {
             "alert": f"Kaigen{self._name[0].upper()}{self._name[1:]}",
-            "expr": filled(self._row["by"][kind], known),
+            "expr": fill_in(self._row["by"][kind], known),
             "for": self._for,
             "labels": {**self._routing, "severity": self._severity, "app": known["app"], "namespace": Namespace()},
             "annotations": annotations,

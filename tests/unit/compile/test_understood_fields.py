@@ -24,6 +24,7 @@ from kaigen.kinds.block import Block, document_names
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.exposure import Auth
 from kaigen.kinds.job import JobSpec
+from kaigen.kinds.operation import Monitoring
 from kaigen.kinds.serving import Adapter, PulledModel, ServedModel, Shape, WeightsVolume
 from kaigen.kinds.topology import Topology, TopologySpec
 from kaigen.pipeline.result import Compiled
@@ -42,6 +43,7 @@ RECORDS: dict[str, type[Block]] = {
     "model.huggingFace": PulledModel,
     "adapters": Adapter,
     "auth": Auth,
+    "monitoring": Monitoring,
 }
 """Records whose fields concern engines: no engine may list one of them as a whole."""
 FIELDS = [f"{record}.{name}" if record else name for record, block in RECORDS.items() for name in document_names(block)]
