@@ -23,6 +23,7 @@ from kaigen.kinds.blocks import Params, ParamsFile, Placement, Resources, Securi
 from kaigen.kinds.bucket import LOCATION, FilledBucket
 from kaigen.kinds.classify import Classify
 from kaigen.kinds.entry import API_VERSION
+from kaigen.kinds.generate import Generate
 from kaigen.kinds.pod import Args, BuiltImage, Command, GivenImage, PodFields, Variables
 from kaigen.kinds.schedule import Cron, Schedule
 from kaigen.kinds.sources import Globs
@@ -210,11 +211,18 @@ class JobSpec(Choice, PodFields):
     image: GivenImage = None
     build: BuiltImage = None
     workload: Annotated[
-        Literal["classify"] | None,
-        Meta(description="One of kaigen's own programs, in place of an image. `classify` labels images."),
+        Literal["classify", "generate"] | None,
+        Meta(
+            description="One of kaigen's own programs, in place of an image. `classify` labels images, `generate` "
+            "asks vLLM about each line of files."
+        ),
     ] = None
     classify: Annotated[
         Classify | None, Meta(description="Settings of `workload: classify`: network, weights, images, result.")
+    ] = None
+    generate: Annotated[
+        Generate | None,
+        Meta(description="Settings of `workload: generate`: task, prompt, input, parameters of the requests."),
     ] = None
     tune: Annotated[
         Tune | None,
@@ -276,6 +284,13 @@ class JobSpec(Choice, PodFields):
     parallelism: Annotated[
         Annotated[int, Meta(ge=1, le=100_000)] | None,
         Meta(description="Number of shards that run at the same time. Default: all."),
+    ] = None
+    max_failed_shards: Annotated[
+        Annotated[int, Meta(ge=0, le=100_000)] | None,
+        Meta(
+            description="Number of failed shards with which the others go on. With one more, the Job ends at once. "
+            "Default: all others go on."
+        ),
     ] = None
     groups: Annotated[
         Literal["jobSet", "indexedJob"] | None,

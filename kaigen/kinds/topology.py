@@ -6,7 +6,7 @@ from msgspec import Meta, field
 
 from kaigen.catalog.engines import engine_choices, engine_names
 from kaigen.core.json_types import Json, JsonObject
-from kaigen.kinds.base import AppName, Duration, Metadata, Port, TokenSecret, text
+from kaigen.kinds.base import FLAG, AppName, Duration, Metadata, Port, TokenSecret, text
 from kaigen.kinds.block import Block
 from kaigen.kinds.blocks import Image, Mounted, Params, ParamsFile, Placement, Resources, Security, Transfer
 from kaigen.kinds.build import Build
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     EngineName = str
 else:
     EngineName = Literal[engine_names()]
-
-FLAG = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 
 
 EngineArgs = dict[Annotated[str, text(FLAG, max_length=120)], Json] | list[Annotated[str, Meta(min_length=1)]]

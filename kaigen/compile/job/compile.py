@@ -125,6 +125,7 @@ def _run(resolution: JobResolution) -> Run:
         annotations=ttl_annotations(spec.ttl, ("spec", "ttl")) if spec.ttl is not None else None,
         shards=spec.shards,
         parallelism=spec.parallelism,
+        max_failed_shards=spec.max_failed_shards,
         pod_annotations={**annotations, **weights.annotations, **resolution.datasets.annotations},
         name=Release("", resolution.naming.run_prefix) if resolution.naming.plain else None,
         template=_template(resolution, annotations),
