@@ -149,10 +149,11 @@ class Requests:
         """Return the fields of a line."""
         if len(line.text) > LONGEST:
             raise BadLine(f"the line is longer than {LONGEST >> 20} MiB")
-        if not line.text.strip():
+        text = line.text.strip()
+        if not text:
             raise BadLine("the line is empty")
         try:
-            row = json.loads(line.text, parse_constant=_refuse)
+            row = json.loads(text, parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
             raise BadLine(f"the line is not JSON: {error}") from None
         if not isinstance(row, dict):
@@ -567,7 +568,7 @@ def run(
     index, shards = int(os.environ.get("JOB_COMPLETION_INDEX", "0")), int(os.environ.get("SHARDS", "1"))
     this = Run(params, Input(source), output, model, folder, index, shards)
     if (found := this.summary) is not None:
-        return finished(this, found)
+        return completion_of(this, found)
     parts = this.parts(index)
     parts.open()
     print(f"shard {index}: lines {parts.first + 1} to {parts.end}, {parts.done - parts.first} are done", flush=True)
@@ -581,10 +582,10 @@ def run(
             engine.stop()
     own = {"shard": index, "lines": parts.end - parts.first, "failures": parts.failures}
     joined = this.join()
-    return own if joined is None else {**own, **finished(this, joined)}
+    return own if joined is None else {**own, **completion_of(this, joined)}
 
 
-def finished(this: Run, summary: dict[str, Any]) -> dict[str, Any]:
+def completion_of(this: Run, summary: dict[str, Any]) -> dict[str, Any]:
     """Return the message of a shard that found the results of all."""
     this.clean()
     if not summary["results"]:

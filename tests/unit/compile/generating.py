@@ -37,6 +37,9 @@ class StandIn(ThreadingHTTPServer):
         self.asked: Counter[str] = Counter()
         self.awaited, self.most = threading.Event(), most
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Print nothing: the client was killed."""
+
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
