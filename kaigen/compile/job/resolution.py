@@ -11,7 +11,15 @@ from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.image_build import ImageBuild, image_build
 from kaigen.compile.builders.mounts import Mounted, Readers
 from kaigen.compile.builders.params import ParamsOf
-from kaigen.compile.builders.pods import BUILT, NO_RESOURCES, ResolvedResources, placement_fields, pod_security
+from kaigen.compile.builders.pods import (
+    BUILT,
+    NO_RESOURCES,
+    ResolvedResources,
+    default_shared_memory,
+    gpu_count,
+    placement_fields,
+    pod_security,
+)
 from kaigen.compile.builders.resources import work_resources
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Release, Tree
@@ -23,7 +31,7 @@ from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.base import Metadata
 from kaigen.kinds.block import replace_fields
-from kaigen.kinds.blocks import Image
+from kaigen.kinds.blocks import Image, Resources
 from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import Inputs, Job, JobSpec, OutputVolume
 from kaigen.system.lazy_import import lazy_imports
@@ -114,7 +122,7 @@ def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) 
     namespace = job.metadata.namespace or context.config.namespace
     memory = problems.attempt(lambda: _memory(spec, namespace, context), None)
     resources = problems.attempt(
-        lambda: work_resources(spec.resources, context, shared_memory=not naming.plain, memory=memory), NO_RESOURCES
+        lambda: work_resources(_resources(spec), context, shared_memory=not naming.plain, memory=memory), NO_RESOURCES
     )
     inputs = Inputs(files=spec.inputs) if isinstance(spec.inputs, list) else spec.inputs
     inputs = with_folders(inputs) if inputs is not None else None
@@ -161,6 +169,14 @@ def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) 
         scheduling=scheduling,
         security=security,
     )
+
+
+def _resources(spec: JobSpec) -> Resources:
+    """Return the resources of the spec, with the shared memory that vLLM needs without GPUs, too."""
+    resources = spec.resources
+    if spec.workload != "generate" or resources.shared_memory is not None:
+        return resources
+    return replace_fields(resources, shared_memory=default_shared_memory(gpu_count(resources)))
 
 
 def _memory(spec: JobSpec, namespace: str, context: Context) -> str | None:
