@@ -27,7 +27,7 @@ SHARED = {"volume": {"size": "1Gi", "accessModes": ["ReadWriteMany"], "storageCl
 
 
 def batch(hub: Hub, lines: Hub) -> list[Object]:
-    """A model, a Dataset, and the Job whose shards share its lines, two at a time."""
+    """A model, a Dataset, and the Job whose shards share its lines."""
     source = {"huggingFace": {"repo": REPO, "revision": COMMIT, "endpoint": lines.url}}
     return [
         spec(
@@ -45,7 +45,6 @@ def batch(hub: Hub, lines: Hub) -> list[Object]:
                 "engineArgs": {"enforce-eager": True, "num-gpu-blocks-override": 64},
             },
             shards=SHARDS,
-            parallelism=2,
             maxFailedShards=0,
             env={"VLLM_CPU_KVCACHE_SPACE": "1"},
             resources={"cpu": "100m", "memory": "3Gi"},
@@ -86,7 +85,7 @@ def test_every_line_is_answered_once_and_in_order(node: Node, node_namespace: st
         hubs[1].repo = f"datasets/{REPO}"
         apps = compiled(tmp_path / "specs", batch(*hubs), node_namespace, "generic")
         install(node, apps, "manifests", tmp_path / "charts")
-        wait_until(partial(has_part, node, node_namespace), "a part of shard 1", 600, every=0.2)
+        wait_until(partial(has_part, node, node_namespace), "a part of shard 1", 900, every=0.2)
         kill(node, node_namespace, 1, "answer")
         name = job_name(apps["answer"])
         node.client.wait(JOB, name, node_namespace, partial(is_true, condition="Complete"), "complete", timeout=1500)
