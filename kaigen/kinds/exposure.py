@@ -119,6 +119,42 @@ class InferencePool(Block):
     ] = "FailOpen"
 
 
+class Router(Block):
+    """Envoy in front of the replicas, with the endpoint picker of the Gateway API Inference Extension."""
+
+    policy: Annotated[
+        Literal["prefix", "load"],
+        Meta(
+            description="Which replica gets a request: `prefix` prefers one that has the beginning of the prompt in "
+            "its cache, `load` the one with the fewest requests and the most free cache."
+        ),
+    ] = "prefix"
+    replicas: Annotated[int, Meta(ge=1, le=20, description="Pods of the router, each with its own picker.")] = 2
+    failure_mode: Annotated[
+        Literal["open", "closed"],
+        Meta(
+            description="What happens to requests while the picker does not answer: `open` sends them to the replica "
+            "with the fewest, `closed` answers 503."
+        ),
+    ] = "open"
+    hold: Annotated[
+        Duration | None,
+        Meta(
+            description="How long the router holds requests that no replica can take. Default: with "
+            "`autoscale.min: 0`, the longest time until a pod is ready and two minutes; else none.",
+            examples=["5m"],
+        ),
+    ] = None
+    metrics_from: Annotated[
+        list[JsonObject],
+        Meta(
+            description="Peers of a NetworkPolicy that may connect to the ports with metrics, which are also those of "
+            "the replicas. Default: all pods of the cluster with `monitoring`, else none.",
+            examples=[[{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]],
+        ),
+    ] = field(default_factory=list)
+
+
 class Auth(Block):
     """The API keys, one of which requests must have as `Authorization: Bearer KEY`."""
 

@@ -11,7 +11,7 @@ from kaigen.kinds.block import Block
 from kaigen.kinds.blocks import Image, Mounted, Params, ParamsFile, Placement, Resources, Security, Transfer
 from kaigen.kinds.build import Build
 from kaigen.kinds.entry import API_VERSION
-from kaigen.kinds.exposure import Auth, InferencePool, Route, Service
+from kaigen.kinds.exposure import Auth, InferencePool, Route, Router, Service
 from kaigen.kinds.operation import Autoscale, Disruption, Monitoring, Probes, ProvisioningRef, Rollout
 from kaigen.kinds.pod import PodFields, Variables
 from kaigen.kinds.promotable import NAME
@@ -149,6 +149,9 @@ class TopologySpec(PodFields):
         InferencePool | None,
         Meta(description="An InferencePool, whose endpoint picker chooses the pod of each request."),
     ] = None
+    router: Annotated[Router | None, Meta(description="A router in front of the replicas; `{}` for the defaults.")] = (
+        None
+    )
     autoscale: Annotated[Autoscale | None, Meta(description="Scale the number of replicas with the load.")] = None
     auth: Annotated[Auth | None, Meta(description="API key that requests must have. Default: none.")] = None
     monitoring: Annotated[

@@ -197,27 +197,47 @@ def _ingress(frame: Frame, route: Route, path: str, service_port: Tree) -> Objec
 
 def inference_pool(frame: Frame, component: str, pool: InferencePool, port: int) -> Object:
     """Return the pool of pods that an endpoint picker chooses from."""
+    name = settings.text(
+        "inferencePool.endpointPicker",
+        pool.endpoint_picker,
+        "Service of the endpoint picker.",
+        origin=("spec", "inferencePool", "endpointPicker"),
+    )
+    return _pool(frame, component, port, name, pool.port, pool.failure_mode, WAVE)
+
+
+def router_pool(frame: Frame, component: str, port: int, *, picker: tuple[Tree, int], fail_open: bool) -> Object:
+    """Return the pool that the pickers of a router read their pods from. No Gateway refers to it.
+
+    Args:
+        frame: the app.
+        component: value of the pods' component label.
+        port: port of the pods.
+        picker: Service of the pickers, which its API requires, and their port.
+        fail_open: whether requests go to any pod when the picker does not answer.
+    """
+    return _pool(frame, component, port, *picker, "FailOpen" if fail_open else "FailClose", 0)
+
+
+def _pool(
+    frame: Frame, component: str, port: int, picker: Tree, picker_port: int, failure_mode: str, wave: int
+) -> Object:
     return Object(
         role="inferencepool",
-        wave=WAVE,
+        wave=wave,
         body={
             "apiVersion": f"{_POOL}/v1",
             "kind": "InferencePool",
-            "metadata": frame.metadata("", "route", wave=WAVE),
+            "metadata": frame.metadata("", "route", wave=wave),
             "spec": {
                 "selector": {"matchLabels": frame.selector(component)},
                 "targetPorts": [{"number": port}],
                 "endpointPickerRef": {
                     "group": "",
                     "kind": "Service",
-                    "name": settings.text(
-                        "inferencePool.endpointPicker",
-                        pool.endpoint_picker,
-                        "Service of the endpoint picker.",
-                        origin=("spec", "inferencePool", "endpointPicker"),
-                    ),
-                    "port": {"number": pool.port},
-                    "failureMode": pool.failure_mode,
+                    "name": picker,
+                    "port": {"number": picker_port},
+                    "failureMode": failure_mode,
                 },
             },
         },

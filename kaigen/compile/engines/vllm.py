@@ -69,7 +69,7 @@ class Vllm(Engine):
     name = "vllm"
     understood = HUB_SERVER | {
         *("engineVersion", "quantization", "models", "model.file", "model.huggingFace.gguf"),
-        *("shape.executor", "shape.groups"),
+        *("shape.executor", "shape.groups", "router"),
         *("shape.tensorParallel", "shape.pipelineParallel", "shape.dataParallel"),
     }
     hints: ClassVar[Mapping[str, str]] = {

@@ -15,6 +15,7 @@ from kaigen.compile.topology.checks import ETHERNET, check_topology, stops_the_o
 from kaigen.compile.topology.networking import headless_services, route_objects_of, service_objects
 from kaigen.compile.topology.pod import awaited_runs, params_of
 from kaigen.compile.topology.resolution import TopologyResolution, resolve_topology
+from kaigen.compile.topology.router import router_objects
 from kaigen.compile.topology.scaling import scaling_objects
 from kaigen.compile.topology.sizing import model_path, why_unknown
 from kaigen.compile.topology.workload import workload_objects
@@ -39,6 +40,7 @@ def topology_objects(resolution: TopologyResolution) -> list[Object]:
         objects.append(resolution.build.job)
     objects += service_objects(resolution)
     objects += headless_services(resolution)
+    objects += router_objects(resolution)
     workload = workload_objects(resolution)
     objects += workload
     objects += scaling_objects(resolution, workload[0])
@@ -104,6 +106,7 @@ compile_topology = KindCompiler(
         "service",
         "route",
         "inferencePool",
+        "router",
         "autoscaling",
         "rollout",
         "disruption",

@@ -348,10 +348,21 @@ BUILD_PARTS = (
 )
 """The builder of images, with the program that starts it as another user than root."""
 
+ROUTER_PARTS = (
+    Part(
+        name="endpoint-picker",
+        module="sigs.k8s.io/gateway-api-inference-extension",
+        packages={"epp": "sigs.k8s.io/gateway-api-inference-extension/cmd/epp"},
+        kinds="config/crd/bases",
+        cold=3,
+    ),
+)
+"""The endpoint picker of the Gateway API Inference Extension. Envoy is a wheel of the requirements."""
+
 CLUSTER_PARTS = (*PARTS, *NODE_PARTS, *GROUP_PARTS)
 """What `make test-cluster` needs."""
 
-ALL_PARTS = (*CLUSTER_PARTS, *JUDGE_PARTS, *SCALING_PARTS, *SOURCE_PARTS, *BUILD_PARTS)
+ALL_PARTS = (*CLUSTER_PARTS, *JUDGE_PARTS, *SCALING_PARTS, *SOURCE_PARTS, *BUILD_PARTS, *ROUTER_PARTS)
 """What `make test-engine` needs: everything that is built."""
 
 REDIS = "redis-server"
