@@ -203,7 +203,7 @@ def inference_pool(frame: Frame, component: str, pool: InferencePool, port: int)
         "Service of the endpoint picker.",
         origin=("spec", "inferencePool", "endpointPicker"),
     )
-    return _pool(frame, component, port, name, pool.port, pool.failure_mode, WAVE)
+    return _pool(frame, component, port, name, pool.port, pool.failure_mode)
 
 
 def router_pool(frame: Frame, component: str, port: int, *, picker: tuple[Tree, int], fail_open: bool) -> Object:
@@ -216,14 +216,22 @@ def router_pool(frame: Frame, component: str, port: int, *, picker: tuple[Tree, 
         picker: Service of the pickers, which its API requires, and their port.
         fail_open: whether requests go to any pod when the picker does not answer.
     """
-    return _pool(frame, component, port, *picker, "FailOpen" if fail_open else "FailClose", 0)
+    return _pool(frame, component, port, *picker, "FailOpen" if fail_open else "FailClose", suffix="-router", wave=0)
 
 
 def _pool(
-    frame: Frame, component: str, port: int, picker: Tree, picker_port: int, failure_mode: str, wave: int
+    frame: Frame,
+    component: str,
+    port: int,
+    picker: Tree,
+    picker_port: int,
+    failure_mode: str,
+    *,
+    suffix: str = "",
+    wave: int = WAVE,
 ) -> Object:
     return Object(
-        role="inferencepool",
+        role=f"inferencepool{suffix}",
         wave=wave,
         body={
             "apiVersion": f"{_POOL}/v1",

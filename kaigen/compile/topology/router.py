@@ -226,12 +226,11 @@ def _envoy(resolution: TopologyResolution, drain: int) -> dict[str, Tree]:
         **NO_NETWORK,
         **image_fields(resolution.context.config.images["envoy"], "router.envoy.", ()),
         "command": ["envoy"],
+        # Envoy reads no `--flag=value`.
         "args": [
-            f"--config-path={_FOLDER}/envoy.yaml",
-            Joined(("--config-yaml=", start, Release(_ENGINES), end)),
-            "--disable-hot-restart",
-            "--concurrency=2",
-            "--log-level=warning",
+            *("--config-path", f"{_FOLDER}/envoy.yaml"),
+            *("--config-yaml", Joined((start, Release(_ENGINES), end))),
+            *("--disable-hot-restart", "--concurrency", "2", "--log-level", "warning"),
         ],
         "ports": [_port("http", PORT), _port("envoy-metrics", READY)],
         **_resources("envoy", "100m", "128Mi", "512Mi"),

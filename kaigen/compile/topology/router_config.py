@@ -29,8 +29,8 @@ QUEUE_METRIC = "inference_extension_flow_control_queue_size"
 """Requests that the picker holds (pkg/epp/metrics/metrics.go)."""
 
 PICKER_METRICS = (
-    *("vllm:num_requests_waiting", "vllm:num_requests_running", "vllm:kv_cache_usage_perc"),
-    *("vllm:lora_requests_info", "vllm:cache_config_info"),
+    *("vllm:num_requests_waiting", "vllm:num_requests_running"),
+    *("vllm:kv_cache_usage_perc", "vllm:lora_requests_info"),
 )
 """Metrics of vLLM that the picker reads (pkg/epp/framework/plugins/datalayer/extractor/metrics/factories.go)."""
 
