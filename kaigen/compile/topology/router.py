@@ -151,10 +151,10 @@ def _policies(resolution: TopologyResolution, router: Router) -> list[Object]:
     further = resolution.engine.data_ports(resolution.spec, resolution.parallelism)
     if further:
         own.append({"from": [router_pods], "ports": [*further]})
-    front: list[Tree] = [{"from": clients, "ports": [{"port": PORT, "protocol": "TCP"}]}]
+    front: list[Tree] = [{"ports": [{"port": PORT, "protocol": "TCP"}], "from": clients}]
     if peers:
-        own.append({"from": metrics, "ports": [port]})
-        front.append({"from": metrics, "ports": [{"port": each, "protocol": "TCP"} for each in (METRICS, READY)]})
+        own.append({"ports": [port], "from": metrics})
+        front.append({"ports": [{"port": each, "protocol": "TCP"} for each in (METRICS, READY)], "from": metrics})
     return [
         _policy(resolution, "networkpolicy", "", engine_pods(frame, resolution.spec), own),
         _policy(resolution, "networkpolicy-router", ROUTER_SUFFIX, {"matchLabels": frame.selector(ROUTER)}, front),
