@@ -71,7 +71,7 @@ class Engine(Handler):
     """Says which address it has; slowly, in pieces, for `stream`."""
 
     def do_GET(self) -> None:
-        self.answer(METRICS + "\n" if self.path == "/metrics" else {"host": self.server.server_address[0]})
+        self.answer(METRICS + "\n" if self.path == "/metrics" else {"host": self.connection.getsockname()[0]})
 
     def do_POST(self) -> None:
         if "content-length" in self.headers:
@@ -82,7 +82,7 @@ class Engine(Handler):
                 body += self.rfile.read(size)
                 self.rfile.readline()
             self.rfile.readline()
-        host = self.server.server_address[0]
+        host = self.connection.getsockname()[0]
         if not json.loads(body).get("stream"):
             self.answer({"host": host, "bytes": len(body)})
             return
@@ -105,15 +105,21 @@ class Api(Handler):
         path, _, query = self.path.partition("?")
         if path == "/apis":
             versions = [{"groupVersion": POOL, "version": "v1"}]
-            group = {"name": POOL.partition("/")[0], "versions": versions, "preferredVersion": versions[0]}
-            self.answer({"kind": "APIGroupList", "apiVersion": "v1", "groups": [group]})
+            named = {"name": POOL.partition("/")[0], "versions": versions, "preferredVersion": versions[0]}
+            self.answer({"kind": "APIGroupList", "apiVersion": "v1", "groups": [named]})
         elif path == "/api":
             self.answer({"kind": "APIVersions", "versions": ["v1"]})
         elif path in {"/api/v1", f"/apis/{POOL}"}:
             core = path == "/api/v1"
             group, name, kind = ("v1", "pods", "Pod") if core else (POOL, "inferencepools", "InferencePool")
-            resource = {"name": name, "singularName": "", "namespaced": True, "kind": kind, "verbs": ["list", "watch"]}
-            self.answer({"kind": "APIResourceList", "groupVersion": group, "resources": [resource]})
+            served: Any = {
+                "name": name,
+                "singularName": "",
+                "namespaced": True,
+                "kind": kind,
+                "verbs": ["list", "watch"],
+            }
+            self.answer({"kind": "APIResourceList", "groupVersion": group, "resources": [served]})
         elif path.endswith("/pods"):
             self.objects(query, "v1", "Pod", [_pod(host) for host in HOSTS], self.delay)
         elif path.endswith(("/inferencepools", "/inferencepools/m")):
