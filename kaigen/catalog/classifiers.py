@@ -1,4 +1,4 @@
-"""Default weights of the networks that label images, pinned by commit and checksum."""
+"""Default weights of the networks that label images, pinned by checksum."""
 
 from __future__ import annotations
 
@@ -12,35 +12,42 @@ with lazy_imports():
     from kaigen.catalog import yaml_files
 
 
+_DEFAULT_FILE = "model.safetensors"
+"""Path of the file that a Job expects where it names none."""
+
+
 class ClassifierWeights(Struct, frozen=True):
-    """A file of the Hugging Face Hub.
+    """A file of the Hugging Face Hub, or of a web server.
 
     Attributes:
-        repo: its repository.
-        revision: commit of the repository.
-        file: path of the file in it.
+        file: path of the file where it is stored.
         sha256: checksum of the file.
         version: torchvision's name of the weights.
+        repo: its repository on the Hub; empty for a file of a web server.
+        revision: commit of the repository.
+        url: of the file on a web server.
     """
 
-    repo: str
-    revision: str
     file: str
     sha256: str
     version: str
+    repo: str = ""
+    revision: str = ""
+    url: str = ""
 
     def source(self) -> dict[str, Any]:
         """Return the field `source` of a Model with only this file."""
+        if self.url:
+            return {"http": {"files": [{"url": self.url, "sha256": self.sha256}]}}
         return {"huggingFace": {"repo": self.repo, "revision": self.revision, "include": [self.file]}}
 
     def settings(self) -> dict[str, str]:
         """Return the field `classify.weights` of a Job that uses the file."""
-        return {"version": self.version, "sha256": self.sha256}
+        file = {} if self.file == _DEFAULT_FILE else {"file": self.file}
+        return {"version": self.version, "sha256": self.sha256, **file}
 
 
-def classifier_weights(network: str) -> ClassifierWeights | None:
-    """Return the default weights of a network; None when it has none."""
-    row = yaml_files.load("classifiers").get(network)
-    if row is None:
-        return None
-    return ClassifierWeights(**{name: row[name] for name in ClassifierWeights.__struct_fields__})
+def classifier_weights(network: str) -> ClassifierWeights:
+    """Return the default weights of a network."""
+    row = yaml_files.load("classifiers")[network]
+    return ClassifierWeights(**{name: row[name] for name in ClassifierWeights.__struct_fields__ if name in row})

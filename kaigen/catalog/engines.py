@@ -48,7 +48,7 @@ class EngineFacts(Struct, frozen=True):
         ready: HTTP path of the readiness probe; empty for a probe that opens the port.
         live: HTTP path of the liveness probe; empty for a probe that opens the port.
         metrics_path: HTTP path of its metrics.
-        metrics: metric names by the load that they measure: `waiting`, `running`, `cache`.
+        metrics: metric names by what they measure, as in engines.yaml.
         drain_metrics: metrics that count requests; empty when the engine drains itself.
         guarded: path below which the engine asks for the API key.
         planned: whether kaigen calculates GPUs, nodes and parallelism of its models.

@@ -52,6 +52,7 @@ def minor_of(version: Version) -> Minor:
     return version[0], version[1] if len(version) > 1 else 0
 
 
+@cache
 def known_versions() -> tuple[Minor, ...]:
     """Return the versions whose flags are known, oldest first."""
     return tuple(minor_of(parse_version(text)) for text in load_table("vllm_flags")["versions"])
@@ -116,6 +117,7 @@ def _known_in(part: str, name: str, version: Minor) -> bool:
     return any(first <= place <= last for first, last in load_table("vllm_flags")[part].get(name, ()))
 
 
+@cache
 def environment_of(version: Minor) -> tuple[str, ...]:
     """Return the environment variables that a known version reads."""
     return tuple(name for name in load_table("vllm_flags")["environment"] if _known_in("environment", name, version))

@@ -14,6 +14,7 @@ from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes.claims import listed_claims
 from kaigen.kubernetes.manifest import Object, entries, mapping, type_of
 from kaigen.kubernetes.names import is_qualified
+from kaigen.kubernetes.node_choice import instance_types
 from kaigen.kubernetes.pods import Container, PodTemplate, containers
 from kaigen.kubernetes.quantities import NANO, nano
 from kaigen.kubernetes.requests import pod_requests, readable
@@ -134,7 +135,7 @@ def _above_memory(template: PodTemplate, name: object, limit: str | int, path: F
 
 def node_findings(template: PodTemplate) -> Iterator[Problem]:
     """Check that one of the instance types that a pod allows has as much as it requests; all must be of known size."""
-    found = _instance_types(template.spec)
+    found = instance_types(template.spec)
     machines = [each for each in map(machine, found[1]) if each is not None] if found else []
     if found is None or len(machines) != len(found[1]):
         return
@@ -151,29 +152,6 @@ def node_findings(template: PodTemplate) -> Iterator[Problem]:
         "request less, or allow a larger instance type; the system takes a part of a node, too",
         Severity.WARNING,
     )
-
-
-def _instance_types(pod: Object) -> tuple[FieldPath, list[str]] | None:
-    """Return the instance types that a pod may run on, and the field that names them; None for any type."""
-    named = mapping(pod.get("nodeSelector")).get(_INSTANCE_TYPE)
-    if isinstance(named, str):
-        return ("nodeSelector", _INSTANCE_TYPE), [named]
-    path = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
-    node = mapping(mapping(pod.get("affinity")).get("nodeAffinity"))
-    found: list[str] = []
-    for _, term in entries(mapping(node.get(path[-1])).get("nodeSelectorTerms")):
-        chosen = [
-            each.get("values")
-            for _, each in entries(term.get("matchExpressions"))
-            if (each.get("key"), each.get("operator")) == (_INSTANCE_TYPE, "In")
-        ]
-        if not chosen or not isinstance(chosen[0], list):
-            return None
-        found += [each for each in chosen[0] if isinstance(each, str)]
-    return (path, found) if found else None
-
-
-_INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
 
 def _requested(claim: Object, path: FieldPath) -> Iterator[Problem]:

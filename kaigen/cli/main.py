@@ -50,6 +50,7 @@ COMMANDS: dict[str, str] = {
     "mirror": "List the images, files of models and charts that an environment needs.",
     "promote": "Promote revisions and images, or whole specs, from one environment to another.",
     "plan": "Plan the GPUs for a model.",
+    "cost": "Show what the GPUs of apps cost.",
     "presets": "List the models in the catalogue, show one, or add one.",
     "gpus": "List GPUs and instance types, show one, or rank those that fit a model.",
     "job": "Run Jobs on a cluster, and show what they do.",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 with lazy_imports():
     from kaigen.pipeline import sources
     from kaigen.plan import locked, specs, tables
+    from kaigen.plan import prices as plan_prices
     from kaigen.sizing import answer as sizing_answer
     from kaigen.sizing import config_json
     from kaigen.sizing import facts as sizing_facts
@@ -85,6 +86,12 @@ def _estimate_options(command: Command) -> Command:
 @_count("--nodes", help="Nodes per replica.")
 @_count("--replicas", help="Replicas. Default: 1.")
 @_estimate_options
+@click.option(
+    "--tokens-per-second",
+    type=click.FloatRange(0, min_open=True),
+    metavar="N",
+    help="Measured throughput of all replicas, for the price of a million tokens.",
+)
 @click.option("--picture", metavar="FILE", help="Draw the memory of each GPU to an .svg or .png file.")
 @output_option
 @click.pass_obj
@@ -96,6 +103,7 @@ def command(
     model: str | None,
     config_file: str | None,
     weights: float | None,
+    tokens_per_second: float | None,
     picture: str | None,
     output: str,
     **requested: Any,
@@ -113,9 +121,11 @@ def command(
     if picture is not None:
         _check_picture(picture)
     if of_specs:
-        _plan_specs(console, words, environment, requested, dialects, picture=picture, output=output)
+        tokens = tokens_per_second
+        _plan_specs(console, words, environment, requested, dialects, tokens=tokens, picture=picture, output=output)
         return
     config = read_config()
+    prices = plan_prices.Prices(config.catalog, tokens_per_second)
     with refusals():
         facts = (
             config_json.read_config_json(config_file, weights)
@@ -126,9 +136,9 @@ def command(
         question = sizing_answer.Question(name, sizing_facts.Request(), config.catalog, facts=facts)
         found = sizing_answer.answer(sizing_answer.with_options(question, requested))
     if output == "json":
-        _print_json(console, tables.answer_data(found, dialects))
+        _print_json(console, tables.answer_data(found, dialects, prices))
     else:
-        _print_answer(console, found, dialects)
+        _print_answer(console, found, dialects, prices)
     if picture is not None:
         _draw(console, found, picture)
 
@@ -177,24 +187,26 @@ def _plan_specs(
     requested: dict[str, Any],
     dialects: Sequence[Dialect],
     *,
+    tokens: float | None,
     picture: str | None,
     output: str,
 ) -> None:
     config = read_one_config(console, environment)
+    prices = plan_prices.Prices(config.catalog, tokens)
     run, chosen = specs.select_specs(words, config, stdin=sys.stdin.buffer if "-" in words else None)
     found = specs.plan_specs(chosen, run.resolve, lambda question: sizing_answer.with_options(question, requested))
     if picture is not None and len(found.plans) > 1:
         raise click.UsageError("--picture draws one plan; name one APP")
     if output == "json":
         rings = [tables.ring_data(item) for item in found.rings]
-        _print_json(console, [*tables.plans_data(found.plans, dialects), *rings])
+        _print_json(console, [*tables.plans_data(found.plans, dialects, prices), *rings])
     else:
         _print_rings(console, found)
         for number, item in enumerate(found.plans):
             if number or found.rings:
                 console.out()
             console.out(f"{item.source}: {item.name}")
-            _print_answer(console, item.answer, dialects)
+            _print_answer(console, item.answer, dialects, prices)
             for rows in tables.host_tables(item):
                 console.out()
                 for line in table(rows):
@@ -231,9 +243,9 @@ def _print_rings(console: Console, found: specs.SpecPlans) -> None:
                 console.out(line)
 
 
-def _print_answer(console: Console, found: Answer, dialects: Sequence[Dialect]) -> None:
+def _print_answer(console: Console, found: Answer, dialects: Sequence[Dialect], prices: plan_prices.Prices) -> None:
     console.out(tables.title(found))
-    for rows in tables.tables(found, dialects):
+    for rows in tables.tables(found, dialects, prices):
         console.out()
         for line in table(rows):
             console.out(line)

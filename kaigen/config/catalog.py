@@ -238,6 +238,14 @@ class CatalogFile(Block):
         dict[Word, Annotated[float, Meta(ge=0)]],
         Meta(description="Price of an hour by instance type, kaigen's or your own.", examples=[{"p5.48xlarge": 55.04}]),
     ] = field(default_factory=dict)
+    discounts: Annotated[
+        dict[Word, Annotated[float, Meta(ge=0, le=100)]],
+        Meta(
+            description="Percent off the list price of a cloud, `aws` or `azure`, or of an instance type, for those "
+            "without a price in `prices`.",
+            examples=[{"aws": 28, "p5.48xlarge": 45}],
+        ),
+    ] = field(default_factory=dict)
 
 
 CATALOG_ENTRY = KindEntry(

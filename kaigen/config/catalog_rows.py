@@ -54,12 +54,14 @@ def read_catalog(root: Path, folder: str, problems: Diagnostics) -> Catalog:
     problems.extend(unread)
     documents = [item for source in sources for item in _valid(source, problems)]
     prices: dict[str, float] = {}
+    discounts: dict[str, float] = {}
     currency = ""
     for each in documents:
         prices |= _data(each).get("prices", {})
+        discounts |= _data(each).get("discounts", {})
         currency = _data(each).get("currency", currency)
     tables = {table: tuple(row for _, _, row in _rows(documents, table)) for table in TABLES}
-    own = Catalog(catalog_digest(sources), tables, prices, currency)
+    own = Catalog(catalog_digest(sources), tables, prices, currency, discounts)
     if not problems.has_errors:
         for table in TABLES:
             _check_names(table, documents, problems)

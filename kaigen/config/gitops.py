@@ -221,16 +221,15 @@ def is_flux_url(url: str) -> bool:
 
 def flux_url_hint(url: str) -> str:
     """Return what to write in place of a URL that Flux does not accept."""
+    example = "write its URL, such as `https://git.example.com/ml/deploy.git`"
     short = _SCP.fullmatch(url)
     if short is not None and not url.startswith(("http:", "https:", "git:", "file:", "oci:")):
         return f"write `ssh://{short['user'] or 'git'}@{short['host']}/{short['path']}`"
     scheme, separator, rest = url.partition("://")
     if not separator:
-        return (
-            f"write `https://{url.lstrip('/')}`"
-            if "." in url.partition("/")[0]
-            else "write its URL, such as `https://git.example.com/ml/deploy.git`"
-        )
+        return f"write `https://{url.lstrip('/')}`" if "." in url.partition("/")[0] else example
+    if scheme == "file":
+        return example
     if scheme == "oci":
         return "set `flux.oci` for an artifact, and `repository` to the URL of the Git repository"
     return f"write `https://{rest}` or `ssh://git@{rest}`"

@@ -49,6 +49,20 @@ class Images(Block):
             examples=["registry.example/moby/buildkit:v0.33.0-rootless"],
         ),
     ] = None
+    endpoint_picker: Annotated[
+        Image | None,
+        Meta(
+            description="Chooses a replica for each request: `router` of a Topology.",
+            examples=["registry.k8s.io/gateway-api-inference-extension/epp:v1.5.0"],
+        ),
+    ] = None
+    envoy: Annotated[
+        Image | None,
+        Meta(
+            description="Passes requests on to replicas: `router` of a Topology.",
+            examples=["registry.example/envoyproxy/envoy:v1.40.0"],
+        ),
+    ] = None
     vllm: Annotated[
         Image | None,
         Meta(
@@ -99,6 +113,13 @@ class Images(Block):
         Meta(
             description="JupyterLab: the default image of a Notebook.",
             examples=["registry.example/kaigen/notebook@sha256:…"],
+        ),
+    ] = None
+    oauth2_proxy: Annotated[
+        Image | None,
+        Meta(
+            description="oauth2-proxy: asks users of a Notebook with a `route` to sign in.",
+            examples=["registry.example/oauth2-proxy/oauth2-proxy:v7.15.6"],
         ),
     ] = None
 

@@ -28,6 +28,7 @@ class Tenant(Struct, frozen=True):
         denied: directions, `Ingress` and `Egress`, that a NetworkPolicy denies to all pods of its namespaces.
         network: what pods may connect to without a grant in a denied direction; None for nothing.
         quotas: hard limits of the ResourceQuota of each namespace.
+        per_hour: what the GPUs of its apps may cost in an hour; None for any amount.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Tenant(Struct, frozen=True):
     denied: tuple[str, ...] = ()
     network: config_network.Network | None = None
     quotas: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    per_hour: float | None = None
 
     def granted(self, field: str) -> tuple[str, ...]:
         """Return the globs of a field."""

@@ -52,6 +52,20 @@ _Peer = Annotated[str, text(r"^([a-z0-9*?-]+|[0-9a-fA-F.:]+/[0-9]{1,3})$", max_l
 _Reference = Annotated[str, text(r"^[a-z0-9*?.-]+/[a-z0-9*?.-]+$", max_length=317)]
 
 
+class Budget(Block):
+    """What the GPUs of a tenant's apps may cost."""
+
+    per_hour: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="In an hour, in the currency of the catalog, USD by default: every autoscaler at its maximum, "
+            "and every Job running.",
+            examples=[40],
+        ),
+    ]
+
+
 class TenantBlock(Block):
     """A team. What is in no list is denied. Lists of grants may use the wildcards `*` (also over `/`) and `?`."""
 
@@ -215,6 +229,9 @@ class TenantBlock(Block):
             "ResourceQuotas of its namespaces. Default: any number."
         ),
     ] = None
+    budget: Annotated[
+        Budget | None, Meta(description="What the GPUs of all its apps together may cost. Default: any amount.")
+    ] = None
     quota: Annotated[
         dict[str, Quantity],
         Meta(
@@ -299,6 +316,7 @@ def tenant_settings(
             block.gpus,
             block.pod_security,
             quotas={namespace: quota for namespace in block.namespaces if (quota := _quota(block, namespace, gpus))},
+            per_hour=block.budget.per_hour if block.budget is not None else None,
         )
         for name, block in blocks.items()
     )

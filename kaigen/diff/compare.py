@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from kaigen.config.settings import Config
+from kaigen.diff.cost import affects_cost, cost_change
 from kaigen.diff.model import ABSENT, AppChange, AppStatus, Change, Effect, FieldChange, ObjectChange, ObjectStatus
 from kaigen.diff.objects import Obj, Unreadable, read_objects, strip_header
 from kaigen.diff.pairing import Pair, diff_fields, full_identity, pair_objects
@@ -207,7 +208,7 @@ class _App(Struct):
             effects=effects_of(Case(status, old, new, fields, siblings, pair.passed_from, self.trees)),
         )
 
-    def _own_effects(self, pairs: Iterable[Pair]) -> Iterator[Effect]:
+    def _own_effects(self, pairs: Sequence[Pair]) -> Iterator[Effect]:
         if self.old_namespace:
             namespaces = f"from namespace {self.old_namespace} to {self.key.namespace}"
             text = f"moved {namespaces}: deleted there, created here"
@@ -219,6 +220,13 @@ class _App(Struct):
                 found = requested_exception(before.get(id(obj), obj), obj)
                 if found is not None:
                     yield Effect(*found, "pod-security-exception")
+        if any(affects_cost(obj) for pair in pairs for obj in (pair.old, pair.new) if obj is not None):
+            now = self.siblings()
+            was = [old for each in now if (old := before.get(id(each), each)) is not None]
+            was += [pair.old for pair in pairs if pair.new is None and pair.old is not None]
+            paths = (path for side in (self.after, self.before) for path, _ in side.objects.values())
+            if text := cost_change(was, now, self.trees.config(next(paths))):
+                yield Effect("info", text, "cost")
 
 
 def _unreadable(file: str, path: str, status: ObjectStatus, effect: Effect) -> ObjectChange:

@@ -10,7 +10,7 @@ from kaigen.kinds.blocks import Image
 
 
 class ClassifyWeights(Block):
-    """The weights: a safetensors file with torchvision's names of tensors."""
+    """The weights: a safetensors file, or one of PyTorch, with torchvision's names of tensors."""
 
     file: Annotated[
         Annotated[str, text(RELATIVE_PATH, max_length=1024)] | None,

@@ -41,6 +41,9 @@ _LONGEST = 200
 _DEEPEST = 6
 """Number of levels in which the right block of a misplaced field is searched."""
 
+_MOST_HOMES = 2
+"""Most blocks that a hint names."""
+
 
 class Explained(Struct, frozen=True):
     """One error of a document.
@@ -186,16 +189,21 @@ class _Explainer:
             hint = did_you_mean(key, known)
             meant = hint.removeprefix("did you mean `").removesuffix("`?")
             if not hint:
-                home = self._home(key, violation.value[key])
-                hint = f"move it to `{home}`" if home else _listed(known)
+                hint = self._move(key, violation.value[key], known)
             path = (*violation.path, key)
             yield Explained(Problem("KG0201", f"unknown field `{key}`", path, hint), path, key=True, meant=meant)
 
-    def _home(self, name: str, value: object) -> str:
-        """Return the only block nearest to the top with a field of that name that may have the value.
+    def _move(self, name: str, value: object, known: list[str]) -> str:
+        """Return where an unknown field or its fields belong; the known fields where nothing says so."""
+        homes = self._homes(name, value)
+        if 0 < len(homes) <= _MOST_HOMES:
+            return f"move it to {' or '.join(f'`{home}`' for home in homes)}"
+        if isinstance(value, dict) and value and value.keys() <= set(known):
+            return f"move {', '.join(f'`{field}`' for field in value)} out of it"
+        return _listed(known)
 
-        Empty when there is none or several.
-        """
+    def _homes(self, name: str, value: object) -> list[str]:
+        """Return the blocks nearest to the top with a field of that name that may have the value."""
         level: list[tuple[str, dict[str, Any]]] = [(".".join(map(str, self.place)), self.schema)]
         for _ in range(_DEEPEST):
             homes, below = [], []
@@ -206,9 +214,9 @@ class _Explainer:
                         homes.append(place)
                     below += [(f"{place}.{key}".strip("."), field) for key, field in fields.items()]
             if homes:
-                return homes[0] if len(set(homes)) == 1 else ""
+                return list(dict.fromkeys(homes))
             level = below
-        return ""
+        return []
 
     def _may_be(self, field: dict[str, Any], value: object) -> bool:
         """Return whether a field may have a value, by its type and where it has only certain values."""

@@ -5,9 +5,20 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta, field
 
 from kaigen.core.json_types import JsonObject
-from kaigen.kinds.base import Annotations, Duration, LabelName, ObjectName, Port, text
+from kaigen.kinds.base import (
+    ADDRESS,
+    NO_BLANKS,
+    SHA256,
+    Annotations,
+    Duration,
+    LabelName,
+    ObjectName,
+    Port,
+    text,
+)
 from kaigen.kinds.block import Block, Choice
 
+_DOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 HOST = r"^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 ROUTE_PATH = r"^/[A-Za-z0-9/_.~%-]*$"
 
@@ -85,14 +96,22 @@ class Tls(Block):
     ] = None
 
 
-class Route(Choice):
-    """How requests from outside the cluster reach the app."""
+class HostRoute(Choice):
+    """How requests for a host reach the app from outside the cluster."""
 
     exactly_one: ClassVar[tuple[str, ...]] = ("gateway", "ingress")
 
     host: Annotated[
         str, text(HOST, max_length=253, description="Host name of requests.", examples=["chat.example.com"])
     ]
+    gateway: Annotated[Gateway | None, Meta(description="Use Gateway API with an HTTPRoute.")] = None
+    ingress: Annotated[Ingress | None, Meta(description="Use an Ingress.")] = None
+    tls: Annotated[Tls | None, Meta(description="Certificate of the host. An existing Gateway has its own.")] = None
+
+
+class Route(HostRoute):
+    """How requests from outside the cluster reach the app."""
+
     path: Annotated[
         Annotated[str, text(ROUTE_PATH, max_length=1024)] | None,
         Meta(
@@ -101,9 +120,63 @@ class Route(Choice):
             examples=["/v1"],
         ),
     ] = None
-    gateway: Annotated[Gateway | None, Meta(description="Use Gateway API with an HTTPRoute.")] = None
-    ingress: Annotated[Ingress | None, Meta(description="Use an Ingress.")] = None
-    tls: Annotated[Tls | None, Meta(description="Certificate of the host. An existing Gateway has its own.")] = None
+
+
+class Oidc(Block):
+    """Who may open the app: users of an OpenID Connect provider, whom oauth2-proxy asks to sign in."""
+
+    issuer: Annotated[
+        str,
+        text(
+            ADDRESS,
+            max_length=1024,
+            description="URL of the provider, which has `/.well-known/openid-configuration`.",
+            examples=["https://login.example.com/realms/ml"],
+        ),
+    ]
+    client_id: Annotated[
+        str,
+        text(
+            NO_BLANKS,
+            min_length=1,
+            max_length=512,
+            description="ID of the client at the provider. Its redirect URL is `https://HOST/oauth2/callback`.",
+            examples=["notebooks"],
+        ),
+    ]
+    secret: Annotated[
+        ObjectName | None,
+        Meta(
+            description="Secret with the keys `client-secret`, of the provider, and `cookie-secret`, 16, 24 or 32 "
+            "random bytes, also in Base64. Default: `NAME-oidc`.",
+            examples=["research-oidc"],
+        ),
+    ] = None
+    allowed_groups: Annotated[
+        list[Annotated[str, text(r"^[^\s,\"$]([^,\"$]*[^\s,\"$])?$", max_length=253)]],
+        Meta(description="Groups, one of which a user must have. Default: any.", examples=[["research"]]),
+    ] = field(default_factory=list)
+    allowed_emails: Annotated[
+        list[Annotated[str, text(r"^[^\s@,\"#]+@[^\s@,\"]+$", max_length=320)]],
+        Meta(description="Addresses of users.", examples=[["ada@example.com"]]),
+    ] = field(default_factory=list)
+    allowed_domains: Annotated[
+        list[Annotated[str, text(_DOMAIN, max_length=253)]],
+        Meta(
+            description="Domains of addresses. With `allowedEmails`, a user must match one of both.",
+            examples=[["example.com"]],
+        ),
+    ] = field(default_factory=list)
+
+
+class ProtectedRoute(HostRoute):
+    """How users reach the app from outside the cluster, after they sign in. The host must have TLS."""
+
+    host: Annotated[
+        str,
+        text(_DOMAIN, max_length=253, description="Host name, to which users return.", examples=["lab.example.com"]),
+    ]
+    oidc: Annotated[Oidc, Meta(description="Who may open the app.")]
 
 
 class InferencePool(Block):
@@ -119,10 +192,52 @@ class InferencePool(Block):
     ] = "FailOpen"
 
 
-class Auth(Block):
+class Router(Block):
+    """Envoy in front of the replicas, with the endpoint picker of the Gateway API Inference Extension."""
+
+    policy: Annotated[
+        Literal["prefix", "load"],
+        Meta(
+            description="Which replica gets a request: `prefix` prefers one that has the beginning of the prompt in "
+            "its cache, `load` the one with the fewest requests and the most free cache."
+        ),
+    ] = "prefix"
+    replicas: Annotated[int, Meta(ge=1, le=20, description="Pods of the router, each with its own picker.")] = 2
+    failure_mode: Annotated[
+        Literal["open", "closed"],
+        Meta(
+            description="What happens to requests while the picker does not answer: `open` sends them to the replica "
+            "with the fewest, `closed` answers 503."
+        ),
+    ] = "open"
+    hold: Annotated[
+        Duration | None,
+        Meta(
+            description="How long the router holds requests that no replica can take. Default: with "
+            "`autoscale.min: 0`, the longest time until a pod is ready and two minutes; else none.",
+            examples=["5m"],
+        ),
+    ] = None
+    metrics_from: Annotated[
+        list[JsonObject],
+        Meta(
+            description="Peers of a NetworkPolicy that may connect to the ports with metrics, which are also those of "
+            "the replicas. Default: all pods of the cluster with `monitoring`, else none.",
+            examples=[[{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]],
+        ),
+    ] = field(default_factory=list)
+
+
+class Auth(Choice):
     """The API keys, one of which requests must have as `Authorization: Bearer KEY`."""
 
-    secret: Annotated[ObjectName, Meta(description="Name of the Secret.", examples=["chat-api-key"])]
+    exactly_one: ClassVar[tuple[str, ...]] = ("secret", "sha256")
+
+    secret: Annotated[ObjectName | None, Meta(description="Name of the Secret.", examples=["chat-api-key"])] = None
+    sha256: Annotated[
+        Annotated[list[Annotated[str, text(SHA256)]], Meta(min_length=1)] | None,
+        Meta(description="SHA-256 checksums of the keys, in place of a Secret; only for `engine: distributedLlama`."),
+    ] = None
     key: Annotated[str, text(r"^[-._a-zA-Z0-9]+$", max_length=253, description="Key of the keys, one a line.")] = (
         "api-key"
     )

@@ -1,6 +1,6 @@
 """The kind `Job`: a workload that runs to completion."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
@@ -18,15 +18,21 @@ from kaigen.kinds.base import (
     MountPath,
     text,
 )
-from kaigen.kinds.block import Block, Choice
+from kaigen.kinds.block import Block, Choice, later
 from kaigen.kinds.blocks import Params, ParamsFile, Placement, Resources, Security, Source, Transfer, Volume
 from kaigen.kinds.bucket import LOCATION, FilledBucket
 from kaigen.kinds.classify import Classify
 from kaigen.kinds.entry import API_VERSION
+from kaigen.kinds.generate import Generate
 from kaigen.kinds.pod import Args, BuiltImage, Command, GivenImage, PodFields, Variables
 from kaigen.kinds.schedule import Cron, Schedule
 from kaigen.kinds.sources import Globs
 from kaigen.kinds.tune import Tune
+
+if TYPE_CHECKING:
+    from kaigen.kinds.monitoring import RunMonitoring
+else:
+    RunMonitoring = later("kaigen.kinds.monitoring:RunMonitoring")
 
 Ttl = Annotated[int, Meta(ge=0, le=2147483647)] | Annotated[str, text(LIFETIME, max_length=20)]
 """A time after the end of a run: a duration, seconds, or `never`."""
@@ -210,11 +216,18 @@ class JobSpec(Choice, PodFields):
     image: GivenImage = None
     build: BuiltImage = None
     workload: Annotated[
-        Literal["classify"] | None,
-        Meta(description="One of kaigen's own programs, in place of an image. `classify` labels images."),
+        Literal["classify", "generate"] | None,
+        Meta(
+            description="One of kaigen's own programs, in place of an image. `classify` labels images, `generate` "
+            "asks vLLM about each line of files."
+        ),
     ] = None
     classify: Annotated[
         Classify | None, Meta(description="Settings of `workload: classify`: network, weights, images, result.")
+    ] = None
+    generate: Annotated[
+        Generate | None,
+        Meta(description="Settings of `workload: generate`: task, prompt, input, parameters of the requests."),
     ] = None
     tune: Annotated[
         Tune | None,
@@ -238,6 +251,9 @@ class JobSpec(Choice, PodFields):
         Params, Meta(description="Parameters of the job, as `PARAM_*` variables and in `/etc/kaigen/params.json`.")
     ] = field(default_factory=dict)
     params_file: ParamsFile = None
+    monitoring: Annotated[
+        RunMonitoring | None, Meta(description="Alerts on runs that fail, do not end or do not start. Default: none.")
+    ] = None
     schedule: Annotated[
         Cron | Schedule | None,
         Meta(
@@ -276,6 +292,13 @@ class JobSpec(Choice, PodFields):
     parallelism: Annotated[
         Annotated[int, Meta(ge=1, le=100_000)] | None,
         Meta(description="Number of shards that run at the same time. Default: all."),
+    ] = None
+    max_failed_shards: Annotated[
+        Annotated[int, Meta(ge=0, le=100_000)] | None,
+        Meta(
+            description="Number of failed shards with which the others go on. With one more, the Job ends at once. "
+            "Default: all others go on."
+        ),
     ] = None
     groups: Annotated[
         Literal["jobSet", "indexedJob"] | None,

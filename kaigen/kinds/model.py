@@ -16,13 +16,13 @@ from kaigen.kinds.store import NoStore, Store
 if TYPE_CHECKING:
     from kaigen.kinds.convert import Convert
     from kaigen.kinds.loader import Loader
-    from kaigen.kinds.operation import Monitoring
+    from kaigen.kinds.operation import DownloadMonitoring
     from kaigen.kinds.serving import Facts
 else:
     Convert = later("kaigen.kinds.convert:Convert")
     Facts = later("kaigen.kinds.serving:Facts")
     Loader = later("kaigen.kinds.loader:Loader")
-    Monitoring = later("kaigen.kinds.operation:Monitoring")
+    DownloadMonitoring = later("kaigen.kinds.operation:DownloadMonitoring")
 
 _FROM_JOB = "Files that a Job writes to its `output`, stored when it has completed."
 _FROM_LOADER = "Files that a container writes, stored when it has succeeded."
@@ -114,7 +114,8 @@ class DownloadSpec(PodFields):
         default_factory=dict
     )
     monitoring: Annotated[
-        Monitoring | None, Meta(description="A PodMonitor for the progress of the downloader; `{}` for the defaults.")
+        DownloadMonitoring | None,
+        Meta(description="A PodMonitor for the progress of the downloader; `{}` for the defaults."),
     ] = None
     retries: Annotated[
         int, Meta(ge=0, le=100, description="Number of retries of a failed download, which resumes.")

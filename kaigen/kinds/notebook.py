@@ -1,15 +1,21 @@
 """The kind `Notebook`: a Jupyter server whose files stay while it is suspended."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, field
 
 from kaigen.core.json_types import JsonObject
 from kaigen.kinds.base import AppName, Duration, Metadata, MountPath, Port, Quantity, TokenSecret
-from kaigen.kinds.block import Block
+from kaigen.kinds.block import Block, later
 from kaigen.kinds.blocks import Image, Mounted, Params, ParamsFile, Placement, Resources, Security, Volume
 from kaigen.kinds.entry import API_VERSION
+from kaigen.kinds.exposure import ProtectedRoute
 from kaigen.kinds.pod import Args, BuiltImage, Command, PodFields, Variables
+
+if TYPE_CHECKING:
+    from kaigen.kinds.monitoring import RunMonitoring
+else:
+    RunMonitoring = later("kaigen.kinds.monitoring:RunMonitoring")
 
 
 class HomeVolume(Volume):
@@ -42,8 +48,8 @@ class NotebookService(Block):
     allow_from: Annotated[
         list[JsonObject],
         Meta(
-            description="Peers of a NetworkPolicy that may connect from inside the cluster. Default: none; a "
-            "port-forward needs none.",
+            description="Peers of a NetworkPolicy that may connect from inside the cluster. Default: none, as a "
+            "port-forward needs none; with `route` all, whom its proxy asks to sign in.",
             examples=[[{"namespaceSelector": {"matchLabels": {"team": "research"}}}]],
         ),
     ] = field(default_factory=list)
@@ -62,6 +68,9 @@ class NotebookSpec(PodFields):
     build: BuiltImage = None
     command: Command = None
     args: Args = None
+    monitoring: Annotated[
+        RunMonitoring | None, Meta(description="Alerts on a notebook that is not ready. Default: none.")
+    ] = None
     suspend: Annotated[
         bool,
         Meta(description="Run no pod. The volume stays, and with `false` the notebook starts with its files again."),
@@ -107,6 +116,10 @@ class NotebookSpec(PodFields):
     service: Annotated[NotebookService, Meta(description="The Service of the notebook.")] = field(
         default_factory=NotebookService
     )
+    route: Annotated[
+        ProtectedRoute | None,
+        Meta(description="How users reach the notebook from outside the cluster. Default: by a port-forward only."),
+    ] = None
 
 
 class Notebook(Block):

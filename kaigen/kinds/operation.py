@@ -1,13 +1,21 @@
 """Blocks about operation: scaling, monitoring, disruptions, rollouts, probes, and nodes that are created."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
 from kaigen.kinds.base import ADDRESS, DNS_LABEL, DNS_SUBDOMAIN, NO_BLANKS, Duration, Labels, ObjectName, text
-from kaigen.kinds.block import Block, Choice
+from kaigen.kinds.block import Block, Choice, later
 from kaigen.kinds.exposure import ROUTE_PATH
 from kaigen.kinds.schedule import Window
+
+if TYPE_CHECKING:
+    from kaigen.kinds.monitoring import Alerts, Dashboard, Slo, Traces
+else:
+    Alerts = later("kaigen.kinds.monitoring:Alerts")
+    Dashboard = later("kaigen.kinds.monitoring:Dashboard")
+    Slo = later("kaigen.kinds.monitoring:Slo")
+    Traces = later("kaigen.kinds.monitoring:Traces")
 
 PERCENT = r"^(100|[1-9]?[0-9])%$"
 
@@ -96,15 +104,29 @@ class Autoscale(Block):
     ] = None
 
 
-class Monitoring(Block):
-    """A PodMonitor of the Prometheus operator for the metrics of the app."""
+class DownloadMonitoring(Block):
+    """What the Prometheus operator knows of the app: a PodMonitor, and alert rules."""
 
     interval: Annotated[
         Duration | None, Meta(description="Scrape interval. Default: that of Prometheus.", examples=["15s"])
     ] = None
     labels: Annotated[
-        Labels, Meta(description="Labels by which Prometheus selects monitors.", examples=[{"release": "prometheus"}])
+        Labels,
+        Meta(
+            description="Labels by which Prometheus selects monitors and rules.", examples=[{"release": "prometheus"}]
+        ),
     ] = field(default_factory=dict)
+    alerts: Annotated[Alerts | None, Meta(description="Alert rules; `{}` for the defaults. Default: none.")] = None
+
+
+class Monitoring(DownloadMonitoring):
+    """What the Prometheus operator, Grafana and a collector of traces know of the app."""
+
+    slo: Annotated[Slo | None, Meta(description="Objectives, whose alerts are among `alerts`.")] = None
+    dashboard: Annotated[
+        Dashboard | None, Meta(description="A dashboard for Grafana; `{}` for the defaults. Default: none.")
+    ] = None
+    traces: Annotated[Traces | None, Meta(description="Where the engine sends traces of requests.")] = None
 
 
 class Disruption(Choice):

@@ -6,12 +6,12 @@ from msgspec import Meta, field
 
 from kaigen.catalog.engines import engine_choices, engine_names
 from kaigen.core.json_types import Json, JsonObject
-from kaigen.kinds.base import AppName, Duration, Metadata, Port, TokenSecret, text
+from kaigen.kinds.base import FLAG, AppName, Duration, Metadata, Port, TokenSecret, text
 from kaigen.kinds.block import Block
 from kaigen.kinds.blocks import Image, Mounted, Params, ParamsFile, Placement, Resources, Security, Transfer
 from kaigen.kinds.build import Build
 from kaigen.kinds.entry import API_VERSION
-from kaigen.kinds.exposure import Auth, InferencePool, Route, Service
+from kaigen.kinds.exposure import Auth, InferencePool, Route, Router, Service
 from kaigen.kinds.operation import Autoscale, Disruption, Monitoring, Probes, ProvisioningRef, Rollout
 from kaigen.kinds.pod import PodFields, Variables
 from kaigen.kinds.promotable import NAME
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     EngineName = str
 else:
     EngineName = Literal[engine_names()]
-
-FLAG = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 
 
 EngineArgs = dict[Annotated[str, text(FLAG, max_length=120)], Json] | list[Annotated[str, Meta(min_length=1)]]
@@ -149,6 +147,9 @@ class TopologySpec(PodFields):
         InferencePool | None,
         Meta(description="An InferencePool, whose endpoint picker chooses the pod of each request."),
     ] = None
+    router: Annotated[Router | None, Meta(description="A router in front of the replicas; `{}` for the defaults.")] = (
+        None
+    )
     autoscale: Annotated[Autoscale | None, Meta(description="Scale the number of replicas with the load.")] = None
     auth: Annotated[Auth | None, Meta(description="API key that requests must have. Default: none.")] = None
     monitoring: Annotated[

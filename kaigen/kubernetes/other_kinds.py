@@ -233,6 +233,7 @@ _CLUSTER_KINDS = (
     ObjectKind(
         "PodMonitor.monitoring.coreos.com", selector=PodSelector("selector", unless="namespaceSelector"), emitted=True
     ),
+    ObjectKind("PrometheusRule.monitoring.coreos.com", references=(), emitted=True),
     ObjectKind("CustomResourceDefinition.apiextensions.k8s.io", references=()),
     ObjectKind(
         "TriggerAuthentication.keda.sh",

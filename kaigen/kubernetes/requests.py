@@ -37,7 +37,7 @@ def requests_of(obj: Object, catalog: Catalog, most: int | None = None, *, surge
     """
     total: Counter[str] = Counter()
     for template in pod_templates(obj):
-        count = _pods(obj, template, most, surge)
+        count = pod_count(obj, template, most, surge=surge)
         for name, amount in pod_requests(template, catalog).items():
             total[name] += count * amount
         for path, claim in claim_templates(obj):
@@ -65,6 +65,22 @@ def scaled_replicas(obj: Object) -> tuple[str, str, int] | None:
         case _:
             return None
     return str(target.get("kind") or "Deployment"), str(target.get("name")), most
+
+
+def least_replicas(objects: Iterable[tuple[str, Object]]) -> dict[tuple[str, str, str], int]:
+    """Return the fewest replicas that autoscalers set, as `most_replicas` returns the most.
+
+    Sources of the defaults: Kubernetes API, autoscaling/v2; https://keda.sh/docs/2.18/reference/scaledobject-spec
+    """
+    least: dict[tuple[str, str, str], int] = {}
+    for namespace, obj in objects:
+        if scaled := scaled_replicas(obj):
+            keda = type_of(obj) == "ScaledObject.keda.sh"
+            spec = mapping(obj.get("spec"))
+            least[namespace, scaled[0], scaled[1]] = (
+                _count(spec, "minReplicaCount", 0) if keda else _count(spec, "minReplicas")
+            )
+    return least
 
 
 def most_replicas(objects: Iterable[tuple[str, Object]]) -> dict[tuple[str, str, str], int]:
@@ -147,8 +163,8 @@ def readable(resource: str, amount: int) -> str:
     return str(whole)
 
 
-def _pods(obj: Object, template: PodTemplate, most: int | None, surge: bool) -> int:
-    """Return how many pods an object makes from a template at most."""
+def pod_count(obj: Object, template: PodTemplate, most: int | None = None, *, surge: bool = True) -> int:
+    """Return how many pods an object makes from a template at most; the arguments are those of `requests_of`."""
     spec = mapping(obj.get("spec"))
     replicas = max(_count(spec, "replicas"), most or 0)
     if surge:

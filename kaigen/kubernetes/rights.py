@@ -54,6 +54,7 @@ _READ_ONLY = {
     "discovery.k8s.io": ("endpointslices",),
     "gateway.networking.k8s.io": ("gateways", "grpcroutes", "httproutes"),
     "inference.networking.k8s.io": ("inferencepools",),
+    "inference.networking.x-k8s.io": ("inferencemodelrewrites", "inferenceobjectives"),
     "jobset.x-k8s.io": ("jobsets",),
     "keda.sh": ("scaledjobs", "scaledobjects"),
     "kueue.x-k8s.io": ("localqueues", "workloads"),

@@ -9,6 +9,7 @@ from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.gpus import is_gpu_resource
 from kaigen.compile.builders.frame import LOCATION
 from kaigen.compile.pod_images import pod_image
+from kaigen.kubernetes.costs import hour_of, pod_costs
 from kaigen.kubernetes.images import images_of
 from kaigen.kubernetes.kind_table import kind_of
 from kaigen.kubernetes.manifest import Identity, Object, group_of, identity_of, mapping, text
@@ -41,17 +42,20 @@ def app_hosts(item: Compiled) -> tuple[str, ...]:
     return tuple(sorted({host for each in item.objects for host in hosts_of(each.body)}))
 
 
-def app_gpus(item: Compiled, catalog: Catalog) -> GpuFacts:
+def app_gpus(item: Compiled, catalog: Catalog, profile: str) -> GpuFacts:
     """Return what an app requests of GPUs. Its autoscalers may scale objects of other apps."""
     placed = [(_namespace(each.body, item), each.body) for each in item.objects]
     objects = []
     for namespace, body in placed:
-        own, each = _gpus(body, catalog), 0
+        own, each, one = _gpus(body, catalog), 0, {}
         if kind_of(body).scalable:
-            each = _gpus({**body, "spec": {**mapping(body.get("spec")), "replicas": 1}}, catalog, surge=False)
+            one = {**body, "spec": {**mapping(body.get("spec")), "replicas": 1}}
+            each = _gpus(one, catalog, surge=False)
         if own or each:
             key = (namespace, text(body.get("kind")), identity_of(body).name)
-            objects.append(GpuObject(key, own, each, why_unlimited(body), *max_surge(body)))
+            hour = hour_of(pod_costs(body, catalog, profile))
+            hour_each = hour_of(pod_costs(one, catalog, profile)) or 0 if one else 0
+            objects.append(GpuObject(key, own, each, why_unlimited(body), *max_surge(body), hour, hour_each))
     return GpuFacts(tuple(objects), tuple(sorted(most_replicas(placed).items())))
 
 

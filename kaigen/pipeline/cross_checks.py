@@ -1,4 +1,4 @@
-"""Checks of all apps of a run: names, references and objects that clash, hosts, and GPUs of tenants."""
+"""Checks of all apps of a run: names, references and objects that clash, hosts, and GPUs and budgets of tenants."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from kaigen.catalog.rates import currency_of
 from kaigen.config.globs import is_granted
 from kaigen.config.reserved import ALLOW_DNS, ALLOW_NETWORK, DEFAULT_DENY, QUOTA
 from kaigen.config.settings import FILE_NAME
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from kaigen.config.tenant_settings import Tenant
     from kaigen.core.json_types import FieldPath
     from kaigen.pipeline.compiler import Compiler
-    from kaigen.pipeline.gpu_facts import ScaledKey
+    from kaigen.pipeline.gpu_facts import GpuObject, ScaledKey
     from kaigen.pipeline.unit import Unit
 
 with lazy_imports():
@@ -282,25 +283,19 @@ def folders_without_files(config: Config) -> Iterator[Diagnostic]:
 
 def gpu_quotas(apps: Sequence[RunApp], config: Config) -> Iterator[Diagnostic]:
     """Return an error for each tenant whose apps may request more GPUs than it has."""
-    most: dict[ScaledKey, int] = {}
-    for _, app in apps:
-        for key, replicas in app.gpus.replicas if app.gpus is not None else ():
-            most[key] = max(most.get(key, 0), replicas)
     used: Counter[str] = Counter()
     by_app: Counter[tuple[str, str]] = Counter()
-    for unit, app in apps:
-        for each in app.gpus.objects if app.gpus is not None else ():
-            namespace, kind, name = each.key
-            tenant = tenant_of_file(app.source, config.tenants) or tenant_of_namespace(namespace, config.tenants)
-            if tenant is None or tenant.gpus is None:
-                continue
-            amount = each.most(most.get(each.key, 0))
-            used[tenant.name] += amount
-            by_app[tenant.name, app.name] += amount
-            if each.unlimited and unit is not None:
-                message = f"{kind} {name} requests GPUs, and {each.unlimited}, so `gpus` of tenant `{tenant.name}` "
-                hint = "request none, set a limit, or use another kind"
-                yield unit.diagnostic(app, "KG0385", f"{message}cannot limit them", ("metadata", "name"), hint)
+    for unit, app, each, tenant, replicas in _tenant_gpus(apps, config):
+        if tenant.gpus is None:
+            continue
+        amount = each.most(replicas)
+        used[tenant.name] += amount
+        by_app[tenant.name, app.name] += amount
+        if each.unlimited and unit is not None:
+            _, kind, name = each.key
+            message = f"{kind} {name} requests GPUs, and {each.unlimited}, so `gpus` of tenant `{tenant.name}` "
+            hint = "request none, set a limit, or use another kind"
+            yield unit.diagnostic(app, "KG0385", f"{message}cannot limit them", ("metadata", "name"), hint)
     for tenant in config.tenants:
         if tenant.gpus is not None and used[tenant.name] > tenant.gpus:
             largest, name = max((number, app) for (owner, app), number in by_app.items() if owner == tenant.name)
@@ -310,6 +305,54 @@ def gpu_quotas(apps: Sequence[RunApp], config: Config) -> Iterator[Diagnostic]:
                 Mark(str(config.root / FILE_NAME)),
                 f"request fewer, or raise `tenants.{tenant.name}.gpus`; app `{name}` requests most: {largest}",
             )
+
+
+def cost_budgets(apps: Sequence[RunApp], config: Config) -> Iterator[Diagnostic]:
+    """Return an error for each tenant whose GPUs may cost more than its budget, and for each app without a price."""
+    used: dict[str, dict[str, float]] = {}
+    for unit, app, each, tenant, replicas in _tenant_gpus(apps, config):
+        if tenant.per_hour is None:
+            continue
+        cost, (_, kind, name) = each.most_an_hour(replicas), each.key
+        if cost is not None:
+            by_app = used.setdefault(tenant.name, {})
+            by_app[app.name] = by_app.get(app.name, 0) + cost
+        elif unit is not None:
+            message = f"{kind} {name} requests GPUs, and kaigen knows no price of them, "
+            hint = "select nodes by `instanceType`, or add its price to the catalog (`kaigen cost` says why)"
+            message += f"so `budget` of tenant `{tenant.name}` cannot limit it"
+            yield unit.diagnostic(app, "KG0401", message, ("metadata", "name"), hint)
+    unit_of_money = currency_of(config.catalog)
+    for tenant in config.tenants:
+        by_app = used.get(tenant.name, {})
+        total = round(sum(by_app.values()), 2)
+        if tenant.per_hour is not None and total > tenant.per_hour:
+            name = max(by_app, key=lambda app: (by_app[app], app))
+            yield Diagnostic(
+                "KG0401",
+                f"the GPUs of tenant `{tenant.name}` may cost {total:,.2f} {unit_of_money} an hour, and its budget is "
+                f"{tenant.per_hour:,.2f}",
+                Mark(str(config.root / FILE_NAME)),
+                f"request less, or raise `tenants.{tenant.name}.budget.perHour`; "
+                f"app `{name}` costs most: {by_app[name]:,.2f}",
+            )
+
+
+def _tenant_gpus(
+    apps: Sequence[RunApp], config: Config
+) -> Iterator[tuple[Unit | None, AppSummary, GpuObject, Tenant, int]]:
+    """Yield each object of a tenant that requests GPUs: file, app, object, tenant, and the most replicas that any
+    autoscaler sets.
+    """
+    most: dict[ScaledKey, int] = {}
+    for _, app in apps:
+        for key, replicas in app.gpus.replicas if app.gpus is not None else ():
+            most[key] = max(most.get(key, 0), replicas)
+    for unit, app in apps:
+        for each in app.gpus.objects if app.gpus is not None else ():
+            tenant = tenant_of_file(app.source, config.tenants) or tenant_of_namespace(each.key[0], config.tenants)
+            if tenant is not None:
+                yield unit, app, each, tenant, most.get(each.key, 0)
 
 
 def sync_clashes(apps: Sequence[RunApp], config: Config) -> Iterator[Diagnostic]:

@@ -18,6 +18,8 @@ class GpuObject(Struct, frozen=True, array_like=True):
         unlimited: why it may make any number of pods; empty for one with a limit.
         surge: how many replicas a rollout starts before it stops old ones.
         surge_percent: the same as a share of the replicas, which is rounded up.
+        hour: price of an hour of its pods, without an autoscaler and rollouts; None when it is unknown.
+        hour_each: price of an hour of one replica; 0 for an object that no autoscaler scales.
     """
 
     key: ScaledKey
@@ -26,11 +28,17 @@ class GpuObject(Struct, frozen=True, array_like=True):
     unlimited: str = ""
     surge: int = 0
     surge_percent: int = 0
+    hour: float | None = None
+    hour_each: float = 0
 
     def most(self, replicas: int) -> int:
         """Return what its pods request at most, if an autoscaler may set as many replicas."""
         surge = self.surge if replicas else 0
         return max(self.gpus, self.each * (replicas + surge - (-replicas * self.surge_percent // 100)))
+
+    def most_an_hour(self, replicas: int) -> float | None:
+        """Return what its pods cost in an hour at most; None when it is unknown."""
+        return None if self.hour is None else max(self.hour, self.hour_each * replicas)
 
 
 class GpuFacts(Struct, frozen=True, array_like=True):

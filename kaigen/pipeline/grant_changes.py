@@ -123,6 +123,10 @@ def _tenant_grants(before: Config, now: Config) -> Iterator[str]:
         if was is not None and was.gpus is not None and (tenant.gpus is None or tenant.gpus > was.gpus):
             amount = "any number of" if tenant.gpus is None else tenant.gpus
             yield f"{amount} GPUs as tenant {tenant.name}"
+        limit = None if was is None else was.per_hour
+        if limit is not None and (tenant.per_hour is None or tenant.per_hour > limit):
+            amount = "any amount" if tenant.per_hour is None else f"{tenant.per_hour:,.2f}"
+            yield f"GPUs for {amount} an hour as tenant {tenant.name}"
         for namespace, old in (was.quotas if was is not None else {}).items():
             if namespace in tenant.namespaces and [*raised(old, tenant.quotas.get(namespace, {}))]:
                 yield f"more than before of what the quota of {namespace} limits, as tenant {tenant.name}"

@@ -21,6 +21,7 @@ from kaigen.output.contents import data_of
 from kaigen.pipeline.compiler import Compiler
 from kaigen.pipeline.cross_checks import (
     clashes,
+    cost_budgets,
     duplicate_names,
     folders_without_files,
     gpu_quotas,
@@ -205,6 +206,7 @@ class Run:
         found.extend(folders_without_files(self.config))
         if self._has_quota:
             found.extend(gpu_quotas(apps, self.config))
+            found.extend(cost_budgets(apps, self.config))
         found.extend(expiry_problems(self.units, datetime.now(UTC)))
         if not found.has_errors:
             own = [key[1:] for unit in self.units for key in unit.defines]
@@ -388,12 +390,13 @@ class Run:
     @cached_property
     def _generated_apps(self) -> list[RunApp]:
         detail = Detail(facts=self.config.gitops is not None)
-        return [(None, summarize(item, detail, -1, self.config.catalog)) for item in self._generated]
+        return [(None, summarize(item, detail, -1, self.config)) for item in self._generated]
 
     @property
     def _has_quota(self) -> bool:
-        """Whether GPUs of tenants are limited, and the run has every app that counts."""
-        return not self._partial and any(tenant.gpus is not None for tenant in self.config.tenants)
+        """Whether GPUs of tenants or their cost are limited, and the run has every app that counts."""
+        tenants = self.config.tenants
+        return not self._partial and any(each.gpus is not None or each.per_hour is not None for each in tenants)
 
     def _missing_objects(self) -> list[Diagnostic]:
         """Return a warning for each reference to an object that no app of the repository makes."""

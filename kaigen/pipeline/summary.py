@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from kaigen.catalog.catalog import Catalog
+from kaigen.config.settings import Config
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.gitops.facts import AppFacts
 from kaigen.kinds.input_documents import Key, ObjectName
@@ -178,7 +178,7 @@ class Detail(Struct, frozen=True):
 
 
 def summarize(
-    item: Compiled, detail: Detail, position: int, catalog: Catalog, unpinned: tuple[str, ...] = ()
+    item: Compiled, detail: Detail, position: int, config: Config, unpinned: tuple[str, ...] = ()
 ) -> AppSummary:
     """Return the summary of an app.
 
@@ -186,7 +186,7 @@ def summarize(
         item: the app with its objects.
         detail: what to include.
         position: of its spec in the file; negative for an app without one.
-        catalog: has the GPUs.
+        config: has the GPUs, and the profile of the cluster.
         unpinned: names of kaigen's own images that it uses and the settings do not pin.
     """
     app = item.app
@@ -207,7 +207,7 @@ def summarize(
         facts,
         secrets,
         app_reach.app_hosts(item),
-        app_reach.app_gpus(item, catalog) if detail.gpus else None,
+        app_reach.app_gpus(item, config.catalog, config.profile) if detail.gpus else None,
         unpinned,
     )
 

@@ -216,13 +216,13 @@ class Unit(ABC):
         matched = load.absent_matches(self.parsed, self.compiler.config)
         matched += [name for spec in self.loaded.specs for name in spec.matched]
         matched += [name for _, item in compiled.apps for name in item.patched]
-        catalog = self.compiler.config.catalog
+        config = self.compiler.config
         apps = tuple(
             summarize(
                 item,
                 detail,
                 position,
-                catalog,
+                config,
                 app_reach.unpinned_images(item, self.compiler.context) if item.spec is not None else (),
             )
             for position, item in compiled.apps

@@ -12,6 +12,7 @@ from kaigen.sizing.plan import gib_text, layout_text
 if TYPE_CHECKING:
     from kaigen.core.json_types import Json
     from kaigen.dialects.registry import Dialect, Estimate
+    from kaigen.plan.prices import Prices
     from kaigen.plan.specs import RingOfSpec, SpecPlan
     from kaigen.sizing.answer import Answer
 
@@ -25,8 +26,8 @@ def title(found: Answer) -> str:
     return f"{plan.facts.name} on {format.hardware_text(plan)}: {layout_text(plan.layout)}{copies}"
 
 
-def tables(found: Answer, dialects: Iterable[Dialect]) -> list[Rows]:
-    """Return an answer as tables: memory, facts with the estimates of these dialects, and alternatives."""
+def tables(found: Answer, dialects: Iterable[Dialect], prices: Prices) -> list[Rows]:
+    """Return an answer as tables: memory, facts with prices and the estimates of these dialects, and alternatives."""
     plan = found.plan
     load = plan.load
     sums = [(row.name, gib_text(row.gib), row.how) for row in format.rows(plan)]
@@ -36,8 +37,7 @@ def tables(found: Answer, dialects: Iterable[Dialect]) -> list[Rows]:
         ("sequences", f"{load.concurrency} of that length at once, of {plan.max_concurrency} that would fit"),
         ("flags", format.command_line(plan)),
     ]
-    if price := format.price_text(plan):
-        facts.append(("price", price))
+    facts += prices.rows(plan)
     for dialect in dialects:
         facts += [(f"{dialect.title} {item.version}", item.text) for item in _estimates(found, dialect)]
     facts += [("note", note) for note in plan.notes]
@@ -45,9 +45,10 @@ def tables(found: Answer, dialects: Iterable[Dialect]) -> list[Rows]:
     return [memory, facts, *([format.plan_rows("NEXT BEST", found.others)] if found.others else [])]
 
 
-def answer_data(found: Answer, dialects: Iterable[Dialect]) -> dict[str, Json]:
-    """Return an answer as plain data, with the estimates of these dialects."""
-    data = format.plan_data(found.plan) | {"others": [format.other_data(other) for other in found.others]}
+def answer_data(found: Answer, dialects: Iterable[Dialect], prices: Prices) -> dict[str, Json]:
+    """Return an answer as plain data, with prices and the estimates of these dialects."""
+    data = format.plan_data(found.plan) | prices.data(found.plan)
+    data["others"] = [format.other_data(other) for other in found.others]
     for dialect in dialects:
         data[dialect.name] = {item.version: dict(item.data) for item in _estimates(found, dialect)}
     return data
@@ -94,10 +95,10 @@ def ring_data(item: RingOfSpec) -> dict[str, Json]:
     return {"app": item.name, "source": item.source, "ring": data}
 
 
-def plans_data(plans: Iterable[SpecPlan], dialects: Sequence[Dialect]) -> list[dict[str, Json]]:
-    """Return the plans of specs as plain data, with the estimates of these dialects."""
+def plans_data(plans: Iterable[SpecPlan], dialects: Sequence[Dialect], prices: Prices) -> list[dict[str, Json]]:
+    """Return the plans of specs as plain data, with prices and the estimates of these dialects."""
     return [
-        {"app": item.name, "source": item.source, **answer_data(item.answer, dialects), **_host_data(item)}
+        {"app": item.name, "source": item.source, **answer_data(item.answer, dialects, prices), **_host_data(item)}
         for item in plans
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from math import ceil
 
@@ -31,6 +32,8 @@ _NAMES = {
     ),
 }
 """Keys by quantity, in order of precedence; architectures differ."""
+NO_CACHE = "an encoder keeps no KV cache"
+"""Why the cache of an encoder is smaller than that of a decoder of its shape."""
 MOST = 10**9
 """Largest number that is believed; the largest context of a model has 10 million tokens."""
 
@@ -69,6 +72,13 @@ def facts_of_config(config: Mapping[str, Json], *, name: str, weights: float) ->
     Raises:
         PlanError: a number without which there is no sum is missing, or a number is impossible.
     """
+    if config.get("is_encoder_decoder") is True:
+        raise PlanError(
+            "KG1103",
+            Field.MODEL,
+            "the config is of an encoder-decoder model, which keeps a second KV cache of its input",
+            "the plan does not know its size; measure it with the engine",
+        )
     text = next((inner for key in _INNER if isinstance(inner := config.get(key), Mapping)), config)
     layers, heads = _number(text, "layers"), _number(text, "heads")
     hidden = _number(text, "hidden size")
@@ -98,11 +108,19 @@ def facts_of_config(config: Mapping[str, Json], *, name: str, weights: float) ->
         window_layers=window_layers,
         state_mib=state,
         state_layers=state_layers,
+        kv_upper_bound=NO_CACHE if _is_encoder(config) else "",
         vocabulary=_integer(text, "vocab_size") or _integer(config, "vocab_size") or None,
         encoder=any(key in config for key in ("vision_config", "audio_config", "vision_tower")),
         quantization=method if isinstance(method, str) else "",
         dtype="float16" if dtype == "float16" else "bfloat16",
     )
+
+
+def _is_encoder(config: Mapping[str, Json]) -> bool:
+    """Return whether a model has no decoder, by the classes that vLLM has for embeddings and scores of such models."""
+    classes = config.get("architectures")
+    names = classes if isinstance(classes, Sequence) and not isinstance(classes, str) else ()
+    return any(isinstance(name, str) and re.search(r"Bert|Roberta", name) for name in names)
 
 
 def _integer(config: Mapping[str, Json], key: str) -> int:

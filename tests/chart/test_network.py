@@ -51,8 +51,8 @@ NAMES_OF_CASES = sorted(cases())
 
 
 WAITS = {"wait", "wait-job", "wait-files", "verify"}
-LOCAL = {"chat", "convert", "kubectl", "reaper", "ringproxy"}
-"""Images of kaigen's own programs that connect to the API server, to pods of their app, or to nothing."""
+LOCAL = {"chat", "convert", "envoy", "epp", "kubectl", "reaper", "ringproxy"}
+"""Images of programs that connect to the API server, to pods of their app, or to nothing."""
 
 
 def connects(container: Any) -> bool:

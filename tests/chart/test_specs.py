@@ -35,6 +35,10 @@ NOT_WRITTEN = {
     # Fields of Substratus' first releases, which later ones drop.
     "spec.modelName",
     "spec.datasetName",
+    "spec.source",
+    "spec.training",
+    "spec.size",
+    "spec.compute",
     # Only a Notebook has another image in place of an upload.
     "spec.build.upload",
     "spec.build.upload.md5Checksum",

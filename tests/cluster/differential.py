@@ -30,8 +30,11 @@ from kaigen.kubernetes.pods import pod_templates
 from tests.cluster.api_mutations import Mutation, Mutator, bases, values_of
 from tests.cluster.client import ApiError, Client, Object, kind_of
 from tests.cluster.plane import Plane
+from tests.cluster.tools.parts import module_of
 from tools.api_differences import Difference, known
 
+SERVER = module_of("kube-apiserver")[1].removeprefix("v").rpartition(".")[0]
+"""The minor version of Kubernetes that both judge by."""
 _STATE = re.compile(r"no PriorityClass with name|RuntimeClass \S+ not found|error looking up service account")
 """What the API server says of an object that names one that is not there, whatever its form."""
 
@@ -71,7 +74,7 @@ class Verdicts:
 
 def kaigen_errors(obj: Object) -> tuple[Problem, ...]:
     """Return the errors of `kaigen check`; Pod Security is the namespace's."""
-    found = [*check_object(obj), *check_policy(obj, pod_security="privileged")]
+    found = [*check_object(obj, target=SERVER), *check_policy(obj, pod_security="privileged")]
     return tuple(each for each in found if each.severity is Severity.ERROR)
 
 

@@ -1,4 +1,4 @@
-"""An environment moves to another namespace, and its last app of a kind goes: nothing is left but what is kept."""
+"""An environment moves to another namespace, or into an empty cluster, and its last app of a kind goes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from tests.cluster.apps import CLAIM, JOB
+from tests.cluster.apps import CLAIM, JOB, POD, spec
 from tests.cluster.argocd import ArgoCD
 from tests.cluster.client import Object, is_true, kind_of
 from tests.cluster.flux import KUSTOMIZATION, Flux
@@ -122,6 +122,11 @@ def pods_made(plane: Plane, space: str) -> int:
     return sum((entry.verb, entry.resource) == ("create", "pods") for entry in found)
 
 
+def apps_with_pods(plane: Plane, space: str) -> set[str]:
+    """Return the apps that have pods in a namespace, also finished ones."""
+    return {pod["metadata"]["labels"]["app.kubernetes.io/name"] for pod in plane.client.objects(POD, space)}
+
+
 def wait_left(plane: Plane, team: Team, files: Mapping[str, str], apps: set[str], claims: set[str]) -> None:
     """See that everything of these apps goes but the claims that are kept, which are these."""
     client, kept = plane.client, set()
@@ -167,4 +172,34 @@ def test_an_environment_moves_to_another_namespace_and_leaves_what_is_kept(
     mover.sync()
     wait_left(plane, team, after, gone, kept)
     assert pods_made(plane, team.space) == len(apps)
+    mover.end()
+
+
+def test_an_empty_cluster_reads_the_stored_results_of_a_run_in_place_of_running_it_again(
+    plane: Plane, mover: Mover, team: Team
+) -> None:
+    volume = {"volume": {"size": "1Gi"}}
+    output = {**volume, "bucket": {"uri": "s3://acme-results/tune"}}
+    web = {"engine": "container", "image": "registry.example.com/web:1", "model": "tuned", "port": 8000}
+    team.specs = {
+        "tune": spec("Job", "tune", image="registry.example.com/tune:1", output=output),
+        "tuned": spec("Model", "tuned", source={"job": {"name": "tune", "path": "merged"}}, store=volume),
+        "web": spec("Topology", "web", **web),
+    }
+    before = mover.sync()
+    jobs = [obj["metadata"] for obj in team.of_app(before, "tune") if obj["kind"] == "Job"]
+    (run,) = [each["name"] for each in jobs if each["labels"]["app.kubernetes.io/component"] == "run"]
+    assert apps_with_pods(plane, team.space) == set(team.specs)
+    earlier = pods_made(plane, team.space)
+
+    mover.end()
+    plane.client.delete("v1/Namespace", team.space)
+    plane.client.wait_gone("v1/Namespace", team.space, timeout=120)
+    # As docs/operate/recover.md has it: no spec of the finished Job, and its folder in the bucket.
+    del team.specs["tune"]
+    stored = {"s3": {"uri": f"s3://acme-results/tune/{run}/merged"}}
+    team.specs["tuned"] = spec("Model", "tuned", source=stored, store=volume)
+    mover.sync()
+    assert apps_with_pods(plane, team.space) == {"tuned", "web"}
+    assert pods_made(plane, team.space) == earlier + len(plane.client.objects(POD, team.space))
     mover.end()

@@ -77,9 +77,9 @@ def log(node: Node, namespace: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
 
-def kill(node: Node, namespace: str, index: int) -> None:
-    """Kill the processes of a rank's running pod, as a node that crashes does."""
-    selector = f"app.kubernetes.io/name=train,batch.kubernetes.io/job-completion-index={index}"
+def kill(node: Node, namespace: str, index: int, name: str = "train") -> None:
+    """Kill the processes of a rank's or shard's running pod, as a node that crashes does."""
+    selector = f"app.kubernetes.io/name={name},batch.kubernetes.io/job-completion-index={index}"
     (pod,) = [
         pod
         for pod in node.client.objects(POD, namespace, selector)

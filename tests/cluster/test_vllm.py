@@ -72,6 +72,27 @@ print(json.dumps({
 }))
 """
 
+LOAD = """
+import collections, os, threading
+seen, lock = collections.Counter(), threading.Lock()
+def run():
+    while not os.path.exists("/tmp/stop"):
+        key = open("/tmp/key").read().strip() if os.path.exists("/tmp/key") else KEY
+        try:
+            answer = ask("/v1/chat/completions", talk("tiny"), key)
+            answer.read()
+            status = answer.status
+        except OSError as error:
+            status = f"lost: {error}"
+        with lock:
+            seen[f"{key}: {status}"] += 1
+threads = [threading.Thread(target=run) for _ in range(THREADS)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print(json.dumps(seen))
+"""
+"""Asks until `/tmp/stop` exists, with the key in `/tmp/key` if there is one, and prints its answers, counted."""
+
 
 def code(body: str, **names: object) -> str:
     """Return a client's program that knows some values."""
@@ -154,6 +175,46 @@ def test_a_key_opens_every_name_and_adapter(node: Node, chat: Compiled) -> None:
         "outside /v1": 200,
         "models": sorted(names),
     }
+
+
+def give_keys(node: Node, pod: str, *keys: str) -> None:
+    """Write keys into the Secret, and wait until the pod has them: kubelet reads them when it syncs a changed pod."""
+    text = "\n".join(keys)
+    node.client.patch("v1/Secret", "key", NAMESPACE, {"stringData": {"api-key": text}})
+    node.client.patch(POD, pod, NAMESPACE, {"metadata": {"annotations": {"test/keys": str(len(keys)) + keys[0]}}})
+    read = ["exec", "--namespace", NAMESPACE, pod, "--", "cat", "/etc/kaigen/auth/api-key"]
+    wait_until(lambda: node.run("kubectl", *read).stdout == text, "the pod has the keys", 180)
+
+
+def statuses(node: Node) -> Mapping[str, int]:
+    """Return what vLLM answers with each key."""
+    ask_both = "print(json.dumps({key: ask('/v1/models', key=key).status for key in (KEY, 'second')}))"
+    found: dict[str, int] = json.loads(run_client(node, NAMESPACE, code(ask_both)))
+    return found
+
+
+def test_a_key_is_rotated_under_load_without_a_lost_request(node: Node, chat: Compiled) -> None:
+    (before,) = ready_pods(node, NAMESPACE, "chat")
+    pod = before["metadata"]["name"]
+    client = node.client.create(client_pod(code(LOAD, THREADS=CONCURRENCY)), NAMESPACE)["metadata"]["name"]
+    run = ["exec", "--namespace", NAMESPACE, client, "--", "sh", "-c"]
+    node.client.wait(POD, client, NAMESPACE, lambda found: found["status"]["phase"] == "Running", "running")
+    try:
+        give_keys(node, pod, KEY, "second")
+        node.run("kubectl", *run, "echo second > /tmp/next && mv /tmp/next /tmp/key; sleep 2")
+        give_keys(node, pod, "second")
+        assert statuses(node) == {KEY: 401, "second": 200}
+        node.run("kubectl", *run, "touch /tmp/stop")
+        node.client.wait(POD, client, NAMESPACE, lambda found: found["status"]["phase"] == "Succeeded", "over")
+        seen = json.loads(node.run("kubectl", "logs", "--namespace", NAMESPACE, client).stdout)
+        print(seen)
+        assert seen.keys() == {f"{KEY}: 200", "second: 200"}
+        (after,) = ready_pods(node, NAMESPACE, "chat")
+        assert after["metadata"]["uid"] == before["metadata"]["uid"]
+        assert after["status"]["containerStatuses"][0]["restartCount"] == 0
+    finally:
+        give_keys(node, pod, KEY)
+    assert statuses(node) == {KEY: 200, "second": 401}
 
 
 def test_the_startup_probe_holds_back_requests_until_vllm_answers(node: Node, chat: Compiled) -> None:

@@ -46,6 +46,7 @@ LAYERS: tuple[str, ...] = (
     "kaigen.secrets",
     "kaigen.pipeline",
     "kaigen.requirements",
+    "kaigen.cost",
     "kaigen.status",
     "kaigen.images",
     "kaigen.mirror",

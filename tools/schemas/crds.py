@@ -170,6 +170,8 @@ def crd_limits(left: Schema, node: Schema) -> None:
     move(left, node, {"minLength": "minlen", "maxLength": "maxlen", "minimum": "min", "maximum": "max"})
     move(left, node, {"enum": "enum", "pattern": "re"})
     if "re" in node:
+        # Go has flags anywhere, and Python at the beginning or in a group only.
+        node["re"] = re.sub(r"^\^\(\?i\)(.*)\$$", r"^(?i:\1)$", node["re"])
         re.compile(node["re"])
     for part in left.pop("allOf", ()):
         if part.keys() != {"enum"}:

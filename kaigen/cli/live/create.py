@@ -225,10 +225,6 @@ def _classification(given: dict[str, Any]) -> dict[str, Any]:
         settings["weights"] = {"path": weights}
         return spec
     pinned = classifier_weights(model)
-    if pinned is None:
-        raise click.UsageError(
-            f"--weights is required for {model}: kaigen has none that are pinned by commit and checksum"
-        )
     settings["weights"] = pinned.settings()
     spec["model"] = {"source": pinned.source(), "mountPath": f"{_MOUNT}/.model"}
     return spec

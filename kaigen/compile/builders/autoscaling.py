@@ -25,21 +25,28 @@ class Autoscaling(Struct, frozen=True):
         keda: whether KEDA scales, rather than a HorizontalPodAutoscaler alone.
         metric_name: name of the metric; empty for CPU and for a query.
         by_load: whether they follow the load, and not only a schedule.
+        held: whether they follow the requests that a router holds, too.
+        metrics: the engine's metrics by the load that they measure.
     """
 
     spec: Autoscale
     keda: bool
     metric_name: str
     by_load: bool = True
+    held: bool = False
+    metrics: Mapping[str, str] = {}
 
 
-def resolve_autoscaling(autoscale: Autoscale, metrics: Mapping[str, str], label: str) -> Autoscaling:
+def resolve_autoscaling(
+    autoscale: Autoscale, metrics: Mapping[str, str], label: str, *, held: bool = False
+) -> Autoscaling:
     """Return the scaler and its metric.
 
     Args:
         autoscale: the spec's block.
         metrics: the engine's metrics by the load that they measure.
         label: the engine in messages.
+        held: whether a router holds requests while no pod runs, and counts them.
 
     Raises:
         ProblemError: the scaler cannot do what the spec asks for.
@@ -57,13 +64,13 @@ def resolve_autoscaling(autoscale: Autoscale, metrics: Mapping[str, str], label:
         _reject(autoscale, "fallback", "fallback", "a schedule alone reads no Prometheus", "leave it out")
         return Autoscaling(autoscale, keda, "", by_load=False)
     if keda:
-        _check_keda(autoscale)
+        _check_keda(autoscale, held=held)
         named = autoscale.query is None and autoscale.metric != "cpu"
     else:
         _check_hpa(autoscale)
         named = autoscale.metric != "cpu"
     name = (autoscale.pod_metric or _metric_name(autoscale, metrics, label)) if named else ""
-    return Autoscaling(autoscale, keda, name)
+    return Autoscaling(autoscale, keda, name, held=held and keda and autoscale.query is None, metrics=metrics)
 
 
 def _metric_name(autoscale: Autoscale, metrics: Mapping[str, str], label: str) -> str:
@@ -118,14 +125,15 @@ def _check_hpa(autoscale: Autoscale) -> None:
         _reject(autoscale, "podMetric", "pod_metric", "`podMetric` has no effect on `cpu`", "leave it out")
 
 
-def _check_keda(autoscale: Autoscale) -> None:
+def _check_keda(autoscale: Autoscale, *, held: bool) -> None:
     _reject(autoscale, "podMetric", "pod_metric", "KEDA reads Prometheus, not the custom metrics API", "use `query`")
-    if autoscale.min == 0 and autoscale.query is None and not autoscale.schedule:
+    if autoscale.min == 0 and autoscale.query is None and not autoscale.schedule and not held:
         raise ProblemError(
             "KG0349",
             "nothing can scale up from zero: the engine's metrics do not exist while no pod runs",
             (*ORIGIN, "min"),
-            "set a `query` that measures demand in front of the pods, such as requests at the gateway, or a `schedule`",
+            "set `router: {}`, which holds and counts requests, a `query` that measures demand in front of the pods, "
+            "or a `schedule`",
         )
     if autoscale.metric == "cpu" and autoscale.query is None:
         _reject(autoscale, "prometheus", "prometheus", "the metric `cpu` needs no Prometheus", "leave it out")

@@ -69,6 +69,7 @@ class Run(Struct, frozen=True):
         nodes: number of pods that work together.
         shards: number of pods that share the work without each other.
         parallelism: number of shards that run at the same time; None for all.
+        max_failed_shards: number of failed shards with which the others go on; None for any.
         labels: further labels of the object itself.
         annotations: further annotations of the object itself.
         pod_annotations: annotations of the pods.
@@ -91,6 +92,7 @@ class Run(Struct, frozen=True):
     nodes: int = 1
     shards: int = 1
     parallelism: int | None = None
+    max_failed_shards: int | None = None
     labels: Mapping[str, Tree] | None = None
     annotations: Mapping[str, Tree] | None = None
     pod_annotations: Mapping[str, str] | None = None
@@ -183,6 +185,8 @@ def limited_spec(run: Run) -> dict[str, Tree]:
         limits = {"backoffLimitPerIndex": run.retry_limit, "maxFailedIndexes": 0}
     elif run.shards > 1:
         limits = {"backoffLimitPerIndex": run.retry_limit}
+        if run.max_failed_shards is not None:
+            limits["maxFailedIndexes"] = run.max_failed_shards
     policy = failure_policy(run.permanent, permanent_action="FailIndex" if run.shards > 1 else "FailJob")
     return run.job_spec(limits, policy)
 

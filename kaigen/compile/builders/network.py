@@ -12,7 +12,7 @@ from kaigen.compile.expressions import Setting, Tree
 from kaigen.core.json_types import FieldPath
 
 if TYPE_CHECKING:
-    from kaigen.kinds.operation import Monitoring
+    from kaigen.kinds.operation import DownloadMonitoring
 
 
 def network_switch() -> Setting:
@@ -146,7 +146,15 @@ def headless_service(
 
 
 def pod_monitor(
-    frame: Frame, component: str, monitoring: Monitoring, path: str, *, port: str = "http", wave: int = 3
+    frame: Frame,
+    component: str,
+    monitoring: DownloadMonitoring,
+    path: str,
+    *,
+    port: str = "http",
+    wave: int = 3,
+    suffix: str = "",
+    further: Mapping[str, str] | None = None,
 ) -> Object:
     """Return a PodMonitor of a component's pods.
 
@@ -157,17 +165,18 @@ def pod_monitor(
         path: path of the metrics.
         port: name of the containers' port.
         wave: sync wave.
+        suffix: end of its name.
+        further: paths of further metrics, by the name of their port.
     """
-    endpoint: dict[str, Tree] = {"port": port, "path": path}
-    if monitoring.interval:
-        endpoint["interval"] = monitoring.interval
+    interval: dict[str, Tree] = {"interval": monitoring.interval} if monitoring.interval else {}
+    endpoints: Tree = [{"port": name, "path": at, **interval} for name, at in ((port, path), *(further or {}).items())]
     return Object(
-        role="podmonitor",
+        role=f"podmonitor{suffix}",
         wave=wave,
         body={
             "apiVersion": "monitoring.coreos.com/v1",
             "kind": "PodMonitor",
-            "metadata": frame.metadata("", "monitoring", wave=wave, labels=monitoring.labels),
-            "spec": {"selector": {"matchLabels": frame.selector(component)}, "podMetricsEndpoints": [endpoint]},
+            "metadata": frame.metadata(suffix, "monitoring", wave=wave, labels=monitoring.labels),
+            "spec": {"selector": {"matchLabels": frame.selector(component)}, "podMetricsEndpoints": endpoints},
         },
     )

@@ -7,17 +7,37 @@ from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.jobs import seconds
-from kaigen.compile.expressions import Release, Tree
-from kaigen.kinds.exposure import Gateway, InferencePool, Route, Tls
+from kaigen.compile.expressions import Release, Setting, Tree
+from kaigen.compile.problems import Problems, report_ignored_field
+from kaigen.core.json_types import FieldPath
+from kaigen.kinds.block import document_name, set_fields
+from kaigen.kinds.exposure import Gateway, HostRoute, InferencePool, Tls
 
 WAVE = 4
 _GATEWAY = "gateway.networking.k8s.io"
 _POOL = "inference.networking.k8s.io"
-_ORIGIN = ("spec", "route")
+_ORIGIN: FieldPath = ("spec", "route")
+
+
+def check_route(route: HostRoute, problems: Problems) -> None:
+    """Report fields of a route that its Gateway does not use."""
+    gateway = route.gateway
+    if gateway is None:
+        return
+    if gateway.name is not None and route.tls is not None:
+        where = f"on the Gateway `{gateway.name}`"
+        hint = "leave `tls` out: the Gateway's listener has the certificate"
+        report_ignored_field(problems, "tls", (*_ORIGIN, "tls"), where, hint)
+    if gateway.class_name is not None:
+        for field in ("namespace", "section_name"):
+            if field in set_fields(gateway):
+                name = document_name(gateway, field)
+                path = (*_ORIGIN, "gateway", name)
+                report_ignored_field(problems, name, path, "on a Gateway of the app's own", "leave it out")
 
 
 def route_objects(
-    frame: Frame, route: Route, *, path: str, service_port: Tree, pool: bool, profile: str
+    frame: Frame, route: HostRoute, *, path: str, service_port: Tree, pool: bool, profile: str
 ) -> list[Object]:
     """Return the objects that route requests for a host to the app.
 
@@ -41,7 +61,8 @@ def route_objects(
     return [*gateways, _http_route(frame, route, path, backend, profile)]
 
 
-def _host(route: Route) -> Tree:
+def route_host(route: HostRoute) -> Setting:
+    """Return the host name of a route."""
     return settings.text("route.host", route.host, "Host name of the route.", origin=(*_ORIGIN, "host"))
 
 
@@ -65,7 +86,7 @@ def _timeout(gateway: Gateway, profile: str) -> str:
     return "" if gateway_limit(gateway.class_name, profile) else "0s"
 
 
-def _http_route(frame: Frame, route: Route, path: str, backend: dict[str, Tree], profile: str) -> Object:
+def _http_route(frame: Frame, route: HostRoute, path: str, backend: dict[str, Tree], profile: str) -> Object:
     gateway = route.gateway
     assert gateway is not None
     parent: dict[str, Tree] = {"group": _GATEWAY, "kind": "Gateway"}
@@ -102,7 +123,7 @@ def _http_route(frame: Frame, route: Route, path: str, backend: dict[str, Tree],
             "apiVersion": f"{_GATEWAY}/v1",
             "kind": "HTTPRoute",
             "metadata": frame.metadata("", "route", wave=WAVE),
-            "spec": {"parentRefs": [parent], "hostnames": [_host(route)], "rules": [rule]},
+            "spec": {"parentRefs": [parent], "hostnames": [route_host(route)], "rules": [rule]},
         },
     )
 
@@ -126,9 +147,9 @@ def _gateway_class(gateway: Gateway) -> Tree:
     )
 
 
-def _gateway(frame: Frame, route: Route) -> Object:
+def _gateway(frame: Frame, route: HostRoute) -> Object:
     assert route.gateway is not None
-    listener: dict[str, Tree] = {"name": "http", "hostname": _host(route), "port": 80, "protocol": "HTTP"}
+    listener: dict[str, Tree] = {"name": "http", "hostname": route_host(route), "port": 80, "protocol": "HTTP"}
     notes: dict[str, str] = {}
     if route.tls:
         listener |= {"name": "https", "port": 443, "protocol": "HTTPS"}
@@ -151,7 +172,7 @@ def _gateway(frame: Frame, route: Route) -> Object:
     )
 
 
-def _ingress(frame: Frame, route: Route, path: str, service_port: Tree) -> Object:
+def _ingress(frame: Frame, route: HostRoute, path: str, service_port: Tree) -> Object:
     ingress = route.ingress
     assert ingress is not None
     limit = ingress_limit(ingress.class_name)
@@ -166,7 +187,7 @@ def _ingress(frame: Frame, route: Route, path: str, service_port: Tree) -> Objec
         ),
         "rules": [
             {
-                "host": _host(route),
+                "host": route_host(route),
                 "http": {
                     "paths": [
                         {
@@ -180,7 +201,7 @@ def _ingress(frame: Frame, route: Route, path: str, service_port: Tree) -> Objec
         ],
     }
     if route.tls:
-        spec["tls"] = [{"hosts": [_host(route)], "secretName": _tls_secret(route.tls)}]
+        spec["tls"] = [{"hosts": [route_host(route)], "secretName": _tls_secret(route.tls)}]
         if route.tls.cluster_issuer:
             notes["cert-manager.io/cluster-issuer"] = route.tls.cluster_issuer
     return Object(
@@ -197,27 +218,55 @@ def _ingress(frame: Frame, route: Route, path: str, service_port: Tree) -> Objec
 
 def inference_pool(frame: Frame, component: str, pool: InferencePool, port: int) -> Object:
     """Return the pool of pods that an endpoint picker chooses from."""
+    name = settings.text(
+        "inferencePool.endpointPicker",
+        pool.endpoint_picker,
+        "Service of the endpoint picker.",
+        origin=("spec", "inferencePool", "endpointPicker"),
+    )
+    return _pool(frame, component, port, name, pool.port, pool.failure_mode)
+
+
+def router_pool(frame: Frame, component: str, port: int, *, picker: tuple[Tree, int], fail_open: bool) -> Object:
+    """Return the pool that the pickers of a router read their pods from. No Gateway refers to it.
+
+    Args:
+        frame: the app.
+        component: value of the pods' component label.
+        port: port of the pods.
+        picker: Service of the pickers, which its API requires, and their port.
+        fail_open: whether requests go to any pod when the picker does not answer.
+    """
+    return _pool(frame, component, port, *picker, "FailOpen" if fail_open else "FailClose", suffix="-router", wave=0)
+
+
+def _pool(
+    frame: Frame,
+    component: str,
+    port: int,
+    picker: Tree,
+    picker_port: int,
+    failure_mode: str,
+    *,
+    suffix: str = "",
+    wave: int = WAVE,
+) -> Object:
     return Object(
-        role="inferencepool",
-        wave=WAVE,
+        role=f"inferencepool{suffix}",
+        wave=wave,
         body={
             "apiVersion": f"{_POOL}/v1",
             "kind": "InferencePool",
-            "metadata": frame.metadata("", "route", wave=WAVE),
+            "metadata": frame.metadata("", "route", wave=wave),
             "spec": {
                 "selector": {"matchLabels": frame.selector(component)},
                 "targetPorts": [{"number": port}],
                 "endpointPickerRef": {
                     "group": "",
                     "kind": "Service",
-                    "name": settings.text(
-                        "inferencePool.endpointPicker",
-                        pool.endpoint_picker,
-                        "Service of the endpoint picker.",
-                        origin=("spec", "inferencePool", "endpointPicker"),
-                    ),
-                    "port": {"number": pool.port},
-                    "failureMode": pool.failure_mode,
+                    "name": picker,
+                    "port": {"number": picker_port},
+                    "failureMode": failure_mode,
                 },
             },
         },

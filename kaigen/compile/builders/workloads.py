@@ -16,6 +16,16 @@ from kaigen.kinds.operation import CountOrShare, Rollout
 WAVE = 3
 SERVE = "serve"
 WORKER = "worker"
+POD_SUFFIX: Mapping[str, str] = {
+    # The hash of the ReplicaSet, and five characters; none is a vowel (source: k8s.io/apimachinery, pkg/util/rand). The
+    # API server cuts long names before these five, with the hyphen.
+    "Deployment": "[b-df-hj-np-tv-z2456789]{1,10}-?[b-df-hj-np-tv-z2456789]{5}",
+    "StatefulSet": "[0-9]+",
+    # Its workers do not serve; they are called NAME-GROUP-INDEX.
+    "LeaderWorkerSet": "[0-9]+",
+}
+"""Ends of the names of the pods that serve, by the kind of the workload: other apps' names may begin alike."""
+
 _COUNT_OR_SHARE = {"type": ["integer", "string"]}
 
 

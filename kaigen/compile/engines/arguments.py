@@ -35,6 +35,7 @@ MANAGED_FLAGS: Mapping[str, str] = {
     "max-num-seqs": "concurrency",
     "model": "model",
     "nnodes": "shape.nodes",
+    "otlp-traces-endpoint": "monitoring.traces",
     "node-rank": "shape.nodes",
     "pipeline-parallel-size": "shape.pipelineParallel",
     "port": "port",
@@ -52,7 +53,9 @@ _DOC = "Additional flags of the engine."
 
 def key_reference(auth: Auth) -> dict[str, Tree]:
     """Return the name of the Secret with the API key, and its key there."""
-    name = settings.text("auth.secretName", auth.secret, "Secret with the API key.", origin=("spec", "auth", "secret"))
+    name = settings.text(
+        "auth.secretName", auth.secret or "", "Secret with the API key.", origin=("spec", "auth", "secret")
+    )
     return {"name": name, "key": auth.key}
 
 

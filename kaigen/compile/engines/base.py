@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 AROUND_PODS = frozenset(
     (
         *("shape.replicas", "autoscale", "rollout", "disruption", "placement.queue", "security.podSecurity"),
-        *("port", "service", "route", "inferencePool", "monitoring"),
+        *("port", "service", "route", "inferencePool"),
+        *(f"monitoring.{name}" for name in ("interval", "labels", "alerts", "slo", "dashboard")),
     )
 )
 """Fields about what is around the pods, whatever runs in them."""

@@ -23,6 +23,7 @@ from kaigen.compile.field_expressions import ListFlags
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import GpuShare, Image
+from kaigen.kinds.exposure import Auth
 from kaigen.kinds.topology import TopologySpec
 from kaigen.kubernetes.quantities import NANO, nano
 from kaigen.programs.files import program
@@ -46,11 +47,20 @@ def _sockets(port: int, *states: str) -> str:
     return f"^ *[0-9]+: {_ADDRESS}:{port:04X} {remote} ({'|'.join(states)}) "
 
 
+def _key_flags(auth: Auth | None) -> list[Tree]:
+    """Return the flags of the proxy about the API keys that requests must have."""
+    if auth is None:
+        return []
+    if auth.sha256 is not None:
+        return [f"--api-key-sha256={checksum}" for checksum in auth.sha256]
+    return [f"--api-key-file={KEY_FOLDER}/{auth.key}"]
+
+
 class DistributedLlama(Engine):
     """The root of a ring with its proxy, and its workers."""
 
     name = "distributedLlama"
-    understood = SERVER | {"engineVersion", "quantization", "shape.groups", "model.volume.files"}
+    understood = SERVER | {"auth.sha256", "engineVersion", "quantization", "shape.groups", "model.volume.files"}
     hints: ClassVar[Mapping[str, str]] = {
         "model.huggingFace": "create a Model with `convert`, and set `model` to its name",
         "preset": "set `model` to a Model with `convert`",
@@ -223,7 +233,7 @@ class DistributedLlama(Engine):
                     *(f"--model-name={name}" for name in launch.served_names),
                     f"--context={ring.context}",
                     f"--drain-timeout={seconds(spec.drain)}s",
-                    *([f"--api-key-file={KEY_FOLDER}/{spec.auth.key}"] if spec.auth else []),
+                    *_key_flags(spec.auth),
                 ],
                 "ports": [{"name": "http", "containerPort": spec.port, "protocol": "TCP"}],
                 "resources": dict(_PROXY_RESOURCES),
@@ -232,13 +242,13 @@ class DistributedLlama(Engine):
                 "lifecycle": {"preStop": {"sleep": {"seconds": SETTLE_SECONDS}}},
                 "securityContext": container_security(read_only=True),
                 "terminationMessagePolicy": "FallbackToLogsOnError",
-                **({"volumeMounts": [key_mount()]} if spec.auth else {}),
+                **({"volumeMounts": [key_mount()]} if spec.auth and spec.auth.secret else {}),
             }
         ]
 
     def secret_volumes(self, spec: TopologySpec) -> list[Tree]:
         """Return the volume of the API key, which the proxy reads."""
-        return [key_volume(spec.auth)] if spec.auth else []
+        return [key_volume(spec.auth)] if spec.auth and spec.auth.secret else []
 
     def required_environment(self, launch: Launch) -> list[Tree]:
         """Return the variables of the root that the names of its workers contain."""

@@ -34,7 +34,7 @@ from kaigen.compile.engines.vllm_data_plane import check_data_plane, check_share
 from kaigen.compile.engines.vllm_flags import check_flags, flag_values, list_flags
 from kaigen.compile.engines.vllm_parallelism import vllm_parallelism, vllm_version
 from kaigen.compile.engines.vllm_repositories import check_repositories, revision_flags
-from kaigen.compile.expressions import Expr, Joined, Tree
+from kaigen.compile.expressions import Expr, Joined, Release, Tree
 from kaigen.compile.field_expressions import flags
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import Json
@@ -48,6 +48,7 @@ from kaigen.sizing.plan import Plan
 
 if TYPE_CHECKING:
     from kaigen.config.lock_file import Lock
+    from kaigen.kinds.monitoring import Traces
 
 CPU_CACHE = 4
 """KV cache of an engine without GPUs in the default memory, in GiB. vLLM would take half of the node's memory."""
@@ -68,8 +69,9 @@ class Vllm(Engine):
 
     name = "vllm"
     understood = HUB_SERVER | {
+        "monitoring.traces",
         *("engineVersion", "quantization", "models", "model.file", "model.huggingFace.gguf"),
-        *("shape.executor", "shape.groups"),
+        *("shape.executor", "shape.groups", "router"),
         *("shape.tensorParallel", "shape.pipelineParallel", "shape.dataParallel"),
     }
     hints: ClassVar[Mapping[str, str]] = {
@@ -88,10 +90,19 @@ class Vllm(Engine):
     cpu_resources = (4, 16)
 
     def check(self, spec: TopologySpec, problems: Problems) -> None:
-        """Report a key of the spec's own, which the middleware of the keys would replace."""
+        """Report a key that the middleware of the keys would replace, and traces that do not arrive."""
         if spec.auth and KEY_VARIABLE in spec.env:
             message = f"`{KEY_VARIABLE}` is set by kaigen for this Topology"
             problems.error("KG0313", message, ("spec", "env", KEY_VARIABLE), "leave it out")
+        traces = traces_of(spec)
+        # Source: `insecure=True` in get_span_exporter, vllm/tracing/otel.py of 0.29.0.
+        if traces is not None and traces.protocol == "grpc" and traces.endpoint.startswith("https:"):
+            problems.error(
+                "KG0442",
+                "vLLM sends traces by gRPC without TLS only",
+                ("spec", "monitoring", "traces", "endpoint"),
+                "use an endpoint with `http:`, or `protocol: http/protobuf` with the path `/v1/traces`",
+            )
 
     def preset_flags(self, preset: Preset, *, templates: str) -> Mapping[str, Json]:
         """Return parsers, formats and further flags of a preset."""
@@ -222,6 +233,8 @@ class Vllm(Engine):
             )
             own.append(Joined(("--quantization=", setting)))
         own += limit_arguments(spec)
+        traces = traces_of(spec)
+        own += [] if traces is None else [f"--otlp-traces-endpoint={traces.endpoint}"]
         given = spec.engine_args if isinstance(spec.engine_args, dict) else {}
         own += flags({name: value for name, value in launch.preset_flags.items() if name not in given})
         if launch.adapters:
@@ -257,6 +270,7 @@ class Vllm(Engine):
             "VLLM_HTTP_TIMEOUT_KEEP_ALIVE": str(KEEP_ALIVE_SECONDS),
             **({} if launch.parallelism.gpus else {CPU_CACHE_VARIABLE: str(_cpu_cache(launch))}),
             **({"VLLM_ENGINE_READY_TIMEOUT_S": launch.startup} if together else {}),
+            **_trace_environment(launch.spec),
         }
 
     def required_environment(self, launch: Launch) -> list[Tree]:
@@ -293,6 +307,22 @@ class Vllm(Engine):
             f"--master-port={self.rendezvous_port}",
             *([] if member.serves else ["--headless"]),
         ]
+
+
+def traces_of(spec: TopologySpec) -> Traces | None:
+    """Return where the engine sends traces; None for nowhere."""
+    return spec.monitoring.traces if spec.monitoring is not None else None
+
+
+def _trace_environment(spec: TopologySpec) -> Mapping[str, Tree]:
+    """Return the variables that the exporter of traces reads.
+
+    Source: vllm/tracing.py of 0.10.2 and vllm/tracing/otel.py of 0.29.0.
+    """
+    traces = traces_of(spec)
+    if traces is None:
+        return {}
+    return {"OTEL_SERVICE_NAME": Release(), "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": traces.protocol}
 
 
 def _starts_together(parallelism: Parallelism) -> bool:

@@ -13,7 +13,7 @@ from kaigen.compile.builders.pod_options import check_pod_options
 from kaigen.compile.builders.pods import check_capabilities
 from kaigen.compile.builders.storage import check_access_modes
 from kaigen.compile.expressions import Tree
-from kaigen.compile.job.classify import check_classify, classify_settings
+from kaigen.compile.job.classify import check_classify
 from kaigen.compile.job.inputs import check_inputs, check_job_egress
 from kaigen.compile.job.pod import SHARDS, container_mounts, node_variables, own_pod, params_of
 from kaigen.compile.job.resolution import JobResolution, Workload
@@ -26,6 +26,10 @@ from kaigen.core.json_types import FieldPath
 from kaigen.kinds.block import document_names, set_fields
 from kaigen.kinds.job import JobSpec
 from kaigen.kinds.pod import PodFields
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    from kaigen.compile.job import generate
 
 
 def check_job(resolution: JobResolution, problems: Problems) -> None:
@@ -58,6 +62,8 @@ def check_job(resolution: JobResolution, problems: Problems) -> None:
     check_classify(spec, problems)
     namespace = resolution.metadata.namespace or resolution.context.config.namespace
     check_tune(spec, namespace, resolution.context, problems)
+    if spec.workload == "generate":
+        generate.check_generate(spec, namespace, resolution.context, problems)
     _check_variables(resolution, problems)
     check_inputs(resolution, problems)
     check_job_egress(resolution, problems)
@@ -88,9 +94,10 @@ def _check_shards(resolution: JobResolution, problems: Problems) -> None:
             ("spec", "shards"),
             "keep `nodes` or `shards`",
         )
-    if spec.shards == 1 and spec.parallelism is not None:
-        where, hint = "without `shards`", "set `shards`, or leave it out"
-        report_ignored_field(problems, "parallelism", ("spec", "parallelism"), where, hint)
+    for name, value in (("parallelism", spec.parallelism), ("maxFailedShards", spec.max_failed_shards)):
+        if spec.shards == 1 and value is not None:
+            where, hint = "without `shards`", "set `shards`, or leave it out"
+            report_ignored_field(problems, name, ("spec", name), where, hint)
     if output and spec.shards > 1 and "ReadWriteMany" not in output.access_modes:
         problems.warning(
             "KG0309",
@@ -137,14 +144,14 @@ class Runs(Struct, frozen=True):
 
 _PODS = frozenset(
     (
-        *("schedule", "retries", "deadline", "ttl", "placement.queue", "security.podSecurity"),
+        *("schedule", "monitoring", "retries", "deadline", "ttl", "placement.queue", "security.podSecurity"),
         # A document sets exactly one of these.
         *JobSpec.exactly_one,
     )
 )
 _CONTAINER = _PODS | {
     *("env", "model", "inputs", "output", "resources", "placement", "security"),
-    *("nodes", "shards", "parallelism", "groups"),
+    *("nodes", "shards", "parallelism", "maxFailedShards", "groups"),
     *document_names(PodFields),
 }
 
@@ -153,18 +160,29 @@ IMAGE = Runs(
     "on an image of your own",
     _CONTAINER | {"command", "args", "params", "paramsFile"},
     "leave it out",
-    {"classify": "set `workload: classify` in place of the image"},
+    {
+        "classify": "set `workload: classify` in place of the image",
+        "generate": "set `workload: generate` in place of the image",
+    },
 )
 CLASSIFY = Runs(
     "on `workload: classify`",
     _CONTAINER | {"classify", "params", "paramsFile"},
     "use the fields of `classify`, or an image of your own",
 )
+GENERATE = Runs(
+    "on `workload: generate`",
+    _CONTAINER | {"generate"},
+    "use the fields of `generate`, or an image of your own",
+)
 TUNE = Runs(
     "next to `tune`",
     _CONTAINER,
     "use the fields of `tune`, or an image of your own",
-    {"classify": "set `workload: classify` in place of `tune`"},
+    {
+        "classify": "set `workload: classify` in place of `tune`",
+        "generate": "set `workload: generate` in place of `tune`",
+    },
 )
 
 
@@ -174,7 +192,7 @@ def runs_of(spec: JobSpec) -> Runs:
         return TEMPLATE
     if spec.tune is not None:
         return TUNE
-    return IMAGE if classify_settings(spec) is None else CLASSIFY
+    return {None: IMAGE, "classify": CLASSIFY, "generate": GENERATE}[spec.workload]
 
 
 def check_fields(spec: JobSpec, problems: Problems) -> None:

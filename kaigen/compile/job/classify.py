@@ -20,7 +20,7 @@ _RESULT_FILE = "output.json"
 
 def classify_settings(spec: JobSpec) -> Classify | None:
     """Return the settings of the workload `classify`; None for a Job with another container."""
-    if spec.workload is None:
+    if spec.workload != "classify":
         return None
     return spec.classify if spec.classify is not None else Classify()
 

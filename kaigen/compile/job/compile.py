@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders.access import account_objects
+from kaigen.compile.builders.alerts import run_alerts
 from kaigen.compile.builders.frame import POD_SECURITY
 from kaigen.compile.builders.image_build import awaited_builds, gate_failures
 from kaigen.compile.builders.job_gate import gate_access
@@ -67,7 +68,12 @@ def job_objects(resolution: JobResolution) -> list[Object]:
         objects += _claim_job(resolution, resolution.output, resolution.output.ttl, last.name)
     objects += [policy, *job_egress(resolution, RUN)]
     runs = [workload] if uploaded is None else [*uploaded.access, workload, uploaded.job]
-    return [*objects, *runs, *completion_test(frame, last, resolution.context)]
+    return [
+        *objects,
+        *run_alerts(resolution, spec.monitoring, runs),
+        *runs,
+        *completion_test(frame, last, resolution.context),
+    ]
 
 
 def _claim(resolution: JobResolution, output: OutputVolume) -> Object:
@@ -125,6 +131,7 @@ def _run(resolution: JobResolution) -> Run:
         annotations=ttl_annotations(spec.ttl, ("spec", "ttl")) if spec.ttl is not None else None,
         shards=spec.shards,
         parallelism=spec.parallelism,
+        max_failed_shards=spec.max_failed_shards,
         pod_annotations={**annotations, **weights.annotations, **resolution.datasets.annotations},
         name=Release("", resolution.naming.run_prefix) if resolution.naming.plain else None,
         template=_template(resolution, annotations),

@@ -135,12 +135,12 @@ def _image(resolution: JobResolution) -> tuple[Image, FieldPath]:
 
 
 def _container(resolution: JobResolution) -> dict[str, Tree]:
-    spec, resources = resolution.spec, resolution.resources
+    spec, resources, program = resolution.spec, resolution.resources, resolution.program
     image, image_origin = _image(resolution)
     return {
         "name": resolution.naming.container,
         **image_fields(image, "", image_origin),
-        **entry_point(spec.command, resolution.arguments),
+        **entry_point(spec.command if program is None else program.command, resolution.arguments),
         "env": _environment(resolution),
         "resources": Setting(
             "resources",
@@ -160,7 +160,8 @@ def _environment(resolution: JobResolution) -> list[Tree]:
     variables: list[Tree] = []
     if "HOME" not in spec.env:
         variables.append({"name": "HOME", "value": resolution.scratch_folder})
-    defaults = node_defaults(resolution)
+    program = resolution.program
+    defaults = {**node_defaults(resolution), **(program.env if program is not None else {})}
     variables += [{"name": name, "value": value} for name, value in defaults.items() if name not in spec.env]
     variables += variables_of(spec.env)
     if spec.shards > 1:

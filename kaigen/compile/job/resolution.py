@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.image_build import ImageBuild, image_build
 from kaigen.compile.builders.mounts import Mounted, Readers
 from kaigen.compile.builders.params import ParamsOf
-from kaigen.compile.builders.pods import BUILT, NO_RESOURCES, ResolvedResources, placement_fields, pod_security
+from kaigen.compile.builders.pods import (
+    BUILT,
+    NO_RESOURCES,
+    ResolvedResources,
+    default_shared_memory,
+    gpu_count,
+    placement_fields,
+    pod_security,
+)
 from kaigen.compile.builders.resources import work_resources
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Release, Tree
@@ -23,9 +31,14 @@ from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.base import Metadata
 from kaigen.kinds.block import replace_fields
-from kaigen.kinds.blocks import Image
+from kaigen.kinds.blocks import Image, Resources
 from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import Inputs, Job, JobSpec, OutputVolume
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    # It needs the engines, which other Jobs do not.
+    from kaigen.compile.job import generate
 
 _SCRATCH_FOLDERS = ("/tmp", "/scratch", "/var/tmp")
 """Folders that the container may write to; the first one without a volume is used."""
@@ -107,9 +120,9 @@ def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) 
         ),
     )
     namespace = job.metadata.namespace or context.config.namespace
-    memory = problems.attempt(lambda: tune_memory(spec, namespace, context), None)
+    memory = problems.attempt(lambda: _memory(spec, namespace, context), None)
     resources = problems.attempt(
-        lambda: work_resources(spec.resources, context, shared_memory=not naming.plain, memory=memory), NO_RESOURCES
+        lambda: work_resources(_resources(spec), context, shared_memory=not naming.plain, memory=memory), NO_RESOURCES
     )
     inputs = Inputs(files=spec.inputs) if isinstance(spec.inputs, list) else spec.inputs
     inputs = with_folders(inputs) if inputs is not None else None
@@ -129,7 +142,8 @@ def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) 
     )
     weights = problems.attempt(lambda: job_weights(spec, readers, naming, problems), Mounted())
     datasets = problems.attempt(lambda: job_datasets(spec, inputs, readers, problems), Mounted())
-    program = own_program(spec, inputs, output, context, problems, has_gpu=resources.has_gpu)
+    scratch = _scratch_folder(spec, inputs, output, weights)
+    program = own_program(spec, inputs, output, context, problems, has_gpu=resources.has_gpu, scratch=scratch)
     build = image_build(spec.build, frame, context)
     nothing: dict[str, Tree] = {}
     scheduling, security = nothing, nothing
@@ -151,10 +165,24 @@ def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) 
         image=_image(spec, program) if build is None else (build.reference, BUILT),
         build=build,
         program=program,
-        scratch_folder=_scratch_folder(spec, inputs, output, weights),
+        scratch_folder=scratch,
         scheduling=scheduling,
         security=security,
     )
+
+
+def _resources(spec: JobSpec) -> Resources:
+    """Return the resources of the spec, with the shared memory that vLLM needs without GPUs, too."""
+    resources = spec.resources
+    if spec.workload != "generate" or resources.shared_memory is not None:
+        return resources
+    return replace_fields(resources, shared_memory=default_shared_memory(gpu_count(resources)))
+
+
+def _memory(spec: JobSpec, namespace: str, context: Context) -> str | None:
+    if spec.workload == "generate":
+        return generate.generate_memory(spec, namespace, context)
+    return tune_memory(spec, namespace, context)
 
 
 def _image(spec: JobSpec, program: Program | None) -> tuple[Image, FieldPath] | None:
@@ -189,6 +217,8 @@ class Program(Struct, frozen=True):
         arguments: its arguments.
         permanent: exit codes after which a retry cannot succeed.
         params: its settings in a file; None where all are arguments.
+        command: its entry point; empty for that of the image.
+        env: variables that it needs, if the spec does not set them.
     """
 
     image: Image
@@ -196,6 +226,8 @@ class Program(Struct, frozen=True):
     arguments: Sequence[str]
     permanent: tuple[int, ...]
     params: ParamsOf | None = None
+    command: Sequence[str] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
 
 
 def own_program(
@@ -206,6 +238,7 @@ def own_program(
     problems: Problems,
     *,
     has_gpu: bool,
+    scratch: str,
 ) -> Program | None:
     """Return the program of a Job; None for a Job with an image of its own.
 
@@ -216,6 +249,7 @@ def own_program(
         context: its images are the defaults.
         problems: collects what the program lacks.
         has_gpu: whether the container has a GPU.
+        scratch: folder that the container may write to.
     """
     none: list[str] = []
     settings = classify.classify_settings(spec)
@@ -226,6 +260,17 @@ def own_program(
             ("spec", "classify", "image") if own is not None else (),
             problems.attempt(lambda: classify.classify_arguments(spec, inputs, output, has_gpu=has_gpu), none),
             classify.PERMANENT_EXIT_CODES,
+        )
+    if spec.workload == "generate":
+        asked = generate.generate_settings(spec)
+        return Program(
+            generate.generate_image(spec, context),
+            ("spec", "generate", "image") if asked.image is not None else (),
+            problems.attempt(lambda: generate.generate_arguments(spec, inputs, output, context), none),
+            generate.PERMANENT_EXIT_CODES,
+            generate.generate_params(spec),
+            generate.COMMAND,
+            generate.generate_environment(spec, scratch),
         )
     if spec.tune is None:
         return None

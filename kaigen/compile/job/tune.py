@@ -156,7 +156,7 @@ def check_tune(spec: JobSpec, namespace: str, context: Context, problems: Proble
             field = document_name(tune, name)
             hint = "leave it out, or set `method: lora`"
             report_ignored_field(problems, field, (*_AT, field), "with `method: full`", hint)
-    gpu = _gpu(spec, context.catalog)
+    gpu = gpu_of(spec, context.catalog)
     if tune.method == "qlora" and not gpu_count(spec.resources):
         problems.error(
             "KG0376",
@@ -195,8 +195,12 @@ def _check_output(spec: JobSpec, tune: Tune, problems: Problems) -> None:
         )
 
 
-def _gpu(spec: JobSpec, catalog: Catalog) -> Gpu | None:
-    """Return the GPU model of the nodes; None without GPUs, or where nothing decides it."""
+def gpu_of(spec: JobSpec, catalog: Catalog) -> Gpu | None:
+    """Return the GPU model of the nodes; None without GPUs, or where nothing decides it.
+
+    Raises:
+        ProblemError: the catalogue does not have it.
+    """
     resources = spec.resources
     if not gpu_count(resources):
         return None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kaigen.compile.app import Note, Object
 from kaigen.compile.builders.access import download_access
+from kaigen.compile.builders.alerts import prometheus_rule
 from kaigen.compile.builders.buckets import location
 from kaigen.compile.builders.egress import egress_policy, identity_labels
 from kaigen.compile.builders.frame import LOCATION
@@ -26,6 +29,9 @@ from kaigen.kinds.blocks import FileSource
 from kaigen.kinds.model import Model
 from kaigen.kubernetes.queues import QUEUE_LABEL
 from kaigen.sizing.distributed_llama import conversion_text
+
+if TYPE_CHECKING:
+    from kaigen.kinds.operation import DownloadMonitoring
 
 _COMPONENT = "download"
 
@@ -69,9 +75,25 @@ def model_objects(resolution: ModelResolution) -> list[Object]:
             if monitoring
             else []
         ),
+        *_alerts(resolution, monitoring, download),
         download,
         test,
     ]
+
+
+def _alerts(resolution: ModelResolution, block: DownloadMonitoring | None, download: Object) -> list[Object]:
+    if block is None or block.alerts is None:
+        return []
+    return prometheus_rule(
+        resolution.frame,
+        resolution.context,
+        resolution.metadata.namespace or resolution.context.config.namespace,
+        block.alerts,
+        block.labels,
+        [download],
+        wave=resolution.wave,
+        downloads=True,
+    )
 
 
 def _account(resolution: ModelResolution) -> dict[str, str]:

@@ -8,6 +8,7 @@ from kaigen.catalog.images import default_images
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import account_objects
+from kaigen.compile.builders.alerts import run_alerts
 from kaigen.compile.builders.frame import POD_SECURITY
 from kaigen.compile.builders.image_build import awaited_builds, check_build
 from kaigen.compile.builders.job_gate import gate_access
@@ -17,10 +18,12 @@ from kaigen.compile.builders.network import network_policy, service
 from kaigen.compile.builders.pod_options import check_pod_options
 from kaigen.compile.builders.pods import check_capabilities
 from kaigen.compile.builders.resources import claim_template
+from kaigen.compile.builders.routes import check_route, route_objects
 from kaigen.compile.builders.storage import check_access_modes, claim
 from kaigen.compile.builders.workloads import WAVE, single_stateful_set
 from kaigen.compile.expressions import Setting, Tree
 from kaigen.compile.kind_compiler import Description, KindCompiler
+from kaigen.compile.notebook import login
 from kaigen.compile.notebook.pod import (
     HOME_CLAIM,
     PORT,
@@ -51,15 +54,17 @@ def notebook_objects(resolution: NotebookResolution) -> list[Object]:
     objects += gate_access(spec, frame, awaited_builds(resolution.build))
     if resolution.build is not None:
         objects.append(resolution.build.job)
-    allowed = spec.service.allow_from
-    objects.append(
-        network_policy(
-            frame, port=PORT if allowed else None, allow_from=allowed, origin=("spec", "service", "allowFrom")
-        )
-    )
+    allowed, route = spec.service.allow_from, spec.route
+    open_port = login.PORT if route is not None else PORT if allowed else None
+    objects.append(network_policy(frame, port=open_port, allow_from=allowed, origin=("spec", "service", "allowFrom")))
     port = settings.count("service.port", spec.service.port, "Port of the Service.", origin=("spec", "service", "port"))
-    objects.append(service(frame, _COMPONENT, port=port))
+    objects.append(service(frame, _COMPONENT, port=port, target="http" if route is None else login.PORT_NAME))
+    if route is not None:
+        objects += login.login_config_maps(route, frame, _COMPONENT)
+        profile = resolution.context.profile.name
+        objects += route_objects(frame, route, path="/", service_port=port, pool=False, profile=profile)
     workload = _workload(resolution)
+    objects += run_alerts(resolution, spec.monitoring, [workload])
     return [*objects, workload, *readiness_test(frame, workload, resolution.context, minutes=_TEST_MINUTES)]
 
 
@@ -129,6 +134,9 @@ def check_notebook(resolution: NotebookResolution, problems: Problems) -> None:
     check_access_modes(spec.storage, resolution.context, _STORAGE, problems)
     check_pod_options(partial(own_pod, resolution), spec, resolution.metadata.name, resolution.context, problems)
     check_capabilities(spec.security, problems)
+    if spec.route is not None:
+        check_route(spec.route, problems)
+        login.check_login(spec.route, problems)
     for name in (str(entry["name"]) for entry in required_environment(resolution)):
         if name in spec.env:
             message = f"`{name}` is set by kaigen for a Notebook"
@@ -168,5 +176,8 @@ compile_notebook = KindCompiler(
         "storage",
         "serviceAccount",
         "service",
+        "route",
+        "oidc",
+        "oauth2Proxy",
     ),
 )

@@ -22,6 +22,7 @@ from kaigen.compile.builders.pods import (
 )
 from kaigen.compile.builders.settings import variables_of
 from kaigen.compile.expressions import Release, Setting, Text, Tree
+from kaigen.compile.notebook.login import login_container, login_volumes
 from kaigen.compile.notebook.resolution import NotebookResolution
 
 PORT = 8888
@@ -68,7 +69,7 @@ def own_pod(resolution: NotebookResolution) -> dict[str, Tree]:
         "securityContext": dict(resolution.security),
         **({"resourceClaims": claims} if resolution.resources.device_class else {}),
         **({"initContainers": init} if init else {}),
-        "containers": [_container(resolution)],
+        "containers": [_container(resolution), *_login(resolution)],
         "volumes": _volumes(resolution),
     }
 
@@ -93,42 +94,49 @@ def container_mounts(resolution: NotebookResolution) -> list[Mapping[str, Tree]]
 
 
 def _volumes(resolution: NotebookResolution) -> list[Tree]:
-    resources, token = resolution.resources, resolution.token
-    origin = ("spec", "tokenSecret")
-    given = resolution.spec.token_secret is not None
+    resources, route = resolution.resources, resolution.spec.route
+    token, key = _token_settings(resolution)
     volumes: list[Tree] = [
         {"name": HOME, "persistentVolumeClaim": {"claimName": HOME_CLAIM}},
         {
             "name": TOKEN_VOLUME,
             "secret": {
-                "secretName": settings.text(
-                    "tokenSecret.name",
-                    token.name,
-                    "Secret with the token that opens the notebook.",
-                    origin=(*origin, "name") if given else (),
-                ),
-                "items": [
-                    {
-                        "key": settings.text(
-                            "tokenSecret.key",
-                            token.key,
-                            "Key of the token in the Secret.",
-                            origin=(*origin, "key") if given else (),
-                        ),
-                        "path": "token",
-                    }
-                ],
+                "secretName": token,
+                "items": [{"key": key, "path": "token"}],
             },
         },
         *resolution.mounted.volumes,
         *params_of(resolution).volumes(),
         scratch_volume(resources.scratch_limit),
+        *(login_volumes(route, resolution.metadata.name) if route is not None else []),
     ]
     if resolution.build is not None:
         volumes.append(token_volume())
     if resources.shared_memory:
         volumes.append(shared_memory_volume(resources.shared_memory))
     return volumes
+
+
+def _token_settings(resolution: NotebookResolution) -> tuple[Setting, Setting]:
+    """Return name and key of the Secret with the token."""
+    token, origin = resolution.token, ("spec", "tokenSecret")
+    given = resolution.spec.token_secret is not None
+    doc = "Secret with the token that opens the notebook."
+    return (
+        settings.text("tokenSecret.name", token.name, doc, origin=(*origin, "name") if given else ()),
+        settings.text(
+            "tokenSecret.key", token.key, "Key of the token in the Secret.", origin=(*origin, "key") if given else ()
+        ),
+    )
+
+
+def _login(resolution: NotebookResolution) -> list[Tree]:
+    """Return the proxy that asks users to sign in; nothing without a route."""
+    route = resolution.spec.route
+    if route is None:
+        return []
+    name, key = _token_settings(resolution)
+    return [login_container(route, PORT, {"name": name, "key": key}, resolution.context)]
 
 
 def _container(resolution: NotebookResolution) -> dict[str, Tree]:

@@ -10,15 +10,18 @@ from kaigen.compile.builders.image_build import check_build
 from kaigen.compile.builders.mounts import check_mounts
 from kaigen.compile.builders.pod_options import check_pod_options
 from kaigen.compile.builders.pods import check_capabilities
+from kaigen.compile.builders.routes import check_route
 from kaigen.compile.builders.storage import check_room
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.registry import hint_of
 from kaigen.compile.model.volume import WEIGHTS_SUFFIX
 from kaigen.compile.problems import Problems, ignored_fields, report_ignored_field
+from kaigen.compile.topology.monitoring import check_monitoring
 from kaigen.compile.topology.networking import clients_of
 from kaigen.compile.topology.pod import engine_mounts, members, own_pod, params_of, required_environment
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
-from kaigen.compile.topology.resources import check_host_memory, hub_model
+from kaigen.compile.topology.resources import check_host_memory, check_weights_in_memory, hub_model
+from kaigen.compile.topology.router import held_seconds
 from kaigen.compile.topology.sizing import model_path
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.block import document_name, set_fields
@@ -46,6 +49,7 @@ def check_topology(resolution: TopologyResolution, problems: Problems) -> None:
     _check_service(spec, engine, problems)
     _check_route(spec, problems)
     _check_guard(spec, engine, problems)
+    _check_router(resolution, problems)
     _check_limits(resolution, problems)
     _check_engine_args(spec, engine, problems)
     engine.check_flags(spec, resolution.image, resolution.parallelism, problems)
@@ -60,6 +64,7 @@ def check_topology(resolution: TopologyResolution, problems: Problems) -> None:
     )
     _check_claims(resolution, problems)
     check_host_memory(spec, engine, resolution.parallelism, problems)
+    check_weights_in_memory(spec, engine, resolution.parallelism, resolution.sizing, problems)
     _check_transfer(resolution, problems)
     _check_room(resolution, problems)
     _check_replicas(resolution, problems)
@@ -111,29 +116,17 @@ def _check_route(spec: TopologySpec, problems: Problems) -> None:
     route = spec.route
     if route is None:
         return
-    gateway = route.gateway
-    if gateway is None:
-        if spec.inference_pool is not None:
-            hint = "use `route.gateway`, or leave the pool out"
-            path = (*_SPEC, "inferencePool")
-            report_ignored_field(problems, "inferencePool", path, "on an Ingress", hint)
-        return
-    if gateway.name is not None and route.tls is not None:
-        where = f"on the Gateway `{gateway.name}`"
-        hint = "leave `tls` out: the Gateway's listener has the certificate"
-        report_ignored_field(problems, "tls", (*_SPEC, "route", "tls"), where, hint)
-    if gateway.class_name is not None:
-        for field in ("namespace", "section_name"):
-            if field in set_fields(gateway):
-                name = document_name(gateway, field)
-                path = (*_SPEC, "route", "gateway", name)
-                report_ignored_field(problems, name, path, "on a Gateway of the app's own", "leave it out")
+    if route.gateway is None and spec.inference_pool is not None:
+        hint = "use `route.gateway`, or leave the pool out"
+        path = (*_SPEC, "inferencePool")
+        report_ignored_field(problems, "inferencePool", path, "on an Ingress", hint)
+    check_route(route, problems)
 
 
 def _check_guard(spec: TopologySpec, engine: Engine, problems: Problems) -> None:
     """Warn of ways around the API key: paths that the engine does not guard."""
     guarded = engine.facts.guarded
-    if spec.auth is None or guarded == "/" or not engine.understands("auth"):
+    if spec.auth is None or guarded == "/" or not engine.understands("auth") or spec.router is not None:
         return
     message = f"{engine.label} asks for the API key only below `{guarded}`; the model answers on other paths too"
     route, service = spec.route, spec.service
@@ -142,6 +135,23 @@ def _check_guard(spec: TopologySpec, engine: Engine, problems: Problems) -> None
     if service.type == "LoadBalancer" and not service.load_balancer_source_ranges:
         hint = "list the allowed networks in `loadBalancerSourceRanges`, or use a `route`"
         problems.warning("KG0359", message, (*_SPEC, "service", "type"), hint)
+
+
+def _check_router(resolution: TopologyResolution, problems: Problems) -> None:
+    """Report a router with another one in front of it, and one that has nothing to choose from or runs once."""
+    spec, router = resolution.spec, resolution.spec.router
+    if router is None or not resolution.engine.understands("router"):
+        return
+    path: FieldPath = (*_SPEC, "router")
+    if spec.inference_pool is not None:
+        message = "`router` and `inferencePool` exclude each other: the router has an InferencePool and a picker"
+        problems.error("KG0443", message, (*_SPEC, "inferencePool"), "leave one of them out")
+    if resolution.max_replicas <= 1 and not held_seconds(resolution, router):
+        message = "the router has one replica to choose from, and holds no requests"
+        problems.warning("KG0444", message, path, "set more replicas, `hold`, or leave `router` out")
+    if router.replicas == 1:
+        message = "no request is answered while the only pod of the router is replaced or its node is drained"
+        problems.warning("KG0444", message, (*path, "replicas"), "set `replicas: 2`")
 
 
 def _check_limits(resolution: TopologyResolution, problems: Problems) -> None:
@@ -313,6 +323,7 @@ def warn_of_surprises(resolution: TopologyResolution, problems: Problems) -> Non
     """Warn of metrics that nothing collects or nobody reaches, and of nodes that the spec does not ask for."""
     _warn_of_metrics(resolution, problems)
     _warn_of_blocked_metrics(resolution, problems)
+    check_monitoring(resolution, problems)
     _warn_of_open_access(resolution, problems)
     _warn_of_nodes(resolution, problems)
 
@@ -335,7 +346,7 @@ def _warn_of_metrics(resolution: TopologyResolution, problems: Problems) -> None
 def _warn_of_blocked_metrics(resolution: TopologyResolution, problems: Problems) -> None:
     """Warn where the NetworkPolicy admits only pods of the app's namespace: Prometheus is rarely there."""
     spec, peers = resolution.spec, clients_of(resolution)
-    if spec.monitoring is None or not peers:
+    if spec.monitoring is None or not peers or spec.router is not None:
         return
     if not any("namespaceSelector" in peer or "ipBlock" in peer for peer in peers):
         problems.warning(

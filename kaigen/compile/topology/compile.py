@@ -6,15 +6,16 @@ from kaigen.compile.app import Note, Object
 from kaigen.compile.builders.access import account_objects
 from kaigen.compile.builders.job_gate import gate_access
 from kaigen.compile.builders.jobs import readiness_test
-from kaigen.compile.builders.network import pod_monitor
 from kaigen.compile.builders.nodes import node_pool
 from kaigen.compile.builders.resources import claim_template
 from kaigen.compile.builders.workloads import SERVE
 from kaigen.compile.kind_compiler import Description, KindCompiler
 from kaigen.compile.topology.checks import ETHERNET, check_topology, stops_the_only_replica, uses_ethernet
+from kaigen.compile.topology.monitoring import monitoring_objects
 from kaigen.compile.topology.networking import headless_services, route_objects_of, service_objects
 from kaigen.compile.topology.pod import awaited_runs, params_of
 from kaigen.compile.topology.resolution import TopologyResolution, resolve_topology
+from kaigen.compile.topology.router import router_objects
 from kaigen.compile.topology.scaling import scaling_objects
 from kaigen.compile.topology.sizing import model_path, why_unknown
 from kaigen.compile.topology.workload import workload_objects
@@ -39,12 +40,11 @@ def topology_objects(resolution: TopologyResolution) -> list[Object]:
         objects.append(resolution.build.job)
     objects += service_objects(resolution)
     objects += headless_services(resolution)
+    objects += router_objects(resolution)
     workload = workload_objects(resolution)
     objects += workload
     objects += scaling_objects(resolution, workload[0])
-    if spec.monitoring is not None:
-        path = resolution.engine.facts.metrics_path
-        objects.append(pod_monitor(frame, SERVE, spec.monitoring, path))
+    objects += monitoring_objects(resolution, objects)
     objects += route_objects_of(resolution)
     minutes = -(-resolution.startup // 60) + 10
     objects += readiness_test(frame, workload[0], resolution.context, minutes=minutes)
@@ -104,6 +104,7 @@ compile_topology = KindCompiler(
         "service",
         "route",
         "inferencePool",
+        "router",
         "autoscaling",
         "rollout",
         "disruption",

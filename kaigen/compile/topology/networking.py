@@ -13,6 +13,7 @@ from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.distributed_llama import READY_SUFFIX
 from kaigen.compile.expressions import Setting, Tree
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
+from kaigen.compile.topology.router_config import ROUTER
 from kaigen.core.json_types import JsonObject
 from kaigen.kinds.topology import TopologySpec
 
@@ -35,6 +36,9 @@ def clients_of(resolution: TopologyResolution) -> Sequence[JsonObject]:
 
 def service_objects(resolution: TopologyResolution) -> list[Object]:
     """Return the Service, and the policy that decides who may connect to its pods."""
+    if resolution.spec.router is not None:
+        # The router's own policies replace it.
+        return [_service(resolution)]
     return [
         network_policy(
             resolution.frame,
@@ -65,7 +69,7 @@ def _service(resolution: TopologyResolution) -> Object:
         more["publishNotReadyAddresses"] = True
     return service(
         resolution.frame,
-        SERVE,
+        SERVE if resolution.spec.router is None else ROUTER,
         type=Setting(
             "service.type",
             given.type,

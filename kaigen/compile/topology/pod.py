@@ -86,12 +86,7 @@ def own_pod(resolution: TopologyResolution, member: Member) -> dict[str, Tree]:
         **({"serviceAccountName": gate_account(spec)} if awaited_runs(resolution) else {}),
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": resolution.engine.grace_seconds(spec),
-        "imagePullSecrets": settings.pull_secrets(
-            "imagePullSecrets",
-            _pull_secrets(resolution),
-            "Secrets for pulling the images.",
-            origin=resolution.image_path,
-        ),
+        "imagePullSecrets": image_pull_secrets(resolution),
         **resolution.scheduling,
         "securityContext": dict(resolution.security),
         **({"resourceClaims": claims} if resolution.resources.device_class else {}),
@@ -109,6 +104,16 @@ def awaited_runs(resolution: TopologyResolution) -> list[AwaitedRun]:
 def _mounted(resolution: TopologyResolution, member: Member) -> Mounted:
     """Return how weights reach one pod: the workers of a ring get theirs from the leader."""
     return resolution.mounted if member.serves or not resolution.engine.is_ring else Mounted()
+
+
+def image_pull_secrets(resolution: TopologyResolution) -> Setting:
+    """Return the setting with the Secrets that the pods pull images with."""
+    return settings.pull_secrets(
+        "imagePullSecrets",
+        _pull_secrets(resolution),
+        "Secrets for pulling the images.",
+        origin=resolution.image_path,
+    )
 
 
 def _pull_secrets(resolution: TopologyResolution) -> list[Mapping[str, str]]:

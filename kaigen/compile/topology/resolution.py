@@ -265,4 +265,5 @@ def _workload(spec: TopologySpec, engine: Engine, parallelism: Parallelism, cont
 def _autoscaling(spec: TopologySpec, engine: Engine) -> Autoscaling | None:
     if spec.autoscale is None:
         return None
-    return resolve_autoscaling(spec.autoscale, engine.facts.metrics or {}, engine.label)
+    held = spec.router is not None and engine.understands("router")
+    return resolve_autoscaling(spec.autoscale, engine.facts.metrics or {}, engine.label, held=held)

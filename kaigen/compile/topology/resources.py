@@ -126,6 +126,25 @@ def check_host_memory(spec: TopologySpec, engine: Engine, parallelism: Paralleli
             )
 
 
+def check_weights_in_memory(
+    spec: TopologySpec, engine: Engine, parallelism: Parallelism, sizing: Sizing, problems: Problems
+) -> None:
+    """Report a pod without GPUs whose memory is smaller than its share of the weights, which the engine keeps there."""
+    size, model = units(spec.resources.memory or ""), sizing.model
+    if parallelism.gpus or size is None or model is None or not engine.reads_presets or spec.quantization:
+        return
+    # Weights in float32 are loaded as half of it.
+    weights = model.facts.weights / parallelism.nodes / (2 if model.facts.dtype == "float32" else 1)
+    if size < weights * GIB:
+        _, least = engine.default_resources(0, int(weights * GIB))
+        problems.error(
+            "KG1105",
+            f"{model.name} does not fit into {spec.resources.memory}: its weights have {weights:.1f} GiB",
+            ("spec", "resources", "memory"),
+            f"leave it out for {least}Gi, with room for the KV cache",
+        )
+
+
 def hub_model(spec: TopologySpec, sizing: Sizing) -> KnownModel | None:
     """Return the model that each pod pulls from the Hub; None when it pulls none, or an unknown one."""
     pulls = spec.model is None or (isinstance(spec.model, ServedModel) and spec.model.hugging_face is not None)

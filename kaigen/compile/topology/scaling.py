@@ -9,37 +9,39 @@ from kaigen.compile.builders import settings
 from kaigen.compile.builders.autoscaling import LONGEST_WINDOW, ORIGIN, Autoscaling
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.jobs import seconds
-from kaigen.compile.builders.workloads import autoscaling_switch
+from kaigen.compile.builders.workloads import POD_SUFFIX, autoscaling_switch
 from kaigen.compile.expressions import Expr, Joined, JsonText, Namespace, Release, Setting, Text, Tree
 from kaigen.compile.field_expressions import Items
 from kaigen.compile.topology.resolution import TopologyResolution
-from kaigen.kinds.operation import Autoscale, Disruption
+from kaigen.compile.topology.router_config import QUEUE_METRIC, ROUTER, ROUTER_SUFFIX
+from kaigen.kinds.operation import Autoscale, Disruption, MetricsServer
+from kaigen.kinds.topology import TopologySpec
 
 _WAVE = 3
 _TARGETS: Mapping[str, int] = {"waiting": 5, "running": 16, "cache": 80, "cpu": 80}
 _IDLE = "5m"
 
 
-_POD_SUFFIX: Mapping[str, str] = {
-    # The hash of the ReplicaSet, and five characters; none is a vowel (source: k8s.io/apimachinery, pkg/util/rand). The
-    # API server cuts long names before these five, with the hyphen.
-    "Deployment": "[b-df-hj-np-tv-z2456789]{1,10}-?[b-df-hj-np-tv-z2456789]{5}",
-    "StatefulSet": "[0-9]+",
-    # Its workers do not serve; they are called NAME-GROUP-INDEX.
-    "LeaderWorkerSet": "[0-9]+",
-}
-"""Ends of the names of the pods that serve, by the kind of the workload: other apps' names may begin alike."""
-
-
 def scaling_objects(resolution: TopologyResolution, workload: Object) -> list[Object]:
     """Return the objects that keep enough replicas of a workload running."""
     frame, objects = resolution.frame, []
     if resolution.max_replicas > 1:
-        budget = disruption_budget(frame, resolution.spec.disruption, resolution.parallelism.nodes)
+        budget = disruption_budget(
+            frame, resolution.spec.disruption, resolution.parallelism.nodes, engine_pods(frame, resolution.spec)
+        )
         objects.append(budget)
     if resolution.autoscaling is not None:
         objects.append(autoscaler(frame, resolution.autoscaling, workload, resolution.startup))
     return objects
+
+
+def engine_pods(frame: Frame, spec: TopologySpec) -> dict[str, Tree]:
+    """Return the selector of all pods of an app but those of its router."""
+    pods: dict[str, Tree] = {"matchLabels": frame.selector()}
+    if spec.router is not None:
+        other = {"key": "app.kubernetes.io/component", "operator": "NotIn", "values": [ROUTER]}
+        pods["matchExpressions"] = [other]
+    return pods
 
 
 def autoscaler(frame: Frame, autoscaling: Autoscaling, workload: Object, startup: int) -> Object:
@@ -151,7 +153,9 @@ def _scaled_object(frame: Frame, autoscaling: Autoscaling, reference: dict[str, 
 
 def _triggers(autoscaling: Autoscaling, kind: str) -> Tree:
     windows = autoscaling.spec.schedule
-    load = (_trigger(autoscaling, kind),) if autoscaling.by_load else ()
+    load: tuple[Tree, ...] = (_trigger(autoscaling, kind),) if autoscaling.by_load else ()
+    if autoscaling.held:
+        load = (*load, *_held_triggers(autoscaling, kind))
     if windows is None:
         return list(load)
     times = settings.objects(
@@ -202,9 +206,30 @@ def _trigger(autoscaling: Autoscaling, kind: str) -> dict[str, Tree]:
     scale = " * 100" if autoscale.metric == "cache" else ""
     query: Tree = autoscale.query
     if query is None:
-        pods = (Release(), f"-{_POD_SUFFIX[kind]}")
-        query = Joined((f'sum({name}{{namespace="', Namespace(), '",pod=~"', *pods, f'"}}){scale}'))
-    server = autoscale.prometheus
+        query = _sum(name, f"-{POD_SUFFIX[kind]}", scale)
+    return _prometheus_trigger(autoscale.prometheus, query, Text(value))
+
+
+def _sum(metric: str, pods: str, scale: str = "") -> Tree:
+    """Return the query for the sum of a metric over the pods whose names end as given."""
+    return Joined((f'sum({metric}{{namespace="', Namespace(), '",pod=~"', Release(), f'{pods}"}}){scale}'))
+
+
+def _held_triggers(autoscaling: Autoscaling, kind: str) -> tuple[Tree, ...]:
+    """Return triggers on the requests that the router holds; and on those that run, so that none stops its last pod."""
+    autoscale, server = autoscaling.spec, autoscaling.spec.prometheus
+    if server is None:
+        return ()
+    queue = _sum(QUEUE_METRIC, f"{ROUTER_SUFFIX}-{POD_SUFFIX['Deployment']}")
+    triggers = [_prometheus_trigger(server, queue, str(_TARGETS["waiting"]))]
+    running = autoscaling.metrics.get("running")
+    if autoscale.min == 0 and autoscale.metric != "running" and running:
+        query = _sum(running, f"-{POD_SUFFIX[kind]}")
+        triggers.append(_prometheus_trigger(server, query, str(_TARGETS["running"])))
+    return tuple(triggers)
+
+
+def _prometheus_trigger(server: MetricsServer, query: Tree, threshold: Tree) -> dict[str, Tree]:
     metadata: dict[str, Tree] = {
         "serverAddress": settings.text(
             "autoscaling.prometheus",
@@ -213,7 +238,7 @@ def _trigger(autoscaling: Autoscaling, kind: str) -> dict[str, Tree]:
             origin=(*ORIGIN, "prometheus", "address"),
         ),
         "query": query,
-        "threshold": Text(value),
+        "threshold": threshold,
     }
     # KEDA ignores the parameters of a TriggerAuthentication that no mode uses.
     if server.auth_modes:
@@ -224,13 +249,14 @@ def _trigger(autoscaling: Autoscaling, kind: str) -> dict[str, Tree]:
     return trigger
 
 
-def disruption_budget(frame: Frame, disruption: Disruption | None, nodes: int) -> Object:
+def disruption_budget(frame: Frame, disruption: Disruption | None, nodes: int, pods: Tree) -> Object:
     """Return the budget of pods that may be unavailable while nodes are drained.
 
     Args:
         frame: the app.
         disruption: the spec's block, in replicas; None for one replica.
         nodes: pods of one replica; when one stops, all of them stop.
+        pods: selector of the pods.
     """
     field, path, amount = "maxUnavailable", "maxUnavailable", 1
     doc = "Pods that may be unavailable while nodes are drained."
@@ -258,7 +284,7 @@ def disruption_budget(frame: Frame, disruption: Disruption | None, nodes: int) -
                     {"type": ["integer", "string"]},
                     origin=("spec", "disruption", field) if disruption else (),
                 ),
-                "selector": {"matchLabels": frame.selector()},
+                "selector": pods,
             },
         },
     )

@@ -175,15 +175,6 @@ def _put_weights(
         draft.put(("spec", "model"), model, at["model"])
         return
     pinned = classifier_weights(spec.model)
-    if pinned is None:
-        lowering.error(
-            "KG0413",
-            f"kaigen has no weights of `{spec.model}` that are pinned by commit and checksum",
-            ("spec", "model"),
-            f"convert torchvision's to safetensors, and set the annotation `{PREFIX}model` to the name of a Model with "
-            f"the file, or `{PREFIX}weights` to its path in the volume",
-        )
-        return
     draft.put(("spec", "model", "source"), pinned.source(), ("spec", "model"))
     draft.put(("spec", "model", "mountPath"), _WEIGHTS_FOLDER)
     draft.put(("spec", "classify", "weights"), pinned.settings(), ("spec", "model"))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.koldun import API_VERSION
@@ -9,8 +12,10 @@ from kaigen.dialects.koldun.kinds import Backend, Ingress, IngressRoute, Session
 from kaigen.dialects.koldun.resource import NO_QUEUE, KoldunLowering
 from kaigen.dialects.koldun.ring import DIRECTIVES, ModelUse, Ring, find_model, lower_ring, number_of_workers
 from kaigen.dialects.koldun.root import check_images
-from kaigen.kinds.lowering import LoweringContext, LoweringResult
+from kaigen.kinds.base import SHA256, matches
+from kaigen.kinds.lowering import PREFIX, LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned, SourceField
+from kaigen.yaml.document import Document
 
 _BACKEND: FieldPath = ("spec", "backend")
 _ROUTE: FieldPath = ("spec", "route")
@@ -54,13 +59,16 @@ def lower(ingress: Ingress, document: Positioned, context: LoweringContext) -> L
         if name in given:
             lowering.without_effect((*_BACKEND, name), reason, hint)
     check_images(backend.root_image, backend.worker_image, (*_BACKEND, "workerImage"), lowering)
-    _check_key(backend, lowering)
+    tokens = lowering.find_objects(API_VERSION, "Token")
+    _check_key(backend, lowering, has_tokens=bool(tokens))
     model = _model(lowering)
     if model is None:
         return lowering.result()
     draft = lowering.draft()
     draft.put(("spec", "service"), {"port": ingress.spec.service.port, "type": ingress.spec.service.type})
     draft.origins["spec", "service"] = ("spec", "service")
+    if tokens and _reads_tokens(document.data):
+        _put_tokens(draft, tokens, lowering)
     if ingress.spec.route is not None:
         _put_route(draft, ingress.spec.route, lowering)
     if backend.session_scaling is not None:
@@ -87,7 +95,7 @@ def lower_session(session: Session, document: Positioned, context: LoweringConte
 
 
 def lower_token(token: Token, document: Positioned, context: LoweringContext) -> LoweringResult:
-    """Return no spec: a ring reads its API key from a Secret, and a `Token` has only a checksum.
+    """Return no spec: the rings of the Ingresses in its namespace accept the token.
 
     Args:
         token: the validated document.
@@ -95,28 +103,59 @@ def lower_token(token: Token, document: Positioned, context: LoweringContext) ->
         context: what else the lowering may read.
     """
     lowering = KoldunLowering(token.metadata, document, context, ())
-    lowering.warning(
-        "KG0405",
-        "the token has no effect: the proxy of a ring compares the key of a request with that in a Secret",
-        ("spec", "hash"),
-        "delete it, and set the annotation `kaigen.dev/api-key-secret` of the Ingress to the Secret with the key",
-        key=True,
-    )
+    if _checksum(token.spec.hash) is None:
+        message = "`hash` is no SHA-256 checksum of a token, so no request would have it"
+        lowering.error("KG0412", message, ("spec", "hash"), "write 64 hex digits, as `sha256sum` prints them", key=True)
+    elif not any(_reads_tokens(found.data) for found in lowering.find_objects(API_VERSION, "Ingress")):
+        lowering.warning(
+            "KG0405",
+            "the token has no effect: no Ingress of its namespace asks for tokens",
+            ("spec", "hash"),
+            "delete it, or the `allowAnonymous` or `kaigen.dev/api-key-secret` of an Ingress",
+            key=True,
+        )
     return lowering.result(joined=True)
 
 
-def _check_key(backend: Backend, lowering: KoldunLowering) -> None:
+def _checksum(text: object) -> str | None:
+    """Return the checksum of a token as the operator reads it; None if it is none."""
+    found = text.strip().lower() if isinstance(text, str) else ""
+    return found if matches(SHA256, found) else None
+
+
+def _reads_tokens(ingress: Any) -> bool:
+    """Return whether requests to an Ingress need one of the tokens of its namespace."""
+    spec, metadata = ingress.get("spec") or {}, ingress.get("metadata") or {}
+    anonymous = (spec.get("backend") or {}).get("allowAnonymous") is True
+    return not anonymous and f"{PREFIX}api-key-secret" not in (metadata.get("annotations") or {})
+
+
+def _put_tokens(draft: Draft, tokens: Sequence[Document], lowering: KoldunLowering) -> None:
+    """Put the checksums of the tokens, one of which requests need."""
+    documents: list[Any] = [token.data for token in tokens]
+    specs = [document.get("spec") or {} for document in documents]
+    enabled = [_checksum(spec.get("hash")) for spec in specs if spec.get("disabled") is not True]
+    if enabled:
+        draft.put(("spec", "auth", "sha256"), sorted({found for found in enabled if found is not None}), _BACKEND)
+        return
+    message = "every Token of the namespace is disabled, so no request is accepted"
+    hint = "enable one, or set `allowAnonymous: true` or the annotation `kaigen.dev/api-key-secret`"
+    lowering.error("KG0413", message, _BACKEND, hint, key=True)
+
+
+def _check_key(backend: Backend, lowering: KoldunLowering, *, has_tokens: bool) -> None:
     """Report requests without a key that the operator would reject, and a key that `allowAnonymous` contradicts."""
     has_key = "api-key-secret" in lowering.given
     if backend.allow_anonymous and has_key:
         reason = "the annotation `kaigen.dev/api-key-secret` requires a key"
         lowering.without_effect((*_BACKEND, "allowAnonymous"), reason, "delete one of the two")
-    elif not backend.allow_anonymous and not has_key:
+    elif not (backend.allow_anonymous or has_key or has_tokens):
         lowering.warning(
             "KG0414",
-            "requests need no key: the operator rejects those without a token, and its tokens are not read",
+            "requests need no key: the operator rejects those without a token, and its namespace has no `Token`",
             _BACKEND,
-            "set the annotation `kaigen.dev/api-key-secret` to the Secret with a key, or `allowAnonymous: true`",
+            "write a `Token`, set the annotation `kaigen.dev/api-key-secret` to the Secret with a key, or "
+            "`allowAnonymous: true`",
             key=True,
         )
 

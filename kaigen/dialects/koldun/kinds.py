@@ -380,8 +380,8 @@ class Backend(Block):
     allow_anonymous: Annotated[
         bool,
         Meta(
-            description="Whether requests need no key. With `false`, set `kaigen.dev/api-key-secret` to the Secret "
-            "with the key that they need."
+            description="Whether requests need no token. With `false`, they need one of the `Token` resources of the "
+            "namespace, or the key in the Secret of `kaigen.dev/api-key-secret`."
         ),
     ] = False
     root_image: Annotated[ImageText, Meta(description="Image of the roots.")]
@@ -493,7 +493,7 @@ class TokenSpec(Block):
 
 
 class Token(Foreign):
-    """Koldun's `Token` of later versions, an API token by its hash; ignored."""
+    """Koldun's `Token` of later versions, an API token by its hash."""
 
     api_version: _API_VERSION
     kind: Annotated[Literal["Token"], Meta(description="Kind of the document.")]

@@ -253,6 +253,12 @@ class DatasetSpec(ContainerSpec):
     """The container that writes the files of a Dataset."""
 
     loader: Annotated[Run | None, Meta(description="The run of the container, in the shape of the design.")] = None
+    source: Annotated[
+        _Status | None, Meta(description="The repository, in releases before 0.4, which later ones ignore; refused.")
+    ] = None
+    filename: Annotated[
+        str | None, Meta(description="Name of the file, in releases before 0.5; the container decides it. Ignored.")
+    ] = None
 
 
 class ModelSpec(DatasetSpec):
@@ -265,6 +271,13 @@ class ModelSpec(DatasetSpec):
     dataset: Annotated[Ref | None, Meta(description="Dataset to train on.")] = None
     base_model: Annotated[Ref | None, Meta(description="`model` in releases before 0.10.")] = None
     training_dataset: Annotated[Ref | None, Meta(description="`dataset` in releases before 0.10.")] = None
+    training: Annotated[
+        _Status | None, Meta(description="The training, in releases before 0.4, which later ones ignore; refused.")
+    ] = None
+    size: Annotated[_Status | None, Meta(description="Parameters of the Model, in releases before 0.4. Ignored.")] = (
+        None
+    )
+    compute: Annotated[_Status | None, Meta(description="CPU or GPU, in releases before 0.4. Ignored.")] = None
 
 
 class Model(Foreign):

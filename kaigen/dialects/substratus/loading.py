@@ -168,7 +168,7 @@ def _is_location(
     if has_image:
         is_empty = run is None or (not isinstance(run[0], Trainer) and not run[0].params)
         return spec.container is not None and is_empty and not spec.command and not spec.params
-    if lowering.is_design:
+    if lowering.is_design or lowering.failed:
         return True
     message = "neither `image` nor `build` names an image, so the operator waits forever"
     lowering.error("KG0412", message, SPEC if lowering.has_spec else ("metadata", "name"), "set `image` or `build`")

@@ -27,6 +27,19 @@ _OF_DESIGN = ("container", "loader", "trainer", "sourceModel")
 _OBSOLETE = {"modelName": "model", "datasetName": "dataset"}
 """Fields of the first releases, by the fields of later ones."""
 
+_BEFORE_0_4 = {
+    "source": "write `build.git` or `image` for a container that writes the files into `/content/artifacts`",
+    "training": "write `dataset`, `params`, and the `image` or `build` of a container that trains",
+}
+"""Blocks of the releases before 0.4, which built the files of a Model into its image, by what to write."""
+
+_UNUSED_BEFORE = {
+    "filename": "the container names the files in `/content/artifacts`",
+    "size": "`resources` decides the memory and the disk of the container",
+    "compute": "`resources.gpu` decides whether the container has a GPU",
+}
+"""Fields of releases before 0.4 or 0.5 that no later one has, by the reason why they have no effect."""
+
 
 class SubstratusLowering(Lowering):
     """Lowers one resource.
@@ -71,6 +84,24 @@ class SubstratusLowering(Lowering):
                     f"write `{new}: {{name: {self.data()[old]}}}`",
                     key=True,
                 )
+        for name, hint in _BEFORE_0_4.items():
+            if self.has(name):
+                self._refuse_early(name, hint)
+        for name, reason in _UNUSED_BEFORE.items():
+            if self.has(name):
+                self.without_effect((*SPEC, name), reason)
+
+    def _refuse_early(self, name: str, hint: str) -> None:
+        """Report a block of the releases before 0.4."""
+        base, dataset = self.data(name).get("modelName"), self.data(name).get("datasetName")
+        if base is not None:
+            hint = f"write `model: {{name: {base}}}`, and the `image` or `build` of a container that trains"
+        elif dataset is not None:
+            hint = hint.replace("`dataset`", f"`dataset: {{name: {dataset}}}`")
+        message = (
+            f"`{name}` is of releases before 0.4, which built the files of a Model into its image; no later one does"
+        )
+        self.error("KG0413", message, (*SPEC, name), hint, key=True)
 
     def data(self, *path: str) -> dict[str, Any]:
         """Return a mapping of the spec as plain data; empty when the spec does not have it."""

@@ -96,7 +96,13 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="kaigen-classify", description=__doc__, allow_abbrev=False)
     add = parser.add_argument
     add("--model", choices=tuple(VERSIONS), default="resnet50", help="the network (%(default)s)")
-    add("--weights", required=True, type=Path, metavar="FILE", help="safetensors file")
+    add(
+        "--weights",
+        required=True,
+        type=Path,
+        metavar="FILE",
+        help="safetensors file, or one of PyTorch with --weights-sha256",
+    )
     add(
         "--weights-version",
         choices=("IMAGENET1K_V1", "IMAGENET1K_V2"),

@@ -1,8 +1,10 @@
-"""Weights: a safetensors file with torchvision's names of tensors."""
+"""Weights: a safetensors file, or one of torchvision's own, with torchvision's names of tensors."""
 
 from __future__ import annotations
 
 import hashlib
+import io
+import pickle
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,8 @@ def read_weights(path: Path, sha256: str | None) -> tuple[dict[str, Any], str]:
         sha256: checksum that it must have; None for any.
 
     Raises:
-        BadWeights: it is missing, has another checksum, or is not in safetensors format.
+        BadWeights: it is missing, has another checksum, or another format. A file of PyTorch needs the checksum: its
+            format is Python's pickle, of which only tensors are read.
     """
     try:
         content = path.read_bytes()
@@ -31,10 +34,27 @@ def read_weights(path: Path, sha256: str | None) -> tuple[dict[str, Any], str]:
     found = hashlib.sha256(content).hexdigest()
     if sha256 is not None and found != sha256:
         raise BadWeights(f"the weights {path} have sha256 {found}, expected {sha256}")
+    if path.suffix in (".pt", ".pth"):
+        if sha256 is None:
+            raise BadWeights(f"the weights {path} are a file of PyTorch, which needs a checksum")
+        return _unpickled(path, content), found
     try:
         return load(content), found
     except (SafetensorError, ValueError, KeyError) as error:
         raise BadWeights(f"{path} is not a safetensors file: {error}") from None
+
+
+def _unpickled(path: Path, content: bytes) -> dict[str, Any]:
+    """Return the tensors of a file that `torch.save` wrote; nothing else of it is built."""
+    try:
+        tensors = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError:  # PyTorch's message says how to run what the file contains
+        tensors = None
+    except (RuntimeError, EOFError, ValueError, KeyError) as error:
+        raise BadWeights(f"{path} is not a file of PyTorch: {error}") from None
+    if not isinstance(tensors, dict) or not all(isinstance(tensor, torch.Tensor) for tensor in tensors.values()):
+        raise BadWeights(f"{path} has something else than tensors by name")
+    return dict(tensors)
 
 
 @dataclass(slots=True)

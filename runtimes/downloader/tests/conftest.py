@@ -6,11 +6,13 @@ import os
 import ssl
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import trustme
+from botocore import session
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
@@ -33,6 +35,17 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
     # A program runs once in a process; a later test may print what was the token of an earlier one.
     monkeypatch.setattr(text, "_secrets", frozenset())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _botocore_data() -> Iterator[None]:
+    """Let botocore read its data files once, instead of for each of hundreds of clients.
+
+    The clients of one botocore session share them, too. The program makes one session.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "create_loader", cache(session.create_loader))
+        yield
 
 
 @pytest.fixture

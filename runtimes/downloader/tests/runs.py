@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ class Done:
     out: str = ""
 
 
+@lru_cache(maxsize=64)
 def content(size: int, seed: int = 0) -> bytes:
     """Bytes that look random and are always the same."""
     return random.Random(seed).randbytes(size)

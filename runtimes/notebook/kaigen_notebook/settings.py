@@ -31,6 +31,7 @@ def server_arguments(environment: Mapping[str, str]) -> list[str]:
         # The pod would start the server again.
         "--ServerApp.quit_button=False",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        "--ServerApp.identity_provider_class=kaigen_notebook.identity.TokenIdentity",
         f"--IdentityProvider.token={_token(environment)}",
         *_idle(environment),
     ]

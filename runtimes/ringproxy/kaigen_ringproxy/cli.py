@@ -15,7 +15,7 @@ from kaigen_ringproxy import __version__
 from kaigen_ringproxy.gate import wait
 from kaigen_ringproxy.metrics import Metrics
 from kaigen_ringproxy.server import Options, Server
-from kaigen_ringproxy.text import parse_duration, say
+from kaigen_ringproxy.text import parse_checksum, parse_duration, say
 from kaigen_ringproxy.turns import Turns
 from kaigen_ringproxy.upstream import Upstream
 
@@ -62,6 +62,14 @@ def parser() -> argparse.ArgumentParser:
     )
     serve.add_argument("--context", type=int, default=4096, help="longest context of the model, in tokens")
     serve.add_argument("--api-key-file", type=Path, metavar="FILE", help="keys, a line each; requests need one")
+    serve.add_argument(
+        "--api-key-sha256",
+        action="append",
+        type=_argument(parse_checksum),
+        default=[],
+        metavar="HEX",
+        help="SHA-256 checksum of a key; requests need one of the keys; repeatable",
+    )
     serve.add_argument("--queue", type=int, default=16, help="requests that may wait")
     serve.add_argument("--max-body", type=int, default=1 << 20, metavar="BYTES", help="most bytes of a request")
     serve.add_argument("--deadline", type=seconds, default=1800.0, metavar="TIME", help="longest time of a chat")
@@ -94,6 +102,7 @@ async def _serve(given: argparse.Namespace) -> int:
         names=given.model_name,
         context=given.context,
         key_file=given.api_key_file,
+        key_checksums=tuple(given.api_key_sha256),
         body=given.max_body,
         deadline=given.deadline,
     )

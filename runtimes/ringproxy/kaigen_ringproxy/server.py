@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import hmac
 import socket
 import time
@@ -46,6 +47,7 @@ class Options:
         names: names of the model.
         context: longest context of the model, in tokens.
         key_file: file with the API keys, one a line, read for each request; None for none.
+        key_checksums: SHA-256 checksums of further API keys.
         body: most bytes of a request's body.
         bodies: most bytes of all bodies that are not complete. The oldest is refused for a new one.
         connections: most connections at the same time. A new one takes the place of one without a whole request.
@@ -61,6 +63,7 @@ class Options:
     names: Sequence[str]
     context: int
     key_file: Path | None = None
+    key_checksums: Sequence[bytes] = ()
     body: int = 1 << 20
     bodies: int = 16 << 20
     connections: int = 256
@@ -70,6 +73,24 @@ class Options:
     read_seconds: float = 60.0
     linger_seconds: float = 5.0
     pause_seconds: float = 0.1
+
+    @property
+    def need_key(self) -> bool:
+        """Whether requests must have one of the API keys."""
+        return self.key_file is not None or bool(self.key_checksums)
+
+    def accept(self, key: bytes) -> bool:
+        """Return whether a key is valid; comparing takes as long whichever it is.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        known = list(self.key_checksums)
+        if self.key_file is not None:
+            lines = [line.strip() for line in self.key_file.read_bytes().splitlines()]
+            known += [hashlib.sha256(line).digest() for line in lines if line]
+        checksum = hashlib.sha256(key).digest()
+        return any([hmac.compare_digest(checksum, each) for each in known]) and bool(key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +227,7 @@ class Server:
             target = request.target.decode("ascii", "replace").partition("?")[0]
             self._check_path(request, target, door.paths)
             path = target
-            if path.startswith(_GUARDED) and self._options.key_file is not None:
+            if path.startswith(_GUARDED) and self._options.need_key:
                 door.places.promote(task, Rank.KNOWN)
             body = await self._body(client, path)
             if path.startswith(_GUARDED):
@@ -231,15 +252,16 @@ class Server:
             raise Refused("there is no such path", status=404)
         if request.method != paths[path].encode():
             raise Refused(f"the method must be {paths[path]}", status=405)
-        if self._options.key_file is None or not path.startswith(_GUARDED):
+        if not self._options.need_key or not path.startswith(_GUARDED):
             return
+        given = next((value for name, value in request.headers if name == b"authorization"), b"")
+        scheme, _, key = given.partition(b" ")
         try:
-            keys = [line.strip() for line in self._options.key_file.read_bytes().splitlines()]
+            valid = self._options.accept(key) and scheme == b"Bearer"
         except OSError as error:
             say(f"error: {error}")
             raise Refused("the server has no API key", status=503) from None
-        given = next((value for name, value in request.headers if name == b"authorization"), b"")
-        if not any([hmac.compare_digest(given, b"Bearer " + key) for key in keys if key]):
+        if not valid:
             raise Refused("the API key is missing or wrong", status=401)
 
     async def _body(self, client: Client, path: str) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 
+_CHECKSUM = re.compile(r"[0-9a-f]{64}")
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 _FACTORS = (3600, 60, 1)
 
@@ -13,6 +14,17 @@ def say(message: str) -> None:
     """Print one line on standard error."""
     sys.stderr.write(" ".join(message.split()) + "\n")
     sys.stderr.flush()
+
+
+def parse_checksum(text: str) -> bytes:
+    """Return the bytes of a SHA-256 checksum in hex.
+
+    Raises:
+        ValueError: the text is not one.
+    """
+    if _CHECKSUM.fullmatch(text) is None:
+        raise ValueError(f"not a SHA-256 checksum: {text!r} (64 hex digits)")
+    return bytes.fromhex(text)
 
 
 def parse_duration(text: str) -> float:

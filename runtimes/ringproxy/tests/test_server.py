@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import socket
 import time
@@ -272,6 +273,17 @@ def test_the_key_opens_the_api_only() -> None:
 
 
 KEY = Path(__file__).parent / "key.txt"
+CHECKSUMS = [hashlib.sha256(key).digest() for key in (b"one", b"")]
+
+
+@pytest.mark.promise("Koldun", "`Token`: API tokens by their hash")
+def test_keys_are_known_by_their_checksums_alone() -> None:
+    async def test(world: World) -> None:
+        for header in ("Bearer two", "Bearer ", f"Bearer {CHECKSUMS[0].hex()}", "one"):
+            assert (await world.ask(CHAT, f"authorization: {header}"))[0] == 401
+        assert (await world.ask(CHAT, "authorization: Bearer one"))[0] == 200
+
+    run(test, key_checksums=CHECKSUMS)
 
 
 def test_requests_in_flight_are_finished_at_the_end() -> None:

@@ -289,6 +289,7 @@ SCALING_PARTS = (
         module="github.com/prometheus-operator/prometheus-operator",
         packages={
             "prometheus": "github.com/prometheus/prometheus/cmd/prometheus",
+            "promtool": "github.com/prometheus/prometheus/cmd/promtool",
             "prometheus-operator": "github.com/prometheus-operator/prometheus-operator/cmd/operator",
         },
         # Debian's own cannot find pods.
@@ -348,10 +349,31 @@ BUILD_PARTS = (
 )
 """The builder of images, with the program that starts it as another user than root."""
 
+LOGIN_PARTS = (
+    Part(
+        name="oauth2-proxy",
+        module="github.com/oauth2-proxy/oauth2-proxy/v7",
+        packages={"oauth2-proxy": "github.com/oauth2-proxy/oauth2-proxy/v7"},
+        cold=1.5,
+    ),
+)
+"""The proxy that asks users of notebooks to sign in."""
+
+ROUTER_PARTS = (
+    Part(
+        name="endpoint-picker",
+        module="sigs.k8s.io/gateway-api-inference-extension",
+        packages={"epp": "sigs.k8s.io/gateway-api-inference-extension/cmd/epp"},
+        kinds="config/crd/bases",
+        cold=3,
+    ),
+)
+"""The endpoint picker of the Gateway API Inference Extension. Envoy is a wheel of the requirements."""
+
 CLUSTER_PARTS = (*PARTS, *NODE_PARTS, *GROUP_PARTS)
 """What `make test-cluster` needs."""
 
-ALL_PARTS = (*CLUSTER_PARTS, *JUDGE_PARTS, *SCALING_PARTS, *SOURCE_PARTS, *BUILD_PARTS)
+ALL_PARTS = (*CLUSTER_PARTS, *JUDGE_PARTS, *SCALING_PARTS, *SOURCE_PARTS, *BUILD_PARTS, *LOGIN_PARTS, *ROUTER_PARTS)
 """What `make test-engine` needs: everything that is built."""
 
 REDIS = "redis-server"

@@ -23,7 +23,7 @@ _NEMOTRONS_2 = ["nvidia-nemotron-nano-12b-v2-vl-bf16", "nvidia-nemotron-nano-9b-
 _PLAIN = "the recipe is for plain chats; vLLM's page about tool calling has this parser for the model"
 KNOWN = [
     ("reasoning-parser", ["gpt-oss-120b", "gpt-oss-20b"], "vLLM chooses it by the model; it is the same"),
-    ("tool-call-parser", [*_LLAMAS, "phi-4-mini-instruct"], _PLAIN),
+    ("tool-call-parser", [*_LLAMAS, "llama-4-scout-17b-16e-instruct", "phi-4-mini-instruct"], _PLAIN),
     ("tokenizer-mode", _MISTRALS, "the recipe leaves it to vLLM, which finds the same mode by Mistral's files"),
     ("tokenizer-mode", ["kimi-k2-instruct"], "the recipe writes vLLM's default, `auto`"),
     ("reasoning-parser", _NEMOTRONS_3, "the recipe loads nano_v3 from the repository; vLLM has it as nemotron_v3"),

@@ -81,6 +81,40 @@ def test_no_pod_may_connect_unless_the_spec_allows_it(tmp_path: Path) -> None:
     }
 
 
+ROUTE = "spec:\n  route:\n    host: lab.example.com\n    gateway: {name: public}\n    oidc: "
+OIDC = "{issuer: https://login.example.com, clientId: lab"
+
+
+def test_a_route_leads_to_a_proxy_and_not_to_jupyter(tmp_path: Path) -> None:
+    found = objects(tmp_path, f"{ROUTE}{OIDC}, allowedGroups: [a, b]}}\n")
+    notebook, proxy = found["StatefulSet"]["spec"]["template"]["spec"]["containers"]
+    (rule,) = found["NetworkPolicy"]["spec"]["ingress"]
+    assert rule == {"ports": [{"port": 4180, "protocol": "TCP"}]}
+    assert [each["targetPort"] for each in found["Service"]["spec"]["ports"]] == ["proxy"]
+    assert proxy["ports"] == [{"name": "proxy", "containerPort": 4180, "protocol": "TCP"}]
+    assert {"--allowed-group=a", "--allowed-group=b", "--email-domain=*"} <= set(proxy["args"])
+    assert "--redirect-url=https://lab.example.com/oauth2/callback" in proxy["args"]
+    assert proxy["securityContext"]["readOnlyRootFilesystem"] is True
+    secrets = [each["mountPath"] for each in notebook["volumeMounts"]]
+    assert not any("oauth2" in path for path in secrets), "a cell must not read the secret of the client"
+    (backend,) = found["HTTPRoute"]["spec"]["rules"][0]["backendRefs"]
+    assert (backend["kind"], backend["name"], backend["port"]) == ("Service", "lab", 8888)
+
+
+def test_an_address_or_a_domain_replaces_any_address(tmp_path: Path) -> None:
+    found = objects(tmp_path, f"{ROUTE}{OIDC}, allowedEmails: [ada@example.com], allowedDomains: [b.example]}}\n")
+    _, proxy = found["StatefulSet"]["spec"]["template"]["spec"]["containers"]
+    limits = [each for each in proxy["args"] if "email" in each]
+    assert limits == ["--email-domain=b.example", "--authenticated-emails-file=/etc/oauth2-proxy/emails/emails"]
+    assert found["ConfigMap"]["data"] == {"emails": "ada@example.com\n"}
+
+
+def test_the_proxy_is_not_root_where_the_notebook_is(tmp_path: Path) -> None:
+    spec = f"{ROUTE}{OIDC}, allowedGroups: [a]}}\n  security: {{podSecurity: baseline, runAsUser: 0}}\n"
+    _, proxy = objects(tmp_path, spec)["StatefulSet"]["spec"]["template"]["spec"]["containers"]
+    assert (proxy["securityContext"]["runAsUser"], proxy["securityContext"]["runAsNonRoot"]) == (65532, True)
+
+
 def test_models_and_datasets_are_mounted_read_only_after_their_gates(tmp_path: Path) -> None:
     found = objects(tmp_path, "spec: {models: [qwen], datasets: [talks]}\n", MODEL + DATASET)
     pod = found["StatefulSet"]["spec"]["template"]["spec"]
@@ -111,6 +145,11 @@ def test_the_volume_outlives_the_spec_unless_it_says_no(tmp_path: Path) -> None:
             "KG0314 6 two volumes are mounted at `/home/notebook`: home and model-qwen",
         ),
         ("spec: {storage: {mountPath: /tmp}}\n", "KG0314 4 two volumes are mounted at `/tmp`: home and scratch"),
+        (f"{ROUTE}{OIDC}}}\n", "KG0352 8 every user of https://login.example.com may run code in the notebook"),
+        (
+            f"{ROUTE}{OIDC}, allowedGroups: [a]}}\n    tls: {{secretName: lab-tls}}\n",
+            "KG0340 9 `tls` has no effect on the Gateway `public`",
+        ),
         ("spec: {env: {JUPYTER_TOKEN_FILE: /x}}\n", "KG0313 4 `JUPYTER_TOKEN_FILE` is set by kaigen for a Notebook"),
     ],
 )

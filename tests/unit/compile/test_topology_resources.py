@@ -140,6 +140,16 @@ def test_the_cache_of_a_cpu_is_its_memory_without_the_weights(spec: dict[str, An
     assert {"name": "VLLM_CPU_KVCACHE_SPACE", "value": cache} in found["env"]
 
 
+@pytest.mark.parametrize(("memory", "fits"), [("2Gi", False), ("27Gi", False), ("28Gi", True)])
+def test_memory_without_gpus_below_the_weights_is_refused(memory: str, fits: bool) -> None:
+    found = Problems()
+    compiled(topology(preset="phi-4", model=FOLDER, resources={"gpus": 0, "memory": memory}), CONTEXT, found)
+    message = f"phi-4 does not fit into {memory}: its weights have 27.3 GiB"
+    hint = "leave it out for 39Gi, with room for the KV cache"
+    expected = [] if fits else [(message, ("spec", "resources", "memory"), hint)]
+    assert [(str(each.message), each.path, each.hint) for each in found.items if each.code == "KG1105"] == expected
+
+
 @pytest.mark.parametrize(
     ("args", "gpus", "memory", "shared"),
     [

@@ -13,7 +13,7 @@ from kaigen.compile.engines.container import PodTemplate
 from kaigen.compile.engines.registry import ENGINES, engine_of, hint_of
 from kaigen.compile.expressions import Joined, Tree
 from kaigen.compile.field_expressions import Arguments
-from kaigen.compile.job.checks import CLASSIFY, IMAGE, TEMPLATE, TUNE, Runs
+from kaigen.compile.job.checks import CLASSIFY, GENERATE, IMAGE, TEMPLATE, TUNE, Runs
 from kaigen.compile.job.compile import compile_job
 from kaigen.compile.model.compile import compile_model
 from kaigen.compile.notebook.compile import compile_notebook
@@ -24,6 +24,7 @@ from kaigen.kinds.block import Block, document_names
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.exposure import Auth
 from kaigen.kinds.job import JobSpec
+from kaigen.kinds.operation import Monitoring
 from kaigen.kinds.serving import Adapter, PulledModel, ServedModel, Shape, WeightsVolume
 from kaigen.kinds.topology import Topology, TopologySpec
 from kaigen.pipeline.result import Compiled
@@ -42,10 +43,11 @@ RECORDS: dict[str, type[Block]] = {
     "model.huggingFace": PulledModel,
     "adapters": Adapter,
     "auth": Auth,
+    "monitoring": Monitoring,
 }
 """Records whose fields concern engines: no engine may list one of them as a whole."""
 FIELDS = [f"{record}.{name}" if record else name for record, block in RECORDS.items() for name in document_names(block)]
-RUNS = {"template": TEMPLATE, "image": IMAGE, "classify": CLASSIFY, "tune": TUNE}
+RUNS = {"template": TEMPLATE, "image": IMAGE, "classify": CLASSIFY, "generate": GENERATE, "tune": TUNE}
 LAST = {
     "Topology": {"adapters", "auth", "networkPolicy", "nodes", "proxy", "storage", "workerResources"},
     "Job": {"networkPolicy"},
@@ -158,6 +160,7 @@ def test_a_field_that_has_no_effect_on_what_a_job_runs_is_reported(what: str, ru
         "template": {"template": {"spec": {"containers": [{"name": "a", "image": "i"}]}}},
         "image": {"image": "i"},
         "classify": {"workload": "classify"},
+        "generate": {"workload": "generate"},
         "tune": {"tune": {}},
     }
     block = job(**{"image": None, **own[what], **examples("Job")[field]})

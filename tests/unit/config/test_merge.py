@@ -213,6 +213,7 @@ def test_fields_of_gitops_that_go_together_are_valid(tmp_path: Path, gitops: str
             "write `https://github.com/acme/deploy` or `ssh://git@github.com/acme/deploy`",
         ),
         ("deploy", "write its URL, such as `https://git.example.com/ml/deploy.git`"),
+        ("file:///srv/deploy.git", "write its URL, such as `https://git.example.com/ml/deploy.git`"),
         ("oci://ghcr.io/a", "set `flux.oci` for an artifact, and `repository` to the URL of the Git repository"),
     ],
 )

@@ -66,7 +66,9 @@ def test_every_exception_that_the_package_defines_is_shown_without_a_traceback()
     assert outside == [
         "kaigen/contexts/patterns.py: MalformedPattern",  # .dockerignore is reported with its line
         "kaigen/extend/sandbox.py: UndefinedName",  # jinja2 requires its own class
-        "kaigen/programs/kaito_chat.py: Answered",  # in a pod
+        "kaigen/programs/generate.py: Failed",  # in a pod, as the next ones
+        "kaigen/programs/generate.py: BadLine",
+        "kaigen/programs/kaito_chat.py: Answered",
         "kaigen/programs/kaito_chat.py: Gone",
         "kaigen/regex/parser.py: PatternError",  # as of the module re; schemas are reported with their line
     ]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kaigen.diagnostics.errors import InputError
 from tests.unit.dialects.kaito_case import (
     A100,
     LABELS,
@@ -144,6 +145,14 @@ def test_some_gpus_of_nodes_that_are_there_already() -> None:
 def test_a_node_of_a_placeholder_is_refused_and_preferred_nodes_are_not() -> None:
     document = on("phi-4", "<your-vm-sku>", "v1beta1", resource={"preferredNodes": ["arc-node"]})
     assert [code for code, _, _ in errors(document)] == ["KG0410"]
+
+
+def test_blocks_of_a_workspace_below_spec_are_moved_out_of_it() -> None:
+    document = on("phi-4", A100, "v1beta1")
+    below = {name: document.pop(name) for name in ("resource", "inference")}
+    with pytest.raises(InputError) as caught:
+        compiled({**document, "spec": below})
+    assert "move `resource`, `inference` out of it" in [found.hint for found in caught.value.diagnostics]
 
 
 def test_a_gpu_that_the_engine_no_longer_runs_on_is_refused_with_the_reason() -> None:

@@ -694,10 +694,36 @@ def test_session_is_an_error() -> None:
     assert errors(converted(), resource("Session", spec)) == [("KG0413", "kind")]
 
 
-def test_token_is_a_warning_and_renders_nothing() -> None:
-    token = resource("Token", {"hash": "a" * 64, "disabled": True, "metadata": {"owner": "me"}}, "token")
-    assert [spec.kind for spec in specs(converted(), token)] == ["Model"]
-    assert warnings(token) == [("KG0405", "spec.hash")]
+def token(checksum: str, name: str = "token", *, disabled: bool = False) -> Object:
+    """Return a Token."""
+    return resource("Token", {"hash": checksum, "disabled": disabled, "metadata": {"owner": "me"}}, name)
+
+
+GUARDED: Object = {"backend": {"allowAnonymous": False}}
+
+
+@pytest.mark.promise("Koldun", "`Token`: API tokens by their hash")
+def test_requests_to_an_ingress_need_one_of_the_tokens_of_its_namespace() -> None:
+    elsewhere = token("d" * 64)
+    elsewhere["metadata"]["namespace"] = "other"
+    tokens = [token("b" * 64), token("A" * 64, "second"), token("c" * 64, "third", disabled=True), elsewhere]
+    documents = (converted(), *tokens, ingress(GUARDED))
+    assert topology(*documents).auth.sha256 == ["a" * 64, "b" * 64]
+    assert warnings(*documents) == [("KG0405", "spec.hash")]
+    assert all(f"--api-key-sha256={digit * 64}" in str(compiled(*documents).apps) for digit in "ab")
+
+
+@pytest.mark.parametrize("annotations", [{}, annotated(api_key_secret="keys")])
+def test_a_token_that_no_ingress_asks_for_is_a_warning(annotations: Object) -> None:
+    documents = (converted(), token("a" * 64), ingress({} if not annotations else GUARDED, annotations=annotations))
+    auth = topology(*documents).auth
+    assert auth is None or (auth.secret, auth.sha256) == ("keys", None)
+    assert warnings(*documents) == [("KG0405", "spec.hash")]
+
+
+def test_tokens_that_no_request_could_have_are_errors() -> None:
+    assert errors(converted(), ingress(GUARDED), token("a" * 64, disabled=True)) == [("KG0413", "spec.backend")]
+    assert ("KG0412", "spec.hash") in errors(converted(), ingress(GUARDED), token("abc"))
 
 
 @pytest.mark.parametrize("at", ["Dllama", "Worker"])

@@ -28,6 +28,7 @@ from tests.unit.dialects.substratus_case import (
 
 CRDS = Path(__file__).parents[2] / "cluster" / "crds"
 OWN = {"container", "env", "params", "modelName", "datasetName", "status", "build", "resources", "image", "command"}
+OWN |= {"source", "training", "size", "compute", "filename"}
 
 
 def test_a_name_of_one_kind_is_the_name_of_the_app() -> None:
@@ -180,6 +181,12 @@ def test_a_claim_with_the_same_files_is_read_in_place_of_a_volume_of_another_nam
 REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "modelName": (resource("Notebook", {"image": "a", "modelName": "it"}), "KG0412", "spec.modelName"),
     "modelName of a Server": (resource("Server", {"image": "a", "modelName": "it"}), "KG0412", "spec.modelName"),
+    "source of the first releases": (
+        resource("Model", {"source": {"git": {"url": "https://example.com/a"}}, "size": {"parameterBits": 16}}),
+        "KG0413",
+        "spec.source",
+    ),
+    "training of the first releases": (model({"training": {"datasetName": "a"}}), "KG0413", "spec.training"),
     "image and build": (model({"build": {"git": {"url": "https://example.com/a"}}}), "KG0412", "spec.image"),
     "image twice": (model({"container": {"image": "b"}}), "KG0412", "spec.image"),
     "image and a folder": (

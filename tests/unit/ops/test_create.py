@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 
 from kaigen.cli.live.create import _classification
@@ -60,9 +59,13 @@ def test_weights_of_the_hub_are_pinned_by_commit_and_checksum() -> None:
     assert "--weights-version=IMAGENET1K_V1" in made["containers"][0]["args"]
 
 
-def test_a_network_without_pinned_weights_requires_the_users() -> None:
-    with pytest.raises(click.UsageError, match="--weights is required for mobilenet_v3_small"):
-        _classification(options(None, model="mobilenet_v3_small"))
+@pytest.mark.promise("Ephemeral GPU", "`model: mobilenet_v3_small`")
+def test_weights_of_a_web_server_are_a_file_with_its_checksum() -> None:
+    spec = _classification(options(None, model="mobilenet_v3_small"))
+    (file,) = spec["model"]["source"]["http"]["files"]
+    settings = spec["classify"]["weights"]
+    assert settings == {"version": "IMAGENET1K_V1", "sha256": file["sha256"], "file": file["url"].rsplit("/")[-1]}
+    assert file["sha256"].startswith(file["url"].removesuffix(".pth").rsplit("-")[-1])
 
 
 def test_settings_for_the_apps_of_a_repository_do_not_apply_to_a_live_job() -> None:

@@ -76,7 +76,9 @@ def everything() -> Stored:
             ),
         ),
         hosts=("a.example",),
-        gpus=GpuFacts((GpuObject(("ml", "Job", "train"), 8, 1, "why", 1, 25),), ((("ml", "Job", "train"), 2),)),
+        gpus=GpuFacts(
+            (GpuObject(("ml", "Job", "train"), 8, 1, "why", 1, 25, 9.5, 1.25),), ((("ml", "Job", "train"), 2),)
+        ),
         unpinned=("vllm",),
     )
     summary = SourceSummary(

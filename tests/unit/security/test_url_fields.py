@@ -29,6 +29,7 @@ REASONS = {
     "kinds.OutputBucket.uri": BUCKET,
     "kinds.S3.uri": BUCKET,
     "kinds.WeightsBucket.uri": BUCKET,
+    "kinds.ProtectedRoute.host": OWN_HOST,
     "kinds.Route.host": OWN_HOST,
     **{
         f"kinds.{model}.hostname": OWN_NAME

@@ -23,6 +23,31 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "torch_dtype": "bfloat16",
         "vocab_size": 128256,
     },
+    "bge-m3": {
+        "architectures": ["XLMRobertaModel"],
+        "head_dim": 64,
+        "hidden_size": 1024,
+        "max_position_embeddings": 8192,
+        "num_attention_heads": 16,
+        "num_hidden_layers": 24,
+        "torch_dtype": "float16",
+        "vocab_size": 250002,
+    },
+    "qwen3-next-80b-a3b-instruct": {
+        "architectures": ["Qwen3NextForCausalLM"],
+        "full_attention_interval": 4,
+        "head_dim": 256,
+        "hidden_size": 2048,
+        "linear_key_head_dim": 128,
+        "linear_num_key_heads": 16,
+        "linear_num_value_heads": 32,
+        "linear_value_head_dim": 128,
+        "max_position_embeddings": 262144,
+        "num_attention_heads": 16,
+        "num_hidden_layers": 48,
+        "num_key_value_heads": 2,
+        "vocab_size": 151936,
+    },
     "phi-2": {
         "hidden_size": 2560,
         "max_position_embeddings": 2048,
@@ -162,3 +187,9 @@ def test_a_config_without_a_number_is_refused(change: dict[str, Any], message: s
     with pytest.raises(PlanError, match=message) as caught:
         facts_of_config(CONFIGS["llama-3.1-8b-instruct"] | change, name="x", weights=1)
     assert caught.value.problem.code == "KG1103"
+
+
+def test_no_plan_is_made_of_an_encoder_decoder_model() -> None:
+    whisper: dict[str, Any] = {"is_encoder_decoder": True, "d_model": 1280}
+    with pytest.raises(PlanError, match="encoder-decoder model"):
+        facts_of_config(whisper, name="whisper", weights=2.9)

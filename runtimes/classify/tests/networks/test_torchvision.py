@@ -31,6 +31,26 @@ def run(reference: Reference, source: Path, output: Path, *arguments: str, **env
     return cli.main([*wanted, f"--input={source}", f"--output={output}", *arguments], env)
 
 
+@pytest.mark.promise("Ephemeral GPU", "`model: mobilenet_v3_small`")
+def test_a_file_of_pytorch_is_read_with_its_checksum_and_for_tensors_only(
+    small: Reference, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    image, file = tmp_path / "a.png", tmp_path / "w.pth"
+    colours(96, 96, 3).save(image)
+    results = []
+    for number, content in enumerate((small.network.state_dict(), {"a": small}, [torch.zeros(1)])):
+        torch.save(content, file)
+        checksum = f"--weights-sha256={hashlib.sha256(file.read_bytes()).hexdigest()}"
+        results.append(run(small, image, tmp_path / f"{number}.json", f"--weights={file}", checksum))
+    assert results == [0, 12, 12]
+    assert capsys.readouterr().err.count("something else than tensors") == 2
+    labelled = json.loads((tmp_path / "0.json").read_text())
+    assert run(small, image, tmp_path / "same.json") == 0
+    assert labelled["top5"] == json.loads((tmp_path / "same.json").read_text())["top5"]
+    assert run(small, image, tmp_path / "none.json", f"--weights={file}") == 12
+    assert "needs a checksum" in capsys.readouterr().err
+
+
 def test_labels_and_sizes_are_torchvisions() -> None:
     for name, versions in VERSIONS.items():
         known = get_model_weights(name)

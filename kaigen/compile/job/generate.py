@@ -1,0 +1,216 @@
+"""The workload `generate`: vLLM, kaigen's program that asks it about lines, and what its settings require."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from kaigen.catalog.engines import Version, engine_facts, parse_version, tag_version
+from kaigen.catalog.vllm_flags import flags_of, minor_of, nearest_version
+from kaigen.compile.builders.params import FOLDER, KEY, ParamsOf
+from kaigen.compile.builders.pods import gpu_count, image_ref
+from kaigen.compile.context import Context
+from kaigen.compile.engines.arguments import MANAGED_FLAGS
+from kaigen.compile.engines.vllm import CPU_CACHE, CPU_CACHE_VARIABLE, Vllm
+from kaigen.compile.engines.vllm_flags import Given, list_flags, problem_of
+from kaigen.compile.field_expressions import flags
+from kaigen.compile.job.tune import gpu_of, job_model
+from kaigen.compile.known_model import KnownModel
+from kaigen.compile.problems import Problems, report_ignored_field
+from kaigen.core.json_types import FieldPath, Json
+from kaigen.core.text import plural
+from kaigen.diagnostics.diagnostic import Severity
+from kaigen.diagnostics.problem import ProblemError
+from kaigen.kinds.block import document_name, set_fields
+from kaigen.kinds.blocks import GpuShare, Image
+from kaigen.kinds.generate import Generate
+from kaigen.kinds.job import Inputs, JobSpec, ModelUse, OutputVolume
+from kaigen.programs.files import program
+
+PERMANENT_EXIT_CODES = (2, 10, 11)
+"""Exit codes after which a retry cannot succeed (source: kaigen/programs/generate.py)."""
+
+COMMAND = ("python3", program("generate.py"))
+
+_AT: FieldPath = ("spec", "generate")
+_PARAMS = ("task", "format", "prompt", "system", "parameters", "concurrency", "checkpoint_lines", "max_failures")
+_MANAGED = {
+    **dict.fromkeys(MANAGED_FLAGS, ""),
+    **dict.fromkeys(("host", "uds", "runner", "ssl-certfile", "ssl-keyfile", "root-path"), ""),
+    "max-model-len": "generate.contextLength",
+    "model": "model",
+}
+_FREE = {
+    *("tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size"),
+    *("max-num-seqs", "quantization", "trust-remote-code"),
+}
+"""Flags that a Topology has fields for, and that `engineArgs` sets here."""
+
+
+def generate_settings(spec: JobSpec) -> Generate:
+    """Return the settings of the workload `generate`."""
+    return spec.generate if spec.generate is not None else Generate()
+
+
+def generate_image(spec: JobSpec, context: Context) -> Image:
+    """Return the image of the container: that of the spec, else vLLM's for the GPUs."""
+    own = generate_settings(spec).image
+    if own is not None:
+        return own
+    # A GPU that the catalogue does not have is a problem of `resources`.
+    gpu = Problems().attempt(lambda: gpu_of(spec, context.catalog), None)
+    vendor = "none" if not gpu_count(spec.resources) else gpu.vendor if gpu is not None else "nvidia"
+    return context.config.images[engine_facts(Vllm.name).image_for(vendor)]
+
+
+def generate_params(spec: JobSpec) -> ParamsOf:
+    """Return the settings of the program as a file."""
+    settings = generate_settings(spec)
+    values = {document_name(settings, name): getattr(settings, name) for name in _PARAMS}
+    found: dict[str, Json] = {name: value for name, value in values.items() if value is not None}
+    return ParamsOf(found, "Settings of the batch.", origin=_AT, exported=False)
+
+
+def generate_environment(spec: JobSpec, cache: str) -> Mapping[str, str]:
+    """Return the variables of vLLM, which writes to a folder of the pod and reaches nothing."""
+    return {
+        "USER": "kaigen",
+        "HF_HOME": f"{cache}/huggingface",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "HF_HUB_OFFLINE": "1",
+        "VLLM_CACHE_ROOT": f"{cache}/vllm",
+        "TORCHINDUCTOR_CACHE_DIR": f"{cache}/inductor",
+        "TRITON_CACHE_DIR": f"{cache}/triton",
+        "VLLM_NO_USAGE_STATS": "1",
+        **({} if gpu_count(spec.resources) else {CPU_CACHE_VARIABLE: str(CPU_CACHE)}),
+    }
+
+
+def generate_memory(spec: JobSpec, namespace: str, context: Context) -> str:
+    """Return the memory that a pod needs by default.
+
+    Raises:
+        ProblemError: the Model's facts are wrong.
+    """
+    model = job_model(spec, namespace, context)
+    gpus = gpu_count(spec.resources)
+    return f"{Vllm().default_resources(gpus, model.weights_bytes if model is not None else 0)[1]}Gi"
+
+
+def generate_arguments(
+    spec: JobSpec, inputs: Inputs | None, output: OutputVolume | None, context: Context
+) -> list[str]:
+    """Return the arguments of the program, the last of which are the command line of vLLM.
+
+    Args:
+        spec: a spec with the workload `generate`.
+        inputs: files that are fetched before the run, and Datasets.
+        output: the volume for results.
+        context: has the images.
+
+    Raises:
+        ProblemError: the model, the lines or the place of the result are not known.
+    """
+    settings = generate_settings(spec)
+    at: FieldPath = ("spec", "workload")
+    source = settings.input or (inputs.mount_path if inputs is not None else None)
+    if spec.model is None:
+        raise ProblemError("KG0430", "there is no model to ask", at, "set `model` to the name of a Model")
+    if source is None:
+        hint = "add `inputs`, such as `[{dataset: NAME}]`, or set `generate.input` to a file or folder of a volume"
+        raise ProblemError("KG0430", "there are no lines to ask about", at, hint)
+    if output is None:
+        hint = "add `output.volume` for the results and for what is done"
+        raise ProblemError("KG0430", "the results would be lost with the pod", at, hint)
+    use = spec.model
+    folder = use.mount_path if isinstance(use, ModelUse) else "/model"
+    name = (use.name if isinstance(use, ModelUse) else use) or "model"
+    version = _version(spec, generate_image(spec, context))
+    own = [folder, f"--served-model-name={name}", "--host=127.0.0.1", "--port=8000"]
+    if settings.context_length is not None:
+        own.append(f"--max-model-len={settings.context_length}")
+    if settings.task in ("embed", "classify") and "runner" in flags_of(nearest_version(version)):
+        own.append("--runner=pooling")
+    gpus, given = gpu_count(spec.resources), {_flag(name) for name in settings.engine_args}
+    if gpus > 1 and not given & {"tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size"}:
+        own.append(f"--tensor-parallel-size={gpus}")
+    own += [str(each) for each in flags(settings.engine_args, list_flags(version))]
+    files = [f"{FOLDER}/{KEY}", source, output.mount_path]
+    return [*files, name, folder, "--", *engine_facts(Vllm.name).command, *own]
+
+
+def _version(spec: JobSpec, image: Image) -> Version | None:
+    given = generate_settings(spec).engine_version
+    return parse_version(given) if given is not None else tag_version(image_ref(image))
+
+
+def _flag(written: str) -> str:
+    return written.lstrip("-").replace("_", "-")
+
+
+def check_generate(spec: JobSpec, namespace: str, context: Context, problems: Problems) -> None:
+    """Report values that the program or vLLM cannot use.
+
+    Args:
+        spec: the spec.
+        namespace: namespace of the app.
+        context: has the Model that the spec names.
+        problems: collects the problems.
+    """
+    settings = generate_settings(spec)
+    if spec.nodes > 1:
+        hint = "use `shards` for more GPUs: each has a copy of the model"
+        report_ignored_field(problems, "nodes", ("spec", "nodes"), "on `workload: generate`", hint)
+    set_here = set_fields(settings)
+    if settings.format == "openai":
+        for name in ("task", "prompt", "system", "parameters"):
+            if name in set_here:
+                hint = "leave it out: each line has its whole request"
+                report_ignored_field(problems, name, (*_AT, name), "with `format: openai`", hint)
+    elif settings.system is not None and settings.task != "chat":
+        hint = "leave it out, or set `task: chat`"
+        report_ignored_field(problems, "system", (*_AT, "system"), f"with `task: {settings.task}`", hint)
+    for name in ("model", "messages", "prompt", "input", "stream"):
+        if name in settings.parameters:
+            path: FieldPath = (*_AT, "parameters", name)
+            message = f"kaigen sets `{name}` of each request"
+            problems.error("KG0347", message, path, "leave it out")
+    _check_flags(spec, generate_image(spec, context), problems)
+    _check_gpus(spec, problems.attempt(lambda: job_model(spec, namespace, context), None), context, problems)
+
+
+def _check_flags(spec: JobSpec, image: Image, problems: Problems) -> None:
+    version = _version(spec, image)
+    table = nearest_version(version)
+    exact = version is not None and minor_of(version) == table
+    for written, value in generate_settings(spec).engine_args.items():
+        path: FieldPath = (*_AT, "engineArgs", written)
+        name = _flag(written)
+        field = None if name in _FREE else _MANAGED.get(name, _MANAGED.get(name.removeprefix("no-")))
+        if field is not None:
+            hint = f"set `{field}` instead" if field else "leave it out"
+            problems.error("KG0347", f"the flag `--{name}` is set by kaigen for `workload: generate`", path, hint)
+            continue
+        found = problem_of(Given(name, value, path), table)
+        if found is not None:
+            problems.add(found if exact else replace(found, severity=Severity.WARNING))
+
+
+def _check_gpus(spec: JobSpec, model: KnownModel | None, context: Context, problems: Problems) -> None:
+    """Report weights that are larger than the memory of all GPUs of a pod."""
+    known = Problems().attempt(lambda: gpu_of(spec, context.catalog), None)
+    share, gpus = spec.resources.gpus, gpu_count(spec.resources)
+    profile = share.profile if isinstance(share, GpuShare) else None
+    if known is None or model is None or not gpus:
+        return
+    usable = known.mig.get(profile) if profile else known.usable or known.memory
+    weights = model.facts.weights
+    if usable is not None and weights > usable * gpus:
+        problems.error(
+            "KG1107",
+            f"the weights of {model.name} take {weights:.0f} GiB, and {plural(gpus, known.name)} "
+            f"{'has' if gpus == 1 else 'have'} {usable * gpus:.0f} GiB",
+            ("spec", "resources"),
+            "use more or larger GPUs",
+        )

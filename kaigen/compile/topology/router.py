@@ -1,0 +1,330 @@
+"""The router of a Topology: Envoy and an endpoint picker in one pod, in front of the pods that serve.
+
+Each pod of the router has a picker of its own, which only its Envoy asks, on the loopback interface. So no picker is on
+standby, and none has to be elected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kaigen.compile.app import Object
+from kaigen.compile.builders import settings
+from kaigen.compile.builders.access import role_and_binding, token_mount, token_volume
+from kaigen.compile.builders.jobs import seconds
+from kaigen.compile.builders.network import headless_service, network_switch, pod_monitor
+from kaigen.compile.builders.pods import NO_NETWORK, container_security, image_fields, pod_security
+from kaigen.compile.builders.routes import router_pool
+from kaigen.compile.builders.workloads import SERVE, WAVE
+from kaigen.compile.engines.arguments import KEY_FOLDER, key_mount, key_volume
+from kaigen.compile.expressions import DIGEST_LENGTH, Joined, Namespace, Release, Setting, Tree
+from kaigen.compile.go_json import go_json, sha256_hex
+from kaigen.compile.topology.networking import clients_of
+from kaigen.compile.topology.pod import image_pull_secrets
+from kaigen.compile.topology.resolution import TopologyResolution
+from kaigen.compile.topology.router_config import (
+    GRPC,
+    GRPC_HEALTH,
+    METRICS,
+    PORT,
+    READY,
+    ROUTER,
+    ROUTER_SUFFIX,
+    engines_cluster,
+    envoy_config,
+    picker_config,
+)
+from kaigen.compile.topology.scaling import engine_pods
+from kaigen.core.json_types import JsonObject
+from kaigen.kinds.blocks import Security
+from kaigen.kinds.exposure import Router
+from kaigen.yaml.dump import dump
+
+_VOLUME, _FOLDER = "router", "/etc/kaigen/router"
+_ENGINES = "-engines"
+_ORIGIN = ("spec", "router")
+_SCRAPE_SECONDS = 120
+
+
+def held_seconds(resolution: TopologyResolution, router: Router) -> int:
+    """Return how long a router holds requests that no pod can take; 0 for not at all."""
+    if router.hold is not None:
+        return seconds(router.hold)
+    autoscale = resolution.spec.autoscale
+    return resolution.startup + _SCRAPE_SECONDS if autoscale is not None and autoscale.min == 0 else 0
+
+
+def router_objects(resolution: TopologyResolution) -> list[Object]:
+    """Return the objects of the router; nothing without one."""
+    router, frame = resolution.spec.router, resolution.frame
+    if router is None:
+        return []
+    files = _files(resolution, router)
+    config = Release(f"{ROUTER_SUFFIX}-{sha256_hex(go_json(files))[:DIGEST_LENGTH]}")
+    metadata = frame.metadata("", ROUTER, name=config)
+    objects = [
+        Object(
+            role="configmap-router",
+            body={"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {**files}},
+        ),
+        *_access(resolution),
+        *_policies(resolution, router),
+        headless_service(
+            frame, SERVE, resolution.port, role="service-engines", name="http", suffix=_ENGINES, ready=True
+        ),
+        headless_service(frame, ROUTER, GRPC, role="service-router", name="grpc", suffix=ROUTER_SUFFIX, ready=True),
+        router_pool(
+            frame,
+            SERVE,
+            resolution.port,
+            picker=(Release(ROUTER_SUFFIX), GRPC),
+            fail_open=router.failure_mode == "open",
+        ),
+        _deployment(resolution, router, config),
+    ]
+    if router.replicas > 1:
+        objects.append(_budget(resolution))
+    if resolution.spec.monitoring is not None:
+        objects.append(_monitor(resolution))
+    return objects
+
+
+def _files(resolution: TopologyResolution, router: Router) -> dict[str, str]:
+    spec, hold = resolution.spec, held_seconds(resolution, router)
+    keys = f"{KEY_FOLDER}/{spec.auth.key}" if spec.auth is not None else ""
+    return {
+        "envoy.yaml": dump(envoy_config(keys=keys, fail_open=router.failure_mode == "open", hold=hold)),
+        "picker.yaml": dump(picker_config(router.policy, adapters=bool(spec.adapters), hold=hold)),
+    }
+
+
+def _access(resolution: TopologyResolution) -> list[Object]:
+    """Return the ServiceAccount, and what the picker reads: its pool, the pods in it, and what others say about them.
+
+    It watches the last two only where the cluster has the kinds (pkg/epp/server/controller_config.go).
+    """
+    frame, account = resolution.frame, Release(ROUTER_SUFFIX)
+    read: Tree = ["get", "list", "watch"]
+    rules: list[Tree] = [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": read},
+        {"apiGroups": ["inference.networking.k8s.io"], "resources": ["inferencepools"], "verbs": read},
+        {
+            "apiGroups": ["inference.networking.x-k8s.io"],
+            "resources": ["inferencemodelrewrites", "inferenceobjectives"],
+            "verbs": read,
+        },
+    ]
+    made = Object(
+        role="serviceaccount-router",
+        body={
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": frame.metadata(ROUTER_SUFFIX, ROUTER),
+            "automountServiceAccountToken": False,
+        },
+    )
+    return [made, *role_and_binding(frame, ROUTER_SUFFIX, ROUTER, rules, account, role_suffix="-router")]
+
+
+def _policies(resolution: TopologyResolution, router: Router) -> list[Object]:
+    """Return the policies: clients reach only the router, and only the router reaches the pods that serve."""
+    frame = resolution.frame
+    router_pods: Tree = {"podSelector": {"matchLabels": frame.selector(ROUTER)}}
+    monitored = resolution.spec.monitoring is not None
+    peers: Sequence[JsonObject] = router.metrics_from or ([{"namespaceSelector": {}}] if monitored else [])
+    metrics = settings.objects(
+        "networkPolicy.metricsFrom",
+        peers,
+        "Who may read metrics, as NetworkPolicy peers; empty for everyone.",
+        origin=(*_ORIGIN, "metricsFrom"),
+    )
+    clients = settings.objects(
+        "networkPolicy.from",
+        clients_of(resolution),
+        "Clients that may connect, as NetworkPolicy peers; empty for everyone.",
+        origin=("spec", "service", "allowFrom"),
+    )
+    port: Tree = {"port": resolution.port, "protocol": "TCP"}
+    own: list[Tree] = [{"from": [router_pods], "ports": [port]}]
+    if resolution.parallelism.nodes > 1:
+        own.append({"from": [{"podSelector": engine_pods(frame, resolution.spec)}]})
+    further = resolution.engine.data_ports(resolution.spec, resolution.parallelism)
+    if further:
+        own.append({"from": [router_pods], "ports": [*further]})
+    front: list[Tree] = [{"ports": [{"port": PORT, "protocol": "TCP"}], "from": clients}]
+    if peers:
+        own.append({"ports": [port], "from": metrics})
+        front.append({"ports": [{"port": each, "protocol": "TCP"} for each in (METRICS, READY)], "from": metrics})
+    return [
+        _policy(resolution, "networkpolicy", "", engine_pods(frame, resolution.spec), own),
+        _policy(resolution, "networkpolicy-router", ROUTER_SUFFIX, {"matchLabels": frame.selector(ROUTER)}, front),
+    ]
+
+
+def _policy(resolution: TopologyResolution, role: str, suffix: str, pods: Tree, rules: list[Tree]) -> Object:
+    return Object(
+        role=role,
+        when=network_switch(),
+        body={
+            "apiVersion": "networking.k8s.io/v1",
+            "kind": "NetworkPolicy",
+            "metadata": resolution.frame.metadata(suffix, "network"),
+            "spec": {"podSelector": pods, "policyTypes": ["Ingress"], "ingress": rules},
+        },
+    )
+
+
+def _deployment(resolution: TopologyResolution, router: Router, config: Tree) -> Object:
+    frame, labels = resolution.frame, resolution.frame.selector(ROUTER)
+    spread: Tree = {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": labels},
+    }
+    auth = resolution.spec.auth
+    drain = seconds(resolution.spec.drain)
+    pod: dict[str, Tree] = {
+        "serviceAccountName": Release(ROUTER_SUFFIX),
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": drain + 30,
+        "imagePullSecrets": image_pull_secrets(resolution),
+        "topologySpreadConstraints": [spread],
+        "securityContext": pod_security(Security()),
+        "containers": [_envoy(resolution, drain), _picker(resolution, drain)],
+        "volumes": [
+            {"name": _VOLUME, "configMap": {"name": config}},
+            token_volume(),
+            *([key_volume(auth)] if auth is not None else []),
+        ],
+    }
+    replicas = settings.count("router.replicas", router.replicas, "Pods of the router.", origin=(*_ORIGIN, "replicas"))
+    return Object(
+        role="deployment-router",
+        wave=WAVE,
+        body={
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": frame.metadata(ROUTER_SUFFIX, ROUTER, wave=WAVE),
+            "spec": {
+                "replicas": replicas,
+                "revisionHistoryLimit": 3,
+                "selector": {"matchLabels": labels},
+                "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+                "template": {"metadata": frame.pod_metadata(ROUTER, {}), "spec": pod},
+            },
+        },
+    )
+
+
+def _envoy(resolution: TopologyResolution, drain: int) -> dict[str, Tree]:
+    start, end = engines_cluster("@", resolution.port).split("@")
+    mounts = [_config_mount(), *([key_mount()] if resolution.spec.auth is not None else [])]
+    return {
+        "name": "envoy",
+        **NO_NETWORK,
+        **image_fields(resolution.context.config.images["envoy"], "router.envoy.", ()),
+        "command": ["envoy"],
+        # Envoy reads no `--flag=value`.
+        "args": [
+            *("--config-path", f"{_FOLDER}/envoy.yaml"),
+            *("--config-yaml", Joined((start, Release(_ENGINES), end))),
+            *("--disable-hot-restart", "--concurrency", "2", "--log-level", "warning"),
+        ],
+        "ports": [_port("http", PORT), _port("envoy-metrics", READY)],
+        **_resources("envoy", "100m", "128Mi", "512Mi"),
+        "readinessProbe": {**_ready(), "periodSeconds": 2, "failureThreshold": 2},
+        "livenessProbe": {**_ready(), "periodSeconds": 10, "failureThreshold": 6},
+        **_ending(drain),
+        "volumeMounts": mounts,
+    }
+
+
+def _picker(resolution: TopologyResolution, drain: int) -> dict[str, Tree]:
+    """Return the container of the picker; its flags are in pkg/epp/server/options.go."""
+    health: dict[str, Tree] = {"grpc": {"port": GRPC_HEALTH}}
+    return {
+        "name": "picker",
+        **NO_NETWORK,
+        **image_fields(resolution.context.config.images["endpointPicker"], "router.picker.", ()),
+        "args": [
+            Joined(("--pool-name=", Release())),
+            Joined(("--pool-namespace=", Namespace())),
+            f"--config-file={_FOLDER}/picker.yaml",
+            f"--grpc-health-port={GRPC_HEALTH}",
+            f"--metrics-port={METRICS}",
+            # It listens for the Envoy of its pod, and a NetworkPolicy keeps others from it.
+            "--secure-serving=false",
+            "--metrics-endpoint-auth=false",
+            "--tracing=false",
+            "--enable-pprof=false",
+            "--refresh-metrics-interval=200ms",
+            "--zap-encoder=json",
+        ],
+        "env": [
+            {"name": "NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
+            {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        ],
+        "ports": [_port("metrics", METRICS)],
+        **_resources("picker", "100m", "256Mi", "1Gi"),
+        "readinessProbe": {**health, "periodSeconds": 2},
+        "livenessProbe": {**health, "periodSeconds": 10, "failureThreshold": 6, "initialDelaySeconds": 10},
+        **_ending(drain),
+        "volumeMounts": [_config_mount(), token_mount()],
+    }
+
+
+def _ending(drain: int) -> dict[str, Tree]:
+    """Return fields of both containers: answers go on while the pod ends, and new requests still get a pod."""
+    return {
+        "lifecycle": {"preStop": {"sleep": {"seconds": max(1, drain)}}},
+        "securityContext": container_security(read_only=True),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+
+
+def _resources(name: str, cpu: str, memory: str, limit: str) -> dict[str, Tree]:
+    given = {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": limit}}
+    doc = f"Resources of the router's {name}."
+    return {"resources": Setting(f"router.{name}.resources", given, doc, settings.RESOURCES)}
+
+
+def _config_mount() -> dict[str, Tree]:
+    return {"name": _VOLUME, "mountPath": _FOLDER, "readOnly": True}
+
+
+def _port(name: str, number: int) -> dict[str, Tree]:
+    return {"name": name, "containerPort": number, "protocol": "TCP"}
+
+
+def _ready() -> dict[str, Tree]:
+    return {"httpGet": {"path": "/ready", "port": READY}, "timeoutSeconds": 5}
+
+
+def _budget(resolution: TopologyResolution) -> Object:
+    frame = resolution.frame
+    return Object(
+        role="poddisruptionbudget-router",
+        wave=WAVE,
+        body={
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": frame.metadata(ROUTER_SUFFIX, ROUTER, wave=WAVE),
+            "spec": {"maxUnavailable": 1, "selector": {"matchLabels": frame.selector(ROUTER)}},
+        },
+    )
+
+
+def _monitor(resolution: TopologyResolution) -> Object:
+    monitoring = resolution.spec.monitoring
+    assert monitoring is not None
+    return pod_monitor(
+        resolution.frame,
+        ROUTER,
+        monitoring,
+        "/metrics",
+        port="metrics",
+        suffix=ROUTER_SUFFIX,
+        further={"envoy-metrics": "/stats/prometheus"},
+    )

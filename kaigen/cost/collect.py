@@ -1,0 +1,159 @@
+"""Collects what the GPUs of an environment cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from kaigen.catalog.rates import currency_of
+from kaigen.config.settings import Config
+from kaigen.config.tenant_settings import tenant_of_file, tenant_of_namespace
+from kaigen.kubernetes.costs import PodCost, is_run, pod_costs
+from kaigen.kubernetes.kind_table import kind_of
+from kaigen.kubernetes.manifest import Object, identity_of, mapping, text
+from kaigen.kubernetes.pods import pod_templates
+from kaigen.kubernetes.requests import least_replicas, most_replicas, pod_count
+from kaigen.kubernetes.runs import run_seconds
+
+if TYPE_CHECKING:
+    from kaigen.pipeline.result import Compilation, Compiled
+
+HOURS_A_MONTH = 730
+"""Hours of a mean month, 365 days divided by 12."""
+
+
+class Item(Struct, frozen=True):
+    """The pods of one template of an app.
+
+    Attributes:
+        app: `NAMESPACE/NAME`.
+        tenant: that the app belongs to; empty for none.
+        kind: of the object.
+        name: of the object, with the role of the template behind a slash where it has several.
+        cost: of one pod.
+        least: pods while no request waits.
+        most: pods with the autoscaler at its maximum.
+        runs: whether the pods end, and cost only while they run.
+        seconds: how long a run may take; 0 without a limit.
+    """
+
+    app: str
+    tenant: str
+    kind: str
+    name: str
+    cost: PodCost
+    least: int
+    most: int
+    runs: bool
+    seconds: int
+
+    @property
+    def hours(self) -> tuple[float, float] | None:
+        """What an hour costs at least and at most; None when it is unknown. A Job that does not run costs nothing."""
+        if self.cost.hour is None:
+            return None
+        return (0.0 if self.runs else self.least * self.cost.hour), self.most * self.cost.hour
+
+
+class Idle(Struct, frozen=True):
+    """GPUs of nodes that no pod uses, although their nodes are paid for.
+
+    Attributes:
+        instance: instance type of the nodes.
+        nodes: the fewest nodes that the pods fit on.
+        gpus: that these nodes have.
+        used: that the pods request.
+    """
+
+    instance: str
+    nodes: int
+    gpus: int
+    used: int
+
+
+class Costs(Struct, frozen=True):
+    """What the GPUs of an environment cost.
+
+    Attributes:
+        environment: its name; empty without environments.
+        currency: of all prices.
+        items: by app.
+        idle: GPUs that pods that always run leave unused, by instance type.
+    """
+
+    environment: str
+    currency: str
+    items: tuple[Item, ...]
+    idle: tuple[Idle, ...]
+
+
+def collect(compilation: Compilation, config: Config, apps: Sequence[str] = ()) -> Costs:
+    """Return what the GPUs of an environment cost.
+
+    Args:
+        compilation: every app of the environment.
+        config: its settings.
+        apps: only these apps, `NAME` or `NAMESPACE/NAME`; all when empty.
+    """
+    placed = [(_namespace(each.body, item), each.body) for item in compilation.apps for each in item.objects]
+    limits = least_replicas(placed), most_replicas(placed)
+    items = tuple(
+        found
+        for item in compilation.apps
+        if not apps or {item.app.name, f"{item.app.namespace}/{item.app.name}"} & set(apps)
+        for each in item.objects
+        for found in _items(each.body, item, config, limits)
+    )
+    return Costs(config.environment, currency_of(config.catalog), items, tuple(_idle(items)))
+
+
+_Limits = tuple[dict[tuple[str, str, str], int], dict[tuple[str, str, str], int]]
+
+
+def _items(body: Object, item: Compiled, config: Config, limits: _Limits) -> Iterator[Item]:
+    namespace, identity = _namespace(body, item), identity_of(body)
+    key = (namespace, text(body.get("kind")), identity.name)
+    fewest, most = limits[0].get(key), limits[1].get(key)
+    tenant = tenant_of_file(item.app.source, config.tenants) or tenant_of_namespace(namespace, config.tenants)
+    costs = pod_costs(body, config.catalog, config.profile)
+    templates = {template.role: template for template in pod_templates(body)}
+    small = {**body, "spec": {**mapping(body.get("spec")), "replicas": fewest}}
+    for cost in costs:
+        template = templates[cost.role]
+        yield Item(
+            f"{item.app.namespace}/{item.app.name}",
+            tenant.name if tenant is not None else "",
+            key[1],
+            f"{identity.name}/{cost.role}" if cost.role and len(templates) > 1 else identity.name,
+            cost,
+            pod_count(small, template, surge=False) if fewest is not None and kind_of(body).scalable else cost.pods,
+            pod_count(body, template, most, surge=False) if kind_of(body).scalable else cost.pods,
+            is_run(body),
+            run_seconds(body) or 0,
+        )
+
+
+def _idle(items: Iterable[Item]) -> Iterator[Idle]:
+    """Yield the GPUs that pods leave unused on the fewest nodes that they fit on.
+
+    Pods of one size fill a node as often as they fit into it; pods of several sizes are counted by their GPUs alone.
+    """
+    used: dict[str, tuple[int, int, int]] = {}
+    for item in items:
+        instance = item.cost.instance
+        if instance is None or item.runs or not item.least:
+            continue
+        _, gpus, nodes = used.get(instance.name, (0, 0, 0))
+        fit = instance.count // item.cost.gpus
+        alone = -(-item.least // fit) if instance.count % item.cost.gpus else 0
+        used[instance.name] = instance.count, gpus + item.least * item.cost.gpus, nodes + alone
+    for name, (count, gpus, nodes) in sorted(used.items()):
+        needed = max(nodes, -(-gpus // count))
+        if needed * count > gpus:
+            yield Idle(name, needed, needed * count, gpus)
+
+
+def _namespace(body: Object, item: Compiled) -> str:
+    return text(mapping(body.get("metadata")).get("namespace")) or item.app.namespace

@@ -1,0 +1,105 @@
+"""Costs as data and as tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from kaigen.core.text import plural
+from kaigen.cost.collect import HOURS_A_MONTH, Costs, Item
+
+
+def costs_data(found: Costs) -> dict[str, Any]:
+    """Return the costs of an environment as plain data."""
+    return {
+        "environment": found.environment,
+        "currency": found.currency,
+        "apps": [_item(item) for item in found.items],
+        "perHour": dict(zip(("least", "most"), _sum(found.items), strict=True)),
+        "idle": [
+            {"instanceType": each.instance, "nodes": each.nodes, "gpus": each.gpus, "used": each.used}
+            for each in found.idle
+        ],
+    }
+
+
+def _item(item: Item) -> dict[str, Any]:
+    cost = item.cost
+    hours = item.hours
+    return {
+        "app": item.app,
+        **({"tenant": item.tenant} if item.tenant else {}),
+        "kind": item.kind,
+        "name": item.name,
+        "gpus": cost.gpus,
+        "pods": {"least": item.least, "most": item.most},
+        "instanceType": cost.instance.name if cost.instance else None,
+        "perHour": None if hours is None else {"least": round(hours[0], 4), "most": round(hours[1], 4)},
+        **({"price": cost.rate.amount, "priceFrom": cost.rate.source} if cost.rate else {}),
+        **({"while": "it runs"} if item.runs else {}),
+        **({"seconds": item.seconds} if item.seconds else {}),
+        **({"note": cost.why} if cost.why else {}),
+    }
+
+
+def render_json(found: Sequence[Costs]) -> str:
+    """Return costs as a JSON list of environments."""
+    return json.dumps([costs_data(each) for each in found], indent=2, ensure_ascii=False) + "\n"
+
+
+def cost_rows(found: Costs) -> Iterator[tuple[str, ...]]:
+    """Return the rows of a table of costs, the header first and the sum last."""
+    yield "APP", "OBJECT", "PODS", "GPUS", "NODE", f"{found.currency} AN HOUR", "A MONTH", "NOTE"
+    for item in found.items:
+        hours = item.hours
+        yield (
+            item.app,
+            f"{item.kind} {item.name}",
+            _range(item.least, item.most, "d"),
+            str(item.cost.gpus),
+            item.cost.instance.name if item.cost.instance else "–",
+            "–" if hours is None else _range(item.most * (item.cost.hour or 0) if item.runs else hours[0], hours[1]),
+            "–" if hours is None or item.runs else _range(HOURS_A_MONTH * hours[0], HOURS_A_MONTH * hours[1]),
+            "; ".join(_notes(item)),
+        )
+    least, most = _sum(found.items)
+    always = _sum(item for item in found.items if not item.runs)
+    unknown = sum(item.hours is None for item in found.items)
+    note = f"without {plural(unknown, 'object')} whose price is unknown" if unknown else ""
+    yield "all", "", "", "", "", _range(least, most), _range(HOURS_A_MONTH * always[0], HOURS_A_MONTH * always[1]), note
+
+
+def tenant_rows(found: Costs) -> Iterator[tuple[str, ...]]:
+    """Return the rows of a table of costs by tenant, the header first."""
+    yield "TENANT", f"{found.currency} AN HOUR"
+    for name in sorted({item.tenant for item in found.items}):
+        yield name or "–", _range(*_sum(item for item in found.items if item.tenant == name))
+
+
+def idle_lines(found: Costs) -> Iterator[str]:
+    """Return a line for each instance type whose nodes have GPUs that no pod uses."""
+    for each in found.idle:
+        unused = each.gpus - each.used
+        nodes = plural(each.nodes, "node")
+        yield f"{plural(unused, 'GPU')} of {nodes} {each.instance} idle: its pods use {each.used} of {each.gpus}"
+
+
+def _notes(item: Item) -> Iterator[str]:
+    if item.runs:
+        limit = item.seconds / 3600
+        yield "while it runs" + (f", {limit:g} h at most" if limit else "")
+    if item.cost.rate and item.cost.rate.source != "catalog":
+        yield item.cost.rate.source
+    if item.cost.why:
+        yield item.cost.why
+
+
+def _sum(items: Iterable[Item]) -> tuple[float, float]:
+    hours = [item.hours for item in items if item.hours is not None]
+    return round(sum(least for least, _ in hours), 4), round(sum(most for _, most in hours), 4)
+
+
+def _range(least: float, most: float, form: str = ",.2f") -> str:
+    low, high = format(least, form), format(most, form)
+    return low if low == high else f"{low} to {high}"

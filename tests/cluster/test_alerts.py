@@ -1,0 +1,101 @@
+"""Every alert that kaigen renders, as promtool evaluates it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cluster.apps import compiled
+from tests.cluster.client import Object
+from tests.cluster.tools.parts import locate_part
+
+pytestmark = pytest.mark.engine
+
+FOLDER = Path(__file__).parent / "alerts"
+RULE = "PrometheusRule"
+
+
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Object]:
+    """Return the objects of the specs by app and kind."""
+    specs = list(yaml.safe_load_all((FOLDER / "specs.yaml").read_text()))
+    apps = compiled(tmp_path_factory.mktemp("specs"), specs, "ml")
+    return {(name, each.body["kind"]): each.body for name, app in apps.items() for each in app.objects}
+
+
+@pytest.fixture(scope="module")
+def rules(objects: dict[tuple[str, str], Object], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the file with the rules of all apps."""
+    path = tmp_path_factory.mktemp("rules") / "rules.yaml"
+    groups = [group for (_, kind), body in objects.items() if kind == RULE for group in body["spec"]["groups"]]
+    path.write_text(yaml.safe_dump({"groups": groups}))
+    return path
+
+
+def promtool(*arguments: str) -> None:
+    done = subprocess.run([str(locate_part("promtool")), *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def cases() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = yaml.safe_load((FOLDER / "tests.yaml").read_text())
+    return found
+
+
+def test_prometheus_accepts_every_rule(rules: Path) -> None:
+    promtool("check", "rules", "--lint-fatal", str(rules))
+
+
+def test_every_rule_has_a_case(objects: dict[tuple[str, str], Object]) -> None:
+    made = {
+        (rule["alert"], app)
+        for (app, kind), body in objects.items()
+        if kind == RULE
+        for rule in body["spec"]["groups"][0]["rules"]
+    }
+    assert made == {(case["alert"], case["app"]) for case in cases()}
+
+
+def test_each_alert_fires_by_its_cause_only(objects: dict[tuple[str, str], Object], rules: Path) -> None:
+    names = {
+        "ONCE": objects["once", "Job"]["metadata"]["name"],
+        "WEIGHTS": objects["weights", "Job"]["metadata"]["name"],
+        "SEVERAL": objects["several", "JobSet"]["metadata"]["name"],
+    }
+    alerts = {
+        (rule["alert"], app): rule
+        for (app, kind), body in objects.items()
+        if kind == RULE
+        for rule in body["spec"]["groups"][0]["rules"]
+    }
+
+    def series(given: dict[str, str]) -> list[dict[str, str]]:
+        found = []
+        for name, values in given.items():
+            for word, real in names.items():
+                name = name.replace(word, real)
+            found.append({"series": name, "values": str(values)})
+        return found
+
+    tests = []
+    for case in cases():
+        assert alerts[case["alert"], case["app"]]["labels"]["severity"] in ("critical", "warning")
+        query = f'count(ALERTS{{alertname="{case["alert"]}",app="{case["app"]}",alertstate="firing"}}) or vector(0)'
+        for state, count, at in (("fires", 1, case["at"]), ("quiet", 0, case.get("quietAt", case["at"]))):
+            expected = [{"labels": "{}", "value": count}]
+            tests.append(
+                {
+                    "name": f"{case['alert']} of {case['app']} {state}",
+                    "interval": "1m",
+                    "input_series": series(case[state]),
+                    "promql_expr_test": [{"expr": query, "eval_time": at, "exp_samples": expected}],
+                }
+            )
+    path = rules.parent / "tests.yaml"
+    content = {"rule_files": [rules.name], "evaluation_interval": "1m", "tests": tests}
+    path.write_text(yaml.safe_dump(content, sort_keys=False))
+    promtool("test", "rules", str(path))
