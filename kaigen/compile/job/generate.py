@@ -21,7 +21,6 @@ from kaigen.compile.problems import Problems, report_ignored_field
 from kaigen.core.json_types import FieldPath, Json
 from kaigen.core.text import plural
 from kaigen.diagnostics.diagnostic import Severity
-from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.block import document_name, set_fields
 from kaigen.kinds.blocks import GpuShare, Image
 from kaigen.kinds.generate import Generate
@@ -99,30 +98,30 @@ def generate_memory(spec: JobSpec, namespace: str, context: Context) -> str:
 
 
 def generate_arguments(
-    spec: JobSpec, inputs: Inputs | None, output: OutputVolume | None, context: Context
+    spec: JobSpec, inputs: Inputs | None, output: OutputVolume | None, context: Context, problems: Problems
 ) -> list[str]:
-    """Return the arguments of the program, the last of which are the command line of vLLM.
+    """Return the arguments of the program, the last of which are the command line of vLLM; none after an error.
 
     Args:
         spec: a spec with the workload `generate`.
         inputs: files that are fetched before the run, and Datasets.
         output: the volume for results.
         context: has the images.
-
-    Raises:
-        ProblemError: the model, the lines or the place of the result are not known.
+        problems: receives that the model, the lines or the place of the results are missing.
     """
     settings = generate_settings(spec)
     at: FieldPath = ("spec", "workload")
     source = settings.input or (inputs.mount_path if inputs is not None else None)
     if spec.model is None:
-        raise ProblemError("KG0430", "there is no model to ask", at, "set `model` to the name of a Model")
+        problems.error("KG0430", "there is no model to ask", at, "set `model` to the name of a Model")
     if source is None:
         hint = "add `inputs`, such as `[{dataset: NAME}]`, or set `generate.input` to a file or folder of a volume"
-        raise ProblemError("KG0430", "there are no lines to ask about", at, hint)
+        problems.error("KG0430", "there are no lines to ask about", at, hint)
     if output is None:
         hint = "add `output.volume` for the results and for what is done"
-        raise ProblemError("KG0430", "the results would be lost with the pod", at, hint)
+        problems.error("KG0430", "the results would be lost with the pod", at, hint)
+    if spec.model is None or source is None or output is None:
+        return []
     use = spec.model
     folder = use.mount_path if isinstance(use, ModelUse) else "/model"
     name = (use.name if isinstance(use, ModelUse) else use) or "model"

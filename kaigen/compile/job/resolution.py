@@ -266,7 +266,7 @@ def own_program(
         return Program(
             generate.generate_image(spec, context),
             ("spec", "generate", "image") if asked.image is not None else (),
-            problems.attempt(lambda: generate.generate_arguments(spec, inputs, output, context), none),
+            generate.generate_arguments(spec, inputs, output, context, problems),
             generate.PERMANENT_EXIT_CODES,
             generate.generate_params(spec),
             generate.COMMAND,
