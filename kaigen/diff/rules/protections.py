@@ -1,4 +1,4 @@
-"""Rules for limits that all apps of a namespace share, and what is left to protect when an object goes."""
+"""Rules for limits that all apps of a namespace share, for alerts, and what is left to protect when an object goes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kaigen.core.json_types import JsonObject
 from kaigen.diff.formatting import listing, value
 from kaigen.diff.model import ABSENT
-from kaigen.diff.objects import Obj, get_map
+from kaigen.diff.objects import Obj, get_list, get_map, get_text
 from kaigen.diff.pods import pod_templates
 from kaigen.diff.rules.case import Case, Finding
 from kaigen.diff.rules.storage import keepers
@@ -15,6 +15,7 @@ from kaigen.diff.selectors import LabelIndex
 from kaigen.kubernetes.quantities import nano
 
 QUOTA = "ResourceQuota"
+ALERTS = "PrometheusRule.monitoring.coreos.com"
 
 
 def quota(case: Case) -> Iterator[Finding]:
@@ -41,6 +42,31 @@ def quota(case: Case) -> Iterator[Finding]:
     added = [f"{key} {value(item)}" for key, item in after.items() if key not in before]
     if added:
         yield "notice", f"also limits {listing(added)}"
+
+
+def alerts(case: Case) -> Iterator[Finding]:
+    """An alert is gone, waits longer, or has another condition."""
+    before, after = _alerts(case.old), _alerts(case.new)
+    gone = [name for name in before if name not in after]
+    if gone:
+        yield "notice", f"alerts no longer about {listing(gone, 5)}"
+    for name, rules in before.items():
+        # An app may have several rules of one name, for several workloads.
+        for (was, waited), (now, waits) in zip(rules, after.get(name, []), strict=False):
+            if waited != waits:
+                yield "notice", f"{name} waits {waits or '0s'} instead of {waited or '0s'}"
+            if was != now:
+                yield "notice", f"{name} has another condition: `{now}` instead of `{was}`"
+
+
+def _alerts(obj: Obj | None) -> dict[str, list[tuple[str, str]]]:
+    """Return condition and delay of each alert by its name."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    groups = get_list(obj.data, "spec", "groups") if obj is not None else []
+    for rule in (rule for group in groups for rule in get_list(group, "rules")):
+        if name := get_text(rule, "alert"):
+            found.setdefault(name, []).append((get_text(rule, "expr"), get_text(rule, "for")))
+    return found
 
 
 def is_namespace_left(case: Case) -> bool:

@@ -93,6 +93,7 @@ RULES: tuple[Rule, ...] = (
     Rule("field", _NEW_SIDE, fields.fields, fields.FIELD_TYPES),
     Rule("csi-volume", _NEW_SIDE, storage.csi),
     Rule("quota", _CHANGED | _REPLACED | _REMOVED, protections.quota, frozenset({protections.QUOTA})),
+    Rule("alerts", _CHANGED | _REPLACED | _REMOVED, protections.alerts, frozenset({protections.ALERTS})),
     Rule("volume-reach", _NEW_SIDE, reach.volume, reach.VOLUME),
     Rule("default-priority", _NEW_SIDE, reach.priority, reach.PRIORITY),
     Rule("admission", _NEW_SIDE, reach.hooks, reach.HOOKS),

@@ -1,4 +1,4 @@
-"""Kinds and fields that act outside of a namespace, volumes of drivers, and quotas."""
+"""Kinds and fields that act outside of a namespace, volumes of drivers, quotas, and alerts."""
 
 from __future__ import annotations
 
@@ -11,6 +11,12 @@ from tests.unit.diff.rule_cases.objects import Case, application, binding, flux,
 def quota(**hard: Any) -> Obj:
     """A ResourceQuota."""
     return obj("ResourceQuota", "q", spec={"hard": hard})
+
+
+def alerts(**rules: tuple[str, str]) -> Obj:
+    """A PrometheusRule with conditions and delays of alerts."""
+    listed = [{"alert": name, "expr": condition, "for": delay} for name, (condition, delay) in rules.items()]
+    return obj("PrometheusRule", "a", "monitoring.coreos.com/v1", spec={"groups": [{"name": "g", "rules": listed}]})
 
 
 def account(**annotations: str) -> Obj:
@@ -153,6 +159,25 @@ CASES: list[Case] = [
         quota(cpu="4"),
         [("danger", "apps may use more: pods not set instead of 8"), ("notice", 'also limits cpu "4"')],
     ),
+    Case(
+        "alerts",
+        "one less, and one that waits longer for more",
+        alerts(KaigenQueue=("q > 10", "5m"), KaigenKvCache=("c > 0.9", "5m")),
+        alerts(KaigenQueue=("q > 20", "10m")),
+        [
+            ("notice", "alerts no longer about KaigenKvCache"),
+            ("notice", "KaigenQueue waits 10m instead of 5m"),
+            ("notice", "KaigenQueue has another condition: `q > 20` instead of `q > 10`"),
+        ],
+    ),
+    Case(
+        "alerts",
+        "all",
+        alerts(KaigenQueue=("q > 10", "5m")),
+        None,
+        [("notice", "alerts no longer about KaigenQueue")],
+    ),
+    Case("alerts", "one more", alerts(), alerts(KaigenQueue=("q > 10", "5m")), []),
     Case("quota", "another spelling", quota(cpu="1"), quota(cpu="1000m"), []),
     Case(
         "account-rights",
