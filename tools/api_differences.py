@@ -78,7 +78,7 @@ def page() -> str:
     lines = [
         "# Differences to the API server",
         "",
-        "`kaigen check` gives the verdict of a real API server of Kubernetes 1.37. A test changes each field of the",
+        "`kaigen check` gives the verdict of a real API server of Kubernetes 1.36. A test changes each field of the",
         "objects that kaigen writes and reads, asks both, also about the pods of each object, and fails for a",
         "difference that is not on this page. `make test-cluster` asks of 1500 objects, `make api-differential` of",
         "20,000.",
