@@ -205,6 +205,8 @@ def build_in_place(reference: str, context: Path, archive: Path) -> None:
     # The packages' index is reached as on the machine itself.
     mounts = [f"--volume={path}:{path}:ro" for path in (_CERTIFICATES, _PIP) if path.exists()]
     options = ["--isolation=chroot", "--pull=never", *mounts, "--tag", reference]
+    # The builder's storage may be gone while the archives are kept.
+    load_image(base())
     run(["buildah", "bud", *options, str(context)])
     _push_and_remove(reference, archive)
 
