@@ -50,6 +50,7 @@ LATER: dict[str, list[tuple[str, ...]]] = {
         ("spec", "trainingDataset"),
         ("spec", "build", "git", "commit"),
         ("spec", "dataset", "namespace"),
+        ("spec", "filename"),
         ("spec", "model", "namespace"),
         ("spec", "resources", "gpuCount"),
         ("spec", "resources", "type"),
