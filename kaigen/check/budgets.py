@@ -7,7 +7,7 @@ the pods that the controllers of the selected pods want.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from kaigen.check import codes
 from kaigen.core.text import plural
@@ -15,17 +15,10 @@ from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes.kind_table import kind_of
 from kaigen.kubernetes.manifest import Object, identity_of, mapping, type_of
+from kaigen.kubernetes.requests import least_replicas
 from kaigen.kubernetes.selectors import pods_of, select_pods, selector_of
 
 _BUDGET = "PodDisruptionBudget.policy"
-_SCALERS: Mapping[str, tuple[str, int]] = {
-    "HorizontalPodAutoscaler.autoscaling": ("minReplicas", 1),
-    "ScaledObject.keda.sh": ("minReplicaCount", 0),
-}
-"""The field with the fewest replicas, and its default.
-
-Sources: Kubernetes API, autoscaling/v2; https://keda.sh/docs/2.18/reference/scaledobject-spec
-"""
 
 
 def budget_findings(objs: Sequence[Object]) -> Iterator[tuple[int, Problem]]:
@@ -82,10 +75,6 @@ def _fewest_pods(budget: Object, objs: Sequence[Object]) -> int | None:
 def _fewest_replicas(workload: Object, objs: Sequence[Object]) -> object:
     """Return the fewest replicas of a workload: of its scaler, or its own."""
     target = identity_of(workload)
-    for obj in objs:
-        if type_of(obj) in _SCALERS and identity_of(obj).namespace == target.namespace:
-            spec = mapping(obj.get("spec"))
-            reference = mapping(spec.get("scaleTargetRef"))
-            if (reference.get("kind", "Deployment"), reference.get("name")) == (target.kind, target.name):
-                return spec.get(*_SCALERS[type_of(obj)])
-    return mapping(workload.get("spec")).get("replicas", 1)
+    least = least_replicas((identity_of(obj).namespace, obj) for obj in objs)
+    own = mapping(workload.get("spec")).get("replicas", 1)
+    return least.get((target.namespace, target.kind, target.name), own)

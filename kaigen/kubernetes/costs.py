@@ -85,7 +85,11 @@ def _pod_cost(obj: Object, template: PodTemplate, catalog: Catalog, profile: str
     found = possible_instances(template.spec, resource, gpus, catalog, profile)
     named = instance_types(template.spec)
     if not found:
-        why = f"{named[1][0]} is not in the catalog" if named else "no instance type of the catalog has its node labels"
+        why = (
+            f"{named[1][0]} is not in the catalog, or has fewer GPUs"
+            if named
+            else "no instance type of the catalog has its node labels"
+        )
         return PodCost(template.role, gpus, pods, why=why)
     priced = [(rate.amount / item.count, item.name, item, rate) for item in found if (rate := rate_of(item, catalog))]
     if not priced:

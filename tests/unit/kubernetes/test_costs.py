@@ -56,7 +56,7 @@ def test_a_pod_that_only_names_a_gpu_costs_the_cheapest_instance_type_that_has_i
 @pytest.mark.parametrize(
     ("selector", "catalog", "why"),
     [
-        (on("p9.huge"), BUILT_IN, "p9.huge is not in the catalog"),
+        (on("p9.huge"), BUILT_IN, "p9.huge is not in the catalog, or has fewer GPUs"),
         ({"team": "a"}, BUILT_IN, "no instance type of the catalog has its node labels"),
         (on("g6.2xlarge"), PRICES, "no price of g6.2xlarge"),
     ],
