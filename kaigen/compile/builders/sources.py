@@ -107,7 +107,8 @@ def _folder(oci: Oci) -> str:
 
 def file_path(file: HttpFile | Input) -> str:
     """Return the path of a file in its folder; empty when the spec does not decide it."""
-    last = urlsplit(file.url or "").path.rpartition("/")[2]
+    bucket = None if isinstance(file, HttpFile) else file.s3
+    last = (urlsplit(file.url or "").path if bucket is None else bucket.place).rpartition("/")[2]
     return file.path or (last if re.fullmatch(FILE_PATH, last) else "")
 
 

@@ -28,6 +28,7 @@ from kaigen.core.json_types import FieldPath
 from kaigen.kinds.base import KeyRef
 from kaigen.kinds.blocks import FileSource, HttpFile, Transfer
 from kaigen.kinds.bucket import Bucket, FilledBucket
+from kaigen.kinds.model import DatasetSource
 from kaigen.kubernetes.quantities import units
 
 if TYPE_CHECKING:
@@ -269,6 +270,40 @@ def inputs_container(
         for number, file in enumerate(files)
         if file.secret
     ]
+    memory = transfer.memory or "512Mi"
+    return _downloader(arguments, variables, transfer, context, name, mounts, origin, "inputs", memory)
+
+
+def bucket_input_container(
+    source: DatasetSource,
+    transfer: Transfer,
+    context: Context,
+    *,
+    name: str,
+    destination: str,
+    chosen: Sequence[Tree],
+    mounts: list[Tree],
+    origin: FieldPath,
+) -> dict[str, Tree]:
+    """Return the container that downloads files of a bucket for a run.
+
+    Args:
+        source: the bucket.
+        transfer: settings of the downloader.
+        context: has the image of the downloader.
+        name: name of the container.
+        destination: folder in the container.
+        chosen: arguments about the files that are chosen by their age.
+        mounts: its volume mounts.
+        origin: the spec's field of `transfer`.
+    """
+    arguments: list[Tree] = [
+        *source_arguments(source),
+        *chosen,
+        f"--dest={destination}",
+        f"--identity={short_hash([identity(source), list(chosen)])}",
+    ]
+    variables = source_variables(source, (), own=False)
     memory = transfer.memory or "512Mi"
     return _downloader(arguments, variables, transfer, context, name, mounts, origin, "inputs", memory)
 

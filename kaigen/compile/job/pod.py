@@ -24,7 +24,7 @@ from kaigen.compile.builders.settings import variables_of
 from kaigen.compile.expressions import Expr, Joined, Release, Setting, Tree
 from kaigen.compile.job.inputs import input_containers, own_volume
 from kaigen.compile.job.resolution import JobResolution, Workload
-from kaigen.compile.job.schedule import RUN_NAME, run_folder
+from kaigen.compile.job.schedule import RUN_NAME, label_value, run_folder, run_name
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.job import Inputs, ModelUse
@@ -181,7 +181,7 @@ def node_variables(resolution: JobResolution) -> list[dict[str, Tree]]:
 
     With a schedule, the name of the run is that of its folder in the output.
     """
-    run: dict[str, Tree] = {"name": RUN_NAME, "valueFrom": _label("batch.kubernetes.io/job-name")}
+    run = run_name()
     if resolution.workload is Workload.JOB:
         return [] if resolution.spec.schedule is None else [run]
     domain: str | Expr = resolution.frame.headless_service
@@ -189,8 +189,8 @@ def node_variables(resolution: JobResolution) -> list[dict[str, Tree]]:
     if resolution.workload is Workload.JOB_SET:
         # The Service of a JobSet has its name, and the name ends in a hash, so the pods read it from a label.
         domain = "$(JOBSET_NAME)"
-        own.append({"name": "JOBSET_NAME", "valueFrom": _label("jobset.sigs.k8s.io/jobset-name")})
-    index: dict[str, Tree] = {"valueFrom": _label("batch.kubernetes.io/job-completion-index")}
+        own.append({"name": "JOBSET_NAME", "valueFrom": label_value("jobset.sigs.k8s.io/jobset-name")})
+    index: dict[str, Tree] = {"valueFrom": label_value("batch.kubernetes.io/job-completion-index")}
     shared: dict[str, dict[str, Tree]] = {
         "NNODES": {"value": str(resolution.spec.nodes)},
         "NODE_RANK": index,
@@ -210,7 +210,3 @@ def node_defaults(resolution: JobResolution) -> Mapping[str, str]:
     if resolution.workload is Workload.JOB:
         return {}
     return {f"{_TORCHRUN}NPROC_PER_NODE": str(max(1, gpu_count(resolution.spec.resources)))}
-
-
-def _label(name: str) -> dict[str, Tree]:
-    return {"fieldRef": {"fieldPath": f"metadata.labels['{name}']"}}

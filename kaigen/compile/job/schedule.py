@@ -109,7 +109,7 @@ def check_schedule(spec: JobSpec, problems: Problems) -> None:
         return
     output, inputs, model = spec.output, spec.inputs, spec.model
     bucket, ttl = (output.bucket, output.volume.ttl) if output is not None else (None, None)
-    single = [
+    single: list[tuple[bool, FieldPath, str, str]] = [
         (
             spec.groups == "jobSet",
             ("groups",),
@@ -129,17 +129,21 @@ def check_schedule(spec: JobSpec, problems: Problems) -> None:
             "leave it out",
         ),
         (
-            isinstance(inputs, Inputs) and inputs.into is not None,
-            ("inputs", "into"),
-            "all runs would write their inputs to the same folder",
-            "leave it out: each pod then has its own folder for inputs",
-        ),
-        (
             isinstance(model, ModelUse) and model.source is not None,
             ("model", "source"),
             "all runs would download `model.source` to the same folder",
             "create a Model with this source, and set `model` to its name",
         ),
+    ]
+    uploads = enumerate(inputs.files) if isinstance(inputs, Inputs) else ()
+    single += [
+        (
+            file.wait is not None,
+            ("inputs", "files", number, "wait"),
+            "nobody can upload a file to the folder of a run that has not started",
+            "leave it out, and read the files from a bucket: `s3: {uri: …, newest: 1}`",
+        )
+        for number, file in uploads
     ]
     for is_set, path, message, hint in single:
         if is_set:
@@ -168,3 +172,13 @@ _CHECK_SECONDS = 10
 def run_folder(spec: JobSpec) -> Mapping[str, Tree]:
     """Return the fields of a mount that limit a pod to the folder of its run; nothing for a Job that runs once."""
     return {} if spec.schedule is None else {"subPathExpr": f"$({RUN_NAME})"}
+
+
+def run_name() -> dict[str, Tree]:
+    """Return the variable with the name of the run, which is that of its folder."""
+    return {"name": RUN_NAME, "valueFrom": label_value("batch.kubernetes.io/job-name")}
+
+
+def label_value(name: str) -> dict[str, Tree]:
+    """Return the source of a variable that is the value of a label of its pod."""
+    return {"fieldRef": {"fieldPath": f"metadata.labels['{name}']"}}

@@ -60,6 +60,14 @@ def _number(least: int, most: int) -> Callable[[str], int]:
     return parse
 
 
+def _days(text: str) -> float:
+    """Return the seconds of a duration, or of a number of days such as `7d`."""
+    number = text.removesuffix("d")
+    if number != text and number.isdecimal() and 0 < int(number) <= 36500:
+        return int(number) * 86400.0
+    return parse_duration(text)
+
+
 def _part_size(text: str) -> int:
     count = parse_size(text)
     if count < _LEAST_PART:
@@ -234,6 +242,12 @@ def _add_bucket(sources: _Commands) -> argparse.ArgumentParser:
         type=_argument(_locked),
         metavar="FILES:BYTES:SHA256",
         help="the files must be these: their number and bytes, and the digest of ETag, size and path of each",
+    )
+    bucket.add_argument(
+        "--newest", type=_argument(_number(1, 1_000_000)), metavar="COUNT", help="of those, only the last modified ones"
+    )
+    bucket.add_argument(
+        "--modified-within", type=_argument(_days), metavar="TIME", help="of those, only files modified since (36h, 7d)"
     )
     return bucket
 
