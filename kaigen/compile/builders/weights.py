@@ -206,7 +206,7 @@ def upload_container(
     Args:
         bucket: the bucket.
         folder: the folder, in the container.
-        target: folder below the bucket's prefix.
+        target: folder below the bucket's prefix; empty for the prefix.
         expected: identity for the marker.
         transfer: settings of the downloader.
         context: has the image of the downloader.
@@ -219,7 +219,7 @@ def upload_container(
     what: list[Tree] = [
         "put",
         folder,
-        _option(f"--dest={destination(bucket)}/", target),
+        _option(f"--dest={destination(bucket)}/", target) if target else f"--dest={destination(bucket)}",
         *arguments,
         _option("--identity=", expected),
     ]

@@ -25,7 +25,7 @@ def schedule_of(spec: JobSpec) -> Schedule | None:
     return Schedule(cron=spec.schedule) if isinstance(spec.schedule, str) else spec.schedule
 
 
-def cron_job(run: Run, spec: JobSpec) -> Object | None:
+def cron_job(run: Run, spec: JobSpec, *, overlaps: bool = False) -> Object | None:
     """Return the CronJob that starts a run at the times of the spec; None for a Job that runs once.
 
     It has the name of the app: a change is one of its template, which later runs use. Its Jobs have owners, so Argo CD
@@ -34,11 +34,12 @@ def cron_job(run: Run, spec: JobSpec) -> Object | None:
     Args:
         run: what it runs.
         spec: the spec.
+        overlaps: whether runs always overlap, whatever the spec says.
     """
     schedule = schedule_of(spec)
     if schedule is None:
         return None
-    frame = run.frame
+    frame, times = run.frame, _times(schedule, short=isinstance(spec.schedule, str))
     template: dict[str, Tree] = {
         "metadata": {
             "labels": frame.all_labels(run.component, run.labels),
@@ -47,13 +48,13 @@ def cron_job(run: Run, spec: JobSpec) -> Object | None:
         "spec": limited_spec(run),
     }
     return Object(
-        role="cronjob",
+        role=f"cronjob{run.suffix}",
         wave=run.wave,
         body={
             "apiVersion": "batch/v1",
             "kind": "CronJob",
-            "metadata": frame.metadata("", run.component, wave=run.wave),
-            "spec": {**_times(schedule, short=isinstance(spec.schedule, str)), "jobTemplate": template},
+            "metadata": frame.metadata(run.suffix, run.component, wave=run.wave),
+            "spec": {**times, **({"concurrencyPolicy": "Allow"} if overlaps else {}), "jobTemplate": template},
         },
     )
 
@@ -108,19 +109,13 @@ def check_schedule(spec: JobSpec, problems: Problems) -> None:
     if spec.schedule is None:
         return
     output, inputs, model = spec.output, spec.inputs, spec.model
-    bucket, ttl = (output.bucket, output.volume.ttl) if output is not None else (None, None)
+    ttl = output.volume.ttl if output is not None else None
     single: list[tuple[bool, FieldPath, str, str]] = [
         (
             spec.groups == "jobSet",
             ("groups",),
             "a JobSet cannot have a schedule",
             "leave it out: an Indexed Job has one",
-        ),
-        (
-            bucket is not None,
-            ("output", "bucket"),
-            "the Job that uploads an output waits for one run, and a schedule starts many",
-            "leave it out: each run has a folder in `output.volume`, which another Job can upload",
         ),
         (
             ttl is not None,

@@ -273,6 +273,21 @@ def _add_put(commands: _Commands) -> argparse.ArgumentParser:
     """Add `put`."""
     put = commands.add_parser("put", help="store the files of a folder and mark them complete")
     put.add_argument("folder", metavar="DIR")
+    put.add_argument(
+        "--run-of",
+        type=_argument(_object_name),
+        metavar="CRONJOB",
+        help="wait for the Job that this CronJob starts at the time of the pod's own (JOB_NAME), and store the folder "
+        "of its name below DIR in one below the destination",
+    )
+    put.add_argument("--run-timeout", default=86400.0, type=_argument(parse_duration), metavar="TIME", help="(24h)")
+    put.add_argument(
+        "--left-out-after",
+        default=3600.0,
+        type=_argument(parse_duration),
+        metavar="TIME",
+        help="end without an error if that Job does not exist for so long (1h)",
+    )
     _add_globs(put)
     return put
 

@@ -86,10 +86,27 @@ def _put(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
     from kaigen_downloader.folder import Folder
     from kaigen_downloader.local import Local
 
+    if arguments.run_of is not None and not _of_run(arguments, env):
+        return 0
     with contextlib.closing(Folder(arguments.folder)) as folder:
         shown = _display(arguments, env, arguments.folder)
         source = Local(folder, tuple(arguments.include), tuple(arguments.exclude), shown)
         return _stored(arguments, env, put, source, "", None, shown)
+
+
+def _of_run(arguments: argparse.Namespace, env: Mapping[str, str]) -> bool:
+    """Wait for a run of a schedule, and store its folder. Returns whether there is such a run."""
+    from kaigen_downloader.job import run_at, wait_run
+    from kaigen_downloader.polling import Polling
+
+    run = run_at(arguments.run_of, env.get("JOB_NAME", ""))
+    every, poll = setting(env, "KAIGEN_PROGRESS", 30.0), setting(env, "KAIGEN_POLL", 5.0)
+    if not wait_run(run, arguments.left_out_after, env, Polling(arguments.run_timeout, every, poll)):
+        return False
+    arguments.folder = os.path.join(arguments.folder, run)
+    arguments.dest = f"{arguments.dest.rstrip('/')}/{run}"
+    arguments.identity = run
+    return True
 
 
 def _display(arguments: argparse.Namespace, env: Mapping[str, str], source: str) -> Display:

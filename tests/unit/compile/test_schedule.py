@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from kaigen.compile.context import SpecIndex
-from tests.unit.compile.specs import SOURCE, context, job, model, objects, pod, problem_paths, topology
+from tests.unit.compile.specs import SOURCE, app, context, job, model, objects, pod, problem_paths, topology
 from tests.unit.compile.topologies import CONTEXT, KEDA
 
 OUTPUT = {"volume": {"size": "1Gi", "accessModes": ["ReadWriteMany"]}}
@@ -84,12 +84,38 @@ def test_runs_on_several_nodes_are_indexed_jobs() -> None:
 BUCKET = {**OUTPUT, "bucket": {"uri": "s3://acme-results/x"}}
 
 
+def test_the_results_of_each_run_are_uploaded_by_a_job_of_the_same_minute() -> None:
+    made = app(job(schedule={"cron": NIGHTLY, "startingDeadline": "10m", "keep": 7}, output=BUCKET), context())
+    found = [item.body for item in made.render()]
+    run, uploader = [item for item in found if item["kind"] == "CronJob"]
+    assert (run["metadata"]["name"], uploader["metadata"]["name"]) == ("j", "j-upload")
+    times, template = dict(uploader["spec"]), uploader["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    assert times.pop("concurrencyPolicy") == "Allow"
+    assert {key: times[key] for key in times if key != "jobTemplate"} == {
+        key: value for key, value in run["spec"].items() if key not in ("jobTemplate", "concurrencyPolicy")
+    }
+    (container,) = template["containers"]
+    assert container["args"] == [
+        "put",
+        "/output",
+        "--dest=s3://acme-results/x",
+        "--run-of=j",
+        "--left-out-after=660s",
+        "--identity=j",
+    ]
+    assert container["env"][0]["name"] == "JOB_NAME"
+    assert "subPathExpr" not in str(container["volumeMounts"])
+    assert "initContainers" not in template
+    (rule,) = next(item for item in found if item["kind"] == "Role")["rules"]
+    assert rule == {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get"]}
+
+
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
         ({"output": OUTPUT}, []),
         ({"template": {"spec": {"containers": [{"name": "a", "image": "a:1"}]}}, "image": None}, []),
-        ({"output": BUCKET}, [("KG0338", "spec.output.bucket")]),
+        ({"output": BUCKET}, []),
         ({"output": {"volume": {"size": "1Gi", "ttl": "1h"}}}, [("KG0338", "spec.output.volume.ttl")]),
         ({"groups": "jobSet", "nodes": 2}, [("KG0338", "spec.groups")]),
         ({"env": {"JOB_NAME": "x"}}, [("KG0313", "spec.env.JOB_NAME")]),
