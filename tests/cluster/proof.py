@@ -218,6 +218,7 @@ _NEEDS_PODS: Mapping[str, Rule] = {
     "Deployment": _replicas,
     "StatefulSet": _replicas,
     "Job": _conditions("Complete"),
+    "CronJob": lambda entry, _: bool(entry.status.get("lastSuccessfulTime")),
     "Pod": _phase("Succeeded", "Running"),
     "PersistentVolumeClaim": _phase("Bound"),
     "PersistentVolume": _phase("Bound"),

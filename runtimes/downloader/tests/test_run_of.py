@@ -114,3 +114,4 @@ def test_the_list_of_downloaded_inputs_is_stored_with_the_results(
     assert done.code == 0, done.err
     assert (dest / RUN / "in" / ".kaigen" / "model.json").is_file()
     assert (dest / RUN / "in" / "config.json").is_file()
+    assert not (dest / RUN / "in" / ".kaigen" / "lock").exists()
