@@ -193,16 +193,19 @@ class InferencePool(Block):
 
 
 class Router(Block):
-    """Envoy in front of the replicas, with the endpoint picker of the Gateway API Inference Extension."""
+    """Envoy in front of the replicas, for vLLM with the endpoint picker of the Gateway API Inference Extension."""
 
     policy: Annotated[
         Literal["prefix", "load"],
         Meta(
             description="Which replica gets a request: `prefix` prefers one that has the beginning of the prompt in "
-            "its cache, `load` the one with the fewest requests and the most free cache."
+            "its cache, `load` the one with the fewest requests and the most free cache. Engines other than vLLM have "
+            "no picker and always get `load`."
         ),
     ] = "prefix"
-    replicas: Annotated[int, Meta(ge=1, le=20, description="Pods of the router, each with its own picker.")] = 2
+    replicas: Annotated[
+        int, Meta(ge=1, le=20, description="Pods of the router; for vLLM, each has its own picker.")
+    ] = 2
     failure_mode: Annotated[
         Literal["open", "closed"],
         Meta(

@@ -85,6 +85,7 @@ class Vllm(Engine):
         "-dp": "data-parallel-size",
     }
     reads_presets = True
+    has_picker = True
     default_gpus = 1
     rendezvous_port = 29500
     cpu_resources = (4, 16)

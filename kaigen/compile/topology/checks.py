@@ -21,7 +21,7 @@ from kaigen.compile.topology.networking import clients_of
 from kaigen.compile.topology.pod import engine_mounts, members, own_pod, params_of, required_environment
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
 from kaigen.compile.topology.resources import check_host_memory, check_weights_in_memory, hub_model
-from kaigen.compile.topology.router import held_seconds
+from kaigen.compile.topology.router_checks import check_router
 from kaigen.compile.topology.sizing import model_path
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.block import document_name, set_fields
@@ -49,7 +49,7 @@ def check_topology(resolution: TopologyResolution, problems: Problems) -> None:
     _check_service(spec, engine, problems)
     _check_route(spec, problems)
     _check_guard(spec, engine, problems)
-    _check_router(resolution, problems)
+    check_router(resolution, problems)
     _check_limits(resolution, problems)
     _check_engine_args(spec, engine, problems)
     engine.check_flags(spec, resolution.image, resolution.parallelism, problems)
@@ -135,23 +135,6 @@ def _check_guard(spec: TopologySpec, engine: Engine, problems: Problems) -> None
     if service.type == "LoadBalancer" and not service.load_balancer_source_ranges:
         hint = "list the allowed networks in `loadBalancerSourceRanges`, or use a `route`"
         problems.warning("KG0359", message, (*_SPEC, "service", "type"), hint)
-
-
-def _check_router(resolution: TopologyResolution, problems: Problems) -> None:
-    """Report a router with another one in front of it, and one that has nothing to choose from or runs once."""
-    spec, router = resolution.spec, resolution.spec.router
-    if router is None or not resolution.engine.understands("router"):
-        return
-    path: FieldPath = (*_SPEC, "router")
-    if spec.inference_pool is not None:
-        message = "`router` and `inferencePool` exclude each other: the router has an InferencePool and a picker"
-        problems.error("KG0443", message, (*_SPEC, "inferencePool"), "leave one of them out")
-    if resolution.max_replicas <= 1 and not held_seconds(resolution, router):
-        message = "the router has one replica to choose from, and holds no requests"
-        problems.warning("KG0444", message, path, "set more replicas, `hold`, or leave `router` out")
-    if router.replicas == 1:
-        message = "no request is answered while the only pod of the router is replaced or its node is drained"
-        problems.warning("KG0444", message, (*path, "replicas"), "set `replicas: 2`")
 
 
 def _check_limits(resolution: TopologyResolution, problems: Problems) -> None:

@@ -78,7 +78,7 @@ def _service(resolution: TopologyResolution) -> Object:
             origin=("spec", "service", "type"),
         ),
         port=_service_port(resolution),
-        target="http" if resolution.engine.builds_pods else resolution.port,
+        target="http" if resolution.engine.builds_pods or resolution.spec.router is not None else resolution.port,
         annotations=settings.string_map(
             "service.annotations",
             given.annotations,

@@ -1,4 +1,4 @@
-"""The router of a Topology: Envoy and an endpoint picker in one pod, in front of the pods that serve.
+"""The router of a Topology: Envoy in front of the pods that serve, and for vLLM an endpoint picker in the same pod.
 
 Each pod of the router has a picker of its own, which only its Envoy asks, on the loopback interface. So no picker is on
 standby, and none has to be elected.
@@ -30,14 +30,16 @@ from kaigen.compile.topology.router_config import (
     READY,
     ROUTER,
     ROUTER_SUFFIX,
+    STATISTICS,
     engines_cluster,
     envoy_config,
     picker_config,
+    plain_config,
 )
 from kaigen.compile.topology.scaling import engine_pods
 from kaigen.core.json_types import JsonObject
 from kaigen.kinds.blocks import Security
-from kaigen.kinds.exposure import Router
+from kaigen.kinds.exposure import Auth, Router
 from kaigen.yaml.dump import dump
 
 _VOLUME, _FOLDER = "router", "/etc/kaigen/router"
@@ -59,6 +61,7 @@ def router_objects(resolution: TopologyResolution) -> list[Object]:
     router, frame = resolution.spec.router, resolution.frame
     if router is None:
         return []
+    picks = resolution.engine.has_picker
     files = _files(resolution, router)
     config = Release(f"{ROUTER_SUFFIX}-{sha256_hex(go_json(files))[:DIGEST_LENGTH]}")
     metadata = frame.metadata("", ROUTER, name=config)
@@ -67,19 +70,12 @@ def router_objects(resolution: TopologyResolution) -> list[Object]:
             role="configmap-router",
             body={"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {**files}},
         ),
-        *_access(resolution),
+        *(_access(resolution) if picks else ()),
         *_policies(resolution, router),
         headless_service(
             frame, SERVE, resolution.port, role="service-engines", name="http", suffix=_ENGINES, ready=True
         ),
-        headless_service(frame, ROUTER, GRPC, role="service-router", name="grpc", suffix=ROUTER_SUFFIX, ready=True),
-        router_pool(
-            frame,
-            SERVE,
-            resolution.port,
-            picker=(Release(ROUTER_SUFFIX), GRPC),
-            fail_open=router.failure_mode == "open",
-        ),
+        *(_pool(resolution, router) if picks else _counted(resolution)),
         _deployment(resolution, router, config),
     ]
     if router.replicas > 1:
@@ -89,13 +85,48 @@ def router_objects(resolution: TopologyResolution) -> list[Object]:
     return objects
 
 
+def _pool(resolution: TopologyResolution, router: Router) -> list[Object]:
+    """Return the pool that the picker reads, and the Service of the picker."""
+    frame, fail_open = resolution.frame, router.failure_mode == "open"
+    picker = (Release(ROUTER_SUFFIX), GRPC)
+    return [
+        headless_service(frame, ROUTER, GRPC, role="service-router", name="grpc", suffix=ROUTER_SUFFIX, ready=True),
+        router_pool(frame, SERVE, resolution.port, picker=picker, fail_open=fail_open),
+    ]
+
+
+def _counted(resolution: TopologyResolution) -> list[Object]:
+    """Return the Service by which KEDA finds the pods of the router, to ask each for the number of its requests."""
+    if not _asks_router(resolution):
+        return []
+    found = headless_service(
+        resolution.frame, ROUTER, READY, role="service-router", name="metrics", suffix=ROUTER_SUFFIX, ready=True
+    )
+    return [found]
+
+
+def _asks_router(resolution: TopologyResolution) -> bool:
+    """Whether KEDA asks the pods of the router, and not Prometheus."""
+    autoscaling = resolution.autoscaling
+    return autoscaling is not None and autoscaling.held == "envoy" and autoscaling.spec.prometheus is None
+
+
 def _files(resolution: TopologyResolution, router: Router) -> dict[str, str]:
     spec, hold = resolution.spec, held_seconds(resolution, router)
-    keys = f"{KEY_FOLDER}/{spec.auth.key}" if spec.auth is not None else ""
+    auth = _keys(resolution)
+    keys = f"{KEY_FOLDER}/{auth.key}" if auth is not None else ""
+    if not resolution.engine.has_picker:
+        return {"envoy.yaml": dump(plain_config(keys=keys, hold=hold))}
     return {
         "envoy.yaml": dump(envoy_config(keys=keys, fail_open=router.failure_mode == "open", hold=hold)),
         "picker.yaml": dump(picker_config(router.policy, adapters=bool(spec.adapters), hold=hold)),
     }
+
+
+def _keys(resolution: TopologyResolution) -> Auth | None:
+    """Return the API keys that Envoy checks; None without a Secret that has them."""
+    auth = resolution.spec.auth
+    return auth if auth is not None and auth.secret is not None else None
 
 
 def _access(resolution: TopologyResolution) -> list[Object]:
@@ -131,7 +162,9 @@ def _policies(resolution: TopologyResolution, router: Router) -> list[Object]:
     frame = resolution.frame
     router_pods: Tree = {"podSelector": {"matchLabels": frame.selector(ROUTER)}}
     monitored = resolution.spec.monitoring is not None
-    peers: Sequence[JsonObject] = router.metrics_from or ([{"namespaceSelector": {}}] if monitored else [])
+    every: Sequence[JsonObject] = [{"namespaceSelector": {}}]
+    asked = monitored or _asks_router(resolution)
+    peers = router.metrics_from or (every if asked else [])
     metrics = settings.objects(
         "networkPolicy.metricsFrom",
         peers,
@@ -153,8 +186,10 @@ def _policies(resolution: TopologyResolution, router: Router) -> list[Object]:
         own.append({"from": [router_pods], "ports": [*further]})
     front: list[Tree] = [{"ports": [{"port": PORT, "protocol": "TCP"}], "from": clients}]
     if peers:
-        own.append({"ports": [port], "from": metrics})
-        front.append({"ports": [{"port": each, "protocol": "TCP"} for each in (METRICS, READY)], "from": metrics})
+        if monitored or not _asks_router(resolution):
+            own.append({"ports": [port], "from": metrics})
+        ports = (METRICS, READY) if resolution.engine.has_picker else (READY,)
+        front.append({"ports": [{"port": each, "protocol": "TCP"} for each in ports], "from": metrics})
     return [
         _policy(resolution, "networkpolicy", "", engine_pods(frame, resolution.spec), own),
         _policy(resolution, "networkpolicy-router", ROUTER_SUFFIX, {"matchLabels": frame.selector(ROUTER)}, front),
@@ -182,20 +217,20 @@ def _deployment(resolution: TopologyResolution, router: Router, config: Tree) ->
         "whenUnsatisfiable": "ScheduleAnyway",
         "labelSelector": {"matchLabels": labels},
     }
-    auth = resolution.spec.auth
+    auth, picks = _keys(resolution), resolution.engine.has_picker
     drain = seconds(resolution.spec.drain)
     pod: dict[str, Tree] = {
-        "serviceAccountName": Release(ROUTER_SUFFIX),
+        **({"serviceAccountName": Release(ROUTER_SUFFIX)} if picks else {}),
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": drain + 30,
         "imagePullSecrets": image_pull_secrets(resolution),
         "topologySpreadConstraints": [spread],
         "securityContext": pod_security(Security()),
-        "containers": [_envoy(resolution, drain), _picker(resolution, drain)],
+        "containers": [_envoy(resolution, drain), *([_picker(resolution, drain)] if picks else [])],
         "volumes": [
             {"name": _VOLUME, "configMap": {"name": config}},
-            token_volume(),
+            *([token_volume()] if picks else []),
             *([key_volume(auth)] if auth is not None else []),
         ],
     }
@@ -219,8 +254,8 @@ def _deployment(resolution: TopologyResolution, router: Router, config: Tree) ->
 
 
 def _envoy(resolution: TopologyResolution, drain: int) -> dict[str, Tree]:
-    start, end = engines_cluster("@", resolution.port).split("@")
-    mounts = [_config_mount(), *([key_mount()] if resolution.spec.auth is not None else [])]
+    start, end = engines_cluster("@", resolution.port, plain=not resolution.engine.has_picker).split("@", 1)
+    mounts = [_config_mount(), *([key_mount()] if _keys(resolution) is not None else [])]
     return {
         "name": "envoy",
         **NO_NETWORK,
@@ -319,6 +354,8 @@ def _budget(resolution: TopologyResolution) -> Object:
 def _monitor(resolution: TopologyResolution) -> Object:
     monitoring = resolution.spec.monitoring
     assert monitoring is not None
+    if not resolution.engine.has_picker:
+        return pod_monitor(resolution.frame, ROUTER, monitoring, STATISTICS, port="envoy-metrics", suffix=ROUTER_SUFFIX)
     return pod_monitor(
         resolution.frame,
         ROUTER,
@@ -326,5 +363,5 @@ def _monitor(resolution: TopologyResolution) -> Object:
         "/metrics",
         port="metrics",
         suffix=ROUTER_SUFFIX,
-        further={"envoy-metrics": "/stats/prometheus"},
+        further={"envoy-metrics": STATISTICS},
     )

@@ -1,4 +1,4 @@
-"""The configuration of a router: Envoy's, and that of the endpoint picker which Envoy asks for a pod.
+"""The configuration of a router: Envoy's, and that of the endpoint picker which Envoy asks for a pod of vLLM.
 
 Every fact about the picker is of version 1.5.0 of sigs.k8s.io/gateway-api-inference-extension, every one about Envoy of
 1.40; `tests/cluster/test_router.py` runs both.
@@ -6,6 +6,7 @@ Every fact about the picker is of version 1.5.0 of sigs.k8s.io/gateway-api-infer
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from kaigen.programs.files import program_text
@@ -28,6 +29,11 @@ _CHOSEN = "x-gateway-destination-endpoint"
 QUEUE_METRIC = "inference_extension_flow_control_queue_size"
 """Requests that the picker holds (pkg/epp/metrics/metrics.go)."""
 
+OF_CLIENTS = 'envoy_http_conn_manager_prefix="requests"'
+"""Label of Envoy's metrics of the requests that clients sent, and not probes."""
+
+STATISTICS = "/stats/prometheus"
+
 PICKER_METRICS = (
     *("vllm:num_requests_waiting", "vllm:num_requests_running"),
     *("vllm:kv_cache_usage_perc", "vllm:lora_requests_info"),
@@ -43,6 +49,9 @@ _SCORERS = {
 _Config = dict[str, Any]
 _EXTENSIONS = "type.googleapis.com/envoy.extensions"
 _HELD_BYTES = "256Mi"
+_HELD_BODY = 16 << 20
+_REFUSES = 1
+"""Port of the loopback interface on which nothing listens, so that every connection is refused at once."""
 
 
 def picker_config(policy: str, *, adapters: bool, hold: int) -> _Config:
@@ -76,7 +85,9 @@ def picker_config(policy: str, *, adapters: bool, hold: int) -> _Config:
 
 
 def envoy_config(*, keys: str, fail_open: bool, hold: int, port: int = PORT) -> _Config:
-    """Return Envoy's configuration, without the cluster `engines`, whose host name depends on the release.
+    """Return the configuration of an Envoy with a picker.
+
+    It is without the cluster `engines`, whose host name depends on the release.
 
     Args:
         keys: file with the API keys; empty for none.
@@ -129,19 +140,62 @@ def envoy_config(*, keys: str, fail_open: bool, hold: int, port: int = PORT) -> 
     }
 
 
-def engines_cluster(host: str, port: int) -> str:
+def plain_config(*, keys: str, hold: int, port: int = PORT) -> _Config:
+    """Return the configuration of an Envoy without a picker: a request goes to the pod with the fewest.
+
+    While no pod is ready, Envoy tries again and again until one is. It is without the cluster `engines`.
+
+    Args:
+        keys: file with the API keys; empty for none.
+        hold: seconds that a request waits while no pod is ready; 0 for none.
+        port: port of requests.
+    """
+    route = {"match": {"prefix": "/"}, "route": {"cluster": "engines", **_no_limits(), **_retries(hold)}}
+    listener = _listener("requests", port, _manager([route], _key_filters(keys)))
+    return {
+        "admin": {"address": _address("127.0.0.1", _ADMIN)},
+        "static_resources": {
+            # A request is sent again only if its whole body is still there.
+            "listeners": [
+                {**listener, "per_connection_buffer_limit_bytes": _HELD_BODY},
+                _listener("health", READY, _health()),
+            ],
+            "clusters": [_static("admin", _ADMIN)],
+        },
+    }
+
+
+def engines_cluster(host: str, port: int, *, plain: bool = False) -> str:
     """Return the beginning and the end of the cluster of all pods, as the argument of `--config-yaml`.
 
     Args:
         host: a DNS name with the addresses of the ready pods.
         port: their port.
+        plain: whether no picker chooses. Then a second group has an address that refuses connections, because Envoy
+            sends a request again after a failure, but not where it has no address; and a pod answers one request on a
+            connection, so that none is sent on a connection that the pod is about to close.
     """
+    many = "max_connections: 40000, max_pending_requests: 40000, max_requests: 40000"
+    more, refuses = "", ""
+    if plain:
+        many += ", max_retries: 40000"
+        protocol = f"{_EXTENSIONS}.upstreams.http.v3.HttpProtocolOptions"
+        more = (
+            "dns_refresh_rate: 1s, typed_extension_protocol_options: "
+            f"{{envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {{'@type': {protocol}, "
+            "common_http_protocol_options: {max_requests_per_connection: 1}, "
+            "explicit_http_config: {http_protocol_options: {}}}}, "
+        )
+        refuses = f", {{priority: 1, lb_endpoints: [{_endpoint('127.0.0.1', _REFUSES)}]}}"
     return (
         "static_resources: {clusters: [{name: engines, type: STRICT_DNS, connect_timeout: 5s, "
-        "lb_policy: LEAST_REQUEST, circuit_breakers: {thresholds: [{max_connections: 40000, max_pending_requests: "
-        "40000, max_requests: 40000}]}, load_assignment: {cluster_name: engines, endpoints: [{lb_endpoints: "
-        f"[{{endpoint: {{address: {{socket_address: {{address: {host}, port_value: {port}}}}}}}}}]}}]}}}}]}}"
+        f"{more}lb_policy: LEAST_REQUEST, circuit_breakers: {{thresholds: [{{{many}}}]}}, load_assignment: "
+        f"{{cluster_name: engines, endpoints: [{{lb_endpoints: [{_endpoint(host, port)}]}}{refuses}]}}}}]}}"
     )
+
+
+def _endpoint(host: str, port: int) -> str:
+    return f"{{endpoint: {{address: {{socket_address: {{address: {host}, port_value: {port}}}}}}}}}"
 
 
 def _requests(keys: str, *, fail_open: bool, hold: int) -> _Config:
@@ -163,16 +217,7 @@ def _requests(keys: str, *, fail_open: bool, hold: int) -> _Config:
             "envoy.filters.http.ext_proc": {"@type": f"{picker}.ExtProcPerRoute", "disabled": True}
         },
     }
-    filters: list[Any] = []
-    if keys:
-        text = program_text("router_keys.lua").replace("@FILE@", keys)
-        lua = f"{_EXTENSIONS}.filters.http.lua.v3.Lua"
-        filters.append(
-            {
-                "name": "envoy.filters.http.lua",
-                "typed_config": {"@type": lua, "default_source_code": {"inline_string": text}},
-            }
-        )
+    filters = _key_filters(keys)
     filters.append(
         {
             "name": "envoy.filters.http.ext_proc",
@@ -195,6 +240,19 @@ def _requests(keys: str, *, fail_open: bool, hold: int) -> _Config:
             },
         }
     )
+    return _manager([*asked, unasked], filters)
+
+
+def _key_filters(keys: str) -> list[Any]:
+    """Return the filter that answers 401 to requests without a valid key; none without keys."""
+    if not keys:
+        return []
+    text = program_text("router_keys.lua").replace("@FILE@", keys)
+    lua = {"@type": f"{_EXTENSIONS}.filters.http.lua.v3.Lua", "default_source_code": {"inline_string": text}}
+    return [{"name": "envoy.filters.http.lua", "typed_config": lua}]
+
+
+def _manager(routes: Sequence[Any], filters: Sequence[Any]) -> _Config:
     return {
         "stat_prefix": "requests",
         "stream_idle_timeout": "0s",
@@ -212,7 +270,7 @@ def _requests(keys: str, *, fail_open: bool, hold: int) -> _Config:
                 },
             }
         ],
-        "route_config": {"virtual_hosts": [{"name": "model", "domains": ["*"], "routes": [*asked, unasked]}]},
+        "route_config": {"virtual_hosts": [{"name": "model", "domains": ["*"], "routes": [*routes]}]},
         "http_filters": [*filters, _router()],
     }
 
@@ -228,7 +286,7 @@ def _health() -> _Config:
                     "domains": ["*"],
                     "routes": [
                         {"match": {"path": "/ready"}, "route": {"cluster": "admin"}},
-                        {"match": {"path": "/stats/prometheus"}, "route": {"cluster": "admin"}},
+                        {"match": {"path": STATISTICS}, "route": {"cluster": "admin"}},
                     ],
                 }
             ]
@@ -269,9 +327,18 @@ def _no_limits() -> _Config:
     return {"timeout": "0s", "idle_timeout": "0s"}
 
 
-def _retries() -> _Config:
-    """Return the field of a route that asks another pod when the first one cannot be reached."""
-    return {"retry_policy": {"retry_on": "connect-failure,refused-stream", "num_retries": 2}}
+def _retries(hold: int = 0) -> _Config:
+    """Return the field of a route that asks another pod when the first one cannot be reached.
+
+    Between two tries, Envoy waits for a random time below the interval, so that two take a second on average.
+
+    Args:
+        hold: seconds for which it tries; 0 for two more tries at once.
+    """
+    policy: _Config = {"retry_on": "connect-failure,refused-stream", "num_retries": 2 * max(hold, 1)}
+    if hold:
+        policy["retry_back_off"] = {"base_interval": "1s", "max_interval": "1s"}
+    return {"retry_policy": policy}
 
 
 def _many_requests() -> _Config:
