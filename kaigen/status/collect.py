@@ -14,7 +14,7 @@ from kaigen.cluster.clues import NOTHING, Clues, last_event
 from kaigen.cluster.errors import Forbidden
 from kaigen.cluster.runs import ended_containers, failure
 from kaigen.cluster.states import MISSING, State, has_state, job_state, live_state
-from kaigen.cluster.waits import of_event, waiting
+from kaigen.cluster.waits import of_event, retries, waiting
 from kaigen.kubernetes.kind_table import kind_of
 from kaigen.kubernetes.manifest import Identity, Object, entries, group_of, identity_of, mapping, text, type_of
 from kaigen.kubernetes.runs import end_of, time_of
@@ -191,7 +191,7 @@ def collect(compilation: Compilation, config: Config, cluster: Cluster, apps: Se
     namespaces = sorted({item.app.namespace for item in chosen})
     pods = {namespace: _pods(cluster, namespace) for namespace in namespaces}
     syncers = read_syncers(cluster, config.gitops, namespaces)
-    clues = _clues(cluster, live, namespaces)
+    clues = _clues(cluster, live, namespaces, [pod for found in pods.values() for pod in found])
     result = []
     for item in chosen:
         own = wanted[id(item)]
@@ -309,15 +309,15 @@ def _is_of(pod: Object, run: str) -> bool:
     return run in (_label(pod, _JOB), _label(pod, _JOB_SET))
 
 
-def _clues(cluster: Cluster, live: Live, namespaces: Iterable[str]) -> Clues:
-    """Return the events of the namespaces in which something is not ready, and all volume claims."""
+def _clues(cluster: Cluster, live: Live, namespaces: Iterable[str], pods: Iterable[Object]) -> Clues:
+    """Return the events of the namespaces in which something is not ready, all volume claims, and failed downloads."""
     waiting_in = {each.namespace for each in live.objects if live.state(each).name == "progressing"}
     events: list[Object] = []
     for namespace in sorted(waiting_in & set(namespaces)):
         with suppress(Forbidden):
             events += cluster.objects("v1/Event", namespace)
     claims = [body for identity, body in live.objects.items() if identity.type == "PersistentVolumeClaim"]
-    return Clues(events, claims)
+    return Clues(events, claims, retries(cluster, pods))
 
 
 def find_runs(
