@@ -20,7 +20,7 @@ from kaigen.kubernetes.manifest import Identity, Object, entries, group_of, iden
 from kaigen.kubernetes.runs import end_of, time_of
 from kaigen.kubernetes.schemas import is_cluster_type
 from kaigen.status.app_status import AppStatus, Run
-from kaigen.status.facts import current_facts, endpoint_facts, recorded_facts, records_facts
+from kaigen.status.facts import current_facts, endpoint_facts, recorded_facts, records_facts, workspace_facts
 from kaigen.status.syncers import find_sync, read_syncers
 
 if TYPE_CHECKING:
@@ -208,7 +208,10 @@ def collect(compilation: Compilation, config: Config, cluster: Cluster, apps: Se
                 objects=states,
                 runs=find_runs(item.app.namespace, item.app.name, own, live, of_app, clues),
                 sync=find_sync(own, syncers),
-                facts=_facts(cluster, item, own, present, running=running),
+                facts={
+                    **workspace_facts(item.app.kind, states, of_app),
+                    **_facts(cluster, item, own, present, running=running),
+                },
             )
         )
     return result
