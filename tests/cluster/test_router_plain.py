@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from http.client import HTTPConnection
@@ -31,10 +32,11 @@ def stack() -> Iterator[ExitStack]:
         yield stack
 
 
-def run(stack: ExitStack, folder: Path, hold: int) -> None:
+def run(stack: ExitStack, folder: Path, hold: int, sums: Sequence[str] = ()) -> None:
     """Start Envoy; no engine runs."""
     (folder / "keys").write_text("one\n")
-    (folder / "envoy.yaml").write_text(dump(plain_config(keys=str(folder / "keys"), hold=hold, port=PORT)))
+    config = plain_config(keys="" if sums else str(folder / "keys"), hold=hold, sums=sums, port=PORT)
+    (folder / "envoy.yaml").write_text(dump(config))
     command = [str(locate_envoy()), "--config-path", str(folder / "envoy.yaml"), "--disable-hot-restart"]
     command += ["--config-yaml", engines_cluster(HOST, ENGINE_PORT, plain=True), "--log-level", "error"]
     start(stack, [*command, "--concurrency", "2"], folder / "envoy.log", dict(os.environ))
@@ -107,6 +109,16 @@ def test_a_body_that_is_too_large_to_keep_is_refused_at_once(stack: ExitStack, t
     assert time.monotonic() - began < 10
     engine(stack)
     assert ask({"prompt": "x" * 40_000_000})[1]["bytes"] > 40_000_000
+
+
+def test_keys_are_checked_by_their_checksums(stack: ExitStack, tmp_path: Path) -> None:
+    # Lengths around those at which the last block of SHA-256 changes.
+    keys = ["one", "", *("k" * length for length in (54, 55, 56, 63, 64, 65, 119, 120, 1000))]
+    run(stack, tmp_path, hold=60, sums=[hashlib.sha256(key.encode()).hexdigest() for key in keys[::2]])
+    engine(stack)
+    assert [ask({"prompt": "x"}, key=key)[0] for key in keys] == [
+        200 if number % 2 == 0 else 401 for number in range(11)
+    ]
 
 
 def test_answers_that_stream_are_passed_on_in_pieces(stack: ExitStack, tmp_path: Path) -> None:

@@ -116,7 +116,8 @@ def _files(resolution: TopologyResolution, router: Router) -> dict[str, str]:
     auth = _keys(resolution)
     keys = f"{KEY_FOLDER}/{auth.key}" if auth is not None else ""
     if not resolution.engine.has_picker:
-        return {"envoy.yaml": dump(plain_config(keys=keys, hold=hold))}
+        sums = spec.auth.sha256 if spec.auth is not None else None
+        return {"envoy.yaml": dump(plain_config(keys=keys, hold=hold, sums=sums or ()))}
     return {
         "envoy.yaml": dump(envoy_config(keys=keys, fail_open=router.failure_mode == "open", hold=hold)),
         "picker.yaml": dump(picker_config(router.policy, adapters=bool(spec.adapters), hold=hold)),

@@ -33,10 +33,6 @@ def check_router(resolution: TopologyResolution, problems: Problems) -> None:
 def _check_plain(resolution: TopologyResolution, router: Router, problems: Problems) -> None:
     """Report what a router cannot do without an endpoint picker."""
     path: FieldPath = ("spec", "router")
-    label, auth = resolution.engine.label, resolution.spec.auth
     if router.policy == "prefix" and "policy" in set_fields(router):
-        message = f"the endpoint picker does not know which prompts {label} has in its cache"
+        message = f"the endpoint picker does not know which prompts {resolution.engine.label} has in its cache"
         problems.error("KG0445", message, (*path, "policy"), "set `policy: load`, or leave it out")
-    if auth is not None and auth.secret is None and held_seconds(resolution, router):
-        message = "the router holds requests with any key, because only the replicas check keys by their checksums"
-        problems.warning("KG0446", message, ("spec", "auth", "sha256"), "name the Secret of the keys in `auth.secret`")

@@ -140,7 +140,7 @@ def envoy_config(*, keys: str, fail_open: bool, hold: int, port: int = PORT) -> 
     }
 
 
-def plain_config(*, keys: str, hold: int, port: int = PORT) -> _Config:
+def plain_config(*, keys: str, hold: int, sums: Sequence[str] = (), port: int = PORT) -> _Config:
     """Return the configuration of an Envoy without a picker: a request goes to the pod with the fewest.
 
     While no pod is ready, Envoy tries again and again until one is. It is without the cluster `engines`.
@@ -148,10 +148,11 @@ def plain_config(*, keys: str, hold: int, port: int = PORT) -> _Config:
     Args:
         keys: file with the API keys; empty for none.
         hold: seconds that a request waits while no pod is ready; 0 for none.
+        sums: SHA-256 checksums of the API keys, in place of a file.
         port: port of requests.
     """
     route = {"match": {"prefix": "/"}, "route": {"cluster": "engines", **_no_limits(), **_retries(hold)}}
-    listener = _listener("requests", port, _manager([route], _key_filters(keys)))
+    listener = _listener("requests", port, _manager([route], _key_filters(keys, sums)))
     return {
         "admin": {"address": _address("127.0.0.1", _ADMIN)},
         "static_resources": {
@@ -243,11 +244,15 @@ def _requests(keys: str, *, fail_open: bool, hold: int) -> _Config:
     return _manager([*asked, unasked], filters)
 
 
-def _key_filters(keys: str) -> list[Any]:
+def _key_filters(keys: str, sums: Sequence[str] = ()) -> list[Any]:
     """Return the filter that answers 401 to requests without a valid key; none without keys."""
-    if not keys:
+    if not keys and not sums:
         return []
     text = program_text("router_keys.lua").replace("@FILE@", keys)
+    if sums:
+        listed = ", ".join(f'["{checksum}"] = true' for checksum in sums)
+        text = program_text("router_sums.lua").replace("@SUMS@", listed)
+    text += program_text("router_auth.lua")
     lua = {"@type": f"{_EXTENSIONS}.filters.http.lua.v3.Lua", "default_source_code": {"inline_string": text}}
     return [{"name": "envoy.filters.http.lua", "typed_config": lua}]
 

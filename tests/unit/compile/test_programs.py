@@ -80,8 +80,8 @@ def test_every_container_that_names_a_program_has_it() -> None:
                 items = {each["path"] for each in volume.get("downwardAPI", {}).get("items", ())}
                 assert named <= items | data.get(volume.get("configMap", {}).get("name"), {}).keys(), app.name
             seen |= named
-    # Envoy reads the Lua program as a part of its configuration.
-    others = {"__init__.py", "files.py", "router_keys.lua"}
+    # Envoy reads the Lua programs as a part of its configuration.
+    others = {"__init__.py", "files.py", "router_auth.lua", "router_keys.lua", "router_sums.lua"}
     assert seen == {path.name for path in Path(files.__file__).parent.glob("*.*")} - others
 
 

@@ -211,12 +211,14 @@ def test_what_a_plain_router_cannot_do_is_reported(spec: Object, expected: tuple
     assert problem_paths(block, CONTEXT) == [expected]
 
 
-def test_keys_by_their_checksums_are_not_checked_before_a_request_is_held() -> None:
+def test_keys_are_checked_before_a_request_is_held() -> None:
     ring = {**OTHERS[3], "shape": {}, "router": {"hold": "1m"}}
-    assert ("KG0446", "spec.auth.sha256") in problem_paths(topology(**ring, auth={"sha256": ["0" * 64]}), CONTEXT)
-    found = made(**{**ring, "auth": {"secret": "k"}})
-    assert "/etc/kaigen/auth/api-key" in str(config(found, "envoy.yaml"))
-    assert ("KG0446", "spec.auth.sha256") not in problem_paths(topology(**ring, auth={"secret": "k"}), CONTEXT)
+    secret = config(made(**{**ring, "auth": {"secret": "k"}}), "envoy.yaml")
+    assert "/etc/kaigen/auth/api-key" in str(secret)
+    by_sum = made(**{**ring, "auth": {"sha256": ["0" * 64, "1" * 64]}})
+    text = str(config(by_sum, "envoy.yaml"))
+    assert f'local sums = {{["{"0" * 64}"] = true, ["{"1" * 64}"] = true}}' in text
+    assert len(by_sum["Deployment", "t-router"]["spec"]["template"]["spec"]["volumes"]) == 1
 
 
 @pytest.mark.parametrize("metric", PICKER_METRICS)
