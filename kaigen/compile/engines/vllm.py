@@ -71,7 +71,7 @@ class Vllm(Engine):
     understood = HUB_SERVER | {
         "monitoring.traces",
         *("engineVersion", "quantization", "models", "model.file", "model.huggingFace.gguf"),
-        *("shape.executor", "shape.groups", "router"),
+        *("shape.executor", "shape.groups", "router.failureMode"),
         *("shape.tensorParallel", "shape.pipelineParallel", "shape.dataParallel"),
     }
     hints: ClassVar[Mapping[str, str]] = {

@@ -22,7 +22,7 @@ from kaigen.compile.topology.compile import compile_topology
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.kinds.block import Block, document_names
 from kaigen.kinds.entry import API_VERSION
-from kaigen.kinds.exposure import Auth
+from kaigen.kinds.exposure import Auth, Router
 from kaigen.kinds.job import JobSpec
 from kaigen.kinds.operation import Monitoring
 from kaigen.kinds.serving import Adapter, PulledModel, ServedModel, Shape, WeightsVolume
@@ -44,6 +44,7 @@ RECORDS: dict[str, type[Block]] = {
     "adapters": Adapter,
     "auth": Auth,
     "monitoring": Monitoring,
+    "router": Router,
 }
 """Records whose fields concern engines: no engine may list one of them as a whole."""
 FIELDS = [f"{record}.{name}" if record else name for record, block in RECORDS.items() for name in document_names(block)]
