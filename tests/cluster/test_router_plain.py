@@ -121,6 +121,11 @@ def test_keys_are_checked_by_their_checksums(stack: ExitStack, tmp_path: Path) -
     ]
 
 
+def test_a_request_that_upgrades_its_connection_is_refused(stack: ExitStack, tmp_path: Path) -> None:
+    run(stack, tmp_path, hold=60)
+    assert ask({}, headers={"connection": "upgrade", "upgrade": "websocket"})[0] == 403
+
+
 def test_answers_that_stream_are_passed_on_in_pieces(stack: ExitStack, tmp_path: Path) -> None:
     run(stack, tmp_path, hold=60)
     engine(stack)
