@@ -37,6 +37,15 @@ FAILED_TTL = "kaigen.dev/failed-ttl"
 EXPIRES_AT = "kaigen.dev/expires-at"
 """Annotation of a volume: when it is deleted, as an RFC 3339 time, in place of these three."""
 
+SCALED_BY = "kaigen.dev/scaled-by"
+"""Annotation of a workload whose replicas are not in Git: what sets them, such as `idle, hours`."""
+
+IDLE_MANAGER = "kaigen-idle"
+"""Field manager of the replicas of a notebook that was idle (source: runtimes/reaper, scale.py)."""
+
+HOURS_MANAGER = "kaigen-hours"
+"""Field manager of the replicas of a notebook that has hours (source: runtimes/reaper, scale.py)."""
+
 _OF_OBJECTS = (
     "argocd.argoproj.io/",
     "helm.sh/",

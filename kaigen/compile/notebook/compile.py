@@ -10,6 +10,7 @@ from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import account_objects
 from kaigen.compile.builders.alerts import run_alerts
 from kaigen.compile.builders.frame import POD_SECURITY
+from kaigen.compile.builders.hours import check_hours
 from kaigen.compile.builders.image_build import awaited_builds, check_build
 from kaigen.compile.builders.job_gate import gate_access
 from kaigen.compile.builders.jobs import readiness_test
@@ -23,7 +24,7 @@ from kaigen.compile.builders.storage import check_access_modes, claim
 from kaigen.compile.builders.workloads import WAVE, single_stateful_set
 from kaigen.compile.expressions import Setting, Tree
 from kaigen.compile.kind_compiler import Description, KindCompiler
-from kaigen.compile.notebook import login
+from kaigen.compile.notebook import login, scaling
 from kaigen.compile.notebook.pod import (
     HOME_CLAIM,
     PORT,
@@ -36,6 +37,7 @@ from kaigen.compile.notebook.pod import (
 from kaigen.compile.notebook.resolution import NotebookResolution, resolve_notebook
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
+from kaigen.kubernetes.metadata_keys import SCALED_BY
 from kaigen.kubernetes.queues import QUEUE_LABEL
 
 _STORAGE: FieldPath = ("spec", "storage")
@@ -51,7 +53,7 @@ def notebook_objects(resolution: NotebookResolution) -> list[Object]:
     if resources.device_class:
         objects.append(claim_template(frame, resources.device_class, resources.device_count, _COMPONENT))
     objects += account_objects(spec, frame, _COMPONENT)
-    objects += gate_access(spec, frame, awaited_builds(resolution.build))
+    objects += gate_access(spec, frame, awaited_builds(resolution.build), scaling.scale_rules(spec))
     if resolution.build is not None:
         objects.append(resolution.build.job)
     allowed, route = spec.service.allow_from, spec.route
@@ -65,6 +67,7 @@ def notebook_objects(resolution: NotebookResolution) -> list[Object]:
         objects += route_objects(frame, route, path="/", service_port=port, pool=False, profile=profile)
     workload = _workload(resolution)
     objects += run_alerts(resolution, spec.monitoring, [workload])
+    objects += scaling.hours_objects(resolution)
     return [*objects, workload, *readiness_test(frame, workload, resolution.context, minutes=_TEST_MINUTES)]
 
 
@@ -98,8 +101,15 @@ def _workload(resolution: NotebookResolution) -> Object:
         {"enum": [0, 1]},
         origin=("spec", "suspend"),
     )
+    scaled_by = scaling.scaled_by(spec)
     return single_stateful_set(
-        resolution.frame, _COMPONENT, pod_spec(resolution), replicas, labels=labels, annotations=annotations
+        resolution.frame,
+        _COMPONENT,
+        pod_spec(resolution),
+        None if scaled_by else replicas,
+        labels=labels,
+        annotations=annotations,
+        notes={SCALED_BY: scaled_by} if scaled_by else None,
     )
 
 
@@ -137,6 +147,7 @@ def check_notebook(resolution: NotebookResolution, problems: Problems) -> None:
     if spec.route is not None:
         check_route(spec.route, problems)
         login.check_login(spec.route, problems)
+    check_hours(spec.hours, ("spec", "hours"), problems)
     for name in (str(entry["name"]) for entry in required_environment(resolution)):
         if name in spec.env:
             message = f"`{name}` is set by kaigen for a Notebook"
@@ -169,6 +180,7 @@ compile_notebook = KindCompiler(
         "env",
         "params",
         "idleSeconds",
+        "hours",
         "tokenSecret",
         "resources",
         "models",
