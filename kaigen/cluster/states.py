@@ -15,7 +15,6 @@ from kaigen.cluster.clues import NOTHING, Clues
 from kaigen.cluster.runs import Phase, run_state
 from kaigen.kubernetes.kind_table import find_kind
 from kaigen.kubernetes.manifest import Object, entries, mapping, text
-from kaigen.kubernetes.metadata_keys import HOURS_MANAGER, IDLE_MANAGER
 from kaigen.kubernetes.object_kind import HealthConditions
 from kaigen.kubernetes.requests import is_scaled_live
 
@@ -52,27 +51,14 @@ def live_state(obj: Object) -> State:
     rule = _RULES.get(row.type)
     if rule is not None:
         state = rule(mapping(obj.get("spec")), status)
-        return (stopped_state(obj) or state) if state.name == "ready" else state
+        return State("suspended", wanted=True) if state.name == "ready" and _is_stopped(obj) else state
     health = row.health or _HEALTH.get(row.type)
     return _by_conditions(health, status) if health else READY
 
 
-def stopped_state(obj: Object) -> State | None:
-    """Return the state of a workload that a program of kaigen's stopped, or a user; None for any other.
-
-    The API server records who set the replicas, and when.
-    """
-    if mapping(obj.get("spec")).get("replicas") != 0 or not is_scaled_live(obj):
-        return None
-    for _, entry in entries(mapping(obj.get("metadata")).get("managedFields")):
-        why = _STOPPED.get(text(entry.get("manager")))
-        if why and "f:replicas" in mapping(mapping(entry.get("fieldsV1")).get("f:spec")):
-            return State("suspended", f"{why} {text(entry.get('time'))}", wanted=True)
-    return State("suspended", wanted=True)
-
-
-_STOPPED = {IDLE_MANAGER: "idle, stopped at", HOURS_MANAGER: "its hours ended at"}
-"""Why a notebook has no pod, by the manager of its replicas."""
+def _is_stopped(obj: Object) -> bool:
+    """Return whether a workload has no pod because a program of kaigen's or a user wants so."""
+    return mapping(obj.get("spec")).get("replicas") == 0 and is_scaled_live(obj)
 
 
 def has_state(obj: Object) -> bool:

@@ -40,12 +40,6 @@ EXPIRES_AT = "kaigen.dev/expires-at"
 SCALED_BY = "kaigen.dev/scaled-by"
 """Annotation of a workload whose replicas are not in Git: what sets them, such as `idle, hours`."""
 
-IDLE_MANAGER = "kaigen-idle"
-"""Field manager of the replicas of a notebook that was idle (source: runtimes/reaper, scale.py)."""
-
-HOURS_MANAGER = "kaigen-hours"
-"""Field manager of the replicas of a notebook that has hours (source: runtimes/reaper, scale.py)."""
-
 _OF_OBJECTS = (
     "argocd.argoproj.io/",
     "helm.sh/",

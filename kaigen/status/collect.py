@@ -198,6 +198,7 @@ def collect(compilation: Compilation, config: Config, cluster: Cluster, apps: Se
         of_app = [pod for pod in pods[item.app.namespace] if _label(pod, _NAME) == item.app.name]
         present = [live.objects[identity] for identity in own if identity in live.objects]
         states = before_first_run({identity: _state(live, identity, of_app, clues) for identity in own})
+        states = {identity: _with_stop(cluster, identity, state) for identity, state in states.items()}
         running = any(state.name == "progressing" for state in states.values())
         result.append(
             AppStatus(
@@ -283,6 +284,23 @@ def _state(live: Live, identity: Identity, pods: Iterable[Object], clues: Clues)
     if not kind_of(body).lifecycle:
         return state
     return _with_reason(body, state, pods, clues)
+
+
+def _with_stop(cluster: Cluster, identity: Identity, state: State) -> State:
+    """Return the state of a workload that was stopped on purpose, with the reason that its ConfigMap has."""
+    if not state.wanted:
+        return state
+    try:
+        found = cluster.find("v1/ConfigMap", f"{identity.name}-state", identity.namespace)
+    except Forbidden:
+        return state
+    data = mapping((found or {}).get("data"))
+    why = _STOPPED.get(text(data.get("stopped")))
+    return State(state.name, f"{why} {text(data.get('at'))[:19]}Z", wanted=True) if why else state
+
+
+_STOPPED = {"idle": "idle, stopped at", "hours": "its hours ended at"}
+"""Why a Notebook has no pod, by what kaigen-reaper writes (source: runtimes/reaper, scale.py)."""
 
 
 def _with_reason(body: Object, state: State, pods: Iterable[Object], clues: Clues) -> State:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.cluster.apps import CLAIM, POD, compiled, find, spec
 from tests.cluster.client import ApiError, Object, is_true
@@ -55,7 +57,14 @@ def stop_when_idle(plane: Plane, namespace: str, folder: Path, jupyter: Jupyter)
     """Run what the container of the pod runs, as its account, until the notebook has no replicas."""
     env = account_variables(plane, namespace, ACCOUNT, folder / "account")
     (folder / "token").write_text(TOKEN)
-    arguments = ["idle", "--name=lab", "--after=1s", f"--port={jupyter.port}", f"--token-file={folder / 'token'}"]
+    arguments = [
+        "idle",
+        "--name=lab",
+        "--state=lab-state",
+        "--after=1s",
+        f"--port={jupyter.port}",
+        f"--token-file={folder / 'token'}",
+    ]
     process = subprocess.Popen(
         [sys.executable, "-m", "kaigen_reaper", *arguments],
         env=os.environ | env | {"PYTHONPATH": str(_PACKAGE), "NAMESPACE": namespace},
@@ -89,9 +98,13 @@ def test_a_notebook_that_was_idle_stays_stopped_under_gitops_until_somebody_open
     syncer.let_pass(apps, RECONCILIATIONS)
     assert syncer.writes(mark) == []
     assert replicas(plane, namespace) == 0
-    entries = plane.client.get(STATEFUL_SET, "lab", namespace)["metadata"]["managedFields"]
-    (entry,) = [each for each in entries if "f:replicas" in each["fieldsV1"].get("f:spec", {})]
-    assert (entry["manager"], entry["subresource"]) == ("kaigen-idle", "scale")
+    repository = tmp_path / "repository-of-specs"
+    repository.mkdir()
+    (repository / "kaigen.yaml").write_text(f"profile: k3s\nnamespace: {namespace}\n")
+    (repository / "specs").mkdir()
+    (repository / "specs" / "lab.yaml").write_text(yaml.safe_dump(notebook()))
+    printed = call(plane, "kaigen", "status", folder=repository)
+    assert re.search(rf"{namespace} +lab +Notebook +suspended .* idle, stopped at 20[-0-9]+T[:0-9]+Z", printed), printed
 
     assert "notebook/lab resumed" in call(plane, "kaigen", "notebook", "resume", "lab", "-n", namespace)
     plane.client.wait(POD, "lab-0", namespace, lambda pod: is_true(pod, "Ready"), "ready")
@@ -107,7 +120,7 @@ def test_a_notebook_that_was_idle_stays_stopped_under_gitops_until_somebody_open
         assert replicas(plane, namespace) == expected
 
     # Another change of the spec leaves the replicas alone, too.
-    run_to_end(plane, namespace, ACCOUNT, tmp_path, "scale", "--name=lab", "--replicas=0")
+    run_to_end(plane, namespace, ACCOUNT, tmp_path, "scale", "--name=lab", "--state=lab-state", "--replicas=0")
     changed = notebook()
     changed["spec"]["resources"]["cpu"] = "200m"
     apps = compiled(tmp_path / "specs", [changed], namespace)
@@ -135,6 +148,7 @@ def test_the_account_of_a_notebook_may_change_its_replicas_and_nothing_else(
     account = plane.as_service_account(namespace, ACCOUNT)
     change = {"spec": {"replicas": 0}}
     account.patch(STATEFUL_SET, "lab", namespace, change, "scale")
+    account.patch("v1/ConfigMap", "lab-state", namespace, {"data": {"stopped": "idle"}})
     for name, subresource in (("lab", ""), ("other", "scale"), ("lab", "status")):
         with pytest.raises(ApiError, match="forbidden"):
             account.patch(STATEFUL_SET, name, namespace, change, subresource)

@@ -67,7 +67,7 @@ def notebook_objects(resolution: NotebookResolution) -> list[Object]:
         objects += route_objects(frame, route, path="/", service_port=port, pool=False, profile=profile)
     workload = _workload(resolution)
     objects += run_alerts(resolution, spec.monitoring, [workload])
-    objects += scaling.hours_objects(resolution)
+    objects += [*scaling.state_config_map(resolution), *scaling.hours_objects(resolution)]
     return [*objects, workload, *readiness_test(frame, workload, resolution.context, minutes=_TEST_MINUTES)]
 
 

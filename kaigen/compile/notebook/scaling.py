@@ -1,6 +1,6 @@
 """What sets the number of pods of a Notebook besides Git: a container of its pod when it is idle, and its hours.
 
-Both run the program of kaigen-reaper, which may patch the scale of this one StatefulSet and nothing else.
+Both run the program of kaigen-reaper, which may patch the scale of this one StatefulSet and one ConfigMap, nothing else.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from kaigen.kinds.schedule import Hours
 _Action = Literal["start", "stop"]
 _ACTIONS: tuple[_Action, ...] = ("start", "stop")
 _COMPONENT = "hours"
+_STATE = Release("-state")
 _WAVE = 3
 _RETRIES = 6
 _LATE = 3600
@@ -49,8 +50,19 @@ def scale_rules(spec: NotebookSpec) -> list[Tree]:
     """Return the rules of a Role that let pods set the replicas of the notebook."""
     if spec.idle is None and not spec.hours:
         return []
-    resource: dict[str, Tree] = {"apiGroups": ["apps"], "resources": ["statefulsets/scale"]}
-    return [{**resource, "resourceNames": [Release()], "verbs": ["patch"]}]
+
+    def rule(group: str, resource: str, name: Release) -> Tree:
+        return {"apiGroups": [group], "resources": [resource], "resourceNames": [name], "verbs": ["patch"]}
+
+    return [rule("apps", "statefulsets/scale", Release()), rule("", "configmaps", _STATE)]
+
+
+def state_config_map(resolution: NotebookResolution) -> list[Object]:
+    """Return the ConfigMap in which these pods write why the notebook is stopped; nothing where Git decides."""
+    if not scale_rules(resolution.spec):
+        return []
+    metadata = resolution.frame.metadata("", _COMPONENT, name=_STATE)
+    return [Object(role="configmap-state", body={"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})]
 
 
 def idle_seconds(idle: Idle) -> Setting:
@@ -76,7 +88,7 @@ def idle_container(resolution: NotebookResolution, port: int, token: str, mount:
     after = idle_seconds(resolution.spec.idle)
     arguments: list[Tree] = [
         "idle",
-        Joined(("--name=", Release())),
+        *_target(),
         Joined(("--after=", Text(after), "s")),
         f"--port={port}",
         f"--token-file={token}",
@@ -99,7 +111,7 @@ def _cron_job(resolution: NotebookResolution, number: int, hours: Hours, action:
     what, path = (f"{action}-{number + 1}", f"{action}{number + 1}") if number else (action, action)
     origin: FieldPath = ("spec", "hours", number)
     replicas = 1 if starts else 0
-    arguments: list[Tree] = ["scale", Joined(("--name=", Release())), f"--replicas={replicas}"]
+    arguments: list[Tree] = ["scale", *_target(), f"--replicas={replicas}"]
     pod: dict[str, Tree] = {
         "restartPolicy": "Never",
         "serviceAccountName": gate_account(spec),
@@ -151,6 +163,10 @@ def _cron_job(resolution: NotebookResolution, number: int, hours: Hours, action:
             "spec": body,
         },
     )
+
+
+def _target() -> list[Tree]:
+    return [Joined(("--name=", Release())), Joined(("--state=", _STATE))]
 
 
 def _program(resolution: NotebookResolution, name: str, prefix: str, arguments: list[Tree]) -> dict[str, Tree]:

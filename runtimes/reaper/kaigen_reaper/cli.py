@@ -25,7 +25,7 @@ from kaigen_reaper.index import Index
 from kaigen_reaper.lease import Lease
 from kaigen_reaper.metrics import Metrics, serve
 from kaigen_reaper.reap import Options, Reaper
-from kaigen_reaper.scale import HOURS, Jupyter, Watch, scale, watch_idle
+from kaigen_reaper.scale import Jupyter, Target, Watch, scale, watch_idle
 from kaigen_reaper.service import Service, run_once, scopes
 from kaigen_reaper.text import parse_duration, say
 
@@ -67,19 +67,24 @@ def parser() -> argparse.ArgumentParser:
     )
     _add_run(commands.add_parser("run", help="delete finished pods and expired volumes"))
     change = commands.add_parser("scale", help="set the replicas of a StatefulSet, once")
-    change.add_argument("--name", required=True, help="of the StatefulSet, in the namespace of the pod")
+    _add_target(change)
     change.add_argument("--replicas", required=True, type=int, choices=(0, 1), help="their number")
     change.add_argument(
         "--timeout", default=600.0, type=_argument(parse_duration), help="keep trying for so long (10m)"
     )
     idle = commands.add_parser("idle", help="stop the pod of a StatefulSet when its Jupyter server is idle")
-    idle.add_argument("--name", required=True, help="of the StatefulSet, in the namespace of the pod")
+    _add_target(idle)
     idle.add_argument(
         "--after", required=True, type=_argument(parse_duration), help="time without activity, such as 2h"
     )
     idle.add_argument("--port", default=8888, type=_argument(_port), help="of the server, on loopback (8888)")
     idle.add_argument("--token-file", required=True, type=Path, help="file with the token of the server")
     return top
+
+
+def _add_target(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--name", required=True, help="of the StatefulSet, in the namespace of the pod")
+    command.add_argument("--state", required=True, metavar="NAME", help="ConfigMap that says why it has no pod")
 
 
 def _add_run(command: argparse.ArgumentParser) -> None:
@@ -148,7 +153,8 @@ def _claim(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
 def _scale(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
     with contextlib.closing(Api(env)) as api:
         poll = _setting(env, "KAIGEN_POLL", 2.0)
-        say(scale(api, arguments.name, arguments.replicas, HOURS, timeout=arguments.timeout, poll=poll))
+        target = Target(api, arguments.name, arguments.state)
+        say(scale(target, arguments.replicas, timeout=arguments.timeout, poll=poll))
     return 0
 
 
@@ -156,7 +162,7 @@ def _idle(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
     stop = threading.Event()
     watch = Watch(Jupyter(arguments.port, arguments.token_file), arguments.after)
     with contextlib.closing(Api(env)) as api, _stopping(stop):
-        watch_idle(api, arguments.name, watch, arguments.after, stop)
+        watch_idle(Target(api, arguments.name, arguments.state), watch, arguments.after, stop)
     return 0
 
 

@@ -9,31 +9,66 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from urllib.parse import urlencode
 
-from kaigen_reaper.cluster import MERGE_PATCH, Api, check_name, mapping, refused
+from kaigen_reaper.cluster import MERGE_PATCH, Api, Json, check_name, mapping, refused
 from kaigen_reaper.errors import ApiUnavailable, Unavailable
-from kaigen_reaper.text import duration, parse_time, say
+from kaigen_reaper.text import duration, parse_time, say, timestamp
 
-IDLE = "kaigen-idle"
-"""Field manager of the replicas that `idle` sets. `kaigen status` reads it, and its time, in `managedFields`."""
-
-HOURS = "kaigen-hours"
-"""Field manager of the replicas that `scale` sets."""
+IDLE = "idle"
+HOURS = "hours"
+"""Why a notebook has no pod, in the ConfigMap that `kaigen status` reads."""
 
 _TIMEOUT = 10.0
 _MOST_POLL = 60.0
 _MOST_BYTES = 1 << 20
 
 
-def scale(api: Api, name: str, replicas: int, manager: str, *, timeout: float, poll: float) -> str:
-    """Set the replicas of a StatefulSet, and try again while the API server refuses or cannot be reached.
+class Target:
+    """A StatefulSet in the namespace of the pod, and the ConfigMap that says why and since when it has no pod."""
+
+    def __init__(self, api: Api, name: str, state: str) -> None:
+        """Initialize.
+
+        Args:
+            api: the API server.
+            name: of the StatefulSet.
+            state: name of the ConfigMap.
+
+        Raises:
+            BadInput: a name is not valid.
+        """
+        self.name = f"StatefulSet {api.namespace}/{check_name(name, '--name')}"
+        self._api = api
+        # The subresource: the permission for it cannot change what the pods run.
+        self._path = f"/apis/apps/v1/namespaces/{api.namespace}/statefulsets/{name}/scale"
+        self._state = f"/api/v1/namespaces/{api.namespace}/configmaps/{check_name(state, '--state')}"
+
+    def scale(self, replicas: int, why: str) -> str:
+        """Set the replicas, and return why it failed; empty if it did not."""
+        if problem := self._patch(self._path, "the scale", {"spec": {"replicas": replicas}}):
+            return f"{self.name}: {problem}"
+        return self.note("" if replicas else why)
+
+    def note(self, why: str) -> str:
+        """Record why it has no pod, empty for one that has; return why that failed."""
+        # An API server does not record who set 0 replicas: a Scale leaves the number out.
+        data = {"stopped": why, "at": timestamp(self._api.now())} if why else {"stopped": None, "at": None}
+        return self._patch(self._state, "the state", {"data": data})
+
+    def _patch(self, path: str, what: str, body: Json) -> str:
+        try:
+            status, answer = self._api.call("PATCH", path, body, kind=MERGE_PATCH)
+        except ApiUnavailable as error:
+            return str(error)
+        return "" if status == 200 else refused(f"patch {what}", status, answer)
+
+
+def scale(target: Target, replicas: int, *, timeout: float, poll: float) -> str:
+    """Set the replicas at a time of the hours, and try again while the API server refuses or cannot be reached.
 
     Args:
-        api: the API server.
-        name: of the StatefulSet, in the namespace of the pod.
+        target: the StatefulSet.
         replicas: their number.
-        manager: who owns the field from now on.
         timeout: seconds until it gives up.
         poll: seconds between two attempts.
 
@@ -41,12 +76,10 @@ def scale(api: Api, name: str, replicas: int, manager: str, *, timeout: float, p
         What was done, for a message.
 
     Raises:
-        BadInput: the name is not valid.
         Unavailable: the time is over.
     """
-    check_name(name, "--name")
     begin, printed = time.monotonic(), ""
-    while problem := _set(api, name, replicas, manager):
+    while problem := target.scale(replicas, HOURS):
         waited = time.monotonic() - begin
         if waited >= timeout:
             raise Unavailable(f"waited {duration(waited)}: {problem}")
@@ -54,19 +87,7 @@ def scale(api: Api, name: str, replicas: int, manager: str, *, timeout: float, p
             say(f"waiting: {problem}")
             printed = problem
         time.sleep(min(poll, timeout - waited))
-    return f"StatefulSet {api.namespace}/{name} has {replicas} replicas"
-
-
-def _set(api: Api, name: str, replicas: int, manager: str) -> str:
-    """Set the replicas, and return why it failed; empty if it did not."""
-    path = f"/apis/apps/v1/namespaces/{api.namespace}/statefulsets/{name}/scale"
-    query = urlencode({"fieldManager": manager})
-    try:
-        # The subresource: the permission for it cannot change what the pods run.
-        status, answer = api.call("PATCH", f"{path}?{query}", {"spec": {"replicas": replicas}}, kind=MERGE_PATCH)
-    except ApiUnavailable as error:
-        return str(error)
-    return "" if status == 200 else f"StatefulSet {name}: {refused('patch the scale', status, answer)}"
+    return f"{target.name} has {replicas} replicas"
 
 
 class Jupyter:
@@ -163,27 +184,24 @@ class Watch:
         return since if since >= self._after else None
 
 
-def watch_idle(api: Api, name: str, watch: Watch, after: float, stop: threading.Event) -> None:
+def watch_idle(target: Target, watch: Watch, after: float, stop: threading.Event) -> None:
     """Stop the pod of a StatefulSet when its Jupyter server is idle.
 
     Args:
-        api: the API server.
-        name: of the StatefulSet.
+        target: the StatefulSet.
         watch: the server.
         after: seconds without activity.
         stop: ends it.
-
-    Raises:
-        BadInput: the name is not valid.
     """
-    check_name(name, "--name")
-    problem = ""
+    problem = target.note("")
+    if problem:
+        say(f"warning: {problem}")
     while not stop.wait(max(1.0, min(_MOST_POLL, after / 10))):
         try:
             since = watch.idle()
-            found = "" if since is None else _set(api, name, 0, IDLE)
+            found = "" if since is None else target.scale(0, IDLE)
             if since is not None and not found:
-                say(f"idle for {duration(since)}: StatefulSet {api.namespace}/{name} has 0 replicas")
+                say(f"idle for {duration(since)}: {target.name} has 0 replicas")
         except Unavailable as error:
             found = str(error)
         if found and found != problem:

@@ -17,7 +17,7 @@ from fake_cluster import Call, Cluster, Server
 from kaigen_reaper.cli import main
 from kaigen_reaper.cluster import Api
 from kaigen_reaper.errors import Unavailable
-from kaigen_reaper.scale import Jupyter, Watch, watch_idle
+from kaigen_reaper.scale import Jupyter, Target, Watch, watch_idle
 
 HOUR = 3600.0
 NOW = 1_800_000_000.0
@@ -25,6 +25,8 @@ TOKEN = "of-the-notebook"
 
 
 def stateful_set(cluster: Cluster, replicas: int = 1) -> None:
+    cluster.time = NOW
+    cluster.put("configmaps", {"metadata": {"name": "lab-state"}, "data": {"stopped": "earlier"}})
     cluster.put("statefulsets", {"metadata": {"name": "lab"}, "spec": {"replicas": replicas}})
 
 
@@ -34,8 +36,14 @@ def replicas(cluster: Cluster) -> int:
     return int(found["spec"]["replicas"])
 
 
+def state(cluster: Cluster) -> dict[str, str]:
+    found = cluster.get("configmaps", "lab-state")
+    assert found is not None
+    return dict(found["data"])
+
+
 def patches(cluster: Cluster) -> list[Call]:
-    return [call for call in cluster.calls if call.method == "PATCH"]
+    return [call for call in cluster.calls if call.method == "PATCH" and call.path.endswith("/scale")]
 
 
 class Notebook:
@@ -97,35 +105,39 @@ def clock() -> Clock:
     return Clock()
 
 
-def test_scale_sets_the_replicas_through_the_subresource_as_a_manager_of_its_own(
+def test_scale_sets_the_replicas_through_the_subresource_and_records_why(
     server: Server, cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stateful_set(cluster)
-    assert main(["scale", "--name=lab", "--replicas=0"], server.env) == 0
+    assert main(["scale", "--name=lab", "--state=lab-state", "--replicas=0"], server.env) == 0
     assert replicas(cluster) == 0
     (call,) = patches(cluster)
-    assert call.path == "/apis/apps/v1/namespaces/models/statefulsets/lab/scale?fieldManager=kaigen-hours"
+    assert call.path == "/apis/apps/v1/namespaces/models/statefulsets/lab/scale"
     assert call.body == {"spec": {"replicas": 0}}
+    assert state(cluster) == {"stopped": "hours", "at": "2027-01-15T08:00:00.000000Z"}
     assert capsys.readouterr().err == "StatefulSet models/lab has 0 replicas\n"
 
 
 def test_scale_tries_again_until_it_may(server: Server, cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
     stateful_set(cluster, 0)
     cluster.statuses = [403]
-    assert main(["scale", "--name=lab", "--replicas=1"], {**server.env, "KAIGEN_POLL": "0.01"}) == 0
+    assert (
+        main(["scale", "--name=lab", "--state=lab-state", "--replicas=1"], {**server.env, "KAIGEN_POLL": "0.01"}) == 0
+    )
     assert replicas(cluster) == 1
-    assert "waiting: StatefulSet lab: the API server answers 403 to patch the scale" in capsys.readouterr().err
+    assert state(cluster) == {}
+    assert "waiting: StatefulSet models/lab: the API server answers 403 to patch the scale" in capsys.readouterr().err
 
 
 def test_scale_gives_up_in_time(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
     env = {**server.env, "KAIGEN_POLL": "0.01"}
-    assert main(["scale", "--name=lab", "--replicas=1", "--timeout=1"], env) == 20
+    assert main(["scale", "--name=lab", "--state=lab-state", "--replicas=1", "--timeout=1"], env) == 20
     assert 'statefulsets "lab" not found' in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("argument", ["--name=../nodes/a", "--replicas=2"])
+@pytest.mark.parametrize("argument", ["--name=../nodes/a", "--state=../secrets/a", "--replicas=2"])
 def test_scale_refuses_invalid_arguments(server: Server, cluster: Cluster, argument: str) -> None:
-    assert main(["scale", "--name=lab", "--replicas=1", argument], server.env) == 13
+    assert main(["scale", "--name=lab", "--state=lab-state", "--replicas=1", argument], server.env) == 13
     assert cluster.calls == []
 
 
@@ -191,7 +203,7 @@ def following(server: Server, watch: Watch, after: float) -> Iterator[None]:
 
     def run() -> None:
         with contextlib.closing(Api(server.env)) as api:
-            watch_idle(api, "lab", watch, after, stop)
+            watch_idle(Target(api, "lab", "lab-state"), watch, after, stop)
 
     thread = threading.Thread(target=run)
     thread.start()
@@ -217,7 +229,7 @@ def test_the_pod_of_an_idle_notebook_is_stopped(
     with following(server, watch, 5):
         eventually(lambda: replicas(cluster) == 0)
         eventually(lambda: "idle for 5s: StatefulSet models/lab has 0 replicas" in capsys.readouterr().err)
-    assert patches(cluster)[0].path.endswith("/statefulsets/lab/scale?fieldManager=kaigen-idle")
+    assert state(cluster)["stopped"] == "idle"
 
 
 def test_nothing_is_stopped_while_the_server_does_not_answer(
@@ -235,4 +247,5 @@ def test_nothing_is_stopped_while_the_server_does_not_answer(
     with following(server, watch, 5):
         eventually(lambda: len(notebook.paths) >= 2)
     assert patches(cluster) == []
+    assert state(cluster) == {}, "a pod that runs was not stopped"
     assert capsys.readouterr().err.count("warning: asking Jupyter for kernels: not a list, status 403") == 1

@@ -98,26 +98,15 @@ def test_object_without_a_status_is_ready_unless_it_is_being_deleted() -> None:
     assert has_state({"apiVersion": "batch/v1", "kind": "Job"})
 
 
-AT = "2026-11-27T19:00:00Z"
+def test_a_notebook_that_was_stopped_in_the_cluster_is_suspended_and_shall_be() -> None:
+    def found(replicas: int, **annotations: str) -> tuple[str, bool]:
+        status = {"readyReplicas": replicas, "currentReplicas": replicas, "replicas": replicas}
+        metadata = {"annotations": annotations}
+        body = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "status": status}
+        state = live_state({**body, "spec": {"replicas": replicas}})
+        return state.name, state.wanted
 
-
-def stopped(manager: str, field: str = "f:replicas") -> Object:
-    entry = {"manager": manager, "subresource": "scale", "time": AT, "fieldsV1": {"f:spec": {field: {}}}}
-    return {"managedFields": [{"manager": "argocd-controller", "fieldsV1": {"f:spec": {"f:template": {}}}}, entry]}
-
-
-@pytest.mark.parametrize(
-    ("metadata", "expected"),
-    [
-        (stopped("kaigen-idle"), ("suspended", f"idle, stopped at {AT}")),
-        (stopped("kaigen-hours"), ("suspended", f"its hours ended at {AT}")),
-        (stopped("kaigen"), ("suspended", "")),
-        (stopped("kaigen-idle", "f:template"), ("suspended", "")),
-    ],
-)
-def test_a_notebook_that_was_stopped_says_why_and_since_when(metadata: Object, expected: tuple[str, str]) -> None:
-    scaled = {"annotations": {"kaigen.dev/scaled-by": "idle"}}
-    assert state("apps/v1/StatefulSet", {}, {"replicas": 0}, **metadata, **scaled) == expected
-    assert state("apps/v1/StatefulSet", {}, {"replicas": 0}, **metadata) == ("ready", "")
-    running = {"readyReplicas": 1, "currentReplicas": 1, "replicas": 1}
-    assert state("apps/v1/StatefulSet", running, {"replicas": 1}, **metadata, **scaled) == ("ready", "")
+    scaled = {"kaigen.dev/scaled-by": "idle"}
+    assert found(0, **scaled) == ("suspended", True)
+    assert found(1, **scaled) == ("ready", False)
+    assert found(0) == ("ready", False)

@@ -188,13 +188,8 @@ def test_an_idle_notebook_is_stopped_by_a_container_that_may_do_nothing_else(tmp
     found = objects(tmp_path, "spec: {idle: {after: 2h}}")
     assert "replicas" not in found["StatefulSet"]["spec"]
     assert found["StatefulSet"]["metadata"]["annotations"]["kaigen.dev/scaled-by"] == "idle"
-    (rule,) = found["Role"]["rules"]
-    assert rule == {
-        "apiGroups": ["apps"],
-        "resources": ["statefulsets/scale"],
-        "resourceNames": ["lab"],
-        "verbs": ["patch"],
-    }
+    rules = [(rule["resources"], rule["resourceNames"], rule["verbs"]) for rule in found["Role"]["rules"]]
+    assert rules == [(["statefulsets/scale"], ["lab"], ["patch"]), (["configmaps"], ["lab-state"], ["patch"])]
     pod = found["StatefulSet"]["spec"]["template"]["spec"]
     assert pod["automountServiceAccountToken"] is False
     assert pod["serviceAccountName"] == found["RoleBinding"]["subjects"][0]["name"]
@@ -202,6 +197,7 @@ def test_an_idle_notebook_is_stopped_by_a_container_that_may_do_nothing_else(tmp
     assert idle["args"] == [
         "idle",
         "--name=lab",
+        "--state=lab-state",
         "--after=7200s",
         "--port=8888",
         "--token-file=/etc/kaigen-token/token",
@@ -216,6 +212,9 @@ def test_a_notebook_that_is_suspended_in_git_stays_so(tmp_path: Path) -> None:
     assert found["StatefulSet"]["spec"]["replicas"] == 0
     assert "kaigen.dev/scaled-by" not in found["StatefulSet"]["metadata"].get("annotations", {})
     assert found["CronJob"]["spec"]["suspend"] is True
+
+
+TARGET = ("--name=lab", "--state=lab-state")
 
 
 def cron_jobs(root: Path, spec: str) -> dict[str, Any]:
@@ -234,10 +233,10 @@ def cron_jobs(root: Path, spec: str) -> dict[str, Any]:
 def test_hours_are_two_cron_jobs_each(tmp_path: Path) -> None:
     more = "{start: 0 9 * * SAT, end: 0 12 * * SAT}"
     assert cron_jobs(tmp_path, f"spec: {{hours: [{HOURS}, {more}]}}") == {
-        "lab-start": ("0 8 * * MON-FRI", "Europe/Berlin", ["scale", "--name=lab", "--replicas=1"]),
-        "lab-stop": ("0 19 * * MON-FRI", "Europe/Berlin", ["scale", "--name=lab", "--replicas=0"]),
-        "lab-start-2": ("0 9 * * SAT", "Etc/UTC", ["scale", "--name=lab", "--replicas=1"]),
-        "lab-stop-2": ("0 12 * * SAT", "Etc/UTC", ["scale", "--name=lab", "--replicas=0"]),
+        "lab-start": ("0 8 * * MON-FRI", "Europe/Berlin", ["scale", *TARGET, "--replicas=1"]),
+        "lab-stop": ("0 19 * * MON-FRI", "Europe/Berlin", ["scale", *TARGET, "--replicas=0"]),
+        "lab-start-2": ("0 9 * * SAT", "Etc/UTC", ["scale", *TARGET, "--replicas=1"]),
+        "lab-stop-2": ("0 12 * * SAT", "Etc/UTC", ["scale", *TARGET, "--replicas=0"]),
     }
     found = objects(tmp_path, f"spec: {{hours: [{HOURS}]}}")
     assert "replicas" not in found["StatefulSet"]["spec"]
