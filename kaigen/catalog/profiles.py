@@ -34,6 +34,7 @@ class Profile(Struct, frozen=True):
         name: as in `kaigen.yaml`.
         storage_class: class of volumes whose spec names none; empty for the cluster's default.
         access_modes: access modes that volumes can have, by storage class; a missing class may have all.
+        storage_classes: every class that such clusters are known to have; empty where nothing is known of them.
         shared_volumes: classes of volumes that several nodes can write to, as text.
         gpu_labels: groups of node labels, each with the column of the GPU catalogue that has its values; a GPU has the
             labels of the first group whose first column it has.
@@ -52,6 +53,7 @@ class Profile(Struct, frozen=True):
     description: str
     storage_class: str
     access_modes: Mapping[str, Sequence[str]]
+    storage_classes: frozenset[str]
     shared_volumes: str
     gpu_labels: Sequence[Mapping[str, str]]
     cloud: str
@@ -94,6 +96,12 @@ def profile_names() -> tuple[str, ...]:
     return tuple(yaml_files.load("profiles"))
 
 
+def profile_of_class(storage_class: str) -> Profile | None:
+    """The one profile whose clusters are known to have a storage class of that name; None for none or several."""
+    found = [each for each in map(get_profile, profile_names()) if storage_class in each.storage_classes]
+    return found[0] if len(found) == 1 else None
+
+
 def get_profile(name: str) -> Profile:
     """The profile of that name.
 
@@ -107,6 +115,7 @@ def get_profile(name: str) -> Profile:
         description=data["description"],
         storage_class=data["storageClassName"],
         access_modes=data.get("accessModes", {}),
+        storage_classes=frozenset({*data.get("accessModes", {}), *data.get("storageClasses", ())}),
         shared_volumes=data.get("sharedVolumes", ""),
         gpu_labels=data["gpuLabels"],
         cloud=data.get("cloud", ""),

@@ -296,7 +296,7 @@ def _with_stop(cluster: Cluster, identity: Identity, state: State) -> State:
         return state
     data = mapping((found or {}).get("data"))
     why = _STOPPED.get(text(data.get("stopped")))
-    return State(state.name, f"{why} {text(data.get('at'))[:19]}Z", wanted=True) if why else state
+    return State(state.name, f"{why} {text(data.get('at'))}", wanted=True) if why else state
 
 
 _STOPPED = {"idle": "idle, stopped at", "hours": "its hours ended at"}

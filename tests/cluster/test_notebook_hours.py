@@ -80,7 +80,6 @@ def stop_when_idle(plane: Plane, namespace: str, folder: Path, jupyter: Jupyter)
     assert process.returncode == 0
 
 
-@pytest.mark.ran("StatefulSet", "Role", "RoleBinding", by=("kube-controller-manager",))
 def test_a_notebook_that_was_idle_stays_stopped_under_gitops_until_somebody_opens_it(
     plane: Plane, syncer: Syncer, namespace: str, tmp_path: Path
 ) -> None:

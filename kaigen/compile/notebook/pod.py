@@ -45,6 +45,8 @@ TOKEN_VOLUME = "notebook-token"
 
 _TOKEN_FOLDER = "/etc/kaigen-token"
 _STARTUP_ATTEMPTS = 60
+_SCRATCH = "10Gi"
+"""Limit of /tmp: three times what pip writes there to install PyTorch with CUDA, 3.1 GB of wheels."""
 
 
 def pod_spec(resolution: NotebookResolution) -> dict[str, Tree]:
@@ -117,7 +119,7 @@ def _volumes(resolution: NotebookResolution) -> list[Tree]:
         },
         *resolution.mounted.volumes,
         *params_of(resolution).volumes(),
-        scratch_volume(resources.scratch_limit),
+        scratch_volume(resources.scratch_limit or _SCRATCH),
         *(login_volumes(route, resolution.metadata.name) if route is not None else []),
     ]
     if _has_token(resolution):

@@ -1,6 +1,6 @@
 """What sets the number of pods of a Notebook besides Git: a container of its pod when it is idle, and its hours.
 
-Both run the program of kaigen-reaper, which may patch the scale of this one StatefulSet and one ConfigMap, nothing else.
+Both run the program of kaigen-reaper, which may patch the scale of this StatefulSet and one ConfigMap.
 """
 
 from __future__ import annotations

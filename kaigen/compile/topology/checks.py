@@ -11,7 +11,7 @@ from kaigen.compile.builders.mounts import check_mounts
 from kaigen.compile.builders.pod_options import check_pod_options
 from kaigen.compile.builders.pods import check_capabilities
 from kaigen.compile.builders.routes import check_route
-from kaigen.compile.builders.storage import check_room
+from kaigen.compile.builders.storage import check_room, check_storage_class
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.registry import hint_of
 from kaigen.compile.model.volume import WEIGHTS_SUFFIX
@@ -233,6 +233,9 @@ def _check_transfer(resolution: TopologyResolution, problems: Problems) -> None:
 def _check_room(resolution: TopologyResolution, problems: Problems) -> None:
     """Report a volume or scratch space that is smaller than the weights that each pod pulls."""
     spec = resolution.spec
+    if spec.storage is not None:
+        path = (*_SPEC, "storage", "storageClassName")
+        check_storage_class(spec.storage.storage_class_name, resolution.context, path, problems)
     model = hub_model(spec, resolution.sizing)
     if model is None or not resolution.engine.builds_pods:
         return

@@ -52,7 +52,7 @@ class Target:
     def note(self, why: str) -> str:
         """Record why it has no pod, empty for one that has; return why that failed."""
         # An API server does not record who set 0 replicas: a Scale leaves the number out.
-        data = {"stopped": why, "at": timestamp(self._api.now())} if why else {"stopped": None, "at": None}
+        data = {"stopped": why, "at": f"{timestamp(self._api.now())[:19]}Z"} if why else {"stopped": None, "at": None}
         return self._patch(self._state, "the state", {"data": data})
 
     def _patch(self, path: str, what: str, body: Json) -> str:

@@ -114,16 +114,15 @@ def test_scale_sets_the_replicas_through_the_subresource_and_records_why(
     (call,) = patches(cluster)
     assert call.path == "/apis/apps/v1/namespaces/models/statefulsets/lab/scale"
     assert call.body == {"spec": {"replicas": 0}}
-    assert state(cluster) == {"stopped": "hours", "at": "2027-01-15T08:00:00.000000Z"}
+    assert state(cluster) == {"stopped": "hours", "at": "2027-01-15T08:00:00Z"}
     assert capsys.readouterr().err == "StatefulSet models/lab has 0 replicas\n"
 
 
 def test_scale_tries_again_until_it_may(server: Server, cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
     stateful_set(cluster, 0)
     cluster.statuses = [403]
-    assert (
-        main(["scale", "--name=lab", "--state=lab-state", "--replicas=1"], {**server.env, "KAIGEN_POLL": "0.01"}) == 0
-    )
+    env = {**server.env, "KAIGEN_POLL": "0.01"}
+    assert main(["scale", "--name=lab", "--state=lab-state", "--replicas=1"], env) == 0
     assert replicas(cluster) == 1
     assert state(cluster) == {}
     assert "waiting: StatefulSet models/lab: the API server answers 403 to patch the scale" in capsys.readouterr().err

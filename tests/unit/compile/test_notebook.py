@@ -272,3 +272,12 @@ def test_hours_that_contradict_each_other_are_reported(tmp_path: Path, hours: st
 )
 def test_hours_next_to_each_other_are_fine(tmp_path: Path, hours: str) -> None:
     assert problems(tmp_path, f"spec: {{hours: [{hours}]}}") == []
+
+
+def test_scratch_space_has_a_limit_that_the_spec_may_change(tmp_path: Path) -> None:
+    def limit(spec: str) -> str:
+        volumes = objects(tmp_path, spec)["StatefulSet"]["spec"]["template"]["spec"]["volumes"]
+        return str(next(each["emptyDir"]["sizeLimit"] for each in volumes if each["name"] == "scratch"))
+
+    assert limit("") == "10Gi"
+    assert limit("spec: {resources: {ephemeralStorage: 40Gi}}") == "40Gi"
