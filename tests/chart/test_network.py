@@ -82,7 +82,7 @@ def test_containers_that_connect_have_the_variables_and_the_bundle_and_all_an_im
         if item.app.objects[0].verbatim:
             continue
         bodies: list[Any] = [each.body for each in item.app.render(item.values, tests=True)]
-        maps = {body["metadata"]["name"]: body["data"] for body in bodies if body["kind"] == "ConfigMap"}
+        maps = {body["metadata"]["name"]: body.get("data", {}) for body in bodies if body["kind"] == "ConfigMap"}
         for body in bodies:
             for template in pod_templates(body):
                 pod: Any = template.spec

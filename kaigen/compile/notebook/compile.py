@@ -180,6 +180,7 @@ compile_notebook = KindCompiler(
         "env",
         "params",
         "idleSeconds",
+        "idle",
         "hours",
         "tokenSecret",
         "resources",

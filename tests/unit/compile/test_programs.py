@@ -68,7 +68,7 @@ def test_every_container_that_names_a_program_has_it() -> None:
     seen: set[str] = set()
     for app in app_cases():
         maps = [each.body for each in app.compiled.objects if each.body["kind"] == "ConfigMap"]
-        data = {each["metadata"]["name"]: each["data"] for each in maps}
+        data = {each["metadata"]["name"]: each.get("data", {}) for each in maps}
         for pod, container in rendered_containers(app):
             named = {text.rpartition("/")[2] for text in texts(container) if text.startswith(f"{FOLDER}/")}
             mounts = [each for each in container.get("volumeMounts", ()) if each["mountPath"] == FOLDER]
