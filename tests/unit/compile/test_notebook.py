@@ -281,3 +281,24 @@ def test_scratch_space_has_a_limit_that_the_spec_may_change(tmp_path: Path) -> N
 
     assert limit("") == "10Gi"
     assert limit("spec: {resources: {ephemeralStorage: 40Gi}}") == "40Gi"
+
+
+@pytest.mark.parametrize(
+    ("spec", "left"), [("idle: {after: 2h}", True), (f"hours: [{HOURS}]", True), ("suspend: true", False)]
+)
+def test_a_syncer_leaves_replicas_that_the_cluster_sets(tmp_path: Path, spec: str, left: bool) -> None:
+    settings = (
+        "namespace: ml\nformat: chart\ngitops: {repository: https://git.example.com/a.git, argocd: {}, flux: {}}\n"
+    )
+    (tmp_path / "kaigen.yaml").write_text(settings, encoding="utf-8")
+    (tmp_path / "specs").mkdir()
+    (tmp_path / "specs" / "lab.yaml").write_text(f"{HEAD}spec:\n  {spec}\n", encoding="utf-8")
+    texts = [bytes(data).decode() for path, data in render([], load_config(tmp_path)).items() if path.startswith("_")]
+    bodies = [body for text in texts if text[:1] in "#-" for body in plain_yaml.load_all(text) if body]
+    (application,) = [each for each in bodies if each["kind"] == "Application" and each["metadata"]["name"] == "ml.lab"]
+    (release,) = [each for each in bodies if each["kind"] == "HelmRelease"]
+    ignored = application["spec"].get("ignoreDifferences", [])
+    assert [(each["kind"], each["jsonPointers"]) for each in ignored] == [("StatefulSet", ["/spec/replicas"])] * left
+    assert [each["paths"] for each in release["spec"]["driftDetection"].get("ignore", [])] == [
+        ["/spec/replicas"]
+    ] * left
