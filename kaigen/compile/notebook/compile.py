@@ -10,7 +10,6 @@ from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import account_objects
 from kaigen.compile.builders.alerts import run_alerts
 from kaigen.compile.builders.frame import POD_SECURITY
-from kaigen.compile.builders.hours import check_hours
 from kaigen.compile.builders.image_build import awaited_builds, check_build
 from kaigen.compile.builders.job_gate import gate_access
 from kaigen.compile.builders.jobs import readiness_test
@@ -147,7 +146,7 @@ def check_notebook(resolution: NotebookResolution, problems: Problems) -> None:
     if spec.route is not None:
         check_route(spec.route, problems)
         login.check_login(spec.route, problems)
-    check_hours(spec.hours, ("spec", "hours"), problems)
+    scaling.check_scaling(resolution, problems)
     for name in (str(entry["name"]) for entry in required_environment(resolution)):
         if name in spec.env:
             message = f"`{name}` is set by kaigen for a Notebook"

@@ -11,6 +11,7 @@ from typing import Literal
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import token_mount, token_volume
+from kaigen.compile.builders.hours import check_hours
 from kaigen.compile.builders.job_gate import gate_account
 from kaigen.compile.builders.jobs import Run, limited_spec, seconds
 from kaigen.compile.builders.pods import (
@@ -22,12 +23,14 @@ from kaigen.compile.builders.pods import (
     pull_secrets,
 )
 from kaigen.compile.builders.weights import SMALL_RESOURCES
-from kaigen.compile.expressions import Joined, Release, Setting, Text, Tree
+from kaigen.compile.expressions import NAME_MAX, Joined, Release, Setting, Text, Tree
 from kaigen.compile.notebook.resolution import NotebookResolution
+from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import Security
 from kaigen.kinds.notebook import Idle, NotebookSpec
 from kaigen.kinds.schedule import Hours
+from kaigen.kubernetes.kind_table import longest_name
 
 _Action = Literal["start", "stop"]
 _ACTIONS: tuple[_Action, ...] = ("start", "stop")
@@ -103,6 +106,23 @@ def hours_objects(resolution: NotebookResolution) -> list[Object]:
         for number, hours in enumerate(resolution.spec.hours)
         for action in _ACTIONS
     ]
+
+
+def check_scaling(resolution: NotebookResolution, problems: Problems) -> None:
+    """Report hours that contradict each other, and a name to which the names of their CronJobs add too much.
+
+    A shorter beginning of all names would be another volume: that of a notebook whose spec got hours later.
+    """
+    check_hours(resolution.spec.hours, ("spec", "hours"), problems)
+    made = [(longest_name(each.body), each.name) for each in hours_objects(resolution)]  # type: ignore[arg-type]
+    most = min((room - len(name.suffix) for room, name in made if isinstance(name, Release)), default=NAME_MAX)
+    if len(resolution.metadata.name) > most:
+        problems.error(
+            "KG0452",
+            f"`hours` needs a name of at most {most} characters, and {resolution.metadata.name} has more",
+            ("spec", "hours"),
+            "leave `hours` out, or create a notebook with a shorter name",
+        )
 
 
 def _cron_job(resolution: NotebookResolution, number: int, hours: Hours, action: _Action) -> Object:

@@ -302,3 +302,16 @@ def test_a_syncer_leaves_replicas_that_the_cluster_sets(tmp_path: Path, spec: st
     assert [each["paths"] for each in release["spec"]["driftDetection"].get("ignore", [])] == [
         ["/spec/replicas"]
     ] * left
+
+
+def test_hours_do_not_rename_a_notebook(tmp_path: Path) -> None:
+    more = "{start: 0 9 * * SAT, end: 0 12 * * SAT}"
+
+    def codes(length: int, hours: str) -> list[str]:
+        head = HEAD.replace("name: lab", f"name: {'a' * length}")
+        (tmp_path / "specs.yaml").write_text(f"{head}spec: {{hours: [{hours}]}}", encoding="utf-8")
+        found, _ = validate([str(tmp_path / "specs.yaml")], Config(root=tmp_path), use_cache=False)
+        return [item.code for item in found]
+
+    assert [codes(length, HOURS) for length in (46, 47)] == [[], ["KG0452"]]
+    assert [codes(length, f"{HOURS}, {more}") for length in (44, 45)] == [[], ["KG0452"]]
