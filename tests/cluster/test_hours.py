@@ -42,7 +42,6 @@ def topology(name: str, *windows: Object) -> Object:
     return spec("Topology", name, **whole)
 
 
-@pytest.mark.accepted("ScaledObject")
 def test_replicas_follow_windows_in_several_time_zones(plane: Plane, namespace: str, tmp_path: Path) -> None:
     hour = timedelta(hours=1)
     specs = [
