@@ -5,8 +5,8 @@
     files = kaigen.render(["specs"], kaigen.load_config("."))        # path -> bytes; nothing is written
     diagnostics, _ = kaigen.validate(kaigen.Model(metadata={...}, spec={...}))
 
-Specs are files, objects (`Model`, `Dataset`, `Job`, `Topology`, `Notebook`) or dicts with the content of a YAML
-document. docs/library.md has examples.
+Specs are files, objects (`Model`, `Dataset`, `Job`, `Topology`, `Notebook`, `Alias`) or dicts with the content of a
+YAML document. docs/library.md has examples.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kaigen.diff.compare import compare
     from kaigen.diff.text import render_text
     from kaigen.graph import build_graph, render_graph
+    from kaigen.kinds.alias import Alias
     from kaigen.kinds.base import Metadata
     from kaigen.kinds.job import Job
     from kaigen.kinds.model import Dataset, Model
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from kaigen.pipeline.validate import validate
 
 __all__ = [
+    "Alias",
     "App",
     "Compilation",
     "Config",
@@ -62,6 +64,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Alias": "kaigen.kinds.alias",
     "App": "kaigen.compile.app",
     "Config": "kaigen.config.settings",
     "load_config": "kaigen.config.load",

@@ -11,7 +11,7 @@ A compiler is four functions, called in this order:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -36,8 +36,8 @@ class Block(Protocol):
         """Name, namespace, labels and annotations of the app."""
 
     @property
-    def spec(self) -> PodFields:
-        """The kind's own fields, with those about pods."""
+    def spec(self) -> Any:
+        """The kind's own fields, with those about pods if it has any."""
 
 
 class Resolution(Protocol):
@@ -110,7 +110,7 @@ class KindCompiler(Struct, Generic[BlockT, NamingT, ResolutionT], frozen=True):
             naming: names that a dialect keeps from its foreign system.
         """
         names = self.default_naming if naming is None else naming
-        check_labels(block.metadata, block.spec, problems)
+        check_labels(block.metadata, block.spec if isinstance(block.spec, PodFields) else None, problems)
         resolution = self.resolve(block, context, problems, names)
         self.check(resolution, problems)
         objects = self.objects(resolution)

@@ -49,4 +49,11 @@ BUILTIN_KINDS: tuple[CompiledKind, ...] = (
         "a Jupyter server whose files stay while it is suspended",
         compiler_reference="kaigen.compile.notebook.compile:compile_notebook",
     ),
+    CompiledKind(
+        API_VERSION,
+        "Alias",
+        "kaigen.kinds.alias:Alias",
+        "another name of a Topology",
+        compiler_reference="kaigen.compile.alias.compile:compile_alias",
+    ),
 )

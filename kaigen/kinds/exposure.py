@@ -1,4 +1,4 @@
-"""Blocks of a Topology: how requests reach the app."""
+"""Blocks of a Topology and its aliases: how requests reach the app."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -23,8 +23,8 @@ HOST = r"^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*
 ROUTE_PATH = r"^/[A-Za-z0-9/_.~%-]*$"
 
 
-class Service(Block):
-    """The Service of the app."""
+class AliasService(Block):
+    """The Service of another name of an app."""
 
     type: Annotated[Literal["ClusterIP", "NodePort", "LoadBalancer"], Meta(description="Type of the Service.")] = (
         "ClusterIP"
@@ -44,6 +44,11 @@ class Service(Block):
             examples=[["203.0.113.0/24"]],
         ),
     ] = field(default_factory=list)
+
+
+class Service(AliasService):
+    """The Service of the app."""
+
     allow_from: Annotated[
         list[JsonObject],
         Meta(

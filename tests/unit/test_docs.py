@@ -175,7 +175,10 @@ def test_blocks_to_copy_compile_without_warnings(tmp_path: Path, page: str, numb
         assert [str(item) for item in compilation.diagnostics] == []
         return
     (tmp_path / "specs.yaml").write_text(block, encoding="utf-8")
-    # The page shows these Models in other blocks.
+    # The page shows these Models and Topologies in other blocks.
+    for name in re.findall(r"^spec: \{topology: ([a-z0-9-]+)|^  topology: ([a-z0-9-]+)$", block, re.MULTILINE):
+        served = ASSISTANT.replace("{name: assistant}", f"{{name: {max(name)}}}")
+        (tmp_path / "topology.yaml").write_text(served, encoding="utf-8")
     for name in set(re.findall(r"^  models?: \[?([a-z0-9-]+)", block, re.MULTILINE)):
         if not re.search(rf"^(metadata: {{|  )name: {name}\b", block, re.MULTILINE):
             (tmp_path / f"{name}.yaml").write_text(MODEL.format(name=name, revision="1" * 40), encoding="utf-8")

@@ -81,6 +81,8 @@ def service(
     annotations: Setting | None = None,
     further_ports: Mapping[str, int] | None = None,
     more: Mapping[str, Tree] | None = None,
+    selector: Tree = None,
+    notes: Mapping[str, Tree] | None = None,
 ) -> Object:
     """Return the Service of a component's ready pods.
 
@@ -93,7 +95,10 @@ def service(
         annotations: setting with annotations of the Service.
         further_ports: numbers of further ports by name.
         more: further fields of its spec.
+        selector: labels of the pods; those of the component when None.
+        notes: kaigen's annotations of it.
     """
+    pods = frame.selector(component) if selector is None else selector
     ports: list[Tree] = [{"name": "http", "port": port, "targetPort": target, "protocol": "TCP"}]
     for name, number in (further_ports or {}).items():
         ports.append({"name": name, "port": number, "targetPort": number, "protocol": "TCP"})
@@ -102,8 +107,8 @@ def service(
         body={
             "apiVersion": "v1",
             "kind": "Service",
-            "metadata": frame.metadata("", component, more=annotations),
-            "spec": {"type": type, "selector": frame.selector(component), "ports": ports, **(more or {})},
+            "metadata": frame.metadata("", component, annotations=notes, more=annotations),
+            "spec": {"type": type, "selector": pods, "ports": ports, **(more or {})},
         },
     )
 

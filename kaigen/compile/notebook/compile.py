@@ -62,7 +62,7 @@ def notebook_objects(resolution: NotebookResolution) -> list[Object]:
     if route is not None:
         objects += login.login_config_maps(route, frame, _COMPONENT)
         profile = resolution.context.profile.name
-        objects += route_objects(frame, route, path="/", service_port=port, pool=False, profile=profile)
+        objects += route_objects(frame, route, path="/", service_port=port, pool=None, profile=profile)
     workload = _workload(resolution)
     objects += run_alerts(resolution, spec.monitoring, [workload])
     return [*objects, workload, *readiness_test(frame, workload, resolution.context, minutes=_TEST_MINUTES)]

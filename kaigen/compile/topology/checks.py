@@ -25,6 +25,7 @@ from kaigen.compile.topology.router import held_seconds
 from kaigen.compile.topology.sizing import model_path
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.block import document_name, set_fields
+from kaigen.kinds.exposure import AliasService
 from kaigen.kinds.model import Model
 from kaigen.kinds.topology import TopologySpec
 
@@ -94,15 +95,8 @@ def _check_fields(spec: TopologySpec, engine: Engine, problems: Problems) -> Non
 
 
 def _check_service(spec: TopologySpec, engine: Engine, problems: Problems) -> None:
-    service = spec.service
-    if service.type != "LoadBalancer":
-        for field in ("load_balancer_class", "load_balancer_source_ranges"):
-            if field in set_fields(service):
-                name = document_name(service, field)
-                where = f"on a Service of type {service.type}"
-                hint = "set `type: LoadBalancer`"
-                report_ignored_field(problems, name, (*_SPEC, "service", name), where, hint)
-    elif spec.auth is None and not service.load_balancer_source_ranges:
+    check_load_balancer(spec.service, problems)
+    if spec.service.type == "LoadBalancer" and spec.auth is None and not spec.service.load_balancer_source_ranges:
         ask = "require a key with `auth`, or " if engine.understands("auth") else ""
         problems.warning(
             "KG0352",
@@ -110,6 +104,17 @@ def _check_service(spec: TopologySpec, engine: Engine, problems: Problems) -> No
             (*_SPEC, "service", "type"),
             f"{ask}list the allowed networks in `loadBalancerSourceRanges`",
         )
+
+
+def check_load_balancer(service: AliasService, problems: Problems) -> None:
+    """Report fields of a load balancer that a Service of another type does not use."""
+    if service.type == "LoadBalancer":
+        return
+    for field in ("load_balancer_class", "load_balancer_source_ranges"):
+        if field in set_fields(service):
+            name = document_name(service, field)
+            where = f"on a Service of type {service.type}"
+            report_ignored_field(problems, name, (*_SPEC, "service", name), where, "set `type: LoadBalancer`")
 
 
 def _check_route(spec: TopologySpec, problems: Problems) -> None:

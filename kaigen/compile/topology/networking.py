@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
+from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.network import headless_service, network_policy, service
 from kaigen.compile.builders.routes import inference_pool, route_objects
 from kaigen.compile.builders.workloads import SERVE, WORKER
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.distributed_llama import READY_SUFFIX
-from kaigen.compile.expressions import Setting, Tree
+from kaigen.compile.expressions import Release, Setting, Tree
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
 from kaigen.compile.topology.router_config import ROUTER
 from kaigen.core.json_types import JsonObject
+from kaigen.kinds.exposure import AliasService
 from kaigen.kinds.topology import TopologySpec
 
 
@@ -53,23 +55,55 @@ def service_objects(resolution: TopologyResolution) -> list[Object]:
 
 
 def _service(resolution: TopologyResolution) -> Object:
-    given, naming = resolution.spec.service, resolution.naming
-    more: dict[str, Tree] = {}
+    naming = resolution.naming
+    more: dict[str, Tree] = {"publishNotReadyAddresses": True} if naming.publish_not_ready else {}
+    return exposed_service(
+        resolution.frame,
+        resolution.spec.service,
+        SERVE if resolution.spec.router is None else ROUTER,
+        target="http" if resolution.engine.builds_pods else resolution.port,
+        further_ports=naming.service_ports,
+        more=more,
+    )
+
+
+def exposed_service(
+    frame: Frame,
+    given: AliasService,
+    component: str,
+    *,
+    target: int | str,
+    further_ports: Mapping[str, int],
+    more: Mapping[str, Tree],
+    selector: Tree = None,
+    notes: Mapping[str, Tree] | None = None,
+) -> Object:
+    """Return the Service that clients use.
+
+    Args:
+        frame: the app.
+        given: the spec's block.
+        component: value of its component label.
+        target: port of the pods, by name or number.
+        further_ports: numbers of further ports by name.
+        more: further fields of its spec.
+        selector: labels of its pods; those of the component when None.
+        notes: kaigen's annotations of it.
+    """
+    balanced: dict[str, Tree] = {}
     if given.type == "LoadBalancer":
         if given.load_balancer_class:
-            more["loadBalancerClass"] = given.load_balancer_class
+            balanced["loadBalancerClass"] = given.load_balancer_class
         if given.load_balancer_source_ranges:
-            more["loadBalancerSourceRanges"] = settings.strings(
+            balanced["loadBalancerSourceRanges"] = settings.strings(
                 "service.sourceRanges",
                 given.load_balancer_source_ranges,
                 "Networks (CIDR) that may connect.",
                 origin=("spec", "service", "loadBalancerSourceRanges"),
             )
-    if naming.publish_not_ready:
-        more["publishNotReadyAddresses"] = True
     return service(
-        resolution.frame,
-        SERVE if resolution.spec.router is None else ROUTER,
+        frame,
+        component,
         type=Setting(
             "service.type",
             given.type,
@@ -77,22 +111,24 @@ def _service(resolution: TopologyResolution) -> Object:
             {"enum": ["ClusterIP", "NodePort", "LoadBalancer"]},
             origin=("spec", "service", "type"),
         ),
-        port=_service_port(resolution),
-        target="http" if resolution.engine.builds_pods else resolution.port,
+        port=service_port(given),
+        target=target,
         annotations=settings.string_map(
             "service.annotations",
             given.annotations,
             "Annotations of the Service.",
             origin=("spec", "service", "annotations"),
         ),
-        further_ports=naming.service_ports,
-        more=more,
+        further_ports=further_ports,
+        more={**balanced, **more},
+        selector=selector,
+        notes=notes,
     )
 
 
-def _service_port(resolution: TopologyResolution) -> Setting:
-    port = resolution.spec.service.port
-    return settings.count("service.port", port, "Port of the Service.", origin=("spec", "service", "port"))
+def service_port(given: AliasService) -> Setting:
+    """Return the port of the Service of a spec's block."""
+    return settings.count("service.port", given.port, "Port of the Service.", origin=("spec", "service", "port"))
 
 
 def headless_services(resolution: TopologyResolution) -> list[Object]:
@@ -127,12 +163,12 @@ def route_objects_of(resolution: TopologyResolution) -> list[Object]:
     if spec.inference_pool is not None:
         objects.append(inference_pool(frame, SERVE, spec.inference_pool, resolution.port))
     if spec.route is not None:
-        pool = spec.inference_pool is not None
+        pool = Release() if spec.inference_pool is not None else None
         objects += route_objects(
             frame,
             spec.route,
             path=spec.route.path or default_path(spec, resolution.engine),
-            service_port=_service_port(resolution),
+            service_port=service_port(spec.service),
             pool=pool,
             profile=resolution.context.profile.name,
         )
