@@ -192,6 +192,14 @@ class OutputBucket(FilledBucket):
     exclude: Annotated[Globs, Meta(description="Globs of files to skip.", examples=[["checkpoint-*/"]])] = field(
         default_factory=list
     )
+    skip_if_complete: Annotated[
+        bool,
+        Meta(
+            description="Do not run again what the bucket has: the pod restores the results to the volume and ends, as "
+            "in a cluster that was built anew. With an image of your own, `command` is required, and its `sh`. "
+            "Default: false."
+        ),
+    ] = False
     transfer: Annotated[Transfer, Meta(description="Settings of the uploader.")] = field(default_factory=Transfer)
 
 

@@ -226,6 +226,42 @@ def upload_container(
     return _downloader(what, list(env), transfer, context, name, mounts, origin, "upload", memory)
 
 
+def restore_container(
+    bucket: FilledBucket,
+    folder: str,
+    run: str,
+    transfer: Transfer,
+    context: Context,
+    *,
+    note: str,
+    arguments: Sequence[Tree],
+    name: str,
+    env: Sequence[Tree],
+    mounts: list[Tree],
+    origin: FieldPath,
+) -> dict[str, Tree]:
+    """Return the container that restores what `upload_container` stored, if it is complete, and then writes a file.
+
+    Args:
+        bucket: the bucket.
+        folder: the folder, in the container.
+        run: folder below the bucket's prefix, and the identity in its marker.
+        transfer: settings of the downloader.
+        context: has the image of the downloader.
+        note: path of the file.
+        arguments: further arguments.
+        name: name of the container.
+        env: variables.
+        mounts: its volume mounts.
+        origin: the spec's field of `transfer`.
+    """
+    what: list[Tree] = [
+        *("fetch", "s3", f"--uri={destination(bucket)}/{run}", f"--dest={folder}", f"--identity={run}"),
+        *(f"--if-complete={note}", *arguments),
+    ]
+    return _downloader(what, list(env), transfer, context, name, mounts, origin, "restore", transfer.memory or "512Mi")
+
+
 def _option(name: str, value: str | Expr) -> Tree:
     return f"{name}{value}" if isinstance(value, str) else Joined((name, value))
 

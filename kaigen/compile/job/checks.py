@@ -17,6 +17,7 @@ from kaigen.compile.job.classify import check_classify
 from kaigen.compile.job.inputs import check_inputs, check_job_egress
 from kaigen.compile.job.pod import SHARDS, container_mounts, node_variables, own_pod, params_of
 from kaigen.compile.job.resolution import JobResolution, Workload
+from kaigen.compile.job.restore import check_restore
 from kaigen.compile.job.schedule import check_schedule
 from kaigen.compile.job.tune import check_tune
 from kaigen.compile.job.upload import check_upload
@@ -68,6 +69,7 @@ def check_job(resolution: JobResolution, problems: Problems) -> None:
     check_inputs(resolution, problems)
     check_job_egress(resolution, problems)
     check_upload(resolution, problems)
+    check_restore(resolution, problems)
 
 
 def _check_lifetimes(resolution: JobResolution, problems: Problems) -> None:

@@ -10,6 +10,9 @@ from kaigen.kinds.block import document_name, set_fields
 from kaigen.kinds.classify import Classify
 from kaigen.kinds.job import Inputs, JobSpec, ModelUse, OutputVolume
 
+ENTRY = ("kaigen-classify",)
+"""Entry point of its image (source: runtimes/classify/Dockerfile)."""
+
 PERMANENT_EXIT_CODES = (2, 10, 11, 12, 13)
 """Exit codes of kaigen-classify after which a retry cannot succeed (source: its README)."""
 

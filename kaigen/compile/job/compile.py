@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from kaigen.compile.app import Object
 from kaigen.compile.builders.access import account_objects
 from kaigen.compile.builders.alerts import run_alerts
+from kaigen.compile.builders.egress import identity_labels
 from kaigen.compile.builders.frame import POD_SECURITY
 from kaigen.compile.builders.image_build import awaited_builds, gate_failures
 from kaigen.compile.builders.job_gate import gate_access
@@ -16,11 +17,13 @@ from kaigen.compile.builders.network import headless_service, network_policy
 from kaigen.compile.builders.reaper import EXPIRING, claim_job, ttl_annotations
 from kaigen.compile.builders.resources import claim_template
 from kaigen.compile.builders.storage import claim
+from kaigen.compile.builders.weights import PERMANENT_EXIT_CODES
 from kaigen.compile.expressions import Release, Tree
 from kaigen.compile.job.checks import check_job
 from kaigen.compile.job.inputs import job_egress, permanent_input_failures
 from kaigen.compile.job.pod import MASTER_PORT, params_of, pod_pull_secrets, pod_spec
 from kaigen.compile.job.resolution import JobResolution, Workload, resolve_job
+from kaigen.compile.job.restore import RESTORE, restored_bucket, restored_servers
 from kaigen.compile.job.schedule import cron_job
 from kaigen.compile.job.upload import upload
 from kaigen.compile.kind_compiler import Description, KindCompiler
@@ -121,6 +124,7 @@ def _run(resolution: JobResolution) -> Run:
         deadline=spec.deadline,
         origin=("spec",),
         permanent={
+            **({RESTORE: PERMANENT_EXIT_CODES} if restored_bucket(spec) is not None else {}),
             **weights.permanent,
             **permanent_input_failures(resolution),
             **gate_failures(resolution.build),
@@ -132,6 +136,7 @@ def _run(resolution: JobResolution) -> Run:
         shards=spec.shards,
         parallelism=spec.parallelism,
         max_failed_shards=spec.max_failed_shards,
+        pod_labels=identity_labels(restored_servers(spec)) or None,
         pod_annotations={**annotations, **weights.annotations, **resolution.datasets.annotations},
         name=Release("", resolution.naming.run_prefix) if resolution.naming.plain else None,
         template=_template(resolution, annotations),

@@ -18,6 +18,7 @@ from kaigen.compile.builders.weights import (
 from kaigen.compile.expressions import Tree
 from kaigen.compile.job.mounts import check_datasets, input_origin
 from kaigen.compile.job.resolution import JobResolution, Workload
+from kaigen.compile.job.restore import restored_bucket, restored_servers
 from kaigen.compile.problems import Problems, report_ignored_field
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.block import set_fields
@@ -166,7 +167,7 @@ def _servers(resolution: JobResolution) -> list[Server]:
     found = [*input_servers(inputs.files, input_origin(spec))] if inputs is not None else []
     if isinstance(spec.model, ModelUse) and spec.model.source is not None:
         found += source_servers(spec.model.source, ("spec", "model", "source"), resolution.context)
-    return found
+    return [*found, *restored_servers(spec)]
 
 
 def _proxy(spec: JobSpec) -> str | None:
@@ -174,5 +175,8 @@ def _proxy(spec: JobSpec) -> str | None:
     transfers = [spec.model.transfer] if isinstance(spec.model, ModelUse) and spec.model.source else []
     if spec.inputs is not None and not isinstance(spec.inputs, list):
         transfers.append(spec.inputs.transfer)
+    bucket = restored_bucket(spec)
+    if bucket is not None:
+        transfers.append(bucket.transfer)
     proxies = {transfer.proxy for transfer in transfers}
     return proxies.pop() if len(proxies) == 1 else None

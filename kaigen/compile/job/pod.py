@@ -24,6 +24,7 @@ from kaigen.compile.builders.settings import variables_of
 from kaigen.compile.expressions import Expr, Joined, Release, Setting, Tree
 from kaigen.compile.job.inputs import input_containers, own_volume
 from kaigen.compile.job.resolution import JobResolution, Workload
+from kaigen.compile.job.restore import entry_or_note, with_restore
 from kaigen.compile.job.schedule import RUN_NAME, run_folder
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import Image
@@ -48,8 +49,8 @@ def own_pod(resolution: JobResolution) -> dict[str, Tree]:
     """Return the spec of the pod without what the fields about pods add."""
     spec, weights = resolution.spec, resolution.weights
     build, context = resolution.build, resolution.context
-    init = [*build_gate(build, context), *weights.init, *resolution.datasets.init]
-    init += input_containers(resolution)
+    init: list[Tree] = [*build_gate(build, context), *weights.init, *resolution.datasets.init]
+    init = with_restore(resolution, [*init, *input_containers(resolution)])
     claims: Tree = [{"name": "gpus", "resourceClaimTemplateName": Release("-gpus")}]
     return {
         "restartPolicy": "Never",
@@ -140,7 +141,9 @@ def _container(resolution: JobResolution) -> dict[str, Tree]:
     return {
         "name": resolution.naming.container,
         **image_fields(image, "", image_origin),
-        **entry_point(spec.command if program is None else program.command, resolution.arguments),
+        **entry_or_note(
+            resolution, entry_point(spec.command if program is None else program.command, resolution.arguments)
+        ),
         "env": _environment(resolution),
         "resources": Setting(
             "resources",

@@ -219,6 +219,7 @@ class Program(Struct, frozen=True):
         params: its settings in a file; None where all are arguments.
         command: its entry point; empty for that of the image.
         env: variables that it needs, if the spec does not set them.
+        entry: the entry point of the image.
     """
 
     image: Image
@@ -228,6 +229,7 @@ class Program(Struct, frozen=True):
     params: ParamsOf | None = None
     command: Sequence[str] = ()
     env: Mapping[str, str] = field(default_factory=dict)
+    entry: Sequence[str] = ()
 
 
 def own_program(
@@ -260,6 +262,7 @@ def own_program(
             ("spec", "classify", "image") if own is not None else (),
             problems.attempt(lambda: classify.classify_arguments(spec, inputs, output, has_gpu=has_gpu), none),
             classify.PERMANENT_EXIT_CODES,
+            entry=classify.ENTRY,
         )
     if spec.workload == "generate":
         asked = generate.generate_settings(spec)
@@ -281,4 +284,5 @@ def own_program(
         problems.attempt(lambda: tune.tune_arguments(spec, inputs, output), none),
         tune.PERMANENT_EXIT_CODES,
         tune.tune_params(spec.tune),
+        entry=tune.ENTRY,
     )

@@ -24,7 +24,7 @@ from kaigen.compile.expressions import Expr, Release, Tree
 from kaigen.compile.job.resolution import JobResolution
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
-from kaigen.kinds.job import OutputBucket
+from kaigen.kinds.job import JobSpec, OutputBucket
 
 AT: FieldPath = ("spec", "output", "bucket")
 
@@ -47,9 +47,8 @@ class Upload(Struct, frozen=True):
     access: list[Object]
 
 
-def output_bucket(resolution: JobResolution) -> OutputBucket | None:
+def output_bucket(spec: JobSpec) -> OutputBucket | None:
     """Return the bucket that the output is uploaded to; None for none."""
-    spec = resolution.spec
     if spec.output is None or spec.template is not None or spec.schedule is not None:
         return None
     return spec.output.bucket
@@ -69,7 +68,7 @@ def upload(
         labels: further labels of the Job.
         annotations: further annotations of the Job.
     """
-    bucket, name = output_bucket(resolution), run.name
+    bucket, name = output_bucket(resolution.spec), run.name
     if bucket is None:
         return None
     assert isinstance(name, Expr)
@@ -101,7 +100,7 @@ def upload(
 
 def check_upload(resolution: JobResolution, problems: Problems) -> None:
     """Report a bucket that the output cannot be uploaded to."""
-    bucket = output_bucket(resolution)
+    bucket = output_bucket(resolution.spec)
     if bucket is None:
         return
     check_access(bucket, AT, problems)

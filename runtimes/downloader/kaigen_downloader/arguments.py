@@ -164,6 +164,7 @@ def parser() -> argparse.ArgumentParser:
         prog="kaigen-downloader", description="Brings a model onto a volume or into a bucket and proves it complete."
     )
     top.add_argument("--version", action="version", version=__version__)
+    top.add_argument("--skip-if", metavar="FILE", help="do nothing if this file exists")
     commands = top.add_subparsers(dest="command", required=True)
     fetch = commands.add_parser("fetch", help="download a model and mark it complete")
     sources = fetch.add_subparsers(dest="source", required=True)
@@ -229,6 +230,11 @@ def _add_bucket(sources: _Commands) -> argparse.ArgumentParser:
     bucket.add_argument("--addressing", choices=("path", "virtual"), help="as --s3-addressing, for that bucket")
     _add_globs(bucket)
     _add_skip_duplicates(bucket)
+    bucket.add_argument(
+        "--if-complete",
+        metavar="FILE",
+        help="fetch only if the folder has the marker of this identity and all its files, and then write FILE",
+    )
     bucket.add_argument(
         "--locked",
         type=_argument(_locked),

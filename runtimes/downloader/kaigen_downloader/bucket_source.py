@@ -40,6 +40,7 @@ class BucketFiles:
         exclude: globs of files left out.
         skip_duplicates: whether weights that the bucket has as safetensors are not fetched in other formats as well.
         locked: number, bytes and digest of the files, with ETags in place of checksums; None for whatever is there.
+        only: paths of the only files that count; None for all.
     """
 
     client: Client
@@ -47,6 +48,7 @@ class BucketFiles:
     exclude: tuple[str, ...] = ()
     skip_duplicates: bool = False
     locked: Locked | None = None
+    only: frozenset[str] | None = None
 
     @property
     def endpoint(self) -> str:
@@ -104,7 +106,7 @@ class BucketFiles:
             if not _is_file(path):
                 continue
             total += 1
-            if not chosen(path, self.include, self.exclude):
+            if not chosen(path, self.include, self.exclude) or (self.only is not None and path not in self.only):
                 continue
             if size is None:
                 raise Corrupt(f"{self.client.server} lists {shown(path)} without a usable size")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import signal
 import sys
@@ -23,11 +24,12 @@ from kaigen_downloader.origins import (
     setting,
     web_source,
 )
-from kaigen_downloader.text import has_status, printable, redact, say
+from kaigen_downloader.text import has_status, plural, printable, redact, say
 
 if TYPE_CHECKING:
     import argparse
 
+    from kaigen_downloader.bucket_source import BucketFiles
     from kaigen_downloader.fetch import Order
     from kaigen_downloader.locked import Locked
     from kaigen_downloader.marker import Marker
@@ -69,6 +71,8 @@ def _fetch(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
         source, token = web_source(arguments, env), ""
     elif arguments.source == "s3":
         source, token = bucket_source(arguments, env, patience_of(env)), ""
+        if arguments.if_complete is not None:
+            return _fetch_finished(arguments, env, source)
     elif arguments.source == "oci":
         if arguments.unless is not None and os.path.exists(arguments.unless):
             say(f"{arguments.unless} exists: nothing is fetched")
@@ -79,6 +83,24 @@ def _fetch(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
     locked = getattr(arguments, "locked", None) if arguments.source == "huggingface" else None
     shown = _display(arguments, env, source.name)
     return _stored(arguments, env, fetch, source, token, locked, shown)
+
+
+def _fetch_finished(arguments: argparse.Namespace, env: Mapping[str, str], source: BucketFiles) -> int:
+    """Fetch the results of a run that the bucket has, and write the file that says so.
+
+    Of several pods with one volume, the first fetches, and the others only look.
+    """
+    from kaigen_downloader.fetch import fetch
+    from kaigen_downloader.finished import finished, locked, write_note
+
+    found = finished(source, arguments.identity)
+    if found is None:
+        return 0
+    if env.get("JOB_COMPLETION_INDEX", "0") == "0":
+        files = dataclasses.replace(source, only=frozenset(file.path for file in found.files))
+        _stored(arguments, env, fetch, files, "", locked(found), _display(arguments, env, source.name))
+    write_note(arguments.if_complete, f"already complete: {source.name}, {plural(len(found.files), 'file')}")
+    return 0
 
 
 def _put(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
@@ -247,6 +269,9 @@ def main(argv: Sequence[str], env: Mapping[str, str]) -> int:
     }
     try:
         arguments = parser().parse_args(argv)
+        if arguments.skip_if is not None and os.path.exists(arguments.skip_if):
+            say(f"{arguments.skip_if} exists: nothing to do")
+            return 0
         return commands[arguments.command](arguments, env)
     except Failure as error:
         say(f"error: {error}")

@@ -12,6 +12,7 @@ from kaigen_downloader.errors import BadInput
 from kaigen_downloader.text import hide, parse_duration
 
 if TYPE_CHECKING:
+    from kaigen_downloader.bucket_source import BucketFiles
     from kaigen_downloader.pace import Pace
     from kaigen_downloader.remote import Source
     from kaigen_downloader.retry import Patience
@@ -62,7 +63,7 @@ def hub_source(arguments: argparse.Namespace, env: Mapping[str, str]) -> tuple[S
     return repository, token
 
 
-def bucket_source(arguments: argparse.Namespace, env: Mapping[str, str], patience: Patience) -> Source:
+def bucket_source(arguments: argparse.Namespace, env: Mapping[str, str], patience: Patience) -> BucketFiles:
     """Return the files of a bucket, with the credentials for it if there are some."""
     from kaigen_downloader.bucket_source import BucketFiles
     from kaigen_downloader.clients import client_of
