@@ -187,6 +187,7 @@ compile_job = KindCompiler(
         "model",
         "output",
         "upload",
+        "restore",
         "download",
         "inputs",
         "datasets",

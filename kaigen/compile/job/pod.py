@@ -24,7 +24,7 @@ from kaigen.compile.builders.settings import variables_of
 from kaigen.compile.expressions import Expr, Joined, Release, Setting, Tree
 from kaigen.compile.job.inputs import input_containers, own_volume
 from kaigen.compile.job.resolution import JobResolution, Workload
-from kaigen.compile.job.restore import entry_or_note, with_restore
+from kaigen.compile.job.restore import entry_or_note, restored_bucket, with_restore
 from kaigen.compile.job.schedule import RUN_NAME, run_folder
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import Image
@@ -72,6 +72,8 @@ def pod_pull_secrets(resolution: JobResolution) -> Setting:
     """Return the setting with the Secrets for pulling the images."""
     spec, inputs = resolution.spec, resolution.inputs
     transfers = [use.transfer for use in (spec.model, inputs) if isinstance(use, ModelUse | Inputs)]
+    bucket = restored_bucket(spec)
+    transfers += [bucket.transfer] if bucket is not None else []
     transfer_images = [transfer.image for transfer in transfers if transfer.image]
     image, origin = _image(resolution)
     return settings.pull_secrets(
