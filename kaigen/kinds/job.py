@@ -196,7 +196,7 @@ class OutputBucket(FilledBucket):
         bool,
         Meta(
             description="Do not run again what the bucket has: the pod restores the results to the volume and ends, as "
-            "in a cluster that was built anew. With an image of your own, `command` is required, and its `sh`. "
+            "in a cluster that was built anew. An image of your own must have `sh`, and `command` must be set. "
             "Default: false."
         ),
     ] = False

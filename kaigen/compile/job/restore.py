@@ -16,6 +16,7 @@ from kaigen.compile.job.upload import AT, output_bucket
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.job import JobSpec, OutputBucket
+from kaigen.programs.files import program
 
 RESTORE = "restore"
 """Name of the init container."""
@@ -24,9 +25,6 @@ _FIELD: FieldPath = (*AT, "skipIfComplete")
 _RUN = "KAIGEN_RUN"
 _NOTE = ".kaigen-complete"
 """File in the scratch folder, by which the containers that follow see that there is nothing to do."""
-
-_OR_RUN = 'if [ -e "$0" ]; then cat "$0"; else exec "$@"; fi'
-"""Shell script: print the file, or run the program."""
 
 
 def restored_bucket(spec: JobSpec) -> OutputBucket | None:
@@ -87,10 +85,10 @@ def entry_or_note(resolution: JobResolution, point: Mapping[str, Tree]) -> Mappi
     command = point["command"]
     if restored_bucket(resolution.spec) is None or not isinstance(command, Setting):
         return point
-    program = resolution.program
-    own = program.entry if program is not None and not program.command else ()
+    runs = resolution.program
+    own = runs.entry if runs is not None and not runs.command else ()
     note = f"{resolution.scratch_folder}/{_NOTE}"
-    return {**point, "command": Arguments(("sh", "-c", _OR_RUN, note, *own), command)}
+    return {**point, "command": Arguments(("sh", program("unless_file.sh"), note, *own), command)}
 
 
 def check_restore(resolution: JobResolution, problems: Problems) -> None:

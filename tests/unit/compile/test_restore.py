@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from kaigen import programs
 from tests.unit.compile.test_job_source import Object, apps, codes, document, job
 from tests.unit.compile.test_upload import BUCKET, VOLUME, jobs, name_of, pod
 
 SKIP = {**BUCKET, "skipIfComplete": True}
+PROGRAMS = Path(programs.__file__).parent
 COMMAND = ["python", "train.py"]
 HUB = {"huggingFace": {"repo": "a/b", "revision": "0" * 40}}
 MODEL = document("Model", "m", source=HUB, store={"volume": {"size": "1Gi"}})
@@ -70,7 +72,8 @@ def test_nothing_changes_without_it(tmp_path: Path) -> None:
 
 def ran(container: Object, note: Path) -> str:
     """Run the command of a container, with a file in place of its note; return what it prints."""
-    argv = [word.replace("/tmp/.kaigen-complete", str(note)) for word in container["command"]]
+    shell, script, _, *program = container["command"]
+    argv = [shell, str(PROGRAMS / Path(script).name), str(note), *program]
     return subprocess.run([*argv, *container.get("args", [])], capture_output=True, text=True, check=True).stdout
 
 
@@ -103,8 +106,8 @@ def test_kaigens_own_programs_are_the_entry_points_of_their_images(
     for name in ("image", "command"):
         made["spec"].pop(name)
     (container,) = run_of(tmp_path, MODEL, made)["containers"]
-    assert container["command"][:2] == ["sh", "-c"]
-    assert container["command"][4:] == entry
+    assert container["command"][:2] == ["sh", "/etc/kaigen-programs/unless_file.sh"]
+    assert container["command"][3:] == entry
     folder = {"kaigen-train": "train", "kaigen-classify": "classify"}[entry[0]]
     dockerfile = Path(__file__).parents[3] / "runtimes" / folder / "Dockerfile"
     assert f'ENTRYPOINT ["{entry[0]}"]' in dockerfile.read_text()
