@@ -79,6 +79,7 @@ def served(name: str, version: str, **fields: object) -> Object:
         port=8000,
         probes={"ready": "/ready"},
         shape={"replicas": 2},
+        drain="20s",
         resources={"cpu": "50m", "memory": "64Mi"},
         **fields,
     )

@@ -113,6 +113,15 @@ def test_kaigens_own_programs_are_the_entry_points_of_their_images(
     assert f'ENTRYPOINT ["{entry[0]}"]' in dockerfile.read_text()
 
 
+def test_batch_inference_is_not_repeated(tmp_path: Path) -> None:
+    made = skipping(workload="generate", model="m", inputs=[{"url": "https://a.example/b.jsonl"}], generate={})
+    for name in ("image", "command"):
+        made["spec"].pop(name)
+    (container,) = run_of(tmp_path, MODEL, made)["containers"]
+    script, program = "/etc/kaigen-programs/unless_file.sh", "/etc/kaigen-programs/generate.py"
+    assert container["command"] == ["sh", script, "/tmp/.kaigen-complete", "python3", program]
+
+
 def test_an_image_whose_program_is_unknown_is_an_error(tmp_path: Path) -> None:
     made = skipping()
     del made["spec"]["command"]
