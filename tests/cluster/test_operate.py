@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -36,8 +37,8 @@ CHAT = spec(
     resources={"memory": "4Gi"},
 )
 RESEARCH = spec("Notebook", "research", models=["qwen"], storage={"size": "1Gi"})
-PLANNED = spec("Topology", "phi", preset="phi-4", resources={"gpuType": "A100-80GB"})
-"""A spec for `kaigen plan`, which no cluster of the tests runs."""
+PLANNED = spec("Topology", "chat", preset="phi-4", resources={"gpuType": "A100-80GB"})
+"""A spec for `kaigen plan`, in a folder of its own: no cluster of the tests runs it."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,13 @@ class Run:
         words: the command with names of the test in place of the page's; the page's own when empty.
         text: what it prints.
         codes: exit codes that the page allows.
+        folder: where it runs, relative to the repository.
     """
 
     words: str = ""
     text: str = ""
     codes: tuple[int, ...] = (0,)
+    folder: str = "."
 
 
 NO_PROGRAM = Elsewhere("the program is not in the tests")
@@ -77,9 +80,9 @@ CREATING = Run(text="kubectl create secret")
 REQUIREMENTS = Run(text="nvidia.com/gpu")
 CHECKED = Run(text="StorageClass", codes=(0, 1))
 DOCTOR = Run(text="Namespace", codes=(0, 1))
-PLAN = Run("kaigen plan phi", "fits")
+PLAN = Run("kaigen plan chat", "phi-4 on 1 × A100-80GB", folder="../plan")
 GPUS = Run("kaigen gpus show L4", "L4")
-DIFF = Run(text="no changes")
+DIFF = Run(text="No changes")
 RENDER = Run(text="apps")
 PUBLISH = Elsewhere("needs a remote", "tests/cluster/test_flux.py")
 LOGS = Elsewhere("simulated pods print nothing", "tests/cluster/test_live_jobs.py")
@@ -152,7 +155,7 @@ CASES: Mapping[str, Mapping[str, Run | Elsewhere]] = {
     },
     "take-over.md": {
         "kubectl get deployment web -o yaml": Run("kubectl get deployment chat -o yaml -n {space}", "kind: Deployment"),
-        "kaigen check FILE": Run("kaigen check rendered/prod/{space}/chat/manifests", "no problems"),
+        "kaigen check FILE": Run("kaigen check rendered/prod/{space}/qwen/manifests", "no problems"),
         "kaigen secrets": SECRETS,
     },
     "troubleshoot.md": {
@@ -209,13 +212,17 @@ class Site:
             "kind": "Config",
             "profile": "k3s",
             "gitops": {"repository": self.repository.url, "project": "team", "argocd": {"namespace": "argocd"}},
-            "environments": {ENVIRONMENT: {"namespace": self.space, "apps": {"exclude": ["phi"]}}},
+            "environments": {ENVIRONMENT: {"namespace": self.space}},
         }
-        specs = self.folder / "specs"
-        specs.mkdir(exist_ok=True)
-        for name, body in {**self.specs, "phi": PLANNED}.items():
-            (specs / f"{name}.yaml").write_text(yaml.safe_dump(body))
-        (self.folder / "kaigen.yaml").write_text(yaml.safe_dump(config))
+        head = {key: config[key] for key in ("apiVersion", "kind")}
+        self._write(self.folder, config, self.specs)
+        self._write(self.folder / "../plan", {**head, "namespace": self.space}, {"chat": PLANNED})
+
+    def _write(self, folder: Path, config: Object, specs: Mapping[str, Object]) -> None:
+        (folder / "specs").mkdir(parents=True, exist_ok=True)
+        for name, body in specs.items():
+            (folder / f"specs/{name}.yaml").write_text(yaml.safe_dump(body))
+        (folder / "kaigen.yaml").write_text(yaml.safe_dump(config))
 
     def commit(self) -> str:
         """Commit what is in the folder; return the commit."""
@@ -234,19 +241,18 @@ class Site:
         for name in self.specs:
             wait_application(self.plane, self.argocd, f"{ENVIRONMENT}.{self.space}.{name}", revision)
 
-    def run(self, words: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Run a command in the folder."""
+    def run(self, words: str, folder: str = ".") -> subprocess.CompletedProcess[str]:
+        """Run a command in a folder."""
         program, *rest = words.split()
         if program == "kaigen":
-            path = str(Path(os.sys.executable).parent / "kaigen")  # type: ignore[attr-defined]
+            path = str(Path(sys.executable).parent / "kaigen")
         else:
             path = "git" if program == "git" else str(self.plane.program(program))
         identity = {f"GIT_{role}_{key}": "kaigen" for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")}
         return subprocess.run(
             self.plane.network.command([path, *rest]),
-            cwd=self.folder,
+            cwd=self.folder / folder,
             env=os.environ | identity | {"KUBECONFIG": str(self.plane.kubeconfig)},
-            input=stdin,
             capture_output=True,
             text=True,
             timeout=300,
@@ -260,7 +266,7 @@ class Site:
             AssertionError: it ends with another exit code, or prints something else.
         """
         words = (case.words or command).format(space=self.space, **names)
-        done = self.run(words)
+        done = self.run(words, case.folder)
         printed = done.stdout + done.stderr
         assert done.returncode in case.codes, f"{words}: {done.returncode}\n{printed}"
         assert case.text in printed, f"{words}: {case.text!r} is not in\n{printed}"
