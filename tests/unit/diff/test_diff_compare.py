@@ -485,8 +485,8 @@ class TestNames:
         assert only_app(compare(named("old"), new)).status == "renamed"
 
     def test_an_app_that_has_little_of_another_is_new(self) -> None:
-        new = {**tree(obj("ConfigMap", "new-params", data={"name": "new"}), deployment("new"), folder="team-a/new")}
-        new["team-a/new/manifests/other.yaml"] = json.dumps(job("new-1a2b3c4d")).encode()
+        same = with_(deployment("new"), "metadata/labels", {"app": "new"})
+        new = tree(same, obj("ConfigMap", "new-a"), job("new-1a2b3c4d"), folder="team-a/new")
         assert {app.status for app in compare(named("old"), new).apps} == {"added", "removed"}
 
     def test_of_two_apps_that_could_have_been_it_none_is(self) -> None:
