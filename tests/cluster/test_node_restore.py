@@ -18,6 +18,7 @@ from tests.cluster.images import BASE
 from tests.cluster.node import Node
 from tests.cluster.services import bucket_keys, s3_server
 from tests.cluster.team import ARGOCD, Team, bootstrap_argocd, remove_applications, wait_application
+from tests.cluster.test_node_chain import SERVE
 
 NAMESPACE = "v1/Namespace"
 SMALL = {"cpu": "50m", "memory": "128Mi"}
@@ -43,7 +44,7 @@ def storage(node: Node) -> Iterator[S3]:
 
 
 def specs(hub: Hub, storage: S3) -> dict[str, Object]:
-    """Return a model, the run that tunes it, the Model of its results in the bucket, and readers of it and of the
+    """Return a model, the run that tunes it, the Model of its results in the bucket and its reader, and a server of its
     volume."""
     source = {"repo": REPO, "revision": COMMIT, "endpoint": hub.url}
     keys = {"secret": {"name": "bucket-keys"}}
@@ -62,10 +63,13 @@ def specs(hub: Hub, storage: S3) -> dict[str, Object]:
         "tuned": spec("Model", "tuned", source={"job": {"name": "tune", "path": "merged"}}, store=VOLUME),
         "read": spec("Job", "read", command=["python", "-c", READ], model="tuned", **program),
         "mounted": spec(
-            "Job",
+            "Topology",
             "mounted",
-            command=["python", "-c", READ],
+            engine="container",
+            command=["python", "-c", SERVE],
             model={"job": {"name": "tune", "path": "merged"}},
+            probes={"ready": "/model.safetensors"},
+            drain="5s",
             **program,
         ),
     }
@@ -147,5 +151,6 @@ def test_an_empty_cluster_restores_the_results_of_a_run_and_does_not_repeat_it(c
     assert "already complete" in cluster.printed(cluster.job("tune", "upload"), "upload")
     with node.network.entered():
         assert stored() == before
-    for reader in ("read", "mounted"):
-        assert cluster.printed(cluster.job(reader), "run") == before.decode()
+    assert cluster.printed(cluster.job("read"), "run") == before.decode()
+    file = ["--", "cat", "/model/model.safetensors"]
+    assert node.run("kubectl", "exec", "-n", team.space, "deployment/mounted", *file).stdout == before.decode()
