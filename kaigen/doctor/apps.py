@@ -147,7 +147,7 @@ def _fix(item: Requirement) -> str:
         case "Namespace":
             return f"kubectl create namespace {item.name}"
         case "Secret":
-            return "create it: `kaigen secrets` prints the command with the keys"
+            return "create it: `kaigen secrets -o kubectl` prints a script that does"
         case "Kubernetes":
             return "upgrade the cluster, or set `kubernetes` in kaigen.yaml to its version"
         case "resource":
