@@ -188,7 +188,8 @@ def test_jobs_are_restricted_only_if_the_setting_says_so(tmp_path: Path) -> None
 
 
 def test_a_run_that_looks_for_its_results_reaches_their_bucket(tmp_path: Path) -> None:
-    bucket = "{uri: s3://acme/b, endpoint: 'http://10.1.2.3:9000', credentials: {secret: {name: k}}, skipIfComplete: true}"
+    keys = "credentials: {secret: {name: k}}"
+    bucket = f"{{uri: s3://acme/b, endpoint: 'http://10.1.2.3:9000', {keys}, skipIfComplete: true}}"
     spec = job(f"  command: [a]\n  output: {{volume: {{size: 1Gi}}, bucket: {bucket}}}")
     found = policies(tmp_path, spec, ONLY_API.replace("{api", "{jobs: true, api"))
     run = [each for each in found if not each["metadata"]["name"].endswith("-upload-egress")]
