@@ -30,6 +30,18 @@ JOB_OUTPUT = "/output"
 """Mount path of the output of a Job, in the pod that stores its files."""
 
 
+def moving_revision(revision: str, *, written: bool) -> str:
+    """Return why the files of a repository may change, as a message.
+
+    Args:
+        revision: a branch or a tag.
+        written: whether the spec names it.
+    """
+    if written:
+        return f"`{revision}` is not a commit, so its content may change without review"
+    return f"no revision is written, so the branch `{revision}` is taken, whose content may change without review"
+
+
 def identity(source: FileSource) -> str:
     """Return the identity of a set of files: 16 hex digits of the source's hash.
 
