@@ -55,7 +55,7 @@ COMMANDS: dict[str, str] = {
     "gpus": "List GPUs and instance types, show one, or rank those that fit a model.",
     "job": "Run Jobs on a cluster, and show what they do.",
     "notebook": "Open Notebooks of a cluster, and turn them into Jobs.",
-    "explain": "Explain a field of a kind, a code, or the effective spec of an app.",
+    "explain": "Explain a field of a kind, a code, a word, or the effective spec of an app.",
     "schema": "Print the JSON Schema of a kind.",
     "kinds": "List the kinds and dialects that kaigen reads.",
     "completion": "Print a shell completion script.",
