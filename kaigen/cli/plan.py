@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kaigen.cli.console import Console, table
-from kaigen.cli.options import environment_option, read_config, read_one_config
+from kaigen.cli.options import environment_option, read_config, read_config_of
 from kaigen.cli.sizing import Command, cloud_option, load_options, output_option, refusals
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.dialects.registry import Dialect, own_dialects
@@ -54,7 +54,7 @@ def _estimate_options(command: Command) -> Command:
 
 @click.command("plan")
 @click.argument("words", nargs=-1, metavar="[APP | SPEC]...")
-@environment_option("the first")
+@environment_option("the first that has them")
 @click.option("--preset", "--model", "model", metavar="NAME", help="Preset or Hugging Face repository.")
 @click.option("--config", "config_file", metavar="FILE", help="The model's config.json, instead of a preset.")
 @click.option(
@@ -191,7 +191,7 @@ def _plan_specs(
     picture: str | None,
     output: str,
 ) -> None:
-    config = read_one_config(console, environment)
+    config = read_config_of(console, words, environment)
     prices = plan_prices.Prices(config.catalog, tokens)
     run, chosen = specs.select_specs(words, config, stdin=sys.stdin.buffer if "-" in words else None)
     found = specs.plan_specs(chosen, run.resolve, lambda question: sizing_answer.with_options(question, requested))
