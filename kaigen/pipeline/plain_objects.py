@@ -15,6 +15,7 @@ from kaigen.check.grants import grant_findings
 from kaigen.check.policy import check_names
 from kaigen.check.schema_check import check_object
 from kaigen.compile.passthrough import app_name, passthrough_app, plain_namespace
+from kaigen.config.tenant_settings import default_namespace
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.problem import first_problems
@@ -51,7 +52,7 @@ def compile_plain(
         return None
     source = relative_path(loaded.source.file, config.root)
     bodies: list[Any] = [document.data for document in documents]
-    namespace = plain_namespace(bodies, config.namespace)
+    namespace = plain_namespace(bodies, default_namespace(source, config.tenants, config.namespace))
     taken = {name for place, name in names if place == namespace}
     app = passthrough_app(app_name(source, config.specs, taken), source, bodies, namespace, loaded.source.text)
     app = replace(app, digest_in_version=config.digest_in_version)
