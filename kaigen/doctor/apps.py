@@ -23,8 +23,7 @@ from kaigen.kubernetes.buckets import split_location
 from kaigen.kubernetes.manifest import mapping
 from kaigen.kubernetes.metadata_keys import EXPIRES
 from kaigen.mirror.collect import models_in
-from kaigen.requirements.cluster import Finding
-from kaigen.requirements.model import Requirement
+from kaigen.requirements.model import Finding, Requirement
 
 if TYPE_CHECKING:
     from kaigen.cluster.client import Cluster
@@ -154,6 +153,8 @@ def _fix(item: Requirement) -> str:
             return f"add nodes that offer {item.name}"
         case "ResourceQuota":
             return "raise the quota, or request less"
+        case "node":
+            return "add such a node or scale its group up, or change the resources or the placement of the spec"
     return f"create the {item.kind} {item.title}"
 
 

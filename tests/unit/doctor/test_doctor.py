@@ -13,8 +13,7 @@ from kaigen.config.load import load_config
 from kaigen.doctor.apps import check_requirements, check_servers, expiring, servers_of
 from kaigen.doctor.cluster import Right, gpu_model, gpus_of, has_gpu_label, is_device_plugin
 from kaigen.pipeline.run import compile_specs
-from kaigen.requirements.cluster import Finding
-from kaigen.requirements.model import Requirement, Use
+from kaigen.requirements.model import Finding, Requirement, Use
 
 SPECS = """\
 apiVersion: kaigen.dev/v1alpha1
