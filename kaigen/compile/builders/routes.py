@@ -176,7 +176,8 @@ def _ingress(frame: Frame, route: HostRoute, path: str, service_port: Tree) -> O
     ingress = route.ingress
     assert ingress is not None
     limit = ingress_limit(ingress.class_name)
-    notes = {**(limit.annotations if limit else {}), **ingress.annotations}
+    given = {**(limit.annotations if limit else {}), **ingress.annotations}
+    notes: dict[str, Tree] = {}
     spec: dict[str, Tree] = {
         "ingressClassName": settings.text(
             "route.ingressClassName",
@@ -210,7 +211,18 @@ def _ingress(frame: Frame, route: HostRoute, path: str, service_port: Tree) -> O
         body={
             "apiVersion": "networking.k8s.io/v1",
             "kind": "Ingress",
-            "metadata": frame.metadata("", "route", wave=WAVE, annotations=notes),
+            "metadata": frame.metadata(
+                "",
+                "route",
+                wave=WAVE,
+                annotations=notes,
+                more=settings.string_map(
+                    "route.annotations",
+                    given,
+                    "Annotations of the Ingress, which its controller reads.",
+                    origin=(*_ORIGIN, "ingress", "annotations"),
+                ),
+            ),
             "spec": spec,
         },
     )

@@ -232,7 +232,7 @@ class Vllm(Engine):
                 origin=("spec", "quantization"),
             )
             own.append(Joined(("--quantization=", setting)))
-        own += limit_arguments(spec)
+        own += limit_arguments(spec, launch.most_context)
         traces = traces_of(spec)
         own += [] if traces is None else [f"--otlp-traces-endpoint={traces.endpoint}"]
         given = spec.engine_args if isinstance(spec.engine_args, dict) else {}

@@ -179,6 +179,7 @@ def _launch(resolution: TopologyResolution, member: Member) -> Launch:
         room=_room(resolution),
         ring=resolution.sizing.ring,
         middleware=resolution.naming.middleware,
+        most_context=resolution.sizing.model.facts.max_context if resolution.sizing.model is not None else None,
     )
 
 
@@ -227,7 +228,8 @@ def _resources(resolution: TopologyResolution, member: Member) -> Setting:
     path, doc, found = "resources", "Resources of each pod's engine.", resolution.resources
     if not member.serves and resolution.worker_resources is not None:
         path, doc, found = "workerResources", "Resources of each worker.", resolution.worker_resources
-    return Setting(path, found.requirements, doc, settings.RESOURCES, origin=("spec", "resources"))
+    schema = settings.fixed_devices(found.requirements, resolution.context.config.catalog)
+    return Setting(path, found.requirements, doc, schema, origin=("spec", "resources"))
 
 
 def required_environment(resolution: TopologyResolution, member: Member) -> list[dict[str, Tree]]:
