@@ -9,6 +9,8 @@ from typing import Any
 from kaigen.core.text import plural
 from kaigen.cost.collect import HOURS_A_MONTH, Costs, Item
 
+_UNKNOWN = "–"
+
 
 def costs_data(found: Costs) -> dict[str, Any]:
     """Return the costs of an environment as plain data."""
@@ -67,14 +69,19 @@ def cost_rows(found: Costs) -> Iterator[tuple[str, ...]]:
     always = _sum(item for item in found.items if not item.runs)
     unknown = sum(item.hours is None for item in found.items)
     note = f"without {plural(unknown, 'object')} whose price is unknown" if unknown else ""
-    yield "all", "", "", "", "", _range(least, most), _range(HOURS_A_MONTH * always[0], HOURS_A_MONTH * always[1]), note
+    hour, month = _range(least, most), _range(HOURS_A_MONTH * always[0], HOURS_A_MONTH * always[1])
+    if unknown and unknown == len(found.items):
+        hour = month = _UNKNOWN
+    yield "all", "", "", "", "", hour, month, note
 
 
 def tenant_rows(found: Costs) -> Iterator[tuple[str, ...]]:
     """Return the rows of a table of costs by tenant, the header first."""
     yield "TENANT", f"{found.currency} AN HOUR"
     for name in sorted({item.tenant for item in found.items}):
-        yield name or "–", _range(*_sum(item for item in found.items if item.tenant == name))
+        own = [item for item in found.items if item.tenant == name]
+        is_known = any(item.hours is not None for item in own)
+        yield name or "–", _range(*_sum(own)) if is_known else _UNKNOWN
 
 
 def idle_lines(found: Costs) -> Iterator[str]:

@@ -165,6 +165,8 @@ def _plan(
     preset = None if model.described else model.preset
     catalog, hardware = resolution.context.catalog, sized.hardware
     question = change(Question(model.name, request, catalog, facts=model.facts, preset=preset, hardware=hardware))
+    if resolution.spec.resources.gpus == 0 and not question.names_nodes:
+        return NoPlan(name, "it runs on CPUs; name GPUs with --gpu or --instance-type to plan them"), ()
     if sized.problems and sized.hardware is None and not question.names_nodes:
         return None, sized.problems
     try:

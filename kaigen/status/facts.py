@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
-from kaigen.cluster.client import Cluster
 from kaigen.cluster.errors import Forbidden
 from kaigen.kubernetes.manifest import Object, entries, mapping, text, type_of
+
+if TYPE_CHECKING:
+    from kaigen.cluster.client import Cluster
 
 DATA_ONLY = frozenset({"fileNames"})
 """Facts of a download that only JSON has."""

@@ -64,7 +64,7 @@ def _weights_path(spec: JobSpec, settings: Classify) -> str:
         raise ProblemError(
             "KG0364",
             f"there are no weights for {settings.model}",
-            ("spec", "workload"),
+            ("spec", "workload") if spec.classify is None else ("spec", "classify", "model"),
             "set `model` to a Model with a safetensors file whose tensors have torchvision's names (for resnet50 "
             "`huggingFace: {repo: timm/resnet50.tv_in1k, include: [model.safetensors]}` with "
             "`classify.weights.version: IMAGENET1K_V1`), or `classify.weights.path`",
