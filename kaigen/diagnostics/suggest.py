@@ -60,8 +60,8 @@ def nearest(word: str, candidates: Iterable[str], *, limit: int = 1) -> list[str
     """Return the candidates that are most similar to a word, best first, at most `limit`.
 
     Case, dashes and underscores do not count. A third of the letters may differ, at least one; of a longer
-    name its first three letters or more are enough. Of a word such as `maxReplicas`, the first part may be the name, and
-    of a name such as `allowedGroups` the last part may be the word.
+    name its first three letters or more are enough. Of `maxReplicas` the first part may be the name, and of a name like
+    `allowedGroups` the last part may be the word.
     Short forms that Kubernetes' tools print, and a few names of other tools, are known.
     """
     folded = _folded(word)
