@@ -137,7 +137,9 @@ def _read_spec(
         found += problems
     context = LoweringContext(config.profile, documents, str(config.root), namespace, config.dialects, config.catalog)
     if block is None:
-        made = repair.repair(patched_document, entry, found)
+        # The templates and packages of users say of a document without its wrong fields what is not true of it.
+        is_own = find_kind(document.apiVersion, document.kind) is entry
+        made = repair.repair(patched_document, entry, found) if is_own else None
         if made is None:
             return _invalid(*found)
         block, repaired = made
