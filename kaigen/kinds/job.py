@@ -23,6 +23,7 @@ from kaigen.kinds.blocks import Params, ParamsFile, Placement, Resources, Securi
 from kaigen.kinds.bucket import LOCATION, FilledBucket
 from kaigen.kinds.classify import Classify
 from kaigen.kinds.entry import API_VERSION
+from kaigen.kinds.gate import Benchmark, Evaluate, Require, Target
 from kaigen.kinds.generate import Generate
 from kaigen.kinds.pod import Args, BuiltImage, Command, GivenImage, PodFields, Variables
 from kaigen.kinds.schedule import Cron, Schedule
@@ -216,10 +217,10 @@ class JobSpec(Choice, PodFields):
     image: GivenImage = None
     build: BuiltImage = None
     workload: Annotated[
-        Literal["classify", "generate"] | None,
+        Literal["benchmark", "classify", "evaluate", "generate"] | None,
         Meta(
             description="One of kaigen's own programs, in place of an image. `classify` labels images, `generate` "
-            "asks vLLM about each line of files."
+            "asks vLLM about each line of files. `benchmark` measures the speed of a Topology, `evaluate` its answers."
         ),
     ] = None
     classify: Annotated[
@@ -228,6 +229,24 @@ class JobSpec(Choice, PodFields):
     generate: Annotated[
         Generate | None,
         Meta(description="Settings of `workload: generate`: task, prompt, input, parameters of the requests."),
+    ] = None
+    benchmark: Annotated[
+        Benchmark | None, Meta(description="Settings of `workload: benchmark`: number, rate and length of requests.")
+    ] = None
+    evaluate: Annotated[
+        Evaluate | None, Meta(description="Settings of `workload: evaluate`: tasks and how they are asked.")
+    ] = None
+    target: Annotated[
+        AppName | Target | None,
+        Meta(description="The Topology that `benchmark` or `evaluate` judges: its name, or a block."),
+    ] = None
+    require: Annotated[
+        Require | None,
+        Meta(
+            description="What `benchmark` or `evaluate` must measure. If it does not, the Job fails, and "
+            "`kaigen promote` refuses.",
+            examples=[{"ttft": {"p95": "500ms"}, "throughput": {"min": 300}}],
+        ),
     ] = None
     tune: Annotated[
         Tune | None,

@@ -8,11 +8,11 @@ from kaigen.cluster.client import Cluster
 from kaigen.cluster.errors import Forbidden
 from kaigen.kubernetes.manifest import Object, entries, mapping, text, type_of
 
-DATA_ONLY = frozenset({"fileNames"})
-"""Facts of a download that only JSON has."""
+DATA_ONLY = frozenset({"fileNames", "report.json", "report.md"})
+"""Facts of a download, and of a gate, that only JSON has."""
 HIDDEN = DATA_ONLY | {
     *("source", "commit", "url", "seconds", "bytesPerSecond", "finished"),
-    *("conversionSizeBytes", "conversionWeights", "conversionSeconds"),
+    *("conversionSizeBytes", "conversionWeights", "conversionSeconds", "run"),
 }
 """Facts of a download and a conversion that a narrow table leaves out."""
 

@@ -16,7 +16,7 @@ from kaigen.compile.expressions import Tree
 from kaigen.compile.job.classify import check_classify
 from kaigen.compile.job.inputs import check_inputs, check_job_egress
 from kaigen.compile.job.pod import SHARDS, container_mounts, node_variables, own_pod, params_of
-from kaigen.compile.job.resolution import JobResolution, Workload
+from kaigen.compile.job.resolution import GATES, JobResolution, Workload
 from kaigen.compile.job.schedule import check_schedule
 from kaigen.compile.job.tune import check_tune
 from kaigen.compile.job.upload import check_upload
@@ -29,7 +29,7 @@ from kaigen.kinds.pod import PodFields
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():
-    from kaigen.compile.job import generate
+    from kaigen.compile.job import gate, generate
 
 
 def check_job(resolution: JobResolution, problems: Problems) -> None:
@@ -64,6 +64,8 @@ def check_job(resolution: JobResolution, problems: Problems) -> None:
     check_tune(spec, namespace, resolution.context, problems)
     if spec.workload == "generate":
         generate.check_generate(spec, namespace, resolution.context, problems)
+    elif spec.workload in GATES:
+        gate.check_gate(spec, namespace, resolution.context, problems)
     _check_variables(resolution, problems)
     check_inputs(resolution, problems)
     check_job_egress(resolution, problems)
@@ -155,15 +157,14 @@ _CONTAINER = _PODS | {
     *document_names(PodFields),
 }
 
+_WORKLOADS = ("benchmark", "classify", "evaluate", "generate")
+
 TEMPLATE = Runs("on a pod template", _PODS, "set it in the template")
 IMAGE = Runs(
     "on an image of your own",
     _CONTAINER | {"command", "args", "params", "paramsFile"},
     "leave it out",
-    {
-        "classify": "set `workload: classify` in place of the image",
-        "generate": "set `workload: generate` in place of the image",
-    },
+    {name: f"set `workload: {name}` in place of the image" for name in _WORKLOADS},
 )
 CLASSIFY = Runs(
     "on `workload: classify`",
@@ -179,11 +180,20 @@ TUNE = Runs(
     "next to `tune`",
     _CONTAINER,
     "use the fields of `tune`, or an image of your own",
-    {
-        "classify": "set `workload: classify` in place of `tune`",
-        "generate": "set `workload: generate` in place of `tune`",
-    },
+    {name: f"set `workload: {name}` in place of `tune`" for name in _WORKLOADS},
 )
+_ONE_POD = frozenset(("schedule", "model", "nodes", "shards", "parallelism", "maxFailedShards", "groups"))
+BENCHMARK = Runs(
+    "on `workload: benchmark`",
+    _CONTAINER - _ONE_POD | {"benchmark", "target", "require"},
+    "use the fields of `benchmark`, or an image of your own",
+)
+EVALUATE = Runs(
+    "on `workload: evaluate`",
+    _CONTAINER - _ONE_POD | {"evaluate", "target", "require"},
+    "use the fields of `evaluate`, or an image of your own",
+)
+_RUNS = {None: IMAGE, "benchmark": BENCHMARK, "classify": CLASSIFY, "evaluate": EVALUATE, "generate": GENERATE}
 
 
 def runs_of(spec: JobSpec) -> Runs:
@@ -192,7 +202,7 @@ def runs_of(spec: JobSpec) -> Runs:
         return TEMPLATE
     if spec.tune is not None:
         return TUNE
-    return {None: IMAGE, "classify": CLASSIFY, "generate": GENERATE}[spec.workload]
+    return _RUNS[spec.workload]
 
 
 def check_fields(spec: JobSpec, problems: Problems) -> None:

@@ -52,7 +52,7 @@ def job_objects(resolution: JobResolution) -> list[Object]:
     if resolution.workload is Workload.INDEXED_JOB:
         objects.append(headless_service(frame, RUN, MASTER_PORT))
     objects += account_objects(spec, frame, RUN)
-    objects += gate_access(spec, frame, awaited_builds(resolution.build))
+    objects += gate_access(spec, frame, awaited_builds(resolution.build), resolution.rules)
     if resolution.build is not None:
         objects.append(resolution.build.job)
     make = job_set if resolution.workload is Workload.JOB_SET else job
@@ -185,6 +185,7 @@ compile_job = KindCompiler(
         "download",
         "inputs",
         "datasets",
+        "target",
         "serviceAccount",
         "schedule",
         "retries",

@@ -17,11 +17,15 @@ from kaigen.compile.builders.weights import (
 )
 from kaigen.compile.expressions import Tree
 from kaigen.compile.job.mounts import check_datasets, input_origin
-from kaigen.compile.job.resolution import JobResolution, Workload
+from kaigen.compile.job.resolution import GATES, JobResolution, Workload
 from kaigen.compile.problems import Problems, report_ignored_field
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.block import set_fields
 from kaigen.kinds.job import Input, Inputs, JobSpec, ModelUse
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    from kaigen.compile.job import gate
 
 FETCH_INPUTS = "fetch-inputs"
 WAIT_FOR_UPLOAD = "wait-for-upload"
@@ -148,7 +152,7 @@ def job_egress(resolution: JobResolution, component: str) -> list[Object]:
         servers,
         resolution.context,
         proxy=_proxy(resolution.spec),
-        api=resolution.build is not None or (account is not None and account.automount_token),
+        api=resolution.build is not None or bool(resolution.rules) or (account is not None and account.automount_token),
         among_themselves=resolution.workload is not Workload.JOB,
     )
 
@@ -166,6 +170,9 @@ def _servers(resolution: JobResolution) -> list[Server]:
     found = [*input_servers(inputs.files, input_origin(spec))] if inputs is not None else []
     if isinstance(spec.model, ModelUse) and spec.model.source is not None:
         found += source_servers(spec.model.source, ("spec", "model", "source"), resolution.context)
+    if spec.workload in GATES:
+        namespace = resolution.metadata.namespace or resolution.context.config.namespace
+        found += gate.gate_servers(spec, namespace, resolution.context)
     return found
 
 

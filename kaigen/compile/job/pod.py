@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.access import account_fields, token_volume
+from kaigen.compile.builders.access import account_fields, token_mount, token_volume
 from kaigen.compile.builders.image_build import build_gate
 from kaigen.compile.builders.job_gate import gate_account
 from kaigen.compile.builders.params import ParamsOf
 from kaigen.compile.builders.pod_options import extended_pod
 from kaigen.compile.builders.pods import (
+    NO_NETWORK,
     SCRATCH,
     entry_point,
     gpu_count,
@@ -54,7 +55,7 @@ def own_pod(resolution: JobResolution) -> dict[str, Tree]:
     return {
         "restartPolicy": "Never",
         **account_fields(spec),
-        **({"serviceAccountName": gate_account(spec)} if build is not None else {}),
+        **({"serviceAccountName": gate_account(spec)} if build is not None or resolution.rules else {}),
         "enableServiceLinks": False,
         "imagePullSecrets": pod_pull_secrets(resolution),
         **resolution.scheduling,
@@ -104,6 +105,8 @@ def container_mounts(resolution: JobResolution) -> list[Mapping[str, Tree]]:
         mounts.append({"name": volume, "mountPath": inputs.mount_path, **read_only})
     mounts += resolution.datasets.mounts
     mounts.append({"name": SCRATCH, "mountPath": resolution.scratch_folder})
+    if resolution.rules:
+        mounts.append(token_mount())
     if resolution.resources.shared_memory:
         mounts.append({"name": "shm", "mountPath": "/dev/shm"})
     return mounts
@@ -117,7 +120,7 @@ def _volumes(resolution: JobResolution) -> list[Tree]:
         claim = resolution.claim_name
         volumes.append({"name": naming.volume, "persistentVolumeClaim": {"claimName": claim}})
     volumes += params_of(resolution).volumes()
-    if resolution.build is not None:
+    if resolution.build is not None or resolution.rules:
         volumes.append(token_volume())
     inputs = own_volume(resolution)
     if inputs:
@@ -139,6 +142,8 @@ def _container(resolution: JobResolution) -> dict[str, Tree]:
     image, image_origin = _image(resolution)
     return {
         "name": resolution.naming.container,
+        # What a gate asks is in the cluster.
+        **(NO_NETWORK if resolution.rules else {}),
         **image_fields(image, "", image_origin),
         **entry_point(spec.command if program is None else program.command, resolution.arguments),
         "env": _environment(resolution),
@@ -166,7 +171,8 @@ def _environment(resolution: JobResolution) -> list[Tree]:
     variables += variables_of(spec.env)
     if spec.shards > 1:
         variables.append({"name": SHARDS, "value": str(spec.shards)})
-    return [*variables, *params_of(resolution).variables(), *node_variables(resolution)]
+    own = program.variables if program is not None else ()
+    return [*variables, *own, *params_of(resolution).variables(), *node_variables(resolution)]
 
 
 def subdomain(resolution: JobResolution) -> dict[str, Tree]:
