@@ -97,7 +97,7 @@ def _digest(objects: Sequence[Mapping[str, Any]]) -> str:
     for body in objects:
         kind = body["kind"]
         if kind in _RESOURCES:
-            kept.append({name: value for name, value in mapping(body.get("spec")).items() if name != "replicas"})
+            kept.append(dict(mapping(body.get("spec"))))
         elif kind == "ConfigMap":
             kept.append(dict(mapping(body.get("data"))))
     return sha256_hex(go_json(kept))
