@@ -1,4 +1,4 @@
-"""A small server with OpenAI's API, for tests of what asks an engine. It also runs alone in a pod: `python openai_server.py`.
+"""A small server with OpenAI's API, for tests of what asks an engine. It also runs alone in a pod.
 
 It knows some capitals. Variables: `DELAY` is the time to the first token in seconds, `WRONG` a question that it answers
 wrongly.
@@ -83,4 +83,4 @@ class Handler(BaseHTTPRequestHandler):
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
-    ThreadingHTTPServer(("0.0.0.0", 8000), Handler).serve_forever()  # noqa: S104  a pod has its own network
+    ThreadingHTTPServer(("0.0.0.0", 8000), Handler).serve_forever()

@@ -9,10 +9,11 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import os
 import statistics
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -72,15 +73,15 @@ def main(key: str) -> None:
         "output_throughput": tokens / seconds,
         "request_throughput": len(found) / seconds,
     }
-    steps = [after - before for each in found for before, after in zip(each, each[1:], strict=False)] or [0.0]
+    steps = [after - before for each in found for before, after in pairwise(each)] or [0.0]
     times = {"ttft": [each[0] for each in found], "tpot": steps, "itl": steps, "e2el": [each[-1] for each in found]}
     for name in NAMES if found else ():
         result[f"mean_{name}_ms"] = 1000 * statistics.fmean(times[name])
-        result |= {f"p{each}_{name}_ms": percentile(times[name], int(each)) for each in given.metric_percentiles.split(",")}
+        result |= {
+            f"p{each}_{name}_ms": percentile(times[name], int(each)) for each in given.metric_percentiles.split(",")
+        }
     Path(given.result_dir, given.result_filename).write_text(json.dumps(result))
 
 
 if __name__ == "__main__":
-    import os
-
-    sys.exit(main(os.environ["OPENAI_API_KEY"]))
+    main(os.environ["OPENAI_API_KEY"])

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from kaigen.cli.console import Console, table
 from kaigen.cli.options import address_options, environment_option, read_configs, require_repository
+from kaigen.gates.reports import FOLDER
 from kaigen.gates.verdicts import Verdict, collect_reports, find_gates, read_verdicts
 from kaigen.system.lazy_import import lazy_imports
+
+if TYPE_CHECKING:
+    from kaigen.config.settings import Config
 
 with lazy_imports():
     from kaigen.cluster import connect
@@ -50,7 +55,7 @@ def command(
     if output == "json":
         console.out(json.dumps([_data(each) for each in found], indent=2, ensure_ascii=False))
     elif output == "markdown":
-        console.write(markdown(found))
+        console.write(render_verdicts(found))
     elif found:
         for line in verdict_table(found):
             console.out(line)
@@ -66,7 +71,7 @@ def verdict_table(verdicts: Sequence[Verdict]) -> list[str]:
     return list(table([("NAMESPACE", "GATE", "RUN", "STATE", "REASON"), *rows]))
 
 
-def markdown(verdicts: Sequence[Verdict]) -> str:
+def render_verdicts(verdicts: Sequence[Verdict]) -> str:
     """Return the reports one after the other, with the state of those that are not about what Git has."""
     parts = []
     for each in verdicts:
@@ -74,6 +79,21 @@ def markdown(verdicts: Sequence[Verdict]) -> str:
         note = f"\n**{each.state}:** {each.reason}\n" if each.state in ("missing", "outdated") else ""
         parts.append(f"{text.rstrip()}\n{note}")
     return "\n".join(parts)
+
+
+def reports_section(configs: Sequence[Config]) -> str:
+    """Return the reports of environments as a section of a pull request's comment; empty without any.
+
+    Args:
+        configs: settings of the environments.
+    """
+    parts = []
+    for config in configs:
+        if not (config.root / FOLDER / (config.environment or "default")).is_dir():
+            continue
+        if found := read_verdicts(config.root, find_gates(config)):
+            parts.append(f"\n## Gates of {config.environment or 'the cluster'}\n\n{render_verdicts(found)}")
+    return "".join(parts)
 
 
 def _data(verdict: Verdict) -> dict[str, object]:

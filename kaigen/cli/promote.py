@@ -62,8 +62,9 @@ def command(
     To an environment with `follows: commits` it promotes the commits of specs, and prints what changes in the objects.
     --commit and --hold are for these environments: a rollback is the promotion of an older commit.
 
-    If the environment of --from has gates, Jobs with `workload: benchmark` or `evaluate`, their reports in `reports/ENV`
-    must be about what it runs now and have passed: otherwise the command prints them, writes no pins and exits with 1.
+    If the environment of --from has gates, which are Jobs with `workload: benchmark` or `evaluate`, their reports in
+    `reports/ENV` must be about what it runs now and have passed. Otherwise the command prints them, writes no pins and
+    exits with 1.
     """
     if not (source or commit or hold) or (source and commit):
         raise click.UsageError("give --from, or --commit or --hold for an environment with `follows: commits`")
@@ -103,7 +104,7 @@ def _pass_gates(
         judged = verdicts.read_verdicts(config.root, found)
     if all(each.passed for each in judged):
         return
-    console.write(gates.markdown([each for each in judged if not each.passed]))
+    console.write(gates.render_verdicts([each for each in judged if not each.passed]))
     count = sum(not each.passed for each in judged)
     where = f"{count} of {len(judged)} gates of {config.environment} have not passed"
     console.say(f"{where}, so nothing is promoted to {target}")

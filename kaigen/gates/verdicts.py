@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from kaigen.gates.reports import Report, make_report, read_report, report_path, write_report
+from kaigen.kinds.gate import GATES
 from kaigen.kinds.job import Job
 from kaigen.pipeline.run import Run
 
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from kaigen.cluster.client import Cluster
     from kaigen.config.settings import Config
     from kaigen.pipeline.result import Compiled
-
-GATES = ("benchmark", "evaluate")
-"""Workloads of Jobs that judge a Topology."""
 
 
 class Gate(Struct, frozen=True):

@@ -9,6 +9,9 @@ from kaigen.kinds.base import AppName, Duration, MountPath, text
 from kaigen.kinds.block import Block
 from kaigen.kinds.blocks import Image
 
+GATES = ("benchmark", "evaluate")
+"""Workloads that judge a Topology."""
+
 Latency = Annotated[str, text(r"^[0-9]+(\.[0-9]+)?(ms|s)$", max_length=20)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 TaskName = Annotated[str, text(r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=200)]
@@ -77,14 +80,12 @@ Api = Annotated[
 class Benchmark(Block):
     """The load that the workload `benchmark` makes, with `vllm bench serve`."""
 
-    image: Annotated[
-        Image | None, Meta(description="Image with vLLM. Default: `images.vllmCpu` of kaigen.yaml.")
-    ] = None
+    image: Annotated[Image | None, Meta(description="Image with vLLM. Default: `images.vllmCpu` of kaigen.yaml.")] = (
+        None
+    )
     api: Api = "chat"
     requests: Annotated[int, Meta(ge=1, le=1_000_000, description="Number of requests.")] = 200
-    concurrency: Annotated[
-        int, Meta(ge=1, le=4096, description="Largest number of requests at the same time.")
-    ] = 8
+    concurrency: Annotated[int, Meta(ge=1, le=4096, description="Largest number of requests at the same time.")] = 8
     rate: Annotated[
         Annotated[float, Meta(gt=0)] | None,
         Meta(
@@ -93,9 +94,7 @@ class Benchmark(Block):
             examples=[4],
         ),
     ] = None
-    warmups: Annotated[
-        int, Meta(ge=0, le=10_000, description="Number of requests before the measurement.")
-    ] = 1
+    warmups: Annotated[int, Meta(ge=0, le=10_000, description="Number of requests before the measurement.")] = 1
     prompt_words: Annotated[
         int, Meta(ge=1, le=1_000_000, description="Number of words of each prompt, which are random.")
     ] = 200
@@ -145,9 +144,7 @@ class Evaluate(Block):
         Annotated[int, Meta(ge=0, le=100)] | None,
         Meta(description="Number of examples before each question. Default: that of the task."),
     ] = None
-    concurrency: Annotated[
-        int, Meta(ge=1, le=4096, description="Largest number of requests at the same time.")
-    ] = 8
+    concurrency: Annotated[int, Meta(ge=1, le=4096, description="Largest number of requests at the same time.")] = 8
     parameters: Annotated[
         dict[str, Json],
         Meta(

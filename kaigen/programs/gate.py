@@ -337,19 +337,19 @@ def reason(found: Sequence[Mapping[str, Any]]) -> str:
         if not each["passed"] and each["value"] is None:
             lines.append(f"{each['name']} was not measured")
         elif not each["passed"]:
-            value, limit = (shown(each["name"], each[field]) for field in ("value", "limit"))
+            value, limit = (amount_text(each["name"], each[field]) for field in ("value", "limit"))
             lines.append(f"{each['name']} is {value}, {words[each['bound']]} than {limit}")
     return "; ".join(lines)
 
 
-def shown(name: str, value: float) -> str:
+def amount_text(name: str, value: float) -> str:
     """Return a number with its unit."""
     number = f"{value:.4g}" if abs(value) < 1000 else f"{value:.0f}"
     unit = {"throughput": " tok/s", "requestThroughput": " req/s"}.get(name, "")
     return f"{number} ms" if name.partition(".")[0] in LATENCIES else f"{number}{unit}"
 
 
-def markdown(report: Mapping[str, Any]) -> str:
+def report_text(report: Mapping[str, Any]) -> str:
     """Return a report as a short text."""
     state = "passed" if report["passed"] else "failed"
     lines = [f"### {report['gate']}: {state}", ""]
@@ -358,8 +358,8 @@ def markdown(report: Mapping[str, Any]) -> str:
     if report["checks"]:
         lines += ["| requirement | limit | measured | |", "|---|---|---|---|"]
     for each in report["checks"]:
-        value = "-" if each["value"] is None else shown(each["name"], each["value"])
-        limit = f"{each['bound']} {shown(each['name'], each['limit'])}"
+        value = "-" if each["value"] is None else amount_text(each["name"], each["value"])
+        limit = f"{each['bound']} {amount_text(each['name'], each['limit'])}"
         lines.append(f"| {each['name']} | {limit} | {value} | {'met' if each['passed'] else 'not met'} |")
     lines += ["", f"`{report['run']}` judged `{report['target']}` with {report['tool']}, {report['finished']}."]
     return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"
@@ -367,13 +367,13 @@ def markdown(report: Mapping[str, Any]) -> str:
 
 def store(api: Api, report: Mapping[str, Any], facts: str, output: str | None) -> None:
     """Write a report to the ConfigMap, and to a folder."""
-    files = {"report.json": json.dumps(report, indent=2) + "\n", "report.md": markdown(report)}
-    measured = {each["name"]: shown(each["name"], each["value"]) for each in report["checks"] if each["value"] is not None}
-    data = {**measured, **files, "gate": "passed" if report["passed"] else "failed", "run": report["run"]}
+    files = {"report.json": json.dumps(report, indent=2) + "\n", "report.md": report_text(report)}
+    data = {**_amounts(report), **files, "gate": "passed" if report["passed"] else "failed", "run": report["run"]}
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": report["run"], "uid": os.environ.get("JOB_UID", "")}
     labels = {"app.kubernetes.io/managed-by": "kaigen", "app.kubernetes.io/instance": report["gate"]}
     metadata = {"name": facts, "labels": labels, "ownerReferences": [owner]}
-    api.apply(f"api/v1/configmaps/{facts}", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+    api.apply(f"api/v1/configmaps/{facts}", body)
     for name, text in files.items() if output else ():
         with open(f"{output}/{name}", "w", encoding="utf-8") as stream:
             stream.write(text)
@@ -407,9 +407,14 @@ def judge(api: Api, params: Mapping[str, Any], url: str, model: str, workloads: 
 
 def message(report: Mapping[str, Any]) -> str:
     """Return the termination message, which `kaigen status` shows."""
-    measured = {each["name"]: shown(each["name"], each["value"]) for each in report["checks"] if each["value"] is not None}
     why = {"error": _shorten(report["reason"])} if report["reason"] else {}
-    return json.dumps({**why, "gate": "passed" if report["passed"] else "failed", **measured})[:4000]
+    return json.dumps({**why, "gate": "passed" if report["passed"] else "failed", **_amounts(report)})
+
+
+def _amounts(report: Mapping[str, Any]) -> dict[str, str]:
+    """Return what was measured of each requirement, at most 50 of them: a message has room for 4 kB."""
+    known = [each for each in report["checks"] if each["value"] is not None]
+    return {each["name"]: amount_text(each["name"], each["value"]) for each in known[:50]}
 
 
 def _shorten(text: str) -> str:
@@ -432,7 +437,7 @@ def main(params: str, model: str) -> int:
     settings, api, facts = _json(params), Api(), os.environ["KAIGEN_FACTS"]
     workloads = [path for path in os.environ["TARGET_WORKLOADS"].split(",") if path]
     code, report = judge(api, settings, os.environ["TARGET_URL"], model, workloads)
-    print(markdown(report), flush=True)
+    print(report_text(report), flush=True)
     text = message(report)
     try:
         store(api, report, facts, settings.get("output"))

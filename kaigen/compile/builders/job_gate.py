@@ -90,9 +90,7 @@ def run_rule(run: AwaitedRun) -> Tree:
     }
 
 
-def gate_access(
-    spec: PodFields, frame: Frame, runs: Sequence[AwaitedRun], more: Sequence[Tree] = ()
-) -> list[Object]:
+def gate_access(spec: PodFields, frame: Frame, runs: Sequence[AwaitedRun], more: Sequence[Tree] = ()) -> list[Object]:
     """Return what lets pods read the Jobs that they wait for; nothing without any.
 
     Args:

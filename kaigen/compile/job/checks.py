@@ -16,7 +16,7 @@ from kaigen.compile.expressions import Tree
 from kaigen.compile.job.classify import check_classify
 from kaigen.compile.job.inputs import check_inputs, check_job_egress
 from kaigen.compile.job.pod import SHARDS, container_mounts, node_variables, own_pod, params_of
-from kaigen.compile.job.resolution import GATES, JobResolution, Workload
+from kaigen.compile.job.resolution import JobResolution, Workload
 from kaigen.compile.job.schedule import check_schedule
 from kaigen.compile.job.tune import check_tune
 from kaigen.compile.job.upload import check_upload
@@ -24,6 +24,7 @@ from kaigen.compile.pod_template import check_pod_template
 from kaigen.compile.problems import Problems, ignored_fields, report_ignored_field
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.block import document_names, set_fields
+from kaigen.kinds.gate import GATES
 from kaigen.kinds.job import JobSpec
 from kaigen.kinds.pod import PodFields
 from kaigen.system.lazy_import import lazy_imports

@@ -13,12 +13,11 @@ from kaigen.compile.builders.params import FOLDER, KEY, ParamsOf
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Expr, Joined, Release, Tree
 from kaigen.compile.go_json import go_json, sha256_hex
-from kaigen.compile.job.resolution import GATES
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath, Json
 from kaigen.kinds.block import document_name
 from kaigen.kinds.blocks import Image
-from kaigen.kinds.gate import Benchmark, Evaluate, Require, Target
+from kaigen.kinds.gate import GATES, Benchmark, Evaluate, Require, Target
 from kaigen.kinds.job import Inputs, JobSpec, OutputVolume
 from kaigen.kinds.topology import Topology
 from kaigen.kubernetes.manifest import mapping
@@ -83,7 +82,8 @@ def _workloads(objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str,
     for body in objects:
         kind, spec = str(body["kind"]), mapping(body.get("spec"))
         if kind in _RESOURCES:
-            template = spec.get("template") or mapping(spec["leaderWorkerTemplate"])["leaderTemplate"]
+            group = mapping(spec.get("leaderWorkerTemplate"))
+            template = mapping(spec.get("template") or group.get("leaderTemplate"))
             yield kind, str(body["metadata"]["name"]), template
 
 
@@ -93,7 +93,7 @@ def _container(body: Mapping[str, Any]) -> dict[str, Json]:
 
 def _digest(objects: Sequence[Mapping[str, Any]]) -> str:
     """Return a hash of what the pods of the Topology run: another one starts a new run of the Job."""
-    kept: list[Json] = []
+    kept: list[Any] = []
     for body in objects:
         kind = body["kind"]
         if kind in _RESOURCES:
@@ -125,10 +125,9 @@ def gate_params(
     own, target = gate_settings(spec), target_of(spec)
     objects = judged_objects(spec, namespace, context)
     values: dict[str, Json] = {}
-    for name in own.__struct_fields__ if own is not None else ():
-        value = getattr(own, name)
-        if name != "image" and value is not None:
-            values[document_name(own, name)] = value
+    if own is not None:
+        given = {document_name(own, name): getattr(own, name) for name in own.__struct_fields__ if name != "image"}
+        values = {name: value for name, value in given.items() if value is not None}
     if isinstance(own, Evaluate) and own.folder is None and inputs is not None:
         values["folder"] = inputs.mount_path
     if isinstance(own, Benchmark):
@@ -206,7 +205,12 @@ def gate_rules(spec: JobSpec, namespace: str, context: Context) -> list[Tree]:
     rules: list[Tree] = [
         # `create` cannot be limited to a name: the name is not known when it is authorized.
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
-        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [Release("-facts")], "verbs": ["get", "patch"]},
+        {
+            "apiGroups": [""],
+            "resources": ["configmaps"],
+            "resourceNames": [Release("-facts")],
+            "verbs": ["get", "patch"],
+        },
     ]
     for _, kind, name in _paths(spec, namespace, context):
         group, _, plural = _RESOURCES[kind]
@@ -230,8 +234,8 @@ def gate_variables(spec: JobSpec, namespace: str, context: Context) -> list[Tree
     found += _places(topology, [path for path, _, _ in _paths(spec, namespace, context)])
     auth = topology.spec.auth
     if auth is not None and auth.secret is not None and API_KEY not in spec.env:
-        name = settings.text("target.secretName", auth.secret, "Secret with the API key of the Topology.")
-        found.append({"name": API_KEY, "valueFrom": {"secretKeyRef": {"name": name, "key": auth.key}}})
+        secret = settings.text("target.secretName", auth.secret, "Secret with the API key of the Topology.")
+        found.append({"name": API_KEY, "valueFrom": {"secretKeyRef": {"name": secret, "key": auth.key}}})
     return found
 
 

@@ -17,10 +17,11 @@ from kaigen.compile.builders.weights import (
 )
 from kaigen.compile.expressions import Tree
 from kaigen.compile.job.mounts import check_datasets, input_origin
-from kaigen.compile.job.resolution import GATES, JobResolution, Workload
+from kaigen.compile.job.resolution import JobResolution, Workload
 from kaigen.compile.problems import Problems, report_ignored_field
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.block import set_fields
+from kaigen.kinds.gate import GATES
 from kaigen.kinds.job import Input, Inputs, JobSpec, ModelUse
 from kaigen.system.lazy_import import lazy_imports
 

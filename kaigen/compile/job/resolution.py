@@ -33,15 +33,13 @@ from kaigen.kinds.base import Metadata
 from kaigen.kinds.block import replace_fields
 from kaigen.kinds.blocks import Image, Resources
 from kaigen.kinds.compat import Naming
+from kaigen.kinds.gate import GATES
 from kaigen.kinds.job import Inputs, Job, JobSpec, OutputVolume
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():
     # They need the engines and Topologies, which other Jobs do not.
     from kaigen.compile.job import gate, generate
-
-GATES = ("benchmark", "evaluate")
-"""Workloads that judge a Topology."""
 
 _SCRATCH_FOLDERS = ("/tmp", "/scratch", "/var/tmp")
 """Folders that the container may write to; the first one without a volume is used."""

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -26,6 +26,7 @@ PROGRAM = str(Path(gate.__file__))
 CONFIG = "apiVersion: kaigen.dev/v1alpha1\nkind: Config\nnamespace: ml\n"
 TOPOLOGY: dict[str, Any] = {"engine": "container", "image": "registry.example/engine:1", "args": ["--fast"]}
 BENCHMARK: dict[str, Any] = {"workload": "benchmark", "target": "assistant"}
+EVALUATE: dict[str, Any] = {"workload": "evaluate", "target": "assistant", "evaluate": {"tasks": ["a"], "folder": "/t"}}
 
 
 def compiled(folder: Path, topology: dict[str, Any], job: dict[str, Any]) -> tuple[Compiled | None, list[str]]:
@@ -63,8 +64,7 @@ def test_the_image_is_that_of_the_tool(tmp_path: Path) -> None:
     container = body(compiled(tmp_path, TOPOLOGY, BENCHMARK)[0], "Job")["spec"]["template"]["spec"]["containers"][0]
     assert container["image"] == default_images()["vllmCpu"]
     assert {"name": "TARGET_URL", "value": "http://assistant:80"} in container["env"]
-    job = {**BENCHMARK, "workload": "evaluate", "evaluate": {"tasks": ["capitals"], "folder": "/tasks"}}
-    container = body(compiled(tmp_path, TOPOLOGY, job)[0], "Job")["spec"]["template"]["spec"]["containers"][0]
+    container = body(compiled(tmp_path, TOPOLOGY, EVALUATE)[0], "Job")["spec"]["template"]["spec"]["containers"][0]
     assert container["image"] == default_images()["evaluate"]
 
 
@@ -118,7 +118,10 @@ def test_the_key_of_the_topology_is_that_of_its_secret(tmp_path: Path) -> None:
         ({"workload": "benchmark", "target": "other"}, "KG0301"),
         ({"workload": "evaluate", "target": "assistant"}, "KG0465"),
         ({**BENCHMARK, "require": {"accuracy": {"min": 0.5}}}, "KG0466"),
-        ({**BENCHMARK, "workload": "evaluate", "require": {"ttft": {"p95": "1s"}}, "evaluate": {"tasks": ["a"]}}, "KG0466"),
+        (
+            {**BENCHMARK, "workload": "evaluate", "require": {"ttft": {"p95": "1s"}}, "evaluate": {"tasks": ["a"]}},
+            "KG0466",
+        ),
         ({**BENCHMARK, "shards": 2}, "KG0340"),
         ({**BENCHMARK, "schedule": "0 2 * * *"}, "KG0340"),
         ({**BENCHMARK, "evaluate": {"tasks": ["a"]}}, "KG0340"),
@@ -166,7 +169,7 @@ def test_a_metric_that_is_not_the_only_one_must_be_named() -> None:
     with pytest.raises(gate.Failed, match="has several"):
         gate.accuracy("a", {**found, "exact_match,loose": 0.5}, None)
     assert gate.accuracy("a", {**found, "exact_match,loose": 0.5}, "exact_match,loose") == 0.5
-    with pytest.raises(gate.Failed, match="set evaluate.metric to one of: f1,none"):
+    with pytest.raises(gate.Failed, match=r"set evaluate\.metric to one of: f1,none"):
         gate.accuracy("a", {"f1,none": 0.5, "f1_stderr,none": 0.1}, None)
 
 
@@ -180,7 +183,7 @@ class ApiServer(BaseHTTPRequestHandler):
     """Part of an API server: a Deployment, and the ConfigMaps that are applied."""
 
     live: Any = None
-    applied: list[Any] = []
+    applied: ClassVar[list[Any]] = []
     status = 200
 
     def log_message(self, format: str, *args: Any) -> None:
@@ -214,8 +217,8 @@ def servers() -> Iterator[tuple[int, int]]:
     ApiServer.live, ApiServer.applied, ApiServer.status = deployment(), [], 200
     running = [ThreadingHTTPServer(("127.0.0.1", 0), each) for each in (ApiServer, openai_server.Handler)]
     threads = [threading.Thread(target=each.serve_forever, kwargs={"poll_interval": 0.01}) for each in running]
-    for each in threads:
-        each.start()
+    for thread in threads:
+        thread.start()
     yield running[0].server_port, running[1].server_port
     for each in running:
         each.shutdown()
