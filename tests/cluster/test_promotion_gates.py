@@ -260,7 +260,7 @@ def test_an_evaluation_counts_right_answers(node: Node, node_namespace: str, tmp
         "workload": "evaluate",
         "target": "assistant",
         "evaluate": {"tasks": ["capitals"], "folder": "/inputs/tasks"},
-        "volumes": [{"configMap": "tasks", "mountPath": "/inputs/tasks"}],
+        "volumes": {"tasks": {"configMap": "tasks", "mountPath": "/inputs/tasks"}},
         "resources": {"cpu": "100m", "memory": "1Gi"},
     }
     for app, minimum, condition in (("good", 0.8, "Complete"), ("bad", 0.9, "Failed")):
