@@ -61,6 +61,8 @@ def connects(container: Any) -> bool:
     words = [*container.get("command", ()), *container.get("args", ())]
     if image in LOCAL or (image == "downloader" and words[0] in WAITS):
         return False
+    if "/etc/kaigen-programs/gate.py" in words:
+        return False
     offline = {"name": "HF_HUB_OFFLINE", "value": "1"} in container.get("env", ())
     is_worker = "/etc/kaigen-programs/group.py" in words and "ports" not in container
     return not (is_worker and offline) and not any("/ring_" in word for word in words[:2])
