@@ -228,6 +228,14 @@ def flux(plane: Plane) -> Iterator[Flux]:
     running.close()
 
 
+@pytest.fixture(scope="session")
+def node_flux(node: Node) -> Iterator[Flux]:
+    """The same on the real node."""
+    running = Flux(node)
+    yield running
+    running.close()
+
+
 @pytest.fixture(scope="module")
 def locked_down(plane: Plane, flux: Flux) -> Iterator[Flux]:
     """Flux as on a cluster of many tenants, with an account of the cluster's administrator for the bootstrap."""
