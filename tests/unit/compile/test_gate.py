@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import ssl
 import subprocess
 import sys
 import threading
@@ -160,6 +161,17 @@ def deployment(*, image: str = "engine:1", generation: int = 2, **status: int) -
 )
 def test_a_rollout_is_over_when_only_pods_of_git_run(live: Any, why: str) -> None:
     assert gate.why_waiting(live, [CONTAINER]) == why
+
+
+def test_authorities_of_clusters_need_no_extensions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    strict = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    strict.verify_flags |= ssl.VERIFY_X509_STRICT
+    (tmp_path / "namespace").write_text("ml")
+    monkeypatch.setattr(gate, "ACCOUNT", str(tmp_path))
+    monkeypatch.setattr(ssl, "create_default_context", lambda cafile: strict)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    assert gate.Api().tls is strict
+    assert not strict.verify_flags & ssl.VERIFY_X509_STRICT
 
 
 def test_a_metric_that_is_not_the_only_one_must_be_named() -> None:
