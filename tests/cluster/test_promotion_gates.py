@@ -78,7 +78,6 @@ def cluster(node: Node, node_namespace: str, tmp_path: Path, request: pytest.Fix
     found.remove()
 
 
-@pytest.mark.ran("Job", "Deployment", "Service", "ConfigMap", "ServiceAccount", "Role", "RoleBinding", by="node")
 def test_a_benchmark_decides_about_a_promotion(cluster: Cluster) -> None:
     node, team = cluster.node, cluster.team
     runs = decides(cluster, engine(), strict=speed("1ms"), loose=speed("60s"))
@@ -98,7 +97,6 @@ def test_a_benchmark_decides_about_a_promotion(cluster: Cluster) -> None:
     assert measured(cluster)["ttft.p50"] >= 200
 
 
-@pytest.mark.ran("Job", "ConfigMap", "ServiceAccount", "Role", "RoleBinding", by=("node", "evaluate"))
 def test_an_evaluation_counts_right_answers(node: Node, node_namespace: str, tmp_path: Path) -> None:
     node.import_image(runtime_image("evaluate"))
     lines = [json.dumps({"country": land, "city": city}) for land, city in openai_server.CAPITALS.items()]

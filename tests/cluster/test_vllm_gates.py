@@ -45,7 +45,6 @@ def cluster(node: Node, node_namespace: str, tmp_path: Path, request: pytest.Fix
     found.remove()
 
 
-@pytest.mark.ran("Job", "ConfigMap", by=("node", "vllmCpu"))
 def test_the_benchmark_of_vllm_decides_about_a_promotion(cluster: Cluster, node: Node) -> None:
     hub = start_hub(node, base_files(context=CONTEXT))
     try:
