@@ -44,6 +44,7 @@ class Profile(Struct, frozen=True):
         gpu_tolerations: of GPU pods.
         gpu_runtime_class: of GPU pods; empty for none.
         spot: None where the profile knows no spot nodes.
+        topology: node labels of the levels of the network, by the words that specs use.
         leader_worker_set: whether the cluster has LeaderWorkerSet.
         job_set: whether the cluster has JobSet.
     """
@@ -60,6 +61,7 @@ class Profile(Struct, frozen=True):
     gpu_tolerations: Sequence[Mapping[str, str]]
     gpu_runtime_class: str
     spot: Spot | None
+    topology: Mapping[str, str]
     leader_worker_set: bool
     job_set: bool
 
@@ -115,6 +117,7 @@ def get_profile(name: str) -> Profile:
         gpu_tolerations=data["gpuTolerations"],
         gpu_runtime_class=data["gpuRuntimeClass"],
         spot=Spot(spot.get("nodeSelector", {}), spot["tolerations"], spot.get("nodeLabels", ())) if spot else None,
+        topology=data["topology"],
         leader_worker_set=data["leaderWorkerSet"],
         job_set=data["jobSet"],
     )

@@ -49,4 +49,12 @@ BUILTIN_KINDS: tuple[CompiledKind, ...] = (
         "a Jupyter server whose files stay while it is suspended",
         compiler_reference="kaigen.compile.notebook.compile:compile_notebook",
     ),
+    CompiledKind(
+        API_VERSION,
+        "Queue",
+        "kaigen.kinds.queue:Queue",
+        "quota of nodes and GPUs that pods wait for",
+        compiler_reference="kaigen.compile.queue.compile:compile_queue",
+        split_reference="kaigen.kinds.local_queues:specs_of",
+    ),
 )

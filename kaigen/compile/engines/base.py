@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 AROUND_PODS = frozenset(
     (
-        *("shape.replicas", "autoscale", "rollout", "disruption", "placement.queue", "security.podSecurity"),
+        *("shape.replicas", "autoscale", "rollout", "disruption", "placement.queue", "placement.priority"),
+        "security.podSecurity",
         *("port", "service", "route", "inferencePool"),
         *(f"monitoring.{name}" for name in ("interval", "labels", "alerts", "slo", "dashboard")),
     )

@@ -11,6 +11,7 @@ from kaigen.compile.builders.image_build import check_build
 from kaigen.compile.builders.mounts import check_mounts
 from kaigen.compile.builders.pod_options import check_pod_options
 from kaigen.compile.builders.pods import check_capabilities
+from kaigen.compile.builders.queueing import check_queueing
 from kaigen.compile.builders.storage import check_access_modes
 from kaigen.compile.expressions import Tree
 from kaigen.compile.job.classify import check_classify
@@ -43,6 +44,8 @@ def check_job(resolution: JobResolution, problems: Problems) -> None:
             "use `accessModes: [ReadWriteMany]` with a storage class that supports it",
         )
     _check_shards(resolution, problems)
+    single = "" if spec.nodes > 1 or spec.shards is not None else "on one pod"
+    check_queueing(spec.placement, resolution.context.profile, problems, why_single=single)
     check_build(spec.build, spec.image, problems)
     if output:
         check_access_modes(output, resolution.context, ("spec", "output", "volume"), problems)
@@ -144,7 +147,8 @@ class Runs(Struct, frozen=True):
 
 _PODS = frozenset(
     (
-        *("schedule", "monitoring", "retries", "deadline", "ttl", "placement.queue", "security.podSecurity"),
+        *("schedule", "monitoring", "retries", "deadline", "ttl", "placement.queue", "placement.priority"),
+        "security.podSecurity",
         # A document sets exactly one of these.
         *JobSpec.exactly_one,
     )

@@ -13,6 +13,7 @@ from kaigen.compile.builders.job_gate import gate_access
 from kaigen.compile.builders.job_output import RUN
 from kaigen.compile.builders.jobs import Run, completion_test, failure_policy, job
 from kaigen.compile.builders.network import headless_service, network_policy
+from kaigen.compile.builders.queueing import near_annotations, queue_labels
 from kaigen.compile.builders.reaper import EXPIRING, claim_job, ttl_annotations
 from kaigen.compile.builders.resources import claim_template
 from kaigen.compile.builders.storage import claim
@@ -27,7 +28,7 @@ from kaigen.compile.kind_compiler import Description, KindCompiler
 from kaigen.compile.pod_template import pod_template
 from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import OutputVolume, Ttl, VolumeTtl
-from kaigen.kubernetes.queues import QUEUE_LABEL
+from kaigen.kubernetes.queues import PRIORITY_LABEL, QUEUE_LABEL
 
 REPLICATED_JOB = "node"
 """Name of the only Job of a JobSet, in the names of its pods: `JOBSET-node-0-INDEX`."""
@@ -58,7 +59,7 @@ def job_objects(resolution: JobResolution) -> list[Object]:
     make = job_set if resolution.workload is Workload.JOB_SET else job
     run = _run(resolution)
     workload = cron_job(run, resolution.spec) or make(run)
-    labels = {key: value for key, value in (run.labels or {}).items() if key != QUEUE_LABEL}
+    labels = {key: value for key, value in (run.labels or {}).items() if key not in (QUEUE_LABEL, PRIORITY_LABEL)}
     uploaded = upload(resolution, workload, _WAVE, labels, run.annotations or {})
     last = workload if uploaded is None else uploaded.job
     # The policy has the name of its run. Argo CD prunes in the reverse order of the waves: while it creates the new
@@ -105,7 +106,7 @@ def _claim_job(resolution: JobResolution, output: OutputVolume, ttl: Ttl | Volum
 
 
 def _run(resolution: JobResolution) -> Run:
-    spec, weights, queue = resolution.spec, resolution.weights, resolution.spec.placement.queue
+    spec, weights = resolution.spec, resolution.weights
     # The reaper finds the Job of a volume by the label too.
     output = resolution.output
     expires = spec.ttl is not None or (output is not None and output.ttl is not None)
@@ -127,12 +128,17 @@ def _run(resolution: JobResolution) -> Run:
             **({resolution.naming.container: program.permanent} if program is not None else {}),
         },
         nodes=spec.nodes,
-        labels={**({QUEUE_LABEL: queue} if queue else {}), **(EXPIRING if expires else {})},
+        labels={**queue_labels(spec.placement), **(EXPIRING if expires else {})},
         annotations=ttl_annotations(spec.ttl, ("spec", "ttl")) if spec.ttl is not None else None,
         shards=spec.shards,
         parallelism=spec.parallelism,
         max_failed_shards=spec.max_failed_shards,
-        pod_annotations={**annotations, **weights.annotations, **resolution.datasets.annotations},
+        pod_annotations={
+            **annotations,
+            **weights.annotations,
+            **resolution.datasets.annotations,
+            **near_annotations(spec.placement, resolution.context.profile),
+        },
         name=Release("", resolution.naming.run_prefix) if resolution.naming.plain else None,
         template=_template(resolution, annotations),
     )

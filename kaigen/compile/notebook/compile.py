@@ -17,6 +17,7 @@ from kaigen.compile.builders.mounts import check_mounts
 from kaigen.compile.builders.network import network_policy, service
 from kaigen.compile.builders.pod_options import check_pod_options
 from kaigen.compile.builders.pods import check_capabilities
+from kaigen.compile.builders.queueing import check_queueing, queue_labels
 from kaigen.compile.builders.resources import claim_template
 from kaigen.compile.builders.routes import check_route, route_objects
 from kaigen.compile.builders.storage import check_access_modes, claim
@@ -36,7 +37,6 @@ from kaigen.compile.notebook.pod import (
 from kaigen.compile.notebook.resolution import NotebookResolution, resolve_notebook
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
-from kaigen.kubernetes.queues import QUEUE_LABEL
 
 _STORAGE: FieldPath = ("spec", "storage")
 
@@ -87,10 +87,10 @@ def _claim(resolution: NotebookResolution) -> Object:
 def _workload(resolution: NotebookResolution) -> Object:
     """Return the StatefulSet: a new pod starts after the old one has ended, which a volume of one writer needs."""
     spec = resolution.spec
-    level, queue = spec.security.pod_security, spec.placement.queue
+    level = spec.security.pod_security
     annotations: dict[str, str] = {POD_SECURITY: level} if level != "restricted" else {}
     annotations |= resolution.mounted.annotations
-    labels: dict[str, Tree] = {QUEUE_LABEL: queue} if queue else {}
+    labels = queue_labels(spec.placement)
     replicas = Setting(
         "replicas",
         0 if spec.suspend else 1,
@@ -134,6 +134,7 @@ def check_notebook(resolution: NotebookResolution, problems: Problems) -> None:
     check_access_modes(spec.storage, resolution.context, _STORAGE, problems)
     check_pod_options(partial(own_pod, resolution), spec, resolution.metadata.name, resolution.context, problems)
     check_capabilities(spec.security, problems)
+    check_queueing(spec.placement, resolution.context.profile, problems, why_single="on one pod")
     if spec.route is not None:
         check_route(spec.route, problems)
         login.check_login(spec.route, problems)

@@ -10,6 +10,7 @@ from kaigen.compile.builders.image_build import check_build
 from kaigen.compile.builders.mounts import check_mounts
 from kaigen.compile.builders.pod_options import check_pod_options
 from kaigen.compile.builders.pods import check_capabilities
+from kaigen.compile.builders.queueing import check_queueing
 from kaigen.compile.builders.routes import check_route
 from kaigen.compile.builders.storage import check_room
 from kaigen.compile.engines.base import Engine
@@ -31,6 +32,12 @@ from kaigen.kinds.topology import TopologySpec
 ETHERNET = ", and its pipeline stages talk over Ethernet"
 
 _SPEC: FieldPath = ("spec",)
+_SINGLE = {
+    Workload.DEPLOYMENT: "on replicas of one pod",
+    Workload.STATEFUL_SET: "on replicas of one pod",
+    Workload.STATEFUL_SET_GROUPS: "on groups of StatefulSets, which Kueue places separately",
+}
+"""Why Kueue does not place the pods of a replica near each other, by what runs them."""
 _DEGREES = {
     "shape.nodes": "nodes",
     "shape.tensorParallel": "tensor_parallel",
@@ -267,6 +274,7 @@ def _check_replicas(resolution: TopologyResolution, problems: Problems) -> None:
 def _check_queue(resolution: TopologyResolution, problems: Problems) -> None:
     """Report what Kueue does not do for the pods of a workload."""
     spec, workload = resolution.spec, resolution.workload
+    check_queueing(spec.placement, resolution.context.profile, problems, why_single=_SINGLE.get(workload, ""))
     if spec.placement.queue is None:
         return
     if workload is Workload.STATEFUL_SET and spec.autoscale is not None and spec.autoscale.max > 1:

@@ -1,0 +1,175 @@
+"""The compiler of the kind `Queue`: Kueue's ClusterQueue with what it needs, and the LocalQueue of a namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kaigen.compile.app import Object
+from kaigen.compile.builders.jobs import watching_test
+from kaigen.compile.expressions import Tree
+from kaigen.compile.kind_compiler import Description, KindCompiler
+from kaigen.compile.queue.checks import check_queue
+from kaigen.compile.queue.quota import FlavorQuota
+from kaigen.compile.queue.resolution import QueueResolution, resolve_queue
+from kaigen.core.text import series
+from kaigen.kinds.block import document_name, set_fields
+from kaigen.kinds.queue import Preemption
+from kaigen.kubernetes.requests import readable
+
+_COMPONENT = "queue"
+_TEST_TIMEOUT = "60s"
+
+
+def queue_objects(resolution: QueueResolution) -> list[Object]:
+    """Return the objects of a Queue."""
+    spec = resolution.spec
+    objects = []
+    if spec.quota is not None:
+        if spec.flavors_of is None:
+            objects += _topology(resolution)
+            objects += [_flavor(resolution, each) for each in resolution.flavors]
+        objects += [_priority(resolution, name, value) for name, value in spec.priorities.items()]
+        objects.append(_cluster_queue(resolution))
+    if not resolution.local:
+        return objects
+    name = resolution.metadata.name
+    local = Object(
+        role="localqueue",
+        body={
+            "apiVersion": resolution.api_version,
+            "kind": "LocalQueue",
+            "metadata": resolution.frame.metadata("", _COMPONENT, name=name),
+            "spec": {"clusterQueue": resolution.cluster_queue},
+        },
+    )
+    wait: list[Tree] = ["wait", "--for=condition=Active", f"localqueue/{name}", f"--timeout={_TEST_TIMEOUT}"]
+    test = watching_test(
+        resolution.frame,
+        resolution.context,
+        group="kueue.x-k8s.io",
+        resource="localqueues",
+        name=name,
+        command=wait,
+    )
+    return [*objects, local, *test]
+
+
+def _cluster_object(resolution: QueueResolution, role: str, kind: str, name: str, **body: Tree) -> Object:
+    """Return an object without a namespace. Its name is that of the spec, whatever the release is called: specs of all
+    namespaces refer to it.
+    """
+    metadata = resolution.frame.metadata("", _COMPONENT, name=name)
+    del metadata["namespace"]
+    return Object(
+        role=role, body={"apiVersion": resolution.api_version, "kind": kind, "metadata": metadata, **body}
+    )
+
+
+def _topology(resolution: QueueResolution) -> list[Object]:
+    if not resolution.levels:
+        return []
+    levels: list[Tree] = [{"nodeLabel": label} for label in resolution.levels]
+    return [_cluster_object(resolution, "topology", "Topology", resolution.owner, spec={"levels": levels})]
+
+
+def _flavor(resolution: QueueResolution, flavor: FlavorQuota) -> Object:
+    spec: dict[str, Tree] = {"nodeLabels": dict(flavor.labels)} if flavor.labels else {}
+    if flavor.taints:
+        spec["nodeTaints"] = [dict(each) for each in flavor.taints]
+    if resolution.levels:
+        spec["topologyName"] = resolution.owner
+    return _cluster_object(
+        resolution,
+        f"resourceflavor-{flavor.suffix}",
+        "ResourceFlavor",
+        resolution.flavor_name(flavor),
+        **({"spec": spec} if spec else {}),
+    )
+
+
+def _priority(resolution: QueueResolution, name: str, value: int) -> Object:
+    text = f"Priority of the queue {resolution.metadata.name}."
+    return _cluster_object(
+        resolution,
+        f"workloadpriorityclass-{name}",
+        "WorkloadPriorityClass",
+        name,
+        value=value,
+        description=text,
+    )
+
+
+def _cluster_queue(resolution: QueueResolution) -> Object:
+    spec, covered = resolution.spec, resolution.resources
+    cohort = "cohortName" if resolution.api_version.endswith("v1beta2") else "cohort"
+    names: list[Tree] = [*resolution.namespaces]
+    body: dict[str, Tree] = {
+        **({cohort: spec.cohort} if spec.cohort else {}),
+        "namespaceSelector": {
+            "matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": names}]
+        },
+        "queueingStrategy": spec.strategy,
+        **({"fairSharing": {"weight": spec.fair_sharing.weight}} if spec.fair_sharing else {}),
+        **({"preemption": _preemption(spec.preemption)} if spec.preemption else {}),
+        "resourceGroups": [
+            {
+                "coveredResources": [*covered],
+                "flavors": [
+                    {"name": resolution.flavor_name(each), "resources": [_quota(each, name) for name in covered]}
+                    for each in resolution.flavors
+                ],
+            }
+        ],
+    }
+    return _cluster_object(resolution, "clusterqueue", "ClusterQueue", resolution.metadata.name, spec=body)
+
+
+def _quota(flavor: FlavorQuota, resource: str) -> dict[str, Tree]:
+    limits: tuple[tuple[str, Mapping[str, int]], ...] = (
+        ("borrowingLimit", flavor.borrow),
+        ("lendingLimit", flavor.lend),
+    )
+    return {
+        "name": resource,
+        "nominalQuota": readable(resource, flavor.amounts.get(resource, 0)),
+        **{field: readable(resource, amounts[resource]) for field, amounts in limits if resource in amounts},
+    }
+
+
+def _preemption(block: Preemption) -> dict[str, Tree]:
+    borrowing = block.borrow_within_cohort
+    found: dict[str, Tree] = {
+        "withinClusterQueue": block.within_cluster_queue,
+        "reclaimWithinCohort": block.reclaim_within_cohort,
+    }
+    if borrowing is not None:
+        found["borrowWithinCohort"] = {
+            document_name(borrowing, name): getattr(borrowing, name) for name in sorted(set_fields(borrowing))
+        }
+    return found
+
+
+def describe_queue(resolution: QueueResolution) -> Description:
+    """Return the summary."""
+    if resolution.spec.quota is None:
+        return Description(summary=f"Pods of this namespace may use the ClusterQueue {resolution.cluster_queue}.")
+    flavors = (
+        ", ".join(
+            f"{readable(name, amount)} {name} of {resolution.flavor_name(each)}"
+            for name, amount in each.amounts.items()
+            if "/" in name or len(each.amounts) <= len(("cpu", "memory"))
+        )
+        for each in resolution.flavors
+    )
+    names = series(resolution.namespaces)
+    return Description(summary=f"Gives the pods of {names} a quota: {'; '.join(flavors)}.")
+
+
+compile_queue = KindCompiler(
+    resolve=resolve_queue,
+    check=check_queue,
+    objects=queue_objects,
+    describe=describe_queue,
+    default_naming=None,
+    settings_order=(),
+)
