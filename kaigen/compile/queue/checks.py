@@ -50,7 +50,8 @@ def _check_cohort(resolution: QueueResolution, problems: Problems) -> None:
             _needs_cohort(field, ("spec", field), problems)
     if preemption is not None and preemption.reclaim_within_cohort == "Never" and preemption.borrow_within_cohort:
         message = "`borrowWithinCohort` needs a `reclaimWithinCohort` other than Never"
-        problems.error(_NO_COHORT, message, ("spec", "preemption", "borrowWithinCohort"), "set `LowerPriority` or `Any`")
+        at: FieldPath = ("spec", "preemption", "borrowWithinCohort")
+        problems.error(_NO_COHORT, message, at, "set `reclaimWithinCohort` to `LowerPriority` or `Any`")
 
 
 def _needs_cohort(field: str, path: FieldPath, problems: Problems) -> None:
@@ -81,10 +82,9 @@ def _check_flavors(resolution: QueueResolution, problems: Problems) -> None:
         if other is None or other.labels != flavor.labels:
             message = f"the Queue `{spec.flavors_of}` has no flavor `{flavor.suffix}` with the same node labels"
             problems.error(_FLAVORS, message, flavor.path, f"add it there with `count: 0`, or use {sorted(known)}")
-    for field in ("topology",):
-        if getattr(spec, field) is not None:
-            where = "next to `flavorsOf`: the flavors are those of another Queue"
-            report_ignored_field(problems, field, ("spec", field), where, "set it there")
+    if spec.topology is not None:
+        where = "next to `flavorsOf`: the flavors are those of another Queue"
+        report_ignored_field(problems, "topology", ("spec", "topology"), where, "set it there")
 
 
 def _check_topology(resolution: QueueResolution, problems: Problems) -> None:

@@ -60,9 +60,7 @@ def _cluster_object(resolution: QueueResolution, role: str, kind: str, name: str
     """
     metadata = resolution.frame.metadata("", _COMPONENT, name=name)
     del metadata["namespace"]
-    return Object(
-        role=role, body={"apiVersion": resolution.api_version, "kind": kind, "metadata": metadata, **body}
-    )
+    return Object(role=role, body={"apiVersion": resolution.api_version, "kind": kind, "metadata": metadata, **body})
 
 
 def _topology(resolution: QueueResolution) -> list[Object]:

@@ -75,7 +75,8 @@ def flavor_quota(entry: Quota, context: Context, path: FieldPath) -> FlavorQuota
             return {}
         return {name: -(-amounts[name] * units // nodes.units) if nodes.units else 0 for name in limited}
 
-    labels, taints, suffix = {**nodes.labels, **entry.node_labels}, (), nodes.suffix
+    labels, suffix = {**nodes.labels, **entry.node_labels}, nodes.suffix
+    taints: tuple[Mapping[str, str], ...] = ()
     if entry.spot:
         spot_labels, taints = _spot(context, path)
         labels, suffix = {**labels, **spot_labels}, f"{suffix}-spot"

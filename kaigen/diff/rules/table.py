@@ -6,6 +6,7 @@ from functools import cache
 
 from kaigen.diff.model import Effect, ObjectStatus
 from kaigen.diff.rules import (
+    admission,
     common,
     config,
     containers,
@@ -66,6 +67,8 @@ RULES: tuple[Rule, ...] = (
     Rule("ray-service", _CHANGED, workloads.ray_service, frozenset({"RayService.ray.io"})),
     Rule("queue", _BOTH_SIDES, workloads.queue),
     Rule("admitted", _CHANGED, workloads.admitted, workloads.SCALED),
+    Rule("queue-quota", _ANY, admission.cluster_queue, admission.CLUSTER_QUEUES),
+    Rule("queue-holds", _NEW_SIDE, admission.queued, admission.QUEUED),
     # Data.
     Rule("claim-removed", _REMOVED, storage.claim_removed, _CLAIM),
     Rule("claim-replaced", _REPLACED, storage.claim_replaced, _CLAIM),
