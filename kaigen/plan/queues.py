@@ -7,12 +7,15 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from kaigen.kubernetes.admission import ClusterQueue, Queues, Verdict
+from kaigen.kubernetes.quantities import NANO
 from kaigen.kubernetes.requests import readable
 from kaigen.kubernetes.workload import Workload
 from kaigen.pipeline import queue_checks
 from kaigen.pipeline.run import Run
 
 _SHOWN = ("/", "cpu")
+_NO_LIMIT = 10**6 * NANO
+"""Cores of a quota that limits none."""
 _HEAD = ("queue", "app", "pods", "requests", "flavor", "admitted")
 
 
@@ -117,19 +120,22 @@ def _row(verdict: Verdict) -> Sequence[str]:
 
 
 def _quota(queue: ClusterQueue, flavor: str) -> str:
-    return ", ".join(
-        f"{readable(name, quota.nominal)} {name}"
-        for (place, name), quota in queue.quotas.items()
-        if place == flavor and _is_shown(name)
-    )
+    return ", ".join(f"{readable(name, queue.quotas[flavor, name].nominal)} {name}" for name in _limited(queue, flavor))
 
 
 def _most(queues: Queues, queue: ClusterQueue, flavor: str) -> str:
     return ", ".join(
-        f"{readable(name, queues.available(queue, (place, name)))} {name}"
-        for place, name in queue.quotas
-        if place == flavor and _is_shown(name)
+        f"{readable(name, queues.available(queue, (flavor, name)))} {name}" for name in _limited(queue, flavor)
     )
+
+
+def _limited(queue: ClusterQueue, flavor: str) -> list[str]:
+    """Return the resources whose quota limits anything and that decide."""
+    return [
+        name
+        for (place, name), quota in queue.quotas.items()
+        if place == flavor and _is_shown(name) and quota.nominal < _NO_LIMIT
+    ]
 
 
 def _is_shown(resource: str) -> bool:

@@ -42,6 +42,7 @@ def job(name: str, queue: str, cpu: str = "2", **fields: Any) -> Object:
 @pytest.fixture
 def queues(plane: Plane, groups: GroupControllers, namespace: str) -> Iterator[str]:
     """A namespace on a plane with Kueue; what belongs to the cluster is deleted after the test."""
+    groups.start_leader_worker_set()
     groups.start_job_set()
     groups.start_kueue()
     add_gpu_node(plane)

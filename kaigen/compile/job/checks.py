@@ -44,7 +44,7 @@ def check_job(resolution: JobResolution, problems: Problems) -> None:
             "use `accessModes: [ReadWriteMany]` with a storage class that supports it",
         )
     _check_shards(resolution, problems)
-    single = "" if spec.nodes > 1 or spec.shards is not None else "on one pod"
+    single = "" if max(spec.nodes, spec.shards) > 1 else "on one pod"
     check_queueing(spec.placement, resolution.context.profile, problems, why_single=single)
     check_build(spec.build, spec.image, problems)
     if output:

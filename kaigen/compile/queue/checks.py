@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kaigen.compile.builders.queueing import check_level
 from kaigen.compile.problems import Problems, report_ignored_field
-from kaigen.compile.queue.resolution import QueueResolution, flavors_of
+from kaigen.compile.queue.resolution import FLAVORS, QueueResolution, flavors_of
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kinds.block import document_name, set_fields
@@ -12,7 +12,6 @@ from kaigen.kinds.queue import Queue
 from kaigen.kubernetes.queues import Version
 
 _NO_COHORT = "KG0476"
-_FLAVORS = "KG0477"
 _TOPOLOGY = "KG0478"
 _PLACES_PODS: Version = (0, 14)
 """The first version that has Topology-Aware Scheduling on (source: pkg/features of sigs.k8s.io/kueue v0.19.2)."""
@@ -61,12 +60,6 @@ def _needs_cohort(field: str, path: FieldPath, problems: Problems) -> None:
 
 def _check_flavors(resolution: QueueResolution, problems: Problems) -> None:
     spec, context = resolution.spec, resolution.context
-    seen: set[str] = set()
-    for flavor in resolution.flavors:
-        if flavor.suffix in seen:
-            message = f"another entry has the same nodes, `{flavor.suffix}`"
-            problems.error(_FLAVORS, message, flavor.path, "make one entry of both")
-        seen.add(flavor.suffix)
     if spec.flavors_of is None:
         return
     home, path = resolution.metadata.namespace or context.config.namespace, ("spec", "flavorsOf")
@@ -74,14 +67,14 @@ def _check_flavors(resolution: QueueResolution, problems: Problems) -> None:
     if owner is None or owner.spec.quota is None or owner.spec.flavors_of is not None:
         hint = did_you_mean(spec.flavors_of, context.specs.names("Queue", home))
         message = f"namespace `{home}` has no Queue `{spec.flavors_of}` with ResourceFlavors of its own"
-        problems.error(_FLAVORS, message, path, hint or "name a Queue with `quota` and without `flavorsOf`")
+        problems.error(FLAVORS, message, path, hint or "name a Queue with `quota` and without `flavorsOf`")
         return
     known = {each.suffix: each for each in flavors_of(owner.spec, context, Problems())}
     for flavor in resolution.flavors:
         other = known.get(flavor.suffix)
         if other is None or other.labels != flavor.labels:
             message = f"the Queue `{spec.flavors_of}` has no flavor `{flavor.suffix}` with the same node labels"
-            problems.error(_FLAVORS, message, flavor.path, f"add it there with `count: 0`, or use {sorted(known)}")
+            problems.error(FLAVORS, message, flavor.path, f"add it there with `count: 0`, or use {sorted(known)}")
     if spec.topology is not None:
         where = "next to `flavorsOf`: the flavors are those of another Queue"
         report_ignored_field(problems, "topology", ("spec", "topology"), where, "set it there")

@@ -14,6 +14,7 @@ from kaigen.compile.queue.resolution import QueueResolution, resolve_queue
 from kaigen.core.text import series
 from kaigen.kinds.block import document_name, set_fields
 from kaigen.kinds.queue import Preemption
+from kaigen.kubernetes.quantities import canonical
 from kaigen.kubernetes.requests import readable
 
 _COMPONENT = "queue"
@@ -129,9 +130,14 @@ def _quota(flavor: FlavorQuota, resource: str) -> dict[str, Tree]:
     )
     return {
         "name": resource,
-        "nominalQuota": readable(resource, flavor.amounts.get(resource, 0)),
-        **{field: readable(resource, amounts[resource]) for field, amounts in limits if resource in amounts},
+        "nominalQuota": _quantity(resource, flavor.amounts.get(resource, 0)),
+        **{field: _quantity(resource, amounts[resource]) for field, amounts in limits if resource in amounts},
     }
+
+
+def _quantity(resource: str, amount: int) -> str:
+    """Return an amount in the form in which Kueue's webhook stores it, so that syncers see no difference."""
+    return canonical(readable(resource, amount))
 
 
 def _preemption(block: Preemption) -> dict[str, Tree]:

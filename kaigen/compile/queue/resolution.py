@@ -15,8 +15,11 @@ from kaigen.compile.problems import Problems
 from kaigen.compile.queue.quota import FlavorQuota, flavor_quota
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.base import Metadata
-from kaigen.kinds.queue import Queue, QueueSpec
+from kaigen.kinds.queue import Queue, QueueSpec, Quota
 from kaigen.kubernetes.queues import NEWEST_KUEUE, Version
+
+FLAVORS = "KG0477"
+"""The code of flavors that do not match."""
 
 _BETA_2: Version = (0, 15)
 """The first version with `kueue.x-k8s.io/v1beta2` that kaigen has the CustomResourceDefinitions of."""
@@ -103,10 +106,15 @@ def flavors_of(spec: QueueSpec, context: Context, problems: Problems) -> tuple[F
         problems.attempt(lambda entry=entry, path=path: flavor_quota(entry, context, path), None)  # type: ignore[misc]
         for path, entry in _entries(spec)
     ]
-    return tuple(each for each in found if each is not None)
+    first: dict[str, FlavorQuota] = {}
+    for flavor in found:
+        if flavor is not None and first.setdefault(flavor.suffix, flavor) is not flavor:
+            message = f"another entry has the same nodes, `{flavor.suffix}`"
+            problems.error(FLAVORS, message, flavor.path, "make one entry of both")
+    return tuple(first.values())
 
 
-def _entries(spec: QueueSpec) -> list[tuple[FieldPath, object]]:
+def _entries(spec: QueueSpec) -> list[tuple[FieldPath, Quota]]:
     return [(("spec", "quota", number), entry) for number, entry in enumerate(spec.quota or ())]
 
 
