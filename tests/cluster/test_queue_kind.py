@@ -99,7 +99,6 @@ def effects(old: Sequence[Compiled], new: Sequence[Compiled]) -> list[str]:
     return [effect.text for app in compare(*trees).apps for item in app.objects for effect in item.effects]
 
 
-@pytest.mark.ran("LocalQueue", by="kueue")
 def test_a_job_waits_for_quota_until_another_one_ends_as_plan_and_diff_said(
     plane: Plane, queues: str, tmp_path: Path
 ) -> None:
@@ -168,7 +167,7 @@ def test_two_pods_are_placed_in_the_only_rack_with_room_for_both(plane: Plane, q
     assert admission["spec"]["priority"] == 10
     # Three pods have no room in any rack: only Kueue knows the nodes.
     apply(plane, apps["alone"])
-    wait_until(lambda: why_pending(plane, queues, too_many), "Kueue says why the other Job waits", every=0.5)
+    wait_until(lambda: bool(why_pending(plane, queues, too_many)), "Kueue says why the other waits", every=0.5)
     assert not is_admitted(plane, queues, too_many)
 
 
@@ -230,7 +229,7 @@ def test_kueue_agrees_with_kaigen_about_what_a_queue_can_hold(
     if fits:
         wait_until(lambda: is_admitted(plane, queues, name), "the Job is admitted", every=0.2)
     else:
-        wait_until(lambda: why_pending(plane, queues, name), "Kueue says why the Job waits", every=0.2)
+        wait_until(lambda: bool(why_pending(plane, queues, name)), "Kueue says why the Job waits", every=0.2)
         assert not is_admitted(plane, queues, name)
 
 
@@ -241,3 +240,38 @@ def compiled_with_problems(folder: Path, documents: Sequence[Object], namespace:
         **compiled(folder / "queues", others, namespace, "generic"),
         **compiled(folder / "job", [run], namespace, "generic"),
     }
+
+
+def test_a_run_with_a_higher_priority_stops_another_one_which_starts_again(
+    plane: Plane, queues: str, tmp_path: Path
+) -> None:
+    low, high = f"{queues}-low", f"{queues}-high"
+    quota = spec(
+        "Queue",
+        queues,
+        quota=[{"cpu": "2", "memory": "64Gi"}],
+        priorities={low: 10, high: 1000},
+        preemption={"withinClusterQueue": "LowerPriority"},
+    )
+    runs = [job(name, queues, placement={"priority": each}) for name, each in (("slow", low), ("urgent", high))]
+    apps = compiled(tmp_path, [quota, *runs], queues, "generic")
+    slow, urgent = (find(apps[name], "Job")["metadata"]["name"] for name in ("slow", "urgent"))
+    said = predicted(apps, queues)
+    assert (said[urgent].waits, said[slow].waits) == (False, True)
+
+    set_course(plane.client, queues, Course(state="completed", delay=RUN_SECONDS))
+    apply(plane, apps[queues])
+    wait_active(plane, queues, queues)
+    apply(plane, apps["slow"])
+    wait_until(lambda: is_admitted(plane, queues, slow), "the slow Job is admitted", every=0.2)
+    apply(plane, apps["urgent"])
+    wait_until(lambda: is_admitted(plane, queues, urgent), "the urgent Job is admitted", every=0.2)
+
+    def is_suspended() -> bool:
+        return bool(plane.client.get("batch/v1/Job", slow, queues)["spec"]["suspend"])
+
+    wait_until(is_suspended, "the slow Job is suspended", every=0.2)
+    wait_until(lambda: is_admitted(plane, queues, slow), "the slow Job is admitted again", 60, every=0.2)
+    assert is_true(plane.client.get("batch/v1/Job", urgent, queues), "Complete")
+    # It did not fail: preemption counts as no attempt.
+    assert not plane.client.get("batch/v1/Job", slow, queues)["status"].get("failed")

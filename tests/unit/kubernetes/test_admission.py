@@ -267,7 +267,8 @@ def test_replicas_that_are_workloads_of_their_own_may_wait() -> None:
 
 def test_a_scheduled_job_has_its_queue_in_the_template() -> None:
     template = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "q"}}, "spec": {"template": TEMPLATE}}
-    obj = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a"}, "spec": {"jobTemplate": template}}
+    obj: Object = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a"}}
+    obj["spec"] = {"jobTemplate": template}
     found = workload_of(obj, "ns", Catalog())
     assert found is not None
     assert found.queue == "q"
