@@ -140,7 +140,7 @@ class Placement(Block):
         Meta(
             description="WorkloadPriorityClass of Kueue: which workload of the queue starts first, and which one is "
             "preempted. The scheduler of Kubernetes does not read it.",
-            examples=["low"],
+            examples=["research-low"],
         ),
     ] = None
     topology: Annotated[

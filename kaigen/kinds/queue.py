@@ -158,8 +158,8 @@ class QueueSpec(Choice):
     priorities: Annotated[
         dict[ObjectName, Annotated[int, Meta(ge=-(2**31), lt=2**31)]],
         Meta(
-            description="WorkloadPriorityClasses that the spec makes, by name, for `placement.priority`. They belong "
-            "to the whole cluster.",
+            description="WorkloadPriorityClasses that the spec makes, for `placement.priority`. Their names begin with "
+            "that of the spec: `research-high`.",
             examples=[{"high": 1000, "low": 10}],
         ),
     ] = field(default_factory=dict)

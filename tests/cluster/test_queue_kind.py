@@ -139,7 +139,7 @@ def test_two_pods_are_placed_in_the_only_rack_with_room_for_both(plane: Plane, q
         queues,
         quota=[{"cpu": "16", "memory": "64Gi", "nodeLabels": kind}],
         topology=[RACK, "host"],
-        priorities={f"{queues}-low": 10},
+        priorities={"low": 10},
     )
     near = {"topology": {"required": RACK}, "priority": f"{queues}-low"}
     # A pod takes more than half of a node.
@@ -250,7 +250,7 @@ def test_a_run_with_a_higher_priority_stops_another_one_which_starts_again(
         "Queue",
         queues,
         quota=[{"cpu": "2", "memory": "64Gi"}],
-        priorities={low: 10, high: 1000},
+        priorities={"low": 10, "high": 1000},
         preemption={"withinClusterQueue": "LowerPriority"},
     )
     runs = [job(name, queues, placement={"priority": each}) for name, each in (("slow", low), ("urgent", high))]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kaigen.compile.app import Object
+from kaigen.compile.builders import settings
 from kaigen.compile.builders.jobs import watching_test
-from kaigen.compile.expressions import Tree
+from kaigen.compile.expressions import Joined, Release, Tree
 from kaigen.compile.kind_compiler import Description, KindCompiler
 from kaigen.compile.queue.checks import check_queue
 from kaigen.compile.queue.quota import FlavorQuota
@@ -33,33 +34,55 @@ def queue_objects(resolution: QueueResolution) -> list[Object]:
         objects.append(_cluster_queue(resolution))
     if not resolution.local:
         return objects
-    name = resolution.metadata.name
     local = Object(
         role="localqueue",
         body={
             "apiVersion": resolution.api_version,
             "kind": "LocalQueue",
-            "metadata": resolution.frame.metadata("", _COMPONENT, name=name),
-            "spec": {"clusterQueue": resolution.cluster_queue},
+            "metadata": resolution.frame.metadata("", _COMPONENT),
+            "spec": {"clusterQueue": _used_queue(resolution)},
         },
     )
-    wait: list[Tree] = ["wait", "--for=condition=Active", f"localqueue/{name}", f"--timeout={_TEST_TIMEOUT}"]
+    waiting: list[Tree] = [
+        "wait",
+        "--for=condition=Active",
+        Joined(("localqueue/", Release())),
+        f"--timeout={_TEST_TIMEOUT}",
+    ]
     test = watching_test(
         resolution.frame,
         resolution.context,
         group="kueue.x-k8s.io",
         resource="localqueues",
-        name=name,
-        command=wait,
+        name=Release(),
+        command=waiting,
     )
     return [*objects, local, *test]
 
 
-def _cluster_object(resolution: QueueResolution, role: str, kind: str, name: str, **body: Tree) -> Object:
-    """Return an object without a namespace. Its name is that of the spec, whatever the release is called: specs of all
-    namespaces refer to it.
+def _used_queue(resolution: QueueResolution) -> Tree:
+    """Return the name of the ClusterQueue of the LocalQueue: that of the app, or of another one."""
+    if resolution.spec.cluster_queue is None:
+        return Release()
+    return settings.text(
+        "clusterQueue",
+        resolution.spec.cluster_queue,
+        "ClusterQueue whose quota the namespace uses.",
+        origin=("spec", "clusterQueue"),
+    )
+
+
+def _cluster_object(resolution: QueueResolution, role: str, kind: str, suffix: str = "", **body: Tree) -> Object:
+    """Return an object that belongs to no namespace.
+
+    Args:
+        resolution: the spec.
+        role: name of its file.
+        kind: its kind.
+        suffix: end of its name.
+        body: its further fields.
     """
-    metadata = resolution.frame.metadata("", _COMPONENT, name=name)
+    metadata = resolution.frame.metadata(suffix, _COMPONENT)
     del metadata["namespace"]
     return Object(role=role, body={"apiVersion": resolution.api_version, "kind": kind, "metadata": metadata, **body})
 
@@ -68,7 +91,7 @@ def _topology(resolution: QueueResolution) -> list[Object]:
     if not resolution.levels:
         return []
     levels: list[Tree] = [{"nodeLabel": label} for label in resolution.levels]
-    return [_cluster_object(resolution, "topology", "Topology", resolution.owner, spec={"levels": levels})]
+    return [_cluster_object(resolution, "topology", "Topology", spec={"levels": levels})]
 
 
 def _flavor(resolution: QueueResolution, flavor: FlavorQuota) -> Object:
@@ -76,12 +99,12 @@ def _flavor(resolution: QueueResolution, flavor: FlavorQuota) -> Object:
     if flavor.taints:
         spec["nodeTaints"] = [dict(each) for each in flavor.taints]
     if resolution.levels:
-        spec["topologyName"] = resolution.owner
+        spec["topologyName"] = Release()
     return _cluster_object(
         resolution,
         f"resourceflavor-{flavor.suffix}",
         "ResourceFlavor",
-        resolution.flavor_name(flavor),
+        f"-{flavor.suffix}",
         **({"spec": spec} if spec else {}),
     )
 
@@ -92,7 +115,7 @@ def _priority(resolution: QueueResolution, name: str, value: int) -> Object:
         resolution,
         f"workloadpriorityclass-{name}",
         "WorkloadPriorityClass",
-        name,
+        f"-{name}",
         value=value,
         description=text,
     )
@@ -114,13 +137,25 @@ def _cluster_queue(resolution: QueueResolution) -> Object:
             {
                 "coveredResources": [*covered],
                 "flavors": [
-                    {"name": resolution.flavor_name(each), "resources": [_quota(each, name) for name in covered]}
+                    {"name": _flavor_name(resolution, each), "resources": [_quota(each, name) for name in covered]}
                     for each in resolution.flavors
                 ],
             }
         ],
     }
-    return _cluster_object(resolution, "clusterqueue", "ClusterQueue", resolution.metadata.name, spec=body)
+    return _cluster_object(resolution, "clusterqueue", "ClusterQueue", spec=body)
+
+
+def _flavor_name(resolution: QueueResolution, flavor: FlavorQuota) -> Tree:
+    if resolution.spec.flavors_of is None:
+        return Release(f"-{flavor.suffix}")
+    owner = settings.text(
+        "flavorsOf",
+        resolution.spec.flavors_of,
+        "Name of the release with the ResourceFlavors, with which their names begin.",
+        origin=("spec", "flavorsOf"),
+    )
+    return Joined((owner, f"-{flavor.suffix}"))
 
 
 def _quota(flavor: FlavorQuota, resource: str) -> dict[str, Tree]:
@@ -156,7 +191,7 @@ def _preemption(block: Preemption) -> dict[str, Tree]:
 def describe_queue(resolution: QueueResolution) -> Description:
     """Return the summary."""
     if resolution.spec.quota is None:
-        return Description(summary=f"Pods of this namespace may use the ClusterQueue {resolution.cluster_queue}.")
+        return Description(summary=f"Pods of this namespace may use the ClusterQueue {resolution.spec.cluster_queue}.")
     flavors = (
         ", ".join(
             f"{readable(name, amount)} {name} of {resolution.flavor_name(each)}"
@@ -175,5 +210,5 @@ compile_queue = KindCompiler(
     objects=queue_objects,
     describe=describe_queue,
     default_naming=None,
-    settings_order=(),
+    settings_order=("clusterQueue", "flavorsOf"),
 )

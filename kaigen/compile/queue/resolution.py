@@ -57,11 +57,6 @@ class QueueResolution(Struct, frozen=True):
         """API version of Kueue's objects."""
         return f"kueue.x-k8s.io/{'v1beta2' if self.version >= _BETA_2 else 'v1beta1'}"
 
-    @property
-    def cluster_queue(self) -> str:
-        """Name of the ClusterQueue."""
-        return self.spec.cluster_queue or self.metadata.name
-
     def flavor_name(self, flavor: FlavorQuota) -> str:
         """Return the name of a ResourceFlavor, which belongs to the whole cluster."""
         return f"{self.owner}-{flavor.suffix}"

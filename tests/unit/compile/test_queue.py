@@ -186,11 +186,11 @@ def test_what_decides_about_preemption_and_shares_is_written_as_it_is(tmp_path: 
 
 
 def test_priorities_are_classes_of_the_cluster_and_a_label_of_the_run(tmp_path: Path) -> None:
-    found = objects(tmp_path, queue("q", priorities={"low": 10}), job(placement={"priority": "low"}))
-    assert found["default", "WorkloadPriorityClass", "low"]["value"] == 10
+    found = objects(tmp_path, queue("q", priorities={"low": 10}), job(placement={"priority": "q-low"}))
+    assert found["default", "WorkloadPriorityClass", "q-low"]["value"] == 10
     (run,) = (body for key, body in found.items() if key[1] == "Job")
     labels = run["metadata"]["labels"]
-    assert (labels["kueue.x-k8s.io/queue-name"], labels["kueue.x-k8s.io/priority-class"]) == ("q", "low")
+    assert (labels["kueue.x-k8s.io/queue-name"], labels["kueue.x-k8s.io/priority-class"]) == ("q", "q-low")
 
 
 @pytest.mark.parametrize(
