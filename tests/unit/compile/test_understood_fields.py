@@ -110,7 +110,7 @@ def test_each_field_of_a_topology_is_understood_by_an_engine() -> None:
 @pytest.mark.parametrize("engine", ENGINES_AND_TEMPLATE, ids=lambda engine: engine.name)
 def test_an_engine_lists_fields_that_exist_and_blocks_that_concern_engines_field_by_field(engine: Engine) -> None:
     assert engine.understood & RECORDS.keys() == set()
-    blocks = {"placement.queue", "security.podSecurity", *FIELDS}
+    blocks = {"placement.queue", "placement.priority", "security.podSecurity", *FIELDS}
     assert engine.understood - blocks == set()
     assert engine.hints.keys() - {"", *FIELDS} == set()
     assert not [field for field in engine.hints if field and field in engine.understood]
