@@ -260,6 +260,14 @@ def test_a_workload_is_what_kueue_admits_as_one(obj: Object, copies: int, counts
     assert found.requests == {"cpu": sum(counts) * 10**9}
 
 
+def test_sets_of_pods_of_one_workload_are_added_up() -> None:
+    group = {"size": 5, "leaderTemplate": TEMPLATE, "workerTemplate": TEMPLATE}
+    obj = queued("LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1", {"leaderWorkerTemplate": group})
+    assert states(*PLAIN, obj) == {"a": "never"}
+    group["size"] = 4
+    assert states(*PLAIN, obj) == {"a": "yes"}
+
+
 def test_replicas_that_are_workloads_of_their_own_may_wait() -> None:
     objects = queued("Deployment", "apps/v1", {"replicas": 5, "template": TEMPLATE})
     assert states(*PLAIN, objects) == {"a": "waits"}
