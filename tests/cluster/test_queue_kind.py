@@ -47,6 +47,9 @@ def queues(plane: Plane, groups: GroupControllers, namespace: str) -> Iterator[s
     groups.start_kueue()
     add_gpu_node(plane)
     yield namespace
+    for body in plane.client.objects("v1/Node", ""):
+        if body["metadata"]["name"].startswith(namespace):
+            plane.client.delete("v1/Node", body["metadata"]["name"])
     for kind in ("ClusterQueue", "ResourceFlavor", "Topology", "WorkloadPriorityClass"):
         for body in plane.client.objects(f"{API}/{kind}", ""):
             if body["metadata"]["name"].startswith(namespace):
@@ -183,7 +186,7 @@ def test_two_pods_are_placed_in_the_only_rack_with_room_for_both(plane: Plane, q
         ("other nodes", False),
         ("no topology", False),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
+    ids=lambda value: value if isinstance(value, str) else ("fits" if value else "never"),
 )
 def test_kueue_agrees_with_kaigen_about_what_a_queue_can_hold(
     plane: Plane, queues: str, tmp_path: Path, case: str, fits: bool
