@@ -49,4 +49,11 @@ BUILTIN_KINDS: tuple[CompiledKind, ...] = (
         "a Jupyter server whose files stay while it is suspended",
         compiler_reference="kaigen.compile.notebook.compile:compile_notebook",
     ),
+    CompiledKind(
+        API_VERSION,
+        "Endpoint",
+        "kaigen.kinds.endpoint:Endpoint",
+        "one address for the models of many Topologies",
+        compiler_reference="kaigen.compile.endpoint.compile:compile_endpoint",
+    ),
 )

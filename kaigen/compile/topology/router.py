@@ -11,13 +11,23 @@ from collections.abc import Sequence
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import role_and_binding, token_mount, token_volume
+from kaigen.compile.builders.envoy import READY
+from kaigen.compile.builders.envoy_pod import (
+    budget,
+    container_port,
+    ending,
+    envoy_container,
+    over_nodes,
+    proxy_deployment,
+    proxy_resources,
+)
 from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.builders.network import headless_service, network_switch, pod_monitor
-from kaigen.compile.builders.pods import NO_NETWORK, container_security, image_fields, pod_security
+from kaigen.compile.builders.pods import NO_NETWORK, image_fields, pod_security
 from kaigen.compile.builders.routes import router_pool
-from kaigen.compile.builders.workloads import SERVE, WAVE
+from kaigen.compile.builders.workloads import SERVE
 from kaigen.compile.engines.arguments import KEY_FOLDER, key_mount, key_volume
-from kaigen.compile.expressions import DIGEST_LENGTH, Joined, Namespace, Release, Setting, Tree
+from kaigen.compile.expressions import DIGEST_LENGTH, Joined, Namespace, Release, Tree
 from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.compile.topology.networking import clients_of
 from kaigen.compile.topology.pod import image_pull_secrets
@@ -27,7 +37,6 @@ from kaigen.compile.topology.router_config import (
     GRPC_HEALTH,
     METRICS,
     PORT,
-    READY,
     ROUTER,
     ROUTER_SUFFIX,
     engines_cluster,
@@ -83,7 +92,7 @@ def router_objects(resolution: TopologyResolution) -> list[Object]:
         _deployment(resolution, router, config),
     ]
     if router.replicas > 1:
-        objects.append(_budget(resolution))
+        objects.append(budget(resolution.frame, ROUTER, ROUTER_SUFFIX))
     if resolution.spec.monitoring is not None:
         objects.append(_monitor(resolution))
     return objects
@@ -175,13 +184,6 @@ def _policy(resolution: TopologyResolution, role: str, suffix: str, pods: Tree, 
 
 
 def _deployment(resolution: TopologyResolution, router: Router, config: Tree) -> Object:
-    frame, labels = resolution.frame, resolution.frame.selector(ROUTER)
-    spread: Tree = {
-        "maxSkew": 1,
-        "topologyKey": "kubernetes.io/hostname",
-        "whenUnsatisfiable": "ScheduleAnyway",
-        "labelSelector": {"matchLabels": labels},
-    }
     auth = resolution.spec.auth
     drain = seconds(resolution.spec.drain)
     pod: dict[str, Tree] = {
@@ -190,7 +192,7 @@ def _deployment(resolution: TopologyResolution, router: Router, config: Tree) ->
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": drain + 30,
         "imagePullSecrets": image_pull_secrets(resolution),
-        "topologySpreadConstraints": [spread],
+        "topologySpreadConstraints": [over_nodes(resolution.frame, ROUTER)],
         "securityContext": pod_security(Security()),
         "containers": [_envoy(resolution, drain), _picker(resolution, drain)],
         "volumes": [
@@ -200,45 +202,21 @@ def _deployment(resolution: TopologyResolution, router: Router, config: Tree) ->
         ],
     }
     replicas = settings.count("router.replicas", router.replicas, "Pods of the router.", origin=(*_ORIGIN, "replicas"))
-    return Object(
-        role="deployment-router",
-        wave=WAVE,
-        body={
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": frame.metadata(ROUTER_SUFFIX, ROUTER, wave=WAVE),
-            "spec": {
-                "replicas": replicas,
-                "revisionHistoryLimit": 3,
-                "selector": {"matchLabels": labels},
-                "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-                "template": {"metadata": frame.pod_metadata(ROUTER, {}), "spec": pod},
-            },
-        },
-    )
+    return proxy_deployment(resolution.frame, ROUTER, ROUTER_SUFFIX, replicas, pod)
 
 
 def _envoy(resolution: TopologyResolution, drain: int) -> dict[str, Tree]:
     start, end = engines_cluster("@", resolution.port).split("@")
-    mounts = [_config_mount(), *([key_mount()] if resolution.spec.auth is not None else [])]
-    return {
-        "name": "envoy",
-        **NO_NETWORK,
-        **image_fields(resolution.context.config.images["envoy"], "router.envoy.", ()),
-        "command": ["envoy"],
-        # Envoy reads no `--flag=value`.
-        "args": [
-            *("--config-path", f"{_FOLDER}/envoy.yaml"),
-            *("--config-yaml", Joined((start, Release(_ENGINES), end))),
-            *("--disable-hot-restart", "--concurrency", "2", "--log-level", "warning"),
-        ],
-        "ports": [_port("http", PORT), _port("envoy-metrics", READY)],
-        **_resources("envoy", "100m", "128Mi", "512Mi"),
-        "readinessProbe": {**_ready(), "periodSeconds": 2, "failureThreshold": 2},
-        "livenessProbe": {**_ready(), "periodSeconds": 10, "failureThreshold": 6},
-        **_ending(drain),
-        "volumeMounts": mounts,
-    }
+    return envoy_container(
+        resolution.context,
+        "router.",
+        "the router's",
+        folder=_FOLDER,
+        clusters=Joined((start, Release(_ENGINES), end)),
+        port=PORT,
+        drain=drain,
+        mounts=[_config_mount(), *([key_mount()] if resolution.spec.auth is not None else [])],
+    )
 
 
 def _picker(resolution: TopologyResolution, drain: int) -> dict[str, Tree]:
@@ -266,54 +244,17 @@ def _picker(resolution: TopologyResolution, drain: int) -> dict[str, Tree]:
             {"name": "NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
             {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
         ],
-        "ports": [_port("metrics", METRICS)],
-        **_resources("picker", "100m", "256Mi", "1Gi"),
+        "ports": [container_port("metrics", METRICS)],
+        **proxy_resources("router.picker.", "the router's picker", "100m", "256Mi", "1Gi"),
         "readinessProbe": {**health, "periodSeconds": 2},
         "livenessProbe": {**health, "periodSeconds": 10, "failureThreshold": 6, "initialDelaySeconds": 10},
-        **_ending(drain),
+        **ending(drain),
         "volumeMounts": [_config_mount(), token_mount()],
     }
 
 
-def _ending(drain: int) -> dict[str, Tree]:
-    """Return fields of both containers: answers go on while the pod ends, and new requests still get a pod."""
-    return {
-        "lifecycle": {"preStop": {"sleep": {"seconds": max(1, drain)}}},
-        "securityContext": container_security(read_only=True),
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-    }
-
-
-def _resources(name: str, cpu: str, memory: str, limit: str) -> dict[str, Tree]:
-    given = {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": limit}}
-    doc = f"Resources of the router's {name}."
-    return {"resources": Setting(f"router.{name}.resources", given, doc, settings.RESOURCES)}
-
-
 def _config_mount() -> dict[str, Tree]:
     return {"name": _VOLUME, "mountPath": _FOLDER, "readOnly": True}
-
-
-def _port(name: str, number: int) -> dict[str, Tree]:
-    return {"name": name, "containerPort": number, "protocol": "TCP"}
-
-
-def _ready() -> dict[str, Tree]:
-    return {"httpGet": {"path": "/ready", "port": READY}, "timeoutSeconds": 5}
-
-
-def _budget(resolution: TopologyResolution) -> Object:
-    frame = resolution.frame
-    return Object(
-        role="poddisruptionbudget-router",
-        wave=WAVE,
-        body={
-            "apiVersion": "policy/v1",
-            "kind": "PodDisruptionBudget",
-            "metadata": frame.metadata(ROUTER_SUFFIX, ROUTER, wave=WAVE),
-            "spec": {"maxUnavailable": 1, "selector": {"matchLabels": frame.selector(ROUTER)}},
-        },
-    )
 
 
 def _monitor(resolution: TopologyResolution) -> Object:
