@@ -53,30 +53,17 @@ _ERRORS = {
 _FILL_SECONDS = 60
 
 
-def envoy_config(
-    access: Access,
-    *,
-    body: int,
-    drain: int,
-    port: int = PORT,
-    folder: str = FOLDER,
-    client_keys: str = CLIENT_KEYS,
-    engine_keys: str = ENGINE_KEYS,
-) -> Config:
+def envoy_config(access: Access, *, body: int, drain: int) -> Config:
     """Return Envoy's configuration, without the clusters of Topologies and of its own pods, whose names are settings.
 
     Args:
         access: who may use what.
         body: most bytes of a request's body.
         drain: seconds that a pod goes on when it ends.
-        port: port of requests.
-        folder: folder of the file with `access`.
-        client_keys: folder with a file of keys for each client.
-        engine_keys: folder with a file of keys for each Topology that requires one.
     """
     paths = ", ".join(f'["{path}"] = true' for path in ASKED)
-    keys = program_text("endpoint_keys.lua").replace("@FOLDER@", folder).replace("@KEYS@", client_keys)
-    models = program_text("endpoint_models.lua").replace("@FOLDER@", folder).replace("@KEYS@", engine_keys)
+    keys = program_text("endpoint_keys.lua").replace("@FOLDER@", FOLDER).replace("@KEYS@", CLIENT_KEYS)
+    models = program_text("endpoint_models.lua").replace("@FOLDER@", FOLDER).replace("@KEYS@", ENGINE_KEYS)
     manager = {
         "stat_prefix": "requests",
         **connection_limits(),
@@ -110,7 +97,7 @@ def envoy_config(
     return {
         "node": {"id": PEERS, "cluster": PEERS},
         "cluster_manager": {"local_cluster_name": PEERS},
-        **bootstrap([listener("requests", port, manager)], []),
+        **bootstrap([listener("requests", PORT, manager)], []),
     }
 
 

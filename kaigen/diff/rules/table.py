@@ -9,6 +9,7 @@ from kaigen.diff.rules import (
     common,
     config,
     containers,
+    endpoint,
     fields,
     kinds,
     network,
@@ -129,6 +130,7 @@ RULES: tuple[Rule, ...] = (
     Rule("config-data", _CHANGED, config.data_changed, config.CONFIG),
     Rule("config-replaced", _REPLACED, config.config_replaced, config.CONFIG),
     Rule("config-removed", _REMOVED, config.config_removed, config.CONFIG),
+    Rule("endpoint-access", _ANY, endpoint.access, endpoint.CONFIG),
     Rule("secret-source", _CHANGED | _REMOVED, config.secret_source, config.EXTERNAL),
     # Argo CD and Flux.
     Rule("syncer-removed", _REMOVED, syncers.syncer_removed, _SYNCERS),
