@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from typing import IO, TYPE_CHECKING
 
+from kaigen.diagnostics.diagnostic import Severity
 from kaigen.environments.combined import combine_diagnostics
 from kaigen.pipeline.cross_checks import hosts_of_clusters
 from kaigen.pipeline.origin import origin_diagnostics
+from kaigen.pipeline.routing_tests import routing_problems
 from kaigen.pipeline.run import Run
 
 if TYPE_CHECKING:
@@ -44,7 +46,12 @@ def validate(
 
 
 def validate_environments(
-    inputs: Inputs, configs: Sequence[Config], *, stdin: bytes | None, folder: Path
+    inputs: Inputs,
+    configs: Sequence[Config],
+    *,
+    stdin: bytes | None,
+    folder: Path,
+    say: Callable[[str], object],
 ) -> tuple[list[Diagnostic], tuple[str, ...]]:
     """Check specs in several environments, and whether these fit together.
 
@@ -53,6 +60,7 @@ def validate_environments(
         configs: the settings of each environment.
         stdin: the content of what `-` reads.
         folder: that relative paths start from.
+        say: prints what was done with the tests of Endpoints.
 
     Returns:
         As `validate`.
@@ -62,6 +70,9 @@ def validate_environments(
         for config in configs
     ]
     found = {config.environment: _problems(run, inputs, config) for config, run in zip(configs, runs, strict=True)}
+    for config, run in zip(configs, runs, strict=True):
+        if not any(item.severity is Severity.ERROR for item in found[config.environment]):
+            found[config.environment] += routing_problems(run, say)
     return combine_diagnostics(found, hosts_of_clusters(run.summaries for run in runs)), runs[-1].paths
 
 

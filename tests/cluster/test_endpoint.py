@@ -7,6 +7,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,9 @@ from typing import Any
 import pytest
 import yaml
 
+from kaigen.compile.endpoint.access import Access, Client
 from kaigen.compile.endpoint.envoy import ASKED
+from kaigen.pipeline.routing_tests import answers_of
 from kaigen.pipeline.run import Run
 from tests.cluster.test_router import Handler, _serve, _start, _until, envoy
 
@@ -262,6 +265,31 @@ def test_a_client_without_requests_left_gets_429_and_others_do_not(running: Runn
     assert json.loads(answer.text)["error"]["code"] == "rate_limit_exceeded"  # type: ignore[attr-defined]
     with ThreadPoolExecutor(8) as pool:
         assert {each[0] for each in pool.map(lambda _: ask({"model": "chat"}), range(40))} == {200}
+
+
+def test_requests_of_tests_get_what_the_table_says(envoy: Path) -> None:
+    clients = {"a": Client(1, ("chat", "legal")), "b": Client(None, ("org/phi",))}
+    access = Access(clients, {"chat": "chat", "legal": "chat", "org/phi": "phi"}, frozenset({"phi"}))
+    asked = [(client, model) for client in ("a", "b", None) for model in ("chat", "legal", "org/phi", "x")]
+    answers = answers_of(access, asked, envoy)
+    assert answers == [access.answer(*each) for each in asked]
+    assert answers == ["chat", "chat", 403, 404, 403, 403, "phi", 404, *[401] * 4]
+
+
+def test_validate_sends_the_tests_of_the_example(envoy: Path) -> None:
+    example = ROOT / "examples" / "endpoint" / "two-models.yaml"
+    path = f"{envoy.parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        [sys.executable, "-m", "kaigen", "validate", str(example)],
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        0,
+        "tests of Endpoints: 6 requests sent to Envoy, 0 failed",
+    )
 
 
 def test_envoy_accepts_every_golden_configuration(envoy: Path, tmp_path: Path) -> None:

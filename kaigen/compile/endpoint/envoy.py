@@ -33,13 +33,10 @@ PEERS = "endpoint"
 
 ASKED = (
     *("/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/responses"),
-    *("/v1/messages", "/v1/rerank", "/v1/score"),
+    *("/v1/messages", "/rerank", "/v1/rerank", "/score", "/v1/score"),
 )
-"""Paths of requests with a `model` in a JSON body, which vLLM has.
-
-Sources of vLLM 0.33: openai/chat_completion, openai/completion, openai/responses, anthropic, pooling/embed,
-pooling/score in vllm/entrypoints.
-"""
+"""Paths of vLLM with a `model` in a JSON body (source: api_router.py of openai, anthropic and pooling, each in a folder
+of vllm/entrypoints)."""
 
 _BODY = "kaigen.body"
 _ERRORS = {
