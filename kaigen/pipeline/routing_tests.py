@@ -74,10 +74,9 @@ def find_envoy() -> Path | None:
 
 def _endpoints(run: Run) -> Iterator[tuple[Spec, Endpoint]]:
     for unit in run.units:
-        if any(key[0] == "Endpoint" for key in unit.defines):
-            for spec in unit.loaded.specs:
-                if isinstance(spec.block, kinds_endpoint.Endpoint):
-                    yield spec, spec.block
+        for spec in unit.loaded.specs if any(key[0] == "Endpoint" for key in unit.defines) else ():
+            if isinstance(spec.block, kinds_endpoint.Endpoint):
+                yield spec, spec.block
 
 
 def _of_spec(spec: Spec, run: Run, program: Path) -> Iterator[Diagnostic]:

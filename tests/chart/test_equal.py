@@ -248,9 +248,11 @@ def _selectors(objects: Objects) -> Iterator[Mapping[str, str]]:
             yield spec["podSelector"]["matchLabels"]
             for rule in spec.get("ingress", []):
                 for peer in rule.get("from", []):
-                    # An empty one is every pod of the namespace, those of another release too.
-                    if peer.get("podSelector"):
-                        yield peer["podSelector"]["matchLabels"]
+                    # An empty one is every pod of the namespace, those of another release too; one of a spec
+                    # selects pods of other apps.
+                    labels = peer.get("podSelector", {}).get("matchLabels", {})
+                    if "app.kubernetes.io/instance" in labels:
+                        yield labels
         elif found["kind"] in {"InferencePool", "PodDisruptionBudget", "PodMonitor"}:
             yield spec["selector"]["matchLabels"]
 

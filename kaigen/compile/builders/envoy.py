@@ -70,13 +70,28 @@ def static_cluster(name: str, port: int, *, health: int = 0) -> Config:
     }
 
 
-def dns_cluster(name: str, host: str, port: int | str) -> str:
-    """Return a cluster of all addresses of a DNS name, as an entry of a list in an argument of `--config-yaml`."""
+def dns_cluster(name: str, host: str, port: int, *, idle: str = "") -> str:
+    """Return a cluster of all addresses of a DNS name, as an entry of a list in an argument of `--config-yaml`.
+
+    Args:
+        name: name of the cluster.
+        host: the DNS name.
+        port: the port.
+        idle: after which time a connection without requests ends; empty for Envoy's hour.
+    """
+    options = "upstreams.http.v3.HttpProtocolOptions"
+    typed = (
+        f"typed_extension_protocol_options: {{envoy.extensions.{options}: {{'@type': {EXTENSIONS}.{options}, "
+        f"common_http_protocol_options: {{idle_timeout: {idle}}}, "
+        "explicit_http_config: {http_protocol_options: {}}}}, "
+        if idle
+        else ""
+    )
     most = ", ".join(f"{key}: {value}" for key, value in _MOST.items())
     at = f"{{address: {{socket_address: {{address: {host}, port_value: {port}}}}}}}"
     return (
         f"{{name: {name}, type: STRICT_DNS, connect_timeout: 5s, lb_policy: LEAST_REQUEST, "
-        f"circuit_breakers: {{thresholds: [{{{most}}}]}}, load_assignment: {{cluster_name: {name}, endpoints: "
+        f"{typed}circuit_breakers: {{thresholds: [{{{most}}}]}}, load_assignment: {{cluster_name: {name}, endpoints: "
         f"[{{lb_endpoints: [{{endpoint: {at}}}]}}]}}}}"
     )
 

@@ -43,6 +43,10 @@ ENDPOINT = "endpoint"
 _PODS = "-pods"
 _VOLUME = "endpoint"
 _TEST_MINUTES = 5
+_MARK = "@HOST@"
+
+_IDLE = "4s"
+"""Before an engine ends a connection that Envoy is about to use: uvicorn does after five seconds (its config.py)."""
 
 
 def endpoint_objects(resolution: EndpointResolution) -> list[Object]:
@@ -209,7 +213,7 @@ def _engine_keys(resolution: EndpointResolution) -> list[Tree]:
 def _clusters(resolution: EndpointResolution) -> Tree:
     """Return the argument with the Services of the Topologies, and with the own pods."""
     parts: list[str | Expr] = []
-    text, end = dns_clusters("@").split("@")
+    text, end = dns_clusters(_MARK).split(_MARK)
     hosts: list[tuple[str, Expr, int]] = [(PEERS, Release(_PODS), PORT)]
     for backend in resolution.backends:
         name = backend.name
@@ -218,7 +222,7 @@ def _clusters(resolution: EndpointResolution) -> Tree:
         )
         hosts.append((f"topology-{name}", host, backend.topology.spec.service.port))
     for name, host, port in hosts:
-        start, after = dns_cluster(name, "@", port).split("@")
+        start, after = dns_cluster(name, _MARK, port, idle=_IDLE).split(_MARK)
         assert isinstance(host, Expr)
         parts += [text + start, host]
         text = f"{after}, "
