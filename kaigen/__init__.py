@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kaigen.diff.text import render_text
     from kaigen.graph import build_graph, render_graph
     from kaigen.kinds.base import Metadata
+    from kaigen.kinds.endpoint import Endpoint
     from kaigen.kinds.job import Job
     from kaigen.kinds.model import Dataset, Model
     from kaigen.kinds.notebook import Notebook
@@ -41,6 +42,7 @@ __all__ = [
     "Config",
     "Dataset",
     "Diagnostic",
+    "Endpoint",
     "InputError",
     "Job",
     "KaigenError",
@@ -73,6 +75,7 @@ _HOMES = {
     "Model": "kaigen.kinds.model",
     "Notebook": "kaigen.kinds.notebook",
     "Dataset": "kaigen.kinds.model",
+    "Endpoint": "kaigen.kinds.endpoint",
     "Topology": "kaigen.kinds.topology",
     "render_report": "kaigen.diagnostics.report",
     "compare": "kaigen.diff.compare",
