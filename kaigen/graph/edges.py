@@ -204,7 +204,7 @@ class _Edges:
         for name in _asked_services(self._bodies[node.id]):
             service = self._maker_of(Identity("Service", node.namespace, name))
             if service is not None:
-                yield Edge(node.id, service, Relation.REFERS)
+                yield Edge(node.id, service, Relation.ASKS)
 
     def _gates(self, node: ObjectNode, externals: dict[str, ExternalNode]) -> Iterator[Edge]:
         for target, known in self._awaited(node):
