@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kaigen.check import codes
 from kaigen.check.atoms import Check
+from kaigen.check.custom_rules import custom_findings
 from kaigen.check.object_rules import rule_findings
 from kaigen.check.schema_compiler import Schemas
 from kaigen.core.json_types import FieldPath
@@ -65,6 +66,9 @@ def check_object(obj: dict[str, object], *, target: str = DEFAULT_VERSION) -> li
     findings += _problems(check, obj)
     findings += _pod_problems(obj, target, {each.path for each in findings})
     findings += rule_findings(obj)
+    if not any(each.severity is Severity.ERROR for each in findings):
+        # As in the API server, rules see objects that fit their schema.
+        findings += custom_findings(obj)
     entry = index()["kinds"][str(kind)][str(api_version)]
     if "deprecated" in entry:
         findings.append(_deprecated(str(kind), str(api_version), target))

@@ -43,6 +43,7 @@ _SYNCERS = frozenset({syncers.APPLICATION, syncers.APPLICATION_SET, syncers.KUST
 RULES: tuple[Rule, ...] = (
     # What becomes of the object as such.
     Rule("immutable", _CHANGED, common.immutable, common.TYPES),
+    Rule("custom-rule", _CHANGED, common.custom_rule),
     Rule("silently-kept", _CHANGED, common.silently_kept, frozenset({"Service", storage.PVC})),
     Rule("moved", _REPLACED, common.moved),
     Rule("passed-on", _BOTH_SIDES, common.passed_on),

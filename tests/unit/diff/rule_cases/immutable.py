@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from tests.unit.diff.diff_cases import claim, deployment, job, obj, stateful, template, with_
+from tests.unit.diff.diff_cases import Obj, claim, deployment, job, obj, stateful, template, with_
 from tests.unit.diff.rule_cases.objects import Case, binding, config, pv, service
+
+
+def topology(*levels: str, **labels: str) -> Obj:
+    """A Topology of Kueue."""
+    found = obj("Topology", "t", "kueue.x-k8s.io/v1beta2", spec={"levels": [{"nodeLabel": each} for each in levels]})
+    return with_(found, "metadata/labels", labels)
+
 
 FORCED = {"annotations": {"argocd.argoproj.io/sync-options": "Force=true, Replace=true"}}
 RUN = "spec/template/spec/containers/0"
@@ -184,5 +191,21 @@ CASES: list[Case] = [
                 "may have set it",
             )
         ],
+    ),
+    Case(
+        "custom-rule",
+        "the levels of a Topology",
+        topology("rack", "host"),
+        topology("block", "host"),
+        [("danger", "will be rejected: spec.levels: field is immutable; delete Topology t first or use another name")],
+    ),
+    Case("custom-rule", "another order of the fields of a Topology", topology("rack"), topology("rack", a="b"), []),
+    Case("custom-rule", "a new Topology", None, topology("rack"), []),
+    Case(
+        "custom-rule",
+        "the class of a NodePool, which is immutable itself",
+        obj("NodePool", "n", "karpenter.sh/v1", spec={"template": {"spec": {"nodeClassRef": {"group": "a.b"}}}}),
+        obj("NodePool", "n", "karpenter.sh/v1", spec={"template": {"spec": {"nodeClassRef": {"group": "a.c"}}}}),
+        [],
     ),
 ]
