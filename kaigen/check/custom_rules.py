@@ -60,7 +60,7 @@ class _Walk:
     def findings(self, place: RulePlace, value: Any, old: Any, path: FieldPath) -> Iterator[Problem]:
         if value is None or (self._compares and old is None):
             return
-        for number in place.get("then" if self._compares else "rules", ()):
+        for number in place.get("then", ()) if self._compares else place.get("rules", ()):
             rule, message = self._rules[number]
             try:
                 if evaluate(rule, {"self": value, "oldSelf": old}) is not True:

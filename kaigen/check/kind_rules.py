@@ -251,37 +251,6 @@ def _autoscaler(obj: Object) -> Findings:
             yield Problem(codes.MISSING_FIELD, message, (*path, field, "target"))
 
 
-def _route(obj: Object) -> Findings:
-    for number, rule in entries(mapping(obj.get("spec")).get("rules")):
-        path: FieldPath = ("spec", "rules", number)
-        for place, match in entries(rule.get("matches")):
-            way = mapping(match.get("path"))
-            value = way.get("value")
-            free = way.get("type") == "RegularExpression"
-            if not free and isinstance(value, str) and not value.startswith("/"):
-                where = (*path, "matches", place, "path", "value")
-                yield Problem(codes.BAD_VALUE, f"`{value}` is not a path: it must start with /", where)
-        for place, backend in entries(rule.get("backendRefs")):
-            is_service = backend.get("kind", "Service") == "Service" and not backend.get("group")
-            if is_service and backend.get("port") is None:
-                message = "a reference to a Service needs the field `port`"
-                yield Problem(codes.MISSING_FIELD, message, (*path, "backendRefs", place))
-
-
-def _inference_pool(obj: Object) -> Findings:
-    picker = mapping(mapping(obj.get("spec")).get("endpointPickerRef"))
-    if picker and picker.get("kind", "Service") == "Service" and picker.get("port") is None:
-        message = "a reference to a Service needs the field `port`"
-        yield Problem(codes.MISSING_FIELD, message, ("spec", "endpointPickerRef"))
-
-
-def _helm_release(obj: Object) -> Findings:
-    spec = mapping(obj.get("spec"))
-    given = [field for field in ("chart", "chartRef") if spec.get(field) is not None]
-    if spec and len(given) != 1:
-        yield Problem(codes.FIELD_CONFLICT, "set exactly one of chart and chartRef", ("spec",))
-
-
 _QUOTA_RESOURCES = re.compile(
     "cpu|memory|storage|ephemeral-storage|pods|services|replicationcontrollers|resourcequotas|secrets|configmaps"
     "|persistentvolumeclaims|services[.](nodeports|loadbalancers)|(limits|requests)[.](cpu|memory|ephemeral-storage)"
@@ -353,9 +322,6 @@ KIND_RULES: dict[str, Callable[[Object], Findings]] = {
     "StatefulSet.apps": _no_deadline,
     "Service": _service,
     "HorizontalPodAutoscaler.autoscaling": _autoscaler,
-    "HTTPRoute.gateway.networking.k8s.io": _route,
-    "HelmRelease.helm.toolkit.fluxcd.io": _helm_release,
-    "InferencePool.inference.networking.k8s.io": _inference_pool,
     "ClusterRoleBinding.rbac.authorization.k8s.io": _binding,
     "RoleBinding.rbac.authorization.k8s.io": _binding,
     "ClusterRole.rbac.authorization.k8s.io": _role,
