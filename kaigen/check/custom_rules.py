@@ -1,13 +1,15 @@
-"""Rules in CEL of custom kinds, which the API server evaluates: of an object, and of its change."""
+"""What the definitions of custom kinds say in addition to their schemas: rules in CEL, and defaults."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kaigen.check import codes
 from kaigen.check.cel import CelError, evaluate
 from kaigen.core.json_types import FieldPath
+from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes.manifest import Object
 from kaigen.kubernetes.schemas import custom_rules
@@ -29,6 +31,30 @@ def custom_findings(obj: Object, old: Object | None = None) -> Iterator[Problem]
     place, rules = found
     before = None if old is None else _with_defaults(place, old)
     yield from _Walk(rules, old is not None).findings(place, _with_defaults(place, obj), before, ())
+
+
+def default_findings(obj: Object) -> Iterator[Problem]:
+    """Yield a warning for each default that the API server adds inside of a list that the syncer owns as a whole.
+
+    Argo CD compares such a list with what it applied, finds a difference that no sync removes, and never stops
+    syncing. Flux compares with the answer of the API server.
+    """
+    found = custom_rules(obj.get("apiVersion"), obj.get("kind"))
+    if found is not None:
+        yield from _added(found[0], obj, (), False)
+
+
+def _added(place: RulePlace, value: Any, path: FieldPath, whole: bool) -> Iterator[Problem]:
+    if whole and isinstance(value, dict):
+        for key, child in place.get("p", {}).items():
+            if "default" in child and value.get(key) is None:
+                added = json.dumps(_with_defaults(child, child["default"]))
+                message = (
+                    f"the API server adds `{key}: {added}` in this list, so Argo CD never sees the object as synced"
+                )
+                yield Problem(codes.DEFAULT_IN_LIST, message, path, f"set {key}: {added}", Severity.WARNING)
+    for key, inner, item, _ in _children(place, value, None):
+        yield from _added(inner, item, (*path, key), whole or "whole" in place)
 
 
 def _with_defaults(place: RulePlace, value: Any) -> Any:

@@ -42,7 +42,7 @@ class Mapping(TypedDict, total=False):
 
 
 class RulePlace(TypedDict, total=False):
-    """The rules in CEL of a place of a custom kind, and of the places in it."""
+    """The rules in CEL and the default of a place of a custom kind, and of the places in it."""
 
     rules: list[int]
     then: list[int]
@@ -52,6 +52,7 @@ class RulePlace(TypedDict, total=False):
     m: RulePlace
     l: RulePlace  # noqa: E741
     k: list[str]
+    whole: int
 
 
 CustomRules = list[tuple[list[Any], str]]

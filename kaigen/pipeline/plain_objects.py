@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from kaigen.check.atoms import as_written
 from kaigen.check.codes import CHANGED_BY_BUILD
 from kaigen.check.controller_versions import version_findings
+from kaigen.check.custom_rules import default_findings
 from kaigen.check.folder_build import folder_build_findings
 from kaigen.check.grants import grant_findings
 from kaigen.check.policy import check_names
@@ -60,6 +61,7 @@ def compile_plain(
         problems = [
             *check_object(item.body, target=config.kubernetes),
             *version_findings(item.body, config.controllers),
+            *(default_findings(item.body) if config.has_argocd else ()),
             *check_names(item.body),
             *grant_findings(item.body, namespace, config.allow),
             *tenant_findings(item.body, namespace, source, config.tenants),

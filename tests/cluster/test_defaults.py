@@ -36,15 +36,8 @@ from tests.cluster.test_queues import API, CLUSTER_QUEUE
 
 ROUNDS = 3
 _WAVE = "argocd.argoproj.io/sync-wave"
-_OWN = (
-    "",
-    "apps",
-    "autoscaling",
-    "batch",
-    "networking.k8s.io",
-    "policy",
-    "rbac.authorization.k8s.io",
-    "storage.k8s.io",
+_OWN = frozenset(
+    ("", "apps", "autoscaling", "batch", "networking.k8s.io", "policy", "rbac.authorization.k8s.io", "storage.k8s.io")
 )
 """Groups of Kubernetes itself, which Argo CD knows the defaults of."""
 

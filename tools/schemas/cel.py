@@ -1,4 +1,4 @@
-"""Rules in CEL of custom resources, as trees that `kaigen.check.cel` evaluates.
+"""Rules in CEL and defaults of custom resources, as trees that `kaigen.check.cel` evaluates.
 
 Only what the rules of the known kinds use is read; anything else ends the program. Source of the grammar:
 `doc/langdef.md` of github.com/google/cel-spec v0.25.1.
@@ -190,7 +190,9 @@ def python_pattern(pattern: str) -> str:
 
 
 def rule_tree(schema: Schema, rules: dict[str, int]) -> Schema:
-    """Return the rules of a structural schema by place, with the defaults that the API server sets before it asks them.
+    """Return the rules and defaults of a structural schema by place.
+
+    The API server sets the defaults before it evaluates the rules.
 
     Args:
         schema: the schema of a value.
@@ -211,19 +213,24 @@ def rule_tree(schema: Schema, rules: dict[str, int]) -> Schema:
     for key, ours in (("items", "l"), ("additionalProperties", "m")):
         if isinstance(child := schema.get(key), dict) and (inner := rule_tree(child, rules)).keys() - {"null"}:
             tree[ours] = inner
-    if keys := schema.get("x-kubernetes-list-map-keys"):
-        tree |= {"k": keys} if "l" in tree else {}
+    if "l" in tree:
+        if keys := schema.get("x-kubernetes-list-map-keys"):
+            tree["k"] = keys
+        elif schema.get("x-kubernetes-list-type", "atomic") == "atomic":
+            tree["whole"] = 1
     return tree
 
 
-def has_rules(tree: Schema) -> bool:
-    """Return whether there is a rule at any place of a tree."""
+def has_effect(tree: Schema, whole: bool = False) -> bool:
+    """Return whether a tree has a rule, or a default in a list that is one value for its owner."""
+    whole = whole or "whole" in tree
     inner: list[Schema] = [*tree.get("p", {}).values(), *(tree[key] for key in ("l", "m") if key in tree)]
-    return bool(tree.keys() & {"rules", "then"}) or any(map(has_rules, inner))
+    keys = {"rules", "then", "default"} if whole else {"rules", "then"}
+    return bool(tree.keys() & keys) or any(has_effect(each, whole) for each in inner)
 
 
 def rule_file(tops: dict[str, Schema], source: str, dump: Callable[[object], str]) -> bytes | None:
-    """Return the data file of a group's rules; None where it has none.
+    """Return the data file of the rules and defaults of a group; None where none have an effect.
 
     Args:
         tops: the schema of each kind of the group, by `KIND.VERSION`.
@@ -231,7 +238,7 @@ def rule_file(tops: dict[str, Schema], source: str, dump: Callable[[object], str
         dump: returns compact JSON.
     """
     rules: dict[str, int] = {}
-    trees = {name: tree for name, top in sorted(tops.items()) if has_rules(tree := rule_tree(top, rules))}
+    trees = {name: tree for name, top in sorted(tops.items()) if has_effect(tree := rule_tree(top, rules))}
     if not trees:
         return None
     lines = ",\n".join(f"{dump(name)}:{dump(tree)}" for name, tree in trees.items())

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from kaigen.check import codes
-from kaigen.check.custom_rules import custom_findings
+from kaigen.check.custom_rules import custom_findings, default_findings
 from kaigen.check.schema_check import check_object
+from tests.cases import AppCase, app_cases
 from tests.unit.check import custom_rules
 from tests.unit.check.api_rules import Refused
 from tests.unit.check.example_objects import example, label, objects
@@ -71,3 +72,29 @@ def test_a_field_that_is_new_is_not_compared() -> None:
     assert [each.where for each in custom_findings({**queue, "spec": {"clusterQueue": "b"}}, named)] == [
         "spec.clusterQueue"
     ]
+
+
+def test_a_default_in_a_list_that_is_one_value_is_a_warning_with_the_value() -> None:
+    route = changed("HTTPRoute", parentRefs=[{"name": "public", "kind": "Gateway"}])
+    rules = route["spec"]["rules"]
+    rules[:] = [
+        {"matches": [{"path": {"type": "PathPrefix", "value": "/"}}], "backendRefs": [{"name": "a", "port": 1}]}
+    ]
+    assert [(each.where, each.hint) for each in default_findings(route)] == [
+        ("spec.parentRefs[0]", 'set group: "gateway.networking.k8s.io"'),
+        ("spec.rules[0].backendRefs[0]", 'set group: ""'),
+        ("spec.rules[0].backendRefs[0]", 'set kind: "Service"'),
+        ("spec.rules[0].backendRefs[0]", "set weight: 1"),
+    ]
+
+
+def test_a_default_in_a_list_with_keys_or_outside_of_lists_is_no_difference() -> None:
+    gateway = changed("Gateway", listeners=[{"name": "http", "port": 80, "protocol": "HTTP"}], addresses=[])
+    assert list(default_findings(gateway)) == []
+    assert list(default_findings(example("ClusterQueue"))) == []
+
+
+@pytest.mark.parametrize("case", app_cases(), ids=lambda case: case.name)
+def test_kaigen_writes_the_defaults_that_argocd_would_see_as_differences(case: AppCase) -> None:
+    found = [str(each) for item in case.compiled.objects for each in default_findings(item.body)]
+    assert found == []
