@@ -49,12 +49,10 @@ def _added(place: RulePlace, value: Any, path: FieldPath, whole: bool) -> Iterat
         for key, child in place.get("p", {}).items():
             if "default" in child and value.get(key) is None:
                 added = json.dumps(_with_defaults(child, child["default"]))
-                message = (
-                    f"the API server adds `{key}: {added}` in this list, so Argo CD never sees the object as synced"
-                )
+                message = f"the API server adds `{key}: {added}` here, so Argo CD never sees the object as synced"
                 yield Problem(codes.DEFAULT_IN_LIST, message, path, f"set {key}: {added}", Severity.WARNING)
-    for key, inner, item, _ in _children(place, value, None):
-        yield from _added(inner, item, (*path, key), whole or "whole" in place)
+    for step, inner, item, _ in _children(place, value, None):
+        yield from _added(inner, item, (*path, step), whole or "whole" in place)
 
 
 def _with_defaults(place: RulePlace, value: Any) -> Any:

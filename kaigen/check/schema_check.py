@@ -64,11 +64,11 @@ def check_object(obj: dict[str, object], *, target: str = DEFAULT_VERSION) -> li
     if "sops" in obj:  # SOPS adds this block next to the encrypted values and removes it when it decrypts
         obj = {key: value for key, value in obj.items() if key != "sops"}
     findings += _problems(check, obj)
+    # As in the API server, rules of custom kinds see objects that fit their schema.
+    broken = [] if findings else list(custom_findings(obj))
     findings += _pod_problems(obj, target, {each.path for each in findings})
     findings += rule_findings(obj)
-    if not any(each.severity is Severity.ERROR for each in findings):
-        # As in the API server, rules see objects that fit their schema.
-        findings += custom_findings(obj)
+    findings += broken
     entry = index()["kinds"][str(kind)][str(api_version)]
     if "deprecated" in entry:
         findings.append(_deprecated(str(kind), str(api_version), target))

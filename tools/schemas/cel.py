@@ -6,6 +6,7 @@ Only what the rules of the known kinds use is read; anything else ends the progr
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import sys
@@ -207,7 +208,7 @@ def rule_tree(schema: Schema, rules: dict[str, int]) -> Schema:
         tree["default"] = schema["default"]
     if schema.get("nullable"):
         tree["null"] = 1
-    children = {key: rule_tree(child, rules) for key, child in schema.get("properties", {}).items() if key != "status"}
+    children = {key: rule_tree(child, rules) for key, child in schema.get("properties", {}).items()}
     if found := {key: child for key, child in children.items() if child.keys() - {"null"}}:
         tree["p"] = found
     for key, ours in (("items", "l"), ("additionalProperties", "m")):
@@ -219,6 +220,27 @@ def rule_tree(schema: Schema, rules: dict[str, int]) -> Schema:
         elif schema.get("x-kubernetes-list-type", "atomic") == "atomic":
             tree["whole"] = 1
     return tree
+
+
+# Lists of claims in kinds with webhooks. These read and write the whole object, in which Go never leaves out the status
+# of a claim. Source: `PersistentVolumeClaim` in core/v1/types.go of k8s.io/api v0.36.3.
+_CLAIMS = {
+    "JobSet": ("spec", "volumeClaimPolicies", "templates"),
+    "LeaderWorkerSet": ("spec", "leaderWorkerTemplate", "volumeClaimTemplates"),
+}
+
+
+def with_webhooks(kind: str, top: Schema) -> Schema:
+    """Return the schema of a kind without its status, and with what webhooks add to an object as defaults."""
+    whole: Schema = copy.deepcopy(top)
+    whole["properties"].pop("status", None)
+    if kind in _CLAIMS:
+        node = whole
+        for step in _CLAIMS[kind]:
+            node = node["properties"][step]
+            node = node.get("items", node)
+        node["properties"]["status"] = {"default": {}}
+    return whole
 
 
 def has_effect(tree: Schema, whole: bool = False) -> bool:
@@ -238,7 +260,8 @@ def rule_file(tops: dict[str, Schema], source: str, dump: Callable[[object], str
         dump: returns compact JSON.
     """
     rules: dict[str, int] = {}
-    trees = {name: tree for name, top in sorted(tops.items()) if has_effect(tree := rule_tree(top, rules))}
+    schemas = {name: with_webhooks(name.partition(".")[0], top) for name, top in sorted(tops.items())}
+    trees = {name: tree for name, schema in schemas.items() if has_effect(tree := rule_tree(schema, rules))}
     if not trees:
         return None
     lines = ",\n".join(f"{dump(name)}:{dump(tree)}" for name, tree in trees.items())

@@ -12,6 +12,7 @@ from kaigen.compile.builders.pods import (
     resolve_resources,
 )
 from kaigen.compile.context import Context
+from kaigen.compile.expressions import Tree
 from kaigen.kinds.block import replace_fields
 from kaigen.kinds.blocks import Resources
 
@@ -21,7 +22,7 @@ def claim_template(frame: Frame, device_class: str, count: int, component: str =
 
     Argo CD does not know the defaults of this group, so the only way to allocate is written.
     """
-    exactly = {"deviceClassName": device_class, "allocationMode": "ExactCount", "count": count}
+    exactly: Tree = {"deviceClassName": device_class, "allocationMode": "ExactCount", "count": count}
     return Object(
         role="resourceclaimtemplate",
         body={

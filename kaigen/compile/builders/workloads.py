@@ -275,6 +275,8 @@ def leader_worker_set(
     common: WorkloadSettings, nodes: int, leader: Mapping[str, Tree], worker: Mapping[str, Tree]
 ) -> Object:
     """Return the LeaderWorkerSet of replicas on several nodes; one failed pod restarts all pods of its replica."""
+    # Webhooks that change anything else write this too, and Argo CD compares the list as a whole with Git.
+    claims = [{**claim, "status": {}} for claim in common.claims if isinstance(claim, Mapping)]
     return Object(
         role="leaderworkerset",
         wave=WAVE,
@@ -295,7 +297,7 @@ def leader_worker_set(
                     "leaderTemplate": common.template(leader),
                     "workerTemplate": common.template(worker, WORKER),
                     **common.retention(),
-                    **({"volumeClaimTemplates": list(common.claims)} if common.claims else {}),
+                    **({"volumeClaimTemplates": claims} if claims else {}),
                 },
             },
         },

@@ -88,6 +88,14 @@ def test_a_default_in_a_list_that_is_one_value_is_a_warning_with_the_value() -> 
     ]
 
 
+def test_the_status_that_a_webhook_adds_to_a_claim_is_a_warning() -> None:
+    groups = example("LeaderWorkerSet")
+    groups["spec"]["leaderWorkerTemplate"]["volumeClaimTemplates"] = [{"metadata": {"name": "cache"}, "spec": {}}]
+    assert [(each.where, each.hint) for each in default_findings(groups)] == [
+        ("spec.leaderWorkerTemplate.volumeClaimTemplates[0]", "set status: {}")
+    ]
+
+
 def test_a_default_in_a_list_with_keys_or_outside_of_lists_is_no_difference() -> None:
     gateway = changed("Gateway", listeners=[{"name": "http", "port": 80, "protocol": "HTTP"}], addresses=[])
     assert list(default_findings(gateway)) == []
