@@ -195,7 +195,7 @@ def test_a_device_claim_is_made_named_and_used() -> None:
     block = job(resources={"gpus": {"deviceClassName": "gpu.example.com", "count": 4}})
     template, spec = objects(block)["ResourceClaimTemplate"], pod(block)
     (request,) = template["spec"]["spec"]["devices"]["requests"]
-    assert request["exactly"] == {"deviceClassName": "gpu.example.com", "count": 4}
+    assert request["exactly"] == {"deviceClassName": "gpu.example.com", "allocationMode": "ExactCount", "count": 4}
     (claim,) = spec["resourceClaims"]
     assert claim["resourceClaimTemplateName"] == template["metadata"]["name"]
     assert spec["containers"][0]["resources"]["claims"] == [{"name": claim["name"]}]
