@@ -120,7 +120,7 @@ def applications(namespace: str, url: str) -> dict[str, Object]:
         found["spec"]["project"] = "default"
         found["spec"]["source"] |= {"path": name, "targetRevision": "main"}
         found["spec"]["destination"]["namespace"] = namespace
-        found["metadata"] = {"name": f"{namespace}-{name}"[:63].strip("-"), "namespace": "argocd"}
+        found["metadata"] |= {"name": f"{namespace}-{name}"[:63].strip("-")}
         result[name] = found
     return result
 
@@ -159,6 +159,8 @@ def check_argocd(plane: Plane, argocd: ArgoCD, apps: Mapping[str, list[Object]],
     assert {app: len(state(app)["history"]) for app in names} == {app: len(settled[app]["history"]) for app in names}
     for name in names.values():
         plane.client.delete(APPLICATION, name, argocd.namespace)
+    for name in names.values():
+        plane.client.wait_gone(APPLICATION, name, argocd.namespace)
 
 
 def refreshed(plane: Plane, argocd: ArgoCD, name: str) -> Object:
