@@ -102,7 +102,9 @@ def queue_objects(name: str, queues: list[str]) -> Iterator[Object]:
 def files_of(apps: Mapping[str, list[Object]]) -> dict[str, str]:
     """Return the files of a repository with a folder for each app."""
     return {
-        f"{name}/{number}.yaml": json.dumps(body) for name, bodies in apps.items() for number, body in enumerate(bodies)
+        f"{name}/{number}.yaml": json.dumps(body, ensure_ascii=False)
+        for name, bodies in apps.items()
+        for number, body in enumerate(bodies)
     }
 
 
