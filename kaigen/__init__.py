@@ -5,8 +5,8 @@
     files = kaigen.render(["specs"], kaigen.load_config("."))        # path -> bytes; nothing is written
     diagnostics, _ = kaigen.validate(kaigen.Model(metadata={...}, spec={...}))
 
-Specs are files, objects (`Model`, `Dataset`, `Job`, `Topology`, `Notebook`) or dicts with the content of a YAML
-document. docs/library.md has examples.
+Specs are files, objects (`Model`, `Dataset`, `Job`, `Topology`, `Notebook`, `Alias`) or dicts with the content of a
+YAML document. docs/library.md has examples.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from kaigen.diff.compare import compare
     from kaigen.diff.text import render_text
     from kaigen.graph import build_graph, render_graph
+    from kaigen.kinds.alias import Alias
     from kaigen.kinds.base import Metadata
+    from kaigen.kinds.endpoint import Endpoint
     from kaigen.kinds.job import Job
     from kaigen.kinds.model import Dataset, Model
     from kaigen.kinds.notebook import Notebook
@@ -36,11 +38,13 @@ if TYPE_CHECKING:
     from kaigen.pipeline.validate import validate
 
 __all__ = [
+    "Alias",
     "App",
     "Compilation",
     "Config",
     "Dataset",
     "Diagnostic",
+    "Endpoint",
     "InputError",
     "Job",
     "KaigenError",
@@ -62,6 +66,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Alias": "kaigen.kinds.alias",
     "App": "kaigen.compile.app",
     "Config": "kaigen.config.settings",
     "load_config": "kaigen.config.load",
@@ -73,6 +78,7 @@ _HOMES = {
     "Model": "kaigen.kinds.model",
     "Notebook": "kaigen.kinds.notebook",
     "Dataset": "kaigen.kinds.model",
+    "Endpoint": "kaigen.kinds.endpoint",
     "Topology": "kaigen.kinds.topology",
     "render_report": "kaigen.diagnostics.report",
     "compare": "kaigen.diff.compare",

@@ -9,7 +9,6 @@ from pathlib import Path
 import msgspec
 import yaml
 
-_CRDS = Path(__file__).parent.parent / "tests" / "cluster" / "crds"
 _DATA = Path(__file__).parent.parent / "tests" / "cluster" / "api_differences.yaml"
 
 
@@ -21,14 +20,12 @@ class Difference(msgspec.Struct, frozen=True):
         code: code of kaigen's error where only kaigen refuses the object.
         message: regular expression in the message of the error, of kaigen or of the API server.
         kinds: only these kinds; empty for all.
-        cel: the message is of a rule in CEL of a custom kind.
     """
 
     reason: str
     code: str = ""
     message: str = ""
     kinds: tuple[str, ...] = ()
-    cel: bool = False
 
     def explains_kaigen(self, kind: str, code: str, message: str) -> bool:
         """Return whether this is why only kaigen refuses an object of a kind."""
@@ -40,27 +37,7 @@ class Difference(msgspec.Struct, frozen=True):
 
     def _covers(self, kind: str, message: str) -> bool:
         named = not self.kinds or kind.rpartition("/")[2] in self.kinds
-        return named and (any(rule in message for rule in cel_messages()) if self.cel else self._matches(message))
-
-    def _matches(self, message: str) -> bool:
-        return re.search(self.message, message) is not None
-
-
-@cache
-def cel_messages() -> frozenset[str]:
-    """Return what the rules in CEL of the custom kinds say."""
-    found: set[str] = set()
-    pending: list[object] = [yaml.load(path.read_bytes(), yaml.CSafeLoader) for path in sorted(_CRDS.glob("*.yaml"))]
-    while pending:
-        value = pending.pop()
-        if isinstance(value, list):
-            pending += value
-        elif isinstance(value, dict):
-            rules = value.get("x-kubernetes-validations")
-            if isinstance(rules, list):
-                found |= {rule.get("message") or f"failed rule: {rule['rule']}" for rule in rules}
-            pending += value.values()
-    return frozenset(found)
+        return named and re.search(self.message, message) is not None
 
 
 @cache

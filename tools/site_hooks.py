@@ -21,7 +21,7 @@ from mkdocs.structure.pages import Page
 from tools import proven, site_pages
 
 ROOT = Path(__file__).parent.parent
-WORDS = ROOT / "tools" / "search_words.yaml"
+WORDS = ROOT / "kaigen" / "explain" / "words.yaml"
 _FENCE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\((?![a-z]+:|#)([^)\s#]+)(#[^)\s]*)?\)")
 _CODE = re.compile(r"^### (KG\d{4})\n\n\*\*(.+)\*\*$", re.MULTILINE)

@@ -34,6 +34,7 @@ class Profile(Struct, frozen=True):
         name: as in `kaigen.yaml`.
         storage_class: class of volumes whose spec names none; empty for the cluster's default.
         access_modes: access modes that volumes can have, by storage class; a missing class may have all.
+        storage_classes: every class that such clusters are known to have; empty where nothing is known of them.
         shared_volumes: classes of volumes that several nodes can write to, as text.
         gpu_labels: groups of node labels, each with the column of the GPU catalogue that has its values; a GPU has the
             labels of the first group whose first column it has.
@@ -44,6 +45,7 @@ class Profile(Struct, frozen=True):
         gpu_tolerations: of GPU pods.
         gpu_runtime_class: of GPU pods; empty for none.
         spot: None where the profile knows no spot nodes.
+        topology: node labels of the levels of the network, by the words that specs use.
         leader_worker_set: whether the cluster has LeaderWorkerSet.
         job_set: whether the cluster has JobSet.
     """
@@ -52,6 +54,7 @@ class Profile(Struct, frozen=True):
     description: str
     storage_class: str
     access_modes: Mapping[str, Sequence[str]]
+    storage_classes: frozenset[str]
     shared_volumes: str
     gpu_labels: Sequence[Mapping[str, str]]
     cloud: str
@@ -60,6 +63,7 @@ class Profile(Struct, frozen=True):
     gpu_tolerations: Sequence[Mapping[str, str]]
     gpu_runtime_class: str
     spot: Spot | None
+    topology: Mapping[str, str]
     leader_worker_set: bool
     job_set: bool
 
@@ -94,6 +98,12 @@ def profile_names() -> tuple[str, ...]:
     return tuple(yaml_files.load("profiles"))
 
 
+def profile_of_class(storage_class: str) -> Profile | None:
+    """The one profile whose clusters are known to have a storage class of that name; None for none or several."""
+    found = [each for each in map(get_profile, profile_names()) if storage_class in each.storage_classes]
+    return found[0] if len(found) == 1 else None
+
+
 def get_profile(name: str) -> Profile:
     """The profile of that name.
 
@@ -107,6 +117,7 @@ def get_profile(name: str) -> Profile:
         description=data["description"],
         storage_class=data["storageClassName"],
         access_modes=data.get("accessModes", {}),
+        storage_classes=frozenset({*data.get("accessModes", {}), *data.get("storageClasses", ())}),
         shared_volumes=data.get("sharedVolumes", ""),
         gpu_labels=data["gpuLabels"],
         cloud=data.get("cloud", ""),
@@ -115,6 +126,7 @@ def get_profile(name: str) -> Profile:
         gpu_tolerations=data["gpuTolerations"],
         gpu_runtime_class=data["gpuRuntimeClass"],
         spot=Spot(spot.get("nodeSelector", {}), spot["tolerations"], spot.get("nodeLabels", ())) if spot else None,
+        topology=data["topology"],
         leader_worker_set=data["leaderWorkerSet"],
         job_set=data["jobSet"],
     )

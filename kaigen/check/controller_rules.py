@@ -256,7 +256,7 @@ def _mounted(pod: Object) -> Iterator[object]:
 
 
 def cluster_queue_findings(obj: Object) -> Findings:
-    """Follow `validateResourceGroups` and the rules in CEL of ClusterQueue."""
+    """Follow `validateResourceGroups`."""
     spec = mapping(obj.get("spec"))
     # v1beta1 calls it `cohort`.
     cohort = bool(spec.get("cohortName") or spec.get("cohort"))
@@ -279,14 +279,11 @@ def cluster_queue_findings(obj: Object) -> Findings:
                 yield Problem(codes.DUPLICATE_ENTRY, f"another group has {flavor.get('name')}", (*where, "name"))
             flavors.add(str(flavor.get("name")))
             yield from _quotas(flavor, covered, cohort, where)
-    yield from _preemption(spec)
 
 
 def _quotas(flavor: Object, covered: list[object], cohort: bool, path: FieldPath) -> Findings:
     """Follow `validateFlavorQuotas`."""
     quotas = entries(flavor.get("resources"))
-    if len(quotas) != len(covered):
-        yield _conflict(f"has {len(quotas)} resources and coveredResources {len(covered)}", (*path, "resources"))
     for (number, quota), name in zip(quotas, covered, strict=False):
         place = (*path, "resources", number)
         if isinstance(name, str) and quota.get("name") != name:
@@ -298,23 +295,11 @@ def _quotas(flavor: Object, covered: list[object], cohort: bool, path: FieldPath
                 continue
             if amount < 0:
                 yield Problem(codes.AMOUNT_DOUBTFUL, f"must not be negative: {quota[field]}", (*place, field))
-            if field != "nominalQuota" and not cohort:
+            if field == "lendingLimit" and not cohort:
                 yield _conflict("needs `cohortName`: without a cohort there is no queue to share with", (*place, field))
         lent, own = amounts["lendingLimit"], amounts["nominalQuota"]
         if lent is not None and own is not None and lent > own:
             yield _conflict("must not exceed nominalQuota", (*place, "lendingLimit"))
-
-
-def _preemption(spec: Object) -> Findings:
-    preemption, fungibility = mapping(spec.get("preemption")), mapping(spec.get("flavorFungibility"))
-    borrowed = mapping(preemption.get("borrowWithinCohort")).get("policy", "Never")
-    if preemption.get("reclaimWithinCohort", "Never") == "Never" and borrowed != "Never":
-        message = "borrowWithinCohort needs a reclaimWithinCohort other than Never"
-        yield _conflict(message, ("spec", "preemption", "borrowWithinCohort"))
-    both = (fungibility.get("whenCanBorrow", "MayStopSearch"), fungibility.get("whenCanPreempt", "TryNextFlavor"))
-    if fungibility.get("preference") is not None and set(both) != {"TryNextFlavor"}:
-        message = "`preference` needs whenCanBorrow and whenCanPreempt TryNextFlavor"
-        yield _conflict(message, ("spec", "flavorFungibility", "preference"))
 
 
 def resource_flavor_findings(obj: Object) -> Findings:
@@ -374,13 +359,9 @@ _RESOURCES = ("cpu", "memory")
 
 
 def scaled_object_findings(obj: Object) -> Findings:
-    """Follow `CheckReplicaCountBoundsAreValid`, `CheckFallbackValid` and `ValidateTriggers`."""
+    """Follow `CheckReplicaCountBoundsAreValid`, `CheckFallbackValid` and `ValidateTriggers`, except the rule in CEL."""
     spec = mapping(obj.get("spec"))
-    least, most = _count(spec, "minReplicaCount", 0), _count(spec, "maxReplicaCount", 100)
-    idle = _count(spec, "idleReplicaCount")
-    if least is not None and most is not None and least > most:
-        field = "minReplicaCount" if "minReplicaCount" in spec else "maxReplicaCount"
-        yield _conflict(f"minReplicaCount {least} exceeds maxReplicaCount {most}", ("spec", field))
+    least, idle = _count(spec, "minReplicaCount", 0), _count(spec, "idleReplicaCount")
     if idle is not None and least is not None and idle >= least:
         message = f"idleReplicaCount {idle} must be less than minReplicaCount {least}"
         yield _conflict(message, ("spec", "idleReplicaCount"))

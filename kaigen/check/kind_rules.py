@@ -251,37 +251,6 @@ def _autoscaler(obj: Object) -> Findings:
             yield Problem(codes.MISSING_FIELD, message, (*path, field, "target"))
 
 
-def _route(obj: Object) -> Findings:
-    for number, rule in entries(mapping(obj.get("spec")).get("rules")):
-        path: FieldPath = ("spec", "rules", number)
-        for place, match in entries(rule.get("matches")):
-            way = mapping(match.get("path"))
-            value = way.get("value")
-            free = way.get("type") == "RegularExpression"
-            if not free and isinstance(value, str) and not value.startswith("/"):
-                where = (*path, "matches", place, "path", "value")
-                yield Problem(codes.BAD_VALUE, f"`{value}` is not a path: it must start with /", where)
-        for place, backend in entries(rule.get("backendRefs")):
-            is_service = backend.get("kind", "Service") == "Service" and not backend.get("group")
-            if is_service and backend.get("port") is None:
-                message = "a reference to a Service needs the field `port`"
-                yield Problem(codes.MISSING_FIELD, message, (*path, "backendRefs", place))
-
-
-def _inference_pool(obj: Object) -> Findings:
-    picker = mapping(mapping(obj.get("spec")).get("endpointPickerRef"))
-    if picker and picker.get("kind", "Service") == "Service" and picker.get("port") is None:
-        message = "a reference to a Service needs the field `port`"
-        yield Problem(codes.MISSING_FIELD, message, ("spec", "endpointPickerRef"))
-
-
-def _helm_release(obj: Object) -> Findings:
-    spec = mapping(obj.get("spec"))
-    given = [field for field in ("chart", "chartRef") if spec.get(field) is not None]
-    if spec and len(given) != 1:
-        yield Problem(codes.FIELD_CONFLICT, "set exactly one of chart and chartRef", ("spec",))
-
-
 _QUOTA_RESOURCES = re.compile(
     "cpu|memory|storage|ephemeral-storage|pods|services|replicationcontrollers|resourcequotas|secrets|configmaps"
     "|persistentvolumeclaims|services[.](nodeports|loadbalancers)|(limits|requests)[.](cpu|memory|ephemeral-storage)"
@@ -324,6 +293,10 @@ def _limit_range(obj: Object) -> Findings:
         yield from _limits(limit, _LIMITED.get(kind), path)
 
 
+_ONE = 10**9
+"""One, in billionths."""
+
+
 def _limits(limit: Object, known: Sequence[str] | None, path: FieldPath) -> Findings:
     """Check the names of resources, and that each amount is at most those that come after it."""
     ordered = ("min", "defaultRequest", "default", "max")
@@ -332,6 +305,9 @@ def _limits(limit: Object, known: Sequence[str] | None, path: FieldPath) -> Find
             where = (*path, field, str(name))
             if known and "/" not in str(name) and name not in known and not str(name).startswith("hugepages-"):
                 yield Problem(codes.RESOURCE_NAME_INVALID, f"unknown resource `{name}`", where)
+            amount = nano(value)
+            if field == "maxLimitRequestRatio" and amount is not None and amount < _ONE:
+                yield _conflict(f"{field} {value} of {name} is below 1", where)
             for higher in ordered[place + 1 :]:
                 least, most = nano(value), nano(mapping(limit.get(higher)).get(name))
                 if least is not None and most is not None and least > most:
@@ -353,9 +329,6 @@ KIND_RULES: dict[str, Callable[[Object], Findings]] = {
     "StatefulSet.apps": _no_deadline,
     "Service": _service,
     "HorizontalPodAutoscaler.autoscaling": _autoscaler,
-    "HTTPRoute.gateway.networking.k8s.io": _route,
-    "HelmRelease.helm.toolkit.fluxcd.io": _helm_release,
-    "InferencePool.inference.networking.k8s.io": _inference_pool,
     "ClusterRoleBinding.rbac.authorization.k8s.io": _binding,
     "RoleBinding.rbac.authorization.k8s.io": _binding,
     "ClusterRole.rbac.authorization.k8s.io": _role,

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kaigen.check import codes
 from kaigen.check.atoms import Check
+from kaigen.check.custom_rules import custom_findings
 from kaigen.check.object_rules import rule_findings
 from kaigen.check.schema_compiler import Schemas
 from kaigen.core.json_types import FieldPath
@@ -63,8 +64,11 @@ def check_object(obj: dict[str, object], *, target: str = DEFAULT_VERSION) -> li
     if "sops" in obj:  # SOPS adds this block next to the encrypted values and removes it when it decrypts
         obj = {key: value for key, value in obj.items() if key != "sops"}
     findings += _problems(check, obj)
+    # As in the API server, rules of custom kinds see objects that fit their schema.
+    broken = [] if findings else list(custom_findings(obj))
     findings += _pod_problems(obj, target, {each.path for each in findings})
     findings += rule_findings(obj)
+    findings += broken
     entry = index()["kinds"][str(kind)][str(api_version)]
     if "deprecated" in entry:
         findings.append(_deprecated(str(kind), str(api_version), target))

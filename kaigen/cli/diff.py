@@ -10,6 +10,7 @@ from kaigen.diagnostics.errors import InputError
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():
+    from kaigen.cli import gates
     from kaigen.diff import markdown, structured, text
     from kaigen.environments import combined
     from kaigen.git import repository
@@ -62,6 +63,7 @@ def command(
     change = changes.change_since(commit, before, configs, trees, is_readable=is_readable)
     if output == "markdown":
         console.write(markdown.render_markdown(change))
+        console.write(gates.reports_section(configs))
     elif output == "json":
         console.write(structured.render_json(change))
     else:

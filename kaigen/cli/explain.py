@@ -12,11 +12,18 @@ import click
 
 from kaigen.cli.console import Console, table
 from kaigen.cli.kinds import find_entry, named_kinds
-from kaigen.cli.options import environment_option, override_options, read_config, read_one_config, read_overrides
+from kaigen.cli.options import (
+    environment_option,
+    override_options,
+    read_config,
+    read_config_of,
+    read_configs,
+    read_overrides,
+)
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics import codes
 from kaigen.dialects import registry
-from kaigen.explain import fields
+from kaigen.explain import fields, topics
 from kaigen.explain.effective import Effective, effective_spec, leaves
 from kaigen.pipeline import run, sources
 from kaigen.yaml.dump import dump, scalar
@@ -96,16 +103,17 @@ _EXAMPLES = (
     ("kaigen explain Model.spec.source", "a field"),
     ("kaigen explain Model --recursive", "all fields of a kind"),
     ("kaigen explain KG0302", "the code of a message"),
+    ("kaigen explain PDB", "the fields that make a Kubernetes object, or a page of the documentation"),
     ("kaigen explain APP --env prod", "the spec of an app with the origin of each value"),
 )
 """Examples at the end of the list of topics."""
 
 
 @click.command("explain")
-@click.argument("topic", required=False, metavar="[KIND[.PATH] | CODE | APP]")
+@click.argument("topic", required=False, metavar="[KIND[.PATH] | CODE | APP | WORD]")
 @click.option("--recursive", is_flag=True, help="List the fields of all levels of KIND, without descriptions.")
 @click.option("--effective", is_flag=True, help="Show the effective spec of an app and the origin of each value.")
-@environment_option("the first")
+@environment_option("the first that has it")
 @override_options
 @click.option(
     "--output", "-o", type=click.Choice(["text", "yaml", "json"]), default="text", help="Output format of --effective."
@@ -121,7 +129,7 @@ def command(
     value_files: tuple[str, ...],
     output: str,
 ) -> None:
-    """Explain a field of a kind, a code, or the effective spec of an app.
+    """Explain a field of a kind, a code, a word, or the effective spec of an app.
 
     For a field, like kubectl explain: prints its type, description, default, and nested fields. For example:
     kaigen explain Model.spec.source, kaigen explain kaigen.yaml.gitops
@@ -130,6 +138,9 @@ def command(
 
     For an app, NAME or NAMESPACE/NAME: prints its spec with overrides, pins and defaults, and the origin of each
     value; --effective is needed only where a kind has the same name. For example: kaigen explain qwen --env prod
+
+    For a kind of Kubernetes, its abbreviation or another word: prints the fields of kaigen's kinds that make such
+    objects, and the pages about it. For example: kaigen explain PDB
 
     Without an argument, lists what can be explained.
     """
@@ -156,7 +167,8 @@ def _explain_app(
     value_files: tuple[str, ...],
     output: str,
 ) -> None:
-    found = effective_spec(app, read_one_config(console, environment), read_overrides(assignments, value_files))
+    config = read_config_of(console, [app], environment)
+    found = effective_spec(app, config, read_overrides(assignments, value_files))
     if output == "text":
         console.write(effective_text(found, color=console.colored(err=False)))
     else:
@@ -168,6 +180,10 @@ def _explain_field(console: Console, field: str, *, recursive: bool) -> None:
     key = max((name for name in kinds if f"{field.lower()}.".startswith(f"{name.lower()}.")), key=len, default="")
     name = field[: len(key)] if key else field.split(".")[0]
     path = [part for part in field[len(name) :].replace("[]", "").split(".") if part]
+    if not key and (lines := topics.topic_lines(field, kinds)):
+        for line in lines:
+            console.out(line)
+        return
     try:
         lines = fields.field_lines(find_entry(name, kinds), path, recursive=recursive)
     except fields.UnknownFieldError as error:
@@ -202,10 +218,10 @@ def _is_app(console: Console, name: str) -> bool:
 
     The path of a field has dots, which an app's name never has. It is explained in a broken repository too.
     """
-    if "." in name or name.lower() in (entry.key.lower() for entry in registry.own_kinds()):
+    if "." in name or " " in name or name.lower() in (entry.key.lower() for entry in registry.own_kinds()):
         return False
     config = read_config()
     kinds = {key.lower() for key in named_kinds(console)}
     if name.lower() in kinds or sources.missing_repository(config) is not None:
         return False
-    return bool(run.Run.load((), config).find(name))
+    return any(run.Run.load((), each).find(name) for each in read_configs())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from kaigen.cli.console import Console
-from kaigen.cli.options import environment_option, read_one_config
+from kaigen.cli.options import environment_option, read_config_of
 from kaigen.core.text import plural
 from kaigen.graph import build_graph, render_graph, svg
 from kaigen.pipeline.app_names import unknown_app
@@ -26,7 +26,7 @@ SUFFIXES: dict[str, Form | Literal["png"]] = {".html": "html", ".htm": "html", "
 
 @click.command("graph")
 @click.argument("apps", nargs=-1, metavar="[APP]...")
-@environment_option("the first")
+@environment_option("the first that has them")
 @click.option(
     "--format",
     "form",
@@ -63,7 +63,7 @@ def command(
         raise click.UsageError("an HTML page cannot be printed to a terminal; name a file with -o")
     if chosen == "png" and output is None:
         raise click.UsageError("a PNG cannot be printed; name a file with -o")
-    config = read_one_config(console, environment)
+    config = read_config_of(console, apps, environment)
     graph = build_graph(Run.load((), config, use_cache=False).compilation(), config.external)
     if apps:
         graph = graph.around(_chosen(apps, graph), depth=depth, dependents=dependents)

@@ -21,7 +21,13 @@ _WORDS = {"add": "added", "change": "extended", "keep": "kept"}
 
 @click.command("init")
 @click.argument("folder", metavar="[DIR]", default=".")
-@click.option("--profile", default="generic", show_default=True, help="Cluster profile.")
+@click.option(
+    "--profile",
+    default="generic",
+    show_default=True,
+    metavar="NAME",
+    help="Cluster profile: aks, eks, generic, gke, k3s or kind. Environments can have others in kaigen.yaml.",
+)
 @click.option("--namespace", default="ml", show_default=True, help="Namespace of the apps.")
 @click.option(
     "--environments",
@@ -36,6 +42,13 @@ _WORDS = {"add": "added", "change": "extended", "keep": "kept"}
     is_flag=True,
     help="Add the chart of kaigen-reaper, which deletes expired pods and volumes, and objects for what syncs it.",
 )
+@click.option(
+    "--runner",
+    default="ubuntu-latest",
+    show_default=True,
+    metavar="LABEL,...",
+    help="Labels of the runners of GitHub Actions, such as self-hosted,linux.",
+)
 @click.option("--force", is_flag=True, help="Replace files that exist, except README.md.")
 @click.option("--dry-run", is_flag=True, help="Print what would be added; write nothing.")
 @click.pass_obj
@@ -48,6 +61,7 @@ def command(
     argocd: bool,
     flux: bool,
     reaper: bool,
+    runner: str,
     force: bool,
     dry_run: bool,
 ) -> None:
@@ -61,7 +75,9 @@ def command(
     root = Path(folder)
     pairs = [name.partition("=") for item in environments.split(",") if (name := item.strip())]
     syncers = {name: syncer for name, sign, syncer in pairs if sign}
-    choices = Choices(profile, namespace, argocd, flux, tuple(name for name, _, _ in pairs), syncers, reaper)
+    names = tuple(name for name, _, _ in pairs)
+    labels = tuple(label.strip() for label in runner.split(","))
+    choices = Choices(profile, namespace, argocd, flux, names, syncers, reaper, labels)
     changes = plan_repository(root, choices, force=force)
     if not dry_run:
         write_changes(changes)

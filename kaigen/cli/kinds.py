@@ -58,7 +58,7 @@ def find_entry(name: str, kinds: Mapping[str, KindEntry]) -> KindEntry:
     for key, entry in kinds.items():
         if key.lower() == name.lower():
             return entry
-    hint = did_you_mean(name, kinds) or "known: " + ", ".join({entry.key: 0 for entry in kinds.values()})
+    hint = did_you_mean(name, kinds) or "`kaigen kinds` lists them"
     raise click.UsageError(f"no kind {name}; {hint}")
 
 

@@ -48,6 +48,7 @@ COMMANDS: dict[str, str] = {
     "lock": "Record what branches, tags and buckets stand for in `kaigen.lock`.",
     "prune": "Remove specs that have expired, and render.",
     "mirror": "List the images, files of models and charts that an environment needs.",
+    "gates": "Show whether the gates of an environment have passed.",
     "promote": "Promote revisions and images, or whole specs, from one environment to another.",
     "plan": "Plan the GPUs for a model.",
     "cost": "Show what the GPUs of apps cost.",
@@ -55,7 +56,7 @@ COMMANDS: dict[str, str] = {
     "gpus": "List GPUs and instance types, show one, or rank those that fit a model.",
     "job": "Run Jobs on a cluster, and show what they do.",
     "notebook": "Open Notebooks of a cluster, and turn them into Jobs.",
-    "explain": "Explain a field of a kind, a code, or the effective spec of an app.",
+    "explain": "Explain a field of a kind, a code, a word, or the effective spec of an app.",
     "schema": "Print the JSON Schema of a kind.",
     "kinds": "List the kinds and dialects that kaigen reads.",
     "completion": "Print a shell completion script.",
@@ -64,8 +65,8 @@ COMMANDS: dict[str, str] = {
 
 _WAITING = frozenset(
     {
-        *("build", "comment", "doctor", "images", "job", "lock", "mirror"),
-        *("notebook", "pin", "publish", "sign", "status", "verify"),
+        *("build", "comment", "doctor", "gates", "images", "job", "lock", "mirror"),
+        *("notebook", "pin", "promote", "publish", "sign", "status", "verify"),
     }
 )
 """Commands that wait for other servers, with time limits of their own."""

@@ -22,7 +22,7 @@ from kaigen.system.lazy_import import lazy_imports
 with lazy_imports():
     import time
 
-    from kaigen.kubernetes import runs
+    from kaigen.kubernetes import requests, runs
     from kaigen.ops import continuation, folder_sync, interrupts
     from kaigen.ops import notebooks as ops_notebooks
     from kaigen.ops import open_notebook as ops_open
@@ -71,7 +71,8 @@ def _scale(console: Console, name: str, where: dict[str, Any], *, suspend: bool)
 def suspend(console: Console, /, name: str, **where: Any) -> None:
     """Remove the pod of a Notebook; its files stay.
 
-    The kernels end. A Notebook of Argo CD or Flux is suspended in Git: `suspend: true`.
+    The kernels end. A Notebook of Argo CD or Flux is suspended in Git, `suspend: true`, unless
+    it has `idle` or `hours`.
     """
     _scale(console, name, where, suspend=True)
 
@@ -83,7 +84,8 @@ def suspend(console: Console, /, name: str, **where: Any) -> None:
 def resume(console: Console, /, name: str, **where: Any) -> None:
     """Start a suspended Notebook with its files.
 
-    A Notebook of Argo CD or Flux is resumed in Git: `suspend: false`.
+    A Notebook of Argo CD or Flux is resumed in Git, `suspend: false`, unless
+    it has `idle` or `hours`.
     """
     _scale(console, name, where, suspend=False)
 
@@ -189,7 +191,7 @@ def open_notebook(
             with suppress(KeyboardInterrupt):
                 _work(console, session, notebook, folder, _seconds(timeout), port, no_browser)
                 closed = True
-            console.say(f"Notebook {name} keeps running: {tracked} manages it" if tracked else "closed")
+            console.say(_end(notebook, tracked))
         finally:
             with interrupts.ignore_interrupts():
                 if not (tracked or keep_running):
@@ -198,6 +200,16 @@ def open_notebook(
                     console.say(f"Notebook {name} suspended; its files stay")
     if closed:
         continue_work(console, promoting, find_continuation)
+
+
+def _end(notebook: Manifest, tracked: str) -> str:
+    """Return what becomes of a Notebook after `open`, as a message."""
+    if not tracked:
+        return "closed"
+    name = notebook["metadata"]["name"]
+    if requests.is_scaled_live(notebook):
+        return f"Notebook {name} keeps running until it is idle, or its hours end"
+    return f"Notebook {name} keeps running: {tracked} manages it"
 
 
 def continue_work(console: Console, promoting: bool | None, find: Callable[[], Continuation]) -> None:

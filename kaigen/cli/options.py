@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ with lazy_imports():
     from kaigen.config import assignments as config_assignments
     from kaigen.config import load, value_layers
     from kaigen.environments import combined
+    from kaigen.pipeline import run as pipeline_run
     from kaigen.pipeline import sources as pipeline_sources
     from kaigen.yaml import document as yaml_document
     from kaigen.yaml import sources as yaml_sources
@@ -102,6 +103,36 @@ def read_one_config(console: Console, environment: str = "") -> Config:
     if others:
         console.say(f"environment {first}; select another with --env: {', '.join(others)}")
     return read_config(first)
+
+
+def read_config_of(console: Console, names: Sequence[str], environment: str = "") -> Config:
+    """Return the configuration of the named environment, or else of the first one that has all of some apps, which is
+    then printed; that of the first environment when none has them.
+
+    Args:
+        console: prints the environment.
+        names: as given on the command line: apps, and paths of specs.
+        environment: as given by `--env`.
+
+    Raises:
+        InputError: `kaigen.yaml` is invalid.
+    """
+    if not environment and names and "-" not in names:
+        first, *others = read_config().environments or ("",)
+        if others and not _has_all(read_config(first), names):
+            for name in others:
+                config = read_config(name)
+                if _has_all(config, names):
+                    console.say(f"environment {name}, the first one that has {', '.join(names)}")
+                    return config
+    return read_one_config(console, environment)
+
+
+def _has_all(config: Config, names: Sequence[str]) -> bool:
+    paths = [name for name in names if pipeline_sources.is_path(name)]
+    run = pipeline_run.Run.load(paths, config, folder=Path() if paths else None)
+    is_there = not paths or any(unit.defines for unit in run.units)
+    return is_there and all(run.find(name) for name in names if name not in paths)
 
 
 def read_configs(environment: str = "", output: str | None = None) -> list[Config]:

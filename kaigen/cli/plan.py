@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kaigen.cli.console import Console, table
-from kaigen.cli.options import environment_option, read_config, read_one_config
+from kaigen.cli.options import environment_option, read_config, read_config_of
 from kaigen.cli.sizing import Command, cloud_option, load_options, output_option, refusals
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.dialects.registry import Dialect, own_dialects
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 with lazy_imports():
     from kaigen.pipeline import sources
-    from kaigen.plan import locked, specs, tables
+    from kaigen.plan import locked, queues, specs, tables
     from kaigen.plan import prices as plan_prices
     from kaigen.sizing import answer as sizing_answer
     from kaigen.sizing import config_json
@@ -54,7 +54,7 @@ def _estimate_options(command: Command) -> Command:
 
 @click.command("plan")
 @click.argument("words", nargs=-1, metavar="[APP | SPEC]...")
-@environment_option("the first")
+@environment_option("the first that has them")
 @click.option("--preset", "--model", "model", metavar="NAME", help="Preset or Hugging Face repository.")
 @click.option("--config", "config_file", metavar="FILE", help="The model's config.json, instead of a preset.")
 @click.option(
@@ -191,15 +191,17 @@ def _plan_specs(
     picture: str | None,
     output: str,
 ) -> None:
-    config = read_one_config(console, environment)
+    config = read_config_of(console, words, environment)
     prices = plan_prices.Prices(config.catalog, tokens)
     run, chosen = specs.select_specs(words, config, stdin=sys.stdin.buffer if "-" in words else None)
     found = specs.plan_specs(chosen, run.resolve, lambda question: sizing_answer.with_options(question, requested))
     if picture is not None and len(found.plans) > 1:
         raise click.UsageError("--picture draws one plan; name one APP")
+    queued = queues.plan_queues(run) if not any(requested.values()) else None
     if output == "json":
         rings = [tables.ring_data(item) for item in found.rings]
-        _print_json(console, [*tables.plans_data(found.plans, dialects, prices), *rings])
+        of_queues = queues.queue_data(queued) if queued is not None else []
+        _print_json(console, [*tables.plans_data(found.plans, dialects, prices), *rings, *of_queues])
     else:
         _print_rings(console, found)
         for number, item in enumerate(found.plans):
@@ -211,6 +213,8 @@ def _plan_specs(
                 console.out()
                 for line in table(rows):
                     console.out(line)
+        if queued is not None:
+            _print_queues(console, queued, first=not (found.plans or found.rings))
     for item in found.plans:
         if not item.rendered:
             console.say(
@@ -221,7 +225,7 @@ def _plan_specs(
         console.out(f"{name}: {text}") if output != "json" else console.say(f"{name}: {text}")
     for without in found.without:
         console.say(f"{without.name}: {without.why}")
-    if not (found.plans or found.rings or found.without or found.diagnostics or found.conversions):
+    if not (found.plans or found.rings or found.without or found.diagnostics or found.conversions or queued):
         console.say("no Topology found; `kaigen plan` plans Topologies, and models by --preset or --config")
     problems = Diagnostics(found.diagnostics)
     problems.raise_errors()
@@ -241,6 +245,16 @@ def _print_rings(console: Console, found: specs.SpecPlans) -> None:
             console.out()
             for line in table(rows):
                 console.out(line)
+
+
+def _print_queues(console: Console, plan: queues.QueuePlan, *, first: bool) -> None:
+    for number, rows in enumerate(queues.queue_tables(plan)):
+        if number or not first:
+            console.out()
+        for line in table(rows):
+            console.out(line)
+    for why in queues.reasons(plan):
+        console.say(f"never admitted: {why}")
 
 
 def _print_answer(console: Console, found: Answer, dialects: Sequence[Dialect], prices: plan_prices.Prices) -> None:

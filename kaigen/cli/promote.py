@@ -10,17 +10,22 @@ import click
 from msgspec import to_builtins
 
 from kaigen.cli.console import Console, table
+from kaigen.cli.options import address_options
 from kaigen.config.load import find_root, load_config
 from kaigen.diagnostics.errors import InputError
 from kaigen.promote import plan_promotion
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
+    from kaigen.config.settings import Config
     from kaigen.promote import Move, Promotion
 
 with lazy_imports():
     from kaigen import commit_promotion
+    from kaigen.cli import gates
+    from kaigen.cluster import connect
     from kaigen.diff import text as diff_text
+    from kaigen.gates import verdicts
 
 
 @click.command("promote")
@@ -31,6 +36,8 @@ with lazy_imports():
 @click.option("--hold", is_flag=True, help="Keep the apps at their commits until they are promoted by name.")
 @click.option("--dry-run", is_flag=True, help="Print what would change; write nothing.")
 @click.option("--skip", is_flag=True, help="Allow promotions that skip the order of `promotion` in kaigen.yaml.")
+@click.option("--from-cluster", is_flag=True, help="Read the reports of the gates of --from from its cluster first.")
+@address_options
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @click.pass_obj
 def command(
@@ -42,6 +49,9 @@ def command(
     hold: bool,
     dry_run: bool,
     skip: bool,
+    from_cluster: bool,
+    context: str,
+    kubeconfig: str,
     output: str,
 ) -> None:
     """Promote revisions and images, or whole specs, from one environment to another.
@@ -51,6 +61,10 @@ def command(
 
     To an environment with `follows: commits` it promotes the commits of specs, and prints what changes in the objects.
     --commit and --hold are for these environments: a rollback is the promotion of an older commit.
+
+    If the environment of --from has gates, which are Jobs with `workload: benchmark` or `evaluate`, their reports in
+    `reports/ENV` must be about what it runs now and have passed. Otherwise the command prints them, writes no pins and
+    exits with 1.
     """
     if not (source or commit or hold) or (source and commit):
         raise click.UsageError("give --from, or --commit or --hold for an environment with `follows: commits`")
@@ -68,12 +82,35 @@ def command(
     if promotion.diagnostics and console.verbosity >= 0:
         console.report(promotion.diagnostics)
         console.say("")
+    if source and promotion.text is not None:
+        _pass_gates(console, load_config(root, source), target, apps, (from_cluster, context, kubeconfig))
     if not dry_run:
         promotion.write()
     if output == "json":
         _json(console, promotion, source, target, dry_run)
     else:
         _text(console, promotion, source or "this clone", target, dry_run)
+
+
+def _pass_gates(
+    console: Console, config: Config, target: str, apps: tuple[str, ...], address: tuple[bool, str, str]
+) -> None:
+    """Check that the gates of the source have passed, and print their reports if not."""
+    from_cluster, context, kubeconfig = address
+    found = verdicts.find_gates(config, apps)
+    if from_cluster and found:
+        judged = verdicts.collect_reports(config.root, found, connect.connect(context, kubeconfig))
+    else:
+        judged = verdicts.read_verdicts(config.root, found)
+    if all(each.passed for each in judged):
+        return
+    console.write(gates.render_verdicts([each for each in judged if not each.passed]))
+    count = sum(not each.passed for each in judged)
+    where = f"{count} of {len(judged)} gates of {config.environment} have not passed"
+    console.say(f"{where}, so nothing is promoted to {target}")
+    if any(each.state in ("missing", "outdated") for each in judged):
+        console.say(f"wait for their Jobs, then run: kaigen gates --env {config.environment} --from-cluster")
+    raise click.exceptions.Exit(1)
 
 
 def _text(console: Console, promotion: Promotion, source: str, target: str, dry_run: bool) -> None:

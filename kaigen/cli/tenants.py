@@ -38,7 +38,13 @@ def suggest(console: Console, /, folder: str, name: str, environment: str) -> No
     known = tenant_of_file(place, configs[0].tenants)
     name = name or (known.name if known is not None else posixpath.basename(place))
     found = suggest_tenant(name, place, configs)
-    console.write(dump({"tenants": {name: found.block}}))
+    environments = {each: {"tenants": {name: fields}} for each, fields in found.environments.items()}
+    console.write(dump({"tenants": {name: found.block}, **({"environments": environments} if environments else {})}))
+    for old, new in found.moved:
+        console.say(
+            f"the specs name no namespace, and other folders or tenants use `{old}`, so these move to `{new}`, which "
+            "makes new objects; to keep their volumes, see docs/operate/change.md"
+        )
     for message in found.denied:
         console.say(f"not in the list: {message}")
     if found.denied:

@@ -32,11 +32,13 @@ with lazy_imports():
 def command(console: Console, paths: tuple[str, ...], environment: str, output: str, strict: bool) -> None:
     """Validate specs.
 
-    Runs all checks of a render on the specs in PATH (default: those of kaigen.yaml) and writes nothing. Exits with 2
-    if there is an error.
+    Runs all checks of a render on the specs in PATH (default: those of kaigen.yaml) and writes nothing. Sends the tests
+    of Endpoints to Envoy if it is installed. Exits with 2 if there is an error.
     """
     stdin = sys.stdin.buffer.read() if "-" in paths else None
-    found, files = pipeline_validate.validate_environments(paths, read_configs(environment), stdin=stdin, folder=Path())
+    found, files = pipeline_validate.validate_environments(
+        paths, read_configs(environment), stdin=stdin, folder=Path(), say=console.say
+    )
     if output != "text":
         text = report.render_report(found, output, files=list(files), folder=checkout_folder()).rstrip("\n")
         if text:

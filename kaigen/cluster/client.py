@@ -254,6 +254,15 @@ class Cluster:
         path = self._resources.path(type_, namespace)
         return _items(self._pages(path, [("labelSelector", labels)])) if path else []
 
+    def object_of_type(self, type_: str, namespace: str, name: str) -> Manifest | None:
+        """Return an object of a type, as `objects_of_type` returns all; None when there is none.
+
+        Raises:
+            Forbidden: the user may not read it.
+        """
+        path = self._resources.path(type_, namespace, name)
+        return self.read(path) if path else None
+
     def names_of_type(self, type_: str, namespace: str = "") -> list[str]:
         """Return the names of the objects of a type. Their content is not sent: it may be that of Secrets.
 

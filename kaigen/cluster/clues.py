@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -33,12 +33,12 @@ class Clues(Struct, frozen=True):
     Attributes:
         events: events about the objects, in any order.
         claims: volume claims.
-        line: the last line that the init container printed which runs; may be empty.
+        lines: why pods try a download again: the last lines of their logs, by namespace and name of the pod.
     """
 
     events: Sequence[Object] = ()
     claims: Sequence[Object] = ()
-    line: str = ""
+    lines: Mapping[str, str] = {}
 
 
 NOTHING = Clues()

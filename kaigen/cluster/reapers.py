@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from kaigen.cluster.client import Cluster
 from kaigen.cluster.errors import Forbidden
 from kaigen.kubernetes.manifest import Object, entries, identity_of, mapping
+
+if TYPE_CHECKING:
+    from kaigen.cluster.client import Cluster
 
 _LABELS = "app.kubernetes.io/name=kaigen-reaper"
 _KINDS = ("apps/v1/Deployment", "batch/v1/CronJob")

@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from kaigen.cluster.clues import NOTHING, Clues
-from kaigen.cluster.waits import ending, of_event, waiting
+from kaigen.cluster.waits import ending, of_event, retrying, waiting
 from kaigen.kubernetes.manifest import Object, entries, mapping, text
 from kaigen.kubernetes.runs import end_of
 
@@ -59,7 +59,7 @@ def _active(job: Object, pods: Sequence[Object], clues: Clues) -> RunState:
     active = [pod for pod in pods if _phase(pod) != "Failed"]
     attempt = _attempt(job, pods, bool(active))
     if status.get("ready") or {_phase(pod) for pod in active} & {"Running", "Succeeded"}:
-        return RunState("Running", attempt)
+        return RunState("Running", _joined(attempt, *(retrying(pod, clues) for pod in active)))
     for pod in active:
         if found := waiting(pod, clues):
             return RunState("Pending", _joined(attempt, found.line))

@@ -16,6 +16,7 @@ from kaigen.cluster.runs import Phase, run_state
 from kaigen.kubernetes.kind_table import find_kind
 from kaigen.kubernetes.manifest import Object, entries, mapping, text
 from kaigen.kubernetes.object_kind import HealthConditions
+from kaigen.kubernetes.requests import is_scaled_live
 
 StateName = Literal["ready", "progressing", "suspended", "failed", "missing", "unknown"]
 
@@ -26,10 +27,12 @@ class State(Struct, frozen=True):
     Attributes:
         name: `ready` also for a run that is complete.
         message: why it is not ready; may be empty.
+        wanted: whether it is not ready because it shall not be.
     """
 
     name: StateName
     message: str = ""
+    wanted: bool = False
 
 
 READY = State("ready")
@@ -47,9 +50,15 @@ def live_state(obj: Object) -> State:
     row = find_kind(text(obj.get("apiVersion")), text(obj.get("kind")))
     rule = _RULES.get(row.type)
     if rule is not None:
-        return rule(mapping(obj.get("spec")), status)
+        state = rule(mapping(obj.get("spec")), status)
+        return State("suspended", wanted=True) if state.name == "ready" and _is_stopped(obj) else state
     health = row.health or _HEALTH.get(row.type)
     return _by_conditions(health, status) if health else READY
+
+
+def _is_stopped(obj: Object) -> bool:
+    """Return whether a workload has no pod because a program of kaigen's or a user wants so."""
+    return mapping(obj.get("spec")).get("replicas") == 0 and is_scaled_live(obj)
 
 
 def has_state(obj: Object) -> bool:

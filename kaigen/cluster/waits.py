@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -24,6 +25,8 @@ _NO_OBJECT = re.compile(r'(?:storageclass\.storage\.k8s\.io|persistentvolumeclai
 _RETRIES = re.compile(r"; attempt \d+ of \d+ follows")
 """In a line of kaigen's downloader: why an attempt failed."""
 _LONGEST = 500
+_CALLS = 4
+"""Logs that are read at the same time."""
 _LOG_S = 5
 """Seconds to wait for the last lines of a log."""
 
@@ -66,13 +69,23 @@ def waiting(pod: Object, clues: Clues = NOTHING) -> Waiting | None:
     for status in _container_statuses(pod):
         if text(_state(status, "waiting").get("reason")) not in _STARTING:
             return _stopped(status)
-    for container, status in _running_gates(pod):
-        if found := _awaited(container, status, clues):
+    for container, status in _running(pod, "initContainers"):
+        if found := _awaited(container, status, retrying(pod, clues)):
             return found
     if mapping(pod.get("status")).get("phase") in (None, "Pending"):
         reason, message = complaint(pod, clues.events)
         return Waiting(reason, message) if reason else None
     return None
+
+
+def retrying(pod: Object, clues: Clues) -> str:
+    """Return why a pod tries a download again; empty if it does not, or its log was not read."""
+    return clues.lines.get(_key(pod), "")
+
+
+def _key(pod: Object) -> str:
+    metadata = mapping(pod.get("metadata"))
+    return f"{metadata.get('namespace')}/{metadata.get('name')}"
 
 
 def of_event(obj: Object, clues: Clues) -> Waiting | None:
@@ -144,25 +157,25 @@ def ending(terminated: Object) -> str:
     return ": ".join(filter(None, (f"exit code {terminated.get('exitCode')}", known, said)))
 
 
-def _running_gates(pod: Object) -> list[tuple[Object, Object]]:
-    """Return the init containers that run and must end before the others start, each with its status."""
+def _running(pod: Object, field: str) -> list[tuple[Object, Object]]:
+    """Return the containers in a field of a pod that run until they have done their work, each with its status."""
     running = {
         text(each.get("name")): each for each in _container_statuses(pod) if "running" in mapping(each.get("state"))
     }
     return [
         (container, running[text(container.get("name"))])
-        for _, container in entries(mapping(pod.get("spec")).get("initContainers"))
+        for _, container in entries(mapping(pod.get("spec")).get(field))
         if text(container.get("name")) in running and container.get("restartPolicy") != "Always"
     ]
 
 
-def _awaited(container: Object, status: Object, clues: Clues) -> Waiting | None:
+def _awaited(container: Object, status: Object, line: str) -> Waiting | None:
     """Return what an init container waits for, or why its last attempt failed; None if nothing is known."""
     arguments = _arguments(container)
     if describe := _GATES.get(arguments[0]):
         return Waiting("", f"waits for {describe(_options(arguments))}")
     ended = _state(status, "terminated", "lastState")
-    said = clues.line or (ending(ended) if ended.get("exitCode") else "")
+    said = line or (ending(ended) if ended.get("exitCode") else "")
     return Waiting("", f"init container {container.get('name')}: {said}") if said else None
 
 
@@ -215,9 +228,28 @@ def read_clues(cluster: Cluster, obj: Manifest) -> Clues:
     mounted = [] if "nodeName" in spec else [str(claim["claimName"]) for claim in _mounted(obj)]
     claims = read_claims(cluster, metadata["namespace"], mounted)
     names = [metadata["name"], *(claim["metadata"]["name"] for claim in claims)]
-    fetching = [text(each.get("name")) for each, _ in _running_gates(obj) if _arguments(each)[0] == "fetch"]
-    line = _retry_line(cluster, obj, fetching[0]) if fetching else ""
-    return Clues(read_events(cluster, metadata["namespace"], names), claims, line)
+    return Clues(read_events(cluster, metadata["namespace"], names), claims, retries(cluster, [obj]))
+
+
+def retries(cluster: Cluster, pods: Iterable[Manifest]) -> dict[str, str]:
+    """Return why pods try a download again, by namespace and name of the pod.
+
+    Args:
+        cluster: has their logs. What the user may not read is left out.
+        pods: the pods; of other objects nothing is read.
+    """
+    found = [(pod, name) for pod in pods if (name := fetching(pod))]
+    if not found:
+        return {}
+    with ThreadPoolExecutor(_CALLS) as pool:
+        lines = pool.map(lambda each: _retry_line(cluster, *each), found)
+        return {_key(pod): line for (pod, _), line in zip(found, lines, strict=True) if line}
+
+
+def fetching(pod: Object) -> str:
+    """Return the name of the container of a pod that downloads now; empty if none does."""
+    running = [*_running(pod, "initContainers"), *_running(pod, "containers")]
+    return next((text(each.get("name")) for each, _ in running if _arguments(each)[0] == "fetch"), "")
 
 
 def _retry_line(cluster: Cluster, pod: Manifest, container: str) -> str:

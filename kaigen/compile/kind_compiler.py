@@ -21,6 +21,7 @@ from kaigen.compile.context import Context
 from kaigen.compile.finish import check_labels, finish
 from kaigen.compile.problems import Problems
 from kaigen.kinds.base import Metadata
+from kaigen.kinds.block import Block as KindFields
 from kaigen.kinds.pod import PodFields
 
 
@@ -36,8 +37,8 @@ class Block(Protocol):
         """Name, namespace, labels and annotations of the app."""
 
     @property
-    def spec(self) -> PodFields:
-        """The kind's own fields, with those about pods."""
+    def spec(self) -> KindFields:
+        """The kind's own fields; of most kinds with those about pods."""
 
 
 class Resolution(Protocol):
@@ -110,7 +111,7 @@ class KindCompiler(Struct, Generic[BlockT, NamingT, ResolutionT], frozen=True):
             naming: names that a dialect keeps from its foreign system.
         """
         names = self.default_naming if naming is None else naming
-        check_labels(block.metadata, block.spec, problems)
+        check_labels(block.metadata, block.spec if isinstance(block.spec, PodFields) else None, problems)
         resolution = self.resolve(block, context, problems, names)
         self.check(resolution, problems)
         objects = self.objects(resolution)

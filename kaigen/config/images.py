@@ -108,6 +108,13 @@ class Images(Block):
     chat: Annotated[
         Image | None, Meta(description="kaigen's own small server.", examples=["registry.example/kaigen/chat@sha256:…"])
     ] = None
+    evaluate: Annotated[
+        Image | None,
+        Meta(
+            description="lm-evaluation-harness, for a Job with `workload: evaluate`.",
+            examples=["registry.example/kaigen/evaluate@sha256:…"],
+        ),
+    ] = None
     notebook: Annotated[
         Image | None,
         Meta(

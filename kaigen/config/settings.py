@@ -179,6 +179,11 @@ class Config(Struct, frozen=True, omit_defaults=True):
     build_registry: str = ""
 
     @property
+    def has_argocd(self) -> bool:
+        """Whether Argo CD syncs the output."""
+        return self.gitops is not None and self.gitops.argocd is not None
+
+    @property
     def controllers(self) -> Mapping[str, str]:
         """The versions of controllers in the clusters, by name."""
         return self.cluster.versions if self.cluster else {}

@@ -11,10 +11,11 @@ from kaigen.catalog.rates import currency_of
 from kaigen.config.settings import Config
 from kaigen.config.tenant_settings import tenant_of_file, tenant_of_namespace
 from kaigen.kubernetes.costs import PodCost, is_run, pod_costs
+from kaigen.kubernetes.hours import mean_replicas
 from kaigen.kubernetes.kind_table import kind_of
 from kaigen.kubernetes.manifest import Object, identity_of, mapping, text
 from kaigen.kubernetes.pods import pod_templates
-from kaigen.kubernetes.requests import least_replicas, most_replicas, pod_count
+from kaigen.kubernetes.requests import least_replicas, most_replicas, pod_count, scaled_replicas
 from kaigen.kubernetes.runs import run_seconds
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Item(Struct, frozen=True):
         most: pods with the autoscaler at its maximum.
         runs: whether the pods end, and cost only while they run.
         seconds: how long a run may take; 0 without a limit.
+        mean: pods on average over a week, where their number follows the time alone.
     """
 
     app: str
@@ -48,6 +50,14 @@ class Item(Struct, frozen=True):
     most: int
     runs: bool
     seconds: int
+    mean: float | None = None
+
+    @property
+    def month(self) -> tuple[float, float] | None:
+        """What a month costs at least and at most; None when it is unknown."""
+        if self.mean is not None and self.cost.hour is not None:
+            return self.mean * self.cost.hour * HOURS_A_MONTH, self.mean * self.cost.hour * HOURS_A_MONTH
+        return None if self.hours is None else (self.hours[0] * HOURS_A_MONTH, self.hours[1] * HOURS_A_MONTH)
 
     @property
     def hours(self) -> tuple[float, float] | None:
@@ -98,7 +108,7 @@ def collect(compilation: Compilation, config: Config, apps: Sequence[str] = ()) 
         apps: only these apps, `NAME` or `NAMESPACE/NAME`; all when empty.
     """
     placed = [(_namespace(each.body, item), each.body) for item in compilation.apps for each in item.objects]
-    limits = least_replicas(placed), most_replicas(placed)
+    limits = _Limits(least_replicas(placed), most_replicas(placed), _means(placed))
     items = tuple(
         found
         for item in compilation.apps
@@ -109,19 +119,40 @@ def collect(compilation: Compilation, config: Config, apps: Sequence[str] = ()) 
     return Costs(config.environment, currency_of(config.catalog), items, tuple(_idle(items)))
 
 
-_Limits = tuple[dict[tuple[str, str, str], int], dict[tuple[str, str, str], int]]
+_Key = tuple[str, str, str]
+"""Namespace, kind and name of an object."""
+
+
+class _Limits(Struct, frozen=True):
+    """Replicas that autoscalers set: the fewest, the most, and on average where they follow the time alone."""
+
+    least: dict[_Key, int]
+    most: dict[_Key, int]
+    means: dict[_Key, float]
+
+
+def _means(placed: Iterable[tuple[str, Object]]) -> dict[_Key, float]:
+    found: dict[_Key, float] = {}
+    for namespace, body in placed:
+        scaled = scaled_replicas(body)
+        mean = mean_replicas(body) if scaled is not None else None
+        if scaled is not None and mean is not None:
+            found[namespace, scaled[0], scaled[1]] = mean
+    return found
 
 
 def _items(body: Object, item: Compiled, config: Config, limits: _Limits) -> Iterator[Item]:
     namespace, identity = _namespace(body, item), identity_of(body)
     key = (namespace, text(body.get("kind")), identity.name)
-    fewest, most = limits[0].get(key), limits[1].get(key)
+    fewest, most = limits.least.get(key), limits.most.get(key)
+    mean = limits.means.get(key) if kind_of(body).scalable else None
     tenant = tenant_of_file(item.app.source, config.tenants) or tenant_of_namespace(namespace, config.tenants)
     costs = pod_costs(body, config.catalog, config.profile)
     templates = {template.role: template for template in pod_templates(body)}
     small = {**body, "spec": {**mapping(body.get("spec")), "replicas": fewest}}
     for cost in costs:
         template = templates[cost.role]
+        each = pod_count(body, template, 1, surge=False) if mean is not None else 1
         yield Item(
             f"{item.app.namespace}/{item.app.name}",
             tenant.name if tenant is not None else "",
@@ -132,6 +163,7 @@ def _items(body: Object, item: Compiled, config: Config, limits: _Limits) -> Ite
             pod_count(body, template, most, surge=False) if kind_of(body).scalable else cost.pods,
             is_run(body),
             run_seconds(body) or 0,
+            None if mean is None else mean * each,
         )
 
 

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from kaigen.core.text import plural
-from kaigen.cost.collect import HOURS_A_MONTH, Costs, Item
+from kaigen.cost.collect import Costs, Item
+
+_UNKNOWN = "–"
 
 
 def costs_data(found: Costs) -> dict[str, Any]:
@@ -33,7 +35,11 @@ def _item(item: Item) -> dict[str, Any]:
         "kind": item.kind,
         "name": item.name,
         "gpus": cost.gpus,
-        "pods": {"least": item.least, "most": item.most},
+        "pods": {
+            "least": item.least,
+            "most": item.most,
+            **({} if item.mean is None else {"mean": round(item.mean, 4)}),
+        },
         "instanceType": cost.instance.name if cost.instance else None,
         "perHour": None if hours is None else {"least": round(hours[0], 4), "most": round(hours[1], 4)},
         **({"price": cost.rate.amount, "priceFrom": cost.rate.source} if cost.rate else {}),
@@ -60,21 +66,27 @@ def cost_rows(found: Costs) -> Iterator[tuple[str, ...]]:
             str(item.cost.gpus),
             item.cost.instance.name if item.cost.instance else "–",
             "–" if hours is None else _range(item.most * (item.cost.hour or 0) if item.runs else hours[0], hours[1]),
-            "–" if hours is None or item.runs else _range(HOURS_A_MONTH * hours[0], HOURS_A_MONTH * hours[1]),
+            "–" if item.month is None or item.runs else _range(*item.month),
             "; ".join(_notes(item)),
         )
     least, most = _sum(found.items)
-    always = _sum(item for item in found.items if not item.runs)
+    months = [item.month for item in found.items if item.month is not None and not item.runs]
+    always = sum(each for each, _ in months), sum(each for _, each in months)
     unknown = sum(item.hours is None for item in found.items)
     note = f"without {plural(unknown, 'object')} whose price is unknown" if unknown else ""
-    yield "all", "", "", "", "", _range(least, most), _range(HOURS_A_MONTH * always[0], HOURS_A_MONTH * always[1]), note
+    hour, month = _range(least, most), _range(*always)
+    if unknown and unknown == len(found.items):
+        hour = month = _UNKNOWN
+    yield "all", "", "", "", "", hour, month, note
 
 
 def tenant_rows(found: Costs) -> Iterator[tuple[str, ...]]:
     """Return the rows of a table of costs by tenant, the header first."""
     yield "TENANT", f"{found.currency} AN HOUR"
     for name in sorted({item.tenant for item in found.items}):
-        yield name or "–", _range(*_sum(item for item in found.items if item.tenant == name))
+        own = [item for item in found.items if item.tenant == name]
+        is_known = any(item.hours is not None for item in own)
+        yield name or "–", _range(*_sum(own)) if is_known else _UNKNOWN
 
 
 def idle_lines(found: Costs) -> Iterator[str]:
@@ -86,6 +98,8 @@ def idle_lines(found: Costs) -> Iterator[str]:
 
 
 def _notes(item: Item) -> Iterator[str]:
+    if item.mean is not None:
+        yield f"{item.mean:.2f} pods on average, by its schedule"
     if item.runs:
         limit = item.seconds / 3600
         yield "while it runs" + (f", {limit:g} h at most" if limit else "")

@@ -11,6 +11,8 @@ _MOST_CANDIDATES = 400
 """A longer list is not searched: comparing one name takes microseconds, and a file may have thousands of wrong names.
 kaigen has 291 codes, and Kubernetes 140 kinds."""
 
+_SHORTEST_PART = 4
+"""Fewest letters of a word that may be the last part of a name."""
 _FIRST_PART = re.compile("[a-z]{3,}(?=[A-Z])")
 """First part of a name in camelCase."""
 
@@ -58,7 +60,8 @@ def nearest(word: str, candidates: Iterable[str], *, limit: int = 1) -> list[str
     """Return the candidates that are most similar to a word, best first, at most `limit`.
 
     Case, dashes and underscores do not count. A third of the letters may differ, at least one; of a longer
-    name its first three letters or more are enough. Of a word such as `maxReplicas`, the first part may be the name.
+    name its first three letters or more are enough. Of `maxReplicas` the first part may be the name, and of a name like
+    `allowedGroups` the last part may be the word.
     Short forms that Kubernetes' tools print, and a few names of other tools, are known.
     """
     folded = _folded(word)
@@ -82,7 +85,14 @@ def nearest(word: str, candidates: Iterable[str], *, limit: int = 1) -> list[str
                 continue
             distance = most + 1
         ranked.append((distance, folded[0] != known[0], not known.startswith(folded), candidate))
-    return [entry[3] for entry in sorted(ranked)[:limit]]
+    return [entry[3] for entry in sorted(ranked)[:limit]] or _ending_in(word, names)
+
+
+def _ending_in(word: str, candidates: Iterable[str]) -> list[str]:
+    """Return the only candidate whose last part a word is: `groups` of `allowedGroups`; none if there are several."""
+    end = word[:1].upper() + word[1:]
+    found = [name for name in candidates if len(word) >= _SHORTEST_PART and name.endswith(end) and name != word]
+    return found if len(found) == 1 else []
 
 
 def did_you_mean(word: str, candidates: Iterable[str]) -> str:

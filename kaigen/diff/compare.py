@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from msgspec import Struct, field
+from msgspec import field
 
 from kaigen.config.settings import Config
 from kaigen.diff.cost import affects_cost, cost_change
 from kaigen.diff.model import ABSENT, AppChange, AppStatus, Change, Effect, FieldChange, ObjectChange, ObjectStatus
+from kaigen.diff.names import NamedApp, merge_apps, new_alias, rename_effects
 from kaigen.diff.objects import Obj, Unreadable, read_objects, strip_header
 from kaigen.diff.pairing import Pair, diff_fields, full_identity, pair_objects
 from kaigen.diff.rules import Case, Siblings, effects_of
 from kaigen.diff.rules.rbac import ROLES, rights_fields
 from kaigen.diff.rules.security import POD_SECURITY, requested_exception
-from kaigen.diff.trees import AppKey, FileRole, Trees, locate
+from kaigen.diff.trees import AppKey, Trees, locate
 
 HIDDEN = "(hidden)"
 """Printed instead of a value of a Secret."""
@@ -41,7 +42,7 @@ def compare(
     roles = {path: locate(path) for path in old.keys() | new.keys()}
     concerned = {roles[path].app for path in differing if roles[path].role in ("object", "chart")}
     trees = Trees(old, new, settings)
-    apps: dict[AppKey, _App] = {key: _App(key, trees) for key in concerned}
+    apps: dict[AppKey, ComparedApp] = {key: ComparedApp(key, trees=trees) for key in concerned}
     for path, role in roles.items():
         app = apps.get(role.app)
         if app is not None and role.role in ("object", "chart"):
@@ -49,7 +50,7 @@ def compare(
                 app.before.add(path, role, old[path])
             if path in new:
                 app.after.add(path, role, new[path])
-    merged = _merge_moved(apps.values())
+    merged = merge_apps(apps.values())
     for app in merged:
         app.read()
     _pair_across(merged)
@@ -62,30 +63,10 @@ def compare(
     )
 
 
-class _Side(Struct):
-    """The files of an app in one tree, by path within the app: the whole path and the bytes."""
-
-    objects: dict[str, tuple[str, bytes]] = field(default_factory=dict)
-    charts: dict[str, bytes] = field(default_factory=dict)
-
-    def add(self, path: str, role: FileRole, data: bytes) -> None:
-        if role.role == "chart":
-            self.charts[role.file] = data
-        else:
-            self.objects[role.file] = (path, data)
-
-    def __bool__(self) -> bool:
-        return bool(self.objects or self.charts)
-
-
-class _App(Struct):
+class ComparedApp(NamedApp):
     """One app in both trees, during the comparison."""
 
-    key: AppKey
-    trees: Trees
-    old_namespace: str = ""
-    before: _Side = field(default_factory=_Side)
-    after: _Side = field(default_factory=_Side)
+    trees: Trees = field(default_factory=Trees)
     pairs: list[Pair] = field(default_factory=list)
     olds: list[Obj] = field(default_factory=list)
     news: list[Obj] = field(default_factory=list)
@@ -96,6 +77,11 @@ class _App(Struct):
     differing: set[str] = field(default_factory=set)
     """Paths in the new tree of files that differ, perhaps only in formatting."""
 
+    @property
+    def absorbs(self) -> bool:
+        """Whether its old files are those of another folder."""
+        return bool(self.old_namespace or self.old_name)
+
     def read(self) -> None:
         """Read the files that differ and match their objects."""
         files: dict[str, str] = {}
@@ -104,9 +90,9 @@ class _App(Struct):
         for file in sorted(self.before.objects.keys() | self.after.objects.keys()):
             was, now = self.before.objects.get(file), self.after.objects.get(file)
             if was is not None and now is not None:
-                if was[1] == now[1] and not self.old_namespace:
+                if was[1] == now[1] and not self.absorbs:
                     continue
-                if strip_header(was[1]) == strip_header(now[1]) and not self.old_namespace:
+                if strip_header(was[1]) == strip_header(now[1]) and not self.absorbs:
                     self.formatting_only += 1
                     continue
             old_side = [] if was is None else read_objects(*was)
@@ -168,8 +154,11 @@ class _App(Struct):
         if not objects and not charts and not self.old_namespace:
             return None
         status: AppStatus = "changed" if self.before and self.after else "added" if self.after else "removed"
+        alias_of = new_alias(pairs)
         if self.old_namespace:
             status = "moved"
+        elif self.old_name or alias_of:
+            status = "renamed"
         effects = sorted(self._own_effects(pairs), key=lambda effect: -effect.rank)
         objects.sort(key=lambda item: (-item.rank, item.kind, item.namespace, item.name, item.path))
         return AppChange(
@@ -181,6 +170,8 @@ class _App(Struct):
             effects=tuple(effects),
             root=self.key.root,
             old_namespace=self.old_namespace,
+            old_name=self.old_name,
+            alias_of=alias_of,
         )
 
     def _object(self, pair: Pair, siblings: Siblings) -> ObjectChange | None:
@@ -213,6 +204,7 @@ class _App(Struct):
             namespaces = f"from namespace {self.old_namespace} to {self.key.namespace}"
             text = f"moved {namespaces}: deleted there, created here"
             yield Effect("notice", text, "moved")
+        yield from rename_effects(self.key, self.old_name, pairs, self.trees)
         before = {id(pair.new): pair.old for pair in pairs}
         if any(_POD_SECURITY in data for _, data in self.after.objects.values()):
             for obj in self.siblings():
@@ -268,27 +260,7 @@ def _hide(change: FieldChange) -> FieldChange:
     return FieldChange(change.keys, old, new)
 
 
-def _merge_moved(apps: Iterable[_App]) -> list[_App]:
-    """Return the apps, with an app that moved to another namespace as one."""
-    apps = sorted(apps, key=lambda app: app.key)
-    removed: dict[tuple[str, str], list[_App]] = {}
-    added: dict[tuple[str, str], list[_App]] = {}
-    for app in apps:
-        if app.key.name and not app.after:
-            removed.setdefault((app.key.root, app.key.name), []).append(app)
-        elif app.key.name and not app.before:
-            added.setdefault((app.key.root, app.key.name), []).append(app)
-    absorbed: set[AppKey] = set()
-    for key, (app, *more) in added.items():
-        sources = removed.get(key, [])
-        if not more and len(sources) == 1 and sources[0].before.objects.keys() & app.after.objects.keys():
-            app.before = sources[0].before
-            app.old_namespace = sources[0].key.namespace
-            absorbed.add(sources[0].key)
-    return [app for app in apps if app.key not in absorbed]
-
-
-def _pair_across(apps: Sequence[_App]) -> None:
+def _pair_across(apps: Sequence[ComparedApp]) -> None:
     """Match objects that moved from one app to another: the cluster knows objects, not apps."""
     lost = {full_identity(obj): (app, obj) for app in apps for obj in app.olds}
     paired: set[int] = set()

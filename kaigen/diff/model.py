@@ -13,7 +13,7 @@ from kaigen.diagnostics.problem import dotted_path
 
 Level: TypeAlias = Literal["info", "notice", "danger"]
 ObjectStatus: TypeAlias = Literal["added", "removed", "changed", "replaced"]
-AppStatus: TypeAlias = Literal["added", "removed", "changed", "moved"]
+AppStatus: TypeAlias = Literal["added", "removed", "changed", "moved", "renamed"]
 
 _RANK: dict[Level, int] = {"info": 0, "notice": 1, "danger": 2}
 
@@ -112,13 +112,15 @@ class AppChange(Struct, frozen=True):
     Attributes:
         namespace: the folder of its namespace; empty for a folder that is not an app.
         name: the app; empty for a folder that is not an app.
-        status: `moved` when its namespace changed.
+        status: `moved` when its namespace changed, `renamed` when its name changed or it became an alias.
         objects: the objects that differ, the most dangerous first.
         charts: how many files of its chart differ.
         effects: effects on the whole app, dangers first.
         root: the folder above the namespace, as for an environment; the folder itself when it is not an app.
         old_namespace: the old namespace of a moved app; empty for others.
         old_root: the old folder of an environment that is rendered elsewhere; empty for others.
+        old_name: the old name of a renamed app; empty for others.
+        alias_of: the app that answers in place of one that became an alias; empty for others.
     """
 
     namespace: str
@@ -130,6 +132,8 @@ class AppChange(Struct, frozen=True):
     root: str = ""
     old_namespace: str = ""
     old_root: str = ""
+    old_name: str = ""
+    alias_of: str = ""
 
     @property
     def title(self) -> str:
@@ -138,7 +142,11 @@ class AppChange(Struct, frozen=True):
 
     @property
     def summary(self) -> str:
-        """The status, and where a moved app was."""
+        """The status, where a moved app was, and the other name of a renamed one."""
+        if self.alias_of:
+            return f"{self.status} to {self.alias_of}"
+        if self.old_name:
+            return f"{self.status}, was {self.old_name}"
         was = self.old_namespace or self.old_root
         return f"{self.status}, was in {was}" if was else self.status
 

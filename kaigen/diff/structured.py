@@ -7,7 +7,8 @@ The shape is stable; fields are only ever added:
       "summary": {"apps": 1, "danger": 0, "notice": 1, "info": 2, "formattingOnly": 0, "otherFiles": 0},
       "apps": [{
         "root": "prod", "namespace": "team-a", "name": "finetune", "oldNamespace": "", "oldRoot": "",
-        "status": "added | removed | changed | moved",
+        "oldName": "", "aliasOf": "",
+        "status": "added | removed | changed | moved | renamed",
         "chartFiles": 0,
         "effects": [{"level": "info | notice | danger", "rule": "restart", "text": "pods restart (rolling)"}],
         "objects": [{
@@ -63,6 +64,8 @@ def _app(app: AppChange) -> Json:
         "name": app.name,
         "oldNamespace": app.old_namespace,
         "oldRoot": app.old_root,
+        "oldName": app.old_name,
+        "aliasOf": app.alias_of,
         "status": app.status,
         "chartFiles": app.charts,
         "effects": _effects(app.effects),

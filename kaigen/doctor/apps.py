@@ -23,8 +23,7 @@ from kaigen.kubernetes.buckets import split_location
 from kaigen.kubernetes.manifest import mapping
 from kaigen.kubernetes.metadata_keys import EXPIRES
 from kaigen.mirror.collect import models_in
-from kaigen.requirements.cluster import Finding
-from kaigen.requirements.model import Requirement
+from kaigen.requirements.model import Finding, Requirement
 
 if TYPE_CHECKING:
     from kaigen.cluster.client import Cluster
@@ -99,6 +98,27 @@ def _check(url: str, use: str) -> Check:
     return Check(name, "ok", f"{url} from this machine; pods may have other routes")
 
 
+def check_repository(config: Config) -> Iterator[Check]:
+    """Yield whether Flux may read the repository, if it has no Secret for it and the URL is one of HTTP."""
+    gitops = config.gitops
+    if gitops is None or gitops.flux is None or gitops.flux.secret:
+        return
+    name, url = "repository for Flux", gitops.repository or ""
+    if not url.startswith(("https://", "http://")):
+        return
+    answer = f"{url.rstrip('/')}/info/refs?service=git-upload-pack"
+    request = urllib.request.Request(answer, headers={"User-Agent": f"git/2 kaigen/{__version__}"})
+    try:
+        with urllib.request.urlopen(request, timeout=_TIMEOUT_S):
+            yield Check(name, "ok", f"{url} needs no login")
+    except urllib.error.HTTPError as error:
+        fix = "set `gitops.flux.secret` in kaigen.yaml to a Secret with `username` and `password`; see docs/gitops.md"
+        yield Check(name, "warning", f"{url} answers {error.code} without a login, and Flux has no Secret for it", fix)
+    except (urllib.error.URLError, OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        yield Check(name, "warning", f"{url} from this machine: {reason}", "check `gitops.repository` in kaigen.yaml")
+
+
 def check_registries(apps: Iterable[Compiled]) -> Iterator[Check]:
     """Yield a check for each image that its registry does not have or does not show, and one for all others.
 
@@ -147,13 +167,15 @@ def _fix(item: Requirement) -> str:
         case "Namespace":
             return f"kubectl create namespace {item.name}"
         case "Secret":
-            return "create it: `kaigen secrets` prints the command with the keys"
+            return "create it: `kaigen secrets -o kubectl` prints a script that does"
         case "Kubernetes":
             return "upgrade the cluster, or set `kubernetes` in kaigen.yaml to its version"
         case "resource":
             return f"add nodes that offer {item.name}"
         case "ResourceQuota":
             return "raise the quota, or request less"
+        case "node":
+            return "add such a node or scale its group up, or change the resources or the placement of the spec"
     return f"create the {item.kind} {item.title}"
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from kaigen.doctor.apps import check_reaper, check_registries, check_requirements, check_servers, expiring, servers_of
+from kaigen.doctor.apps import (
+    check_reaper,
+    check_registries,
+    check_repository,
+    check_requirements,
+    check_servers,
+    expiring,
+    servers_of,
+)
 from kaigen.doctor.cluster import check_nodes, check_rights, check_server, check_storage
 from kaigen.doctor.model import Check
 from kaigen.requirements.cluster import findings_of
@@ -44,5 +52,6 @@ def examine(
     yield check_reaper(cluster, namespaces, expiring(apps))
     yield from check_servers(servers_of(apps, config) if compilation is not None else None)
     if compilation is not None:
+        yield from check_repository(config)
         yield from check_registries(compilation.apps)
         yield from check_requirements(findings_of(collect(compilation, config), cluster))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
+from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.errors import InputError
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
+_COMMIT = re.compile(r"@[0-9a-f]{12}$")
+"""End of the path of a file as of a commit; see `kaigen.yaml.sources.Source`."""
 _DENIED = "KG0582"
 """Of what tenants are not granted: one finding for a place of a spec and a hint, whatever the environments call it."""
 
@@ -46,25 +50,49 @@ def combine_diagnostics(
 ) -> list[Diagnostic]:
     """Return the diagnostics of several environments, each once; those of some environments name them.
 
+    A problem of a spec as of a commit that the working tree has too, or another commit, is the same problem.
+
     Args:
         diagnostics: by environment.
         between: diagnostics of environments that do not fit together.
     """
+    found: dict[tuple[Diagnostic, int], Diagnostic] = {}
     environments: dict[Diagnostic, list[str]] = {}
-    first: dict[tuple[Diagnostic, int], Diagnostic] = {}
+    promoted: list[tuple[str, Diagnostic]] = []
     for environment, items in diagnostics.items():
         count: Counter[Diagnostic] = Counter()
         for item in items:
-            if item.code == _DENIED:
-                # The namespace of an environment is in the message.
-                same = replace(item, message="")
-                count[same] += 1
-                item = first.setdefault((same, count[same]), item)
-            names = environments.setdefault(item, [])
-            if environment not in names:
-                names.append(environment)
+            if _written(item) is not item:
+                promoted.append((environment, item))
+                continue
+            same = _same(item)
+            count[same] += 1
+            environments.setdefault(found.setdefault((same, count[same]), item), []).append(environment)
+    alike = {_without_position(item): item for item in reversed([*environments])}
+    for environment, item in promoted:
+        first = alike.setdefault(_without_position(_written(item)), item)
+        environments.setdefault(first, []).append(environment)
     merged = Diagnostics(between)
     for item, names in environments.items():
-        where = f" (in {', '.join(names)})" if len(names) < len(diagnostics) else ""
-        merged.add(replace(item, message=item.message + where))
+        where = ", ".join(name for name in diagnostics if name in names)
+        merged.add(replace(item, message=f"{item.message} (in {where})") if len({*names}) < len(diagnostics) else item)
     return merged.sorted()
+
+
+def _same(item: Diagnostic) -> Diagnostic:
+    """Return what a problem has in every environment: of some, the message has a name that depends on it."""
+    varies = item.code == _DENIED or item.category is Category.REPRODUCIBILITY
+    return replace(item, message="") if varies else item
+
+
+def _written(item: Diagnostic) -> Diagnostic:
+    """Return a problem of a file as of a commit as one of the file itself."""
+    if item.mark is None or not (commit := _COMMIT.search(item.mark.file)):
+        return item
+    return replace(item, mark=replace(item.mark, file=item.mark.file[: commit.start()]))
+
+
+def _without_position(item: Diagnostic) -> Diagnostic:
+    """Return a problem without its line number, which other commits change."""
+    mark = replace(item.mark, line=0, column=0) if item.mark is not None else None
+    return replace(_same(item), mark=mark)

@@ -16,6 +16,7 @@ from kaigen.kubernetes.kind_table import DATA_KINDS, find_kind
 from kaigen.kubernetes.manifest import entries, mapping, text, type_of
 from kaigen.kubernetes.pods import containers, pod_templates
 from kaigen.kubernetes.queues import is_queued
+from kaigen.kubernetes.requests import is_scaled_live
 from kaigen.kubernetes.runs import run_seconds
 from kaigen.kubernetes.schemas import is_cluster_scoped
 
@@ -85,6 +86,8 @@ def facts_of(app: App, objects: Sequence[Rendered], needs: Iterable[AppKey] = ()
         else:
             namespaces.add(place)
             places.add((place, group_of(version), kind))
+        if is_scaled_live(body):
+            scaled.add((version, kind, text(mapping(body.get("metadata")).get("name"))))
         if (limit := run_seconds(body)) is not None:
             deadlines.append(limit)
             metadata = item.object.body.get("metadata")

@@ -27,7 +27,7 @@ class AppFacts(Struct, frozen=True, array_like=True):
         start_s: longest time that its other pods may take to start, in seconds; 0 if it is not known, or a Job has no
             limit.
         queued: whether it has runs that wait in a queue of Kueue, suspended.
-        scaled: apiVersion, kind and name of the objects that an autoscaler scales.
+        scaled: apiVersion, kind and name of the objects whose replicas are set in the cluster, as by an autoscaler.
         rules: rules of its Roles, each with the namespace of the Role.
         binds: namespace of its RoleBindings, with kind and name of the roles that they refer to.
         pod_security: Pod Security level that its pods need.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,6 +18,9 @@ from kaigen.kubernetes.selectors import pods_of, select_pods, selector_of
 
 if TYPE_CHECKING:
     from kaigen.config.external import ExternalEntry
+
+
+_HOST = re.compile(r"\{address: ([a-z0-9-]+), port_value: [0-9]+\}")
 
 
 class Marker(NamedTuple):
@@ -101,6 +105,15 @@ def _awaited_jobs(obj: Object) -> Iterator[AwaitedJob]:
             arguments = container.body.get("args")
             if isinstance(arguments, list) and arguments[:1] == ["wait-job"]:
                 yield AwaitedJob(_option(arguments, "--kind="), _option(arguments, "--name="))
+
+
+def _asked_services(obj: Object) -> Iterator[str]:
+    """Yield the Services that an Envoy asks, as `kaigen.compile.builders.envoy` writes them into its arguments."""
+    for template in pod_templates(obj):
+        for container in containers(template):
+            arguments = container.body.get("args")
+            if isinstance(arguments, list) and "--config-yaml" in arguments:
+                yield from _HOST.findall(str(arguments[arguments.index("--config-yaml") + 1]))
 
 
 def _option(arguments: list[object], name: str) -> str:
@@ -188,6 +201,10 @@ class _Edges:
                 target = externals.setdefault(external.id, external).id
             if target != node.id:
                 yield Edge(node.id, target, Relation(reference.use))
+        for name in _asked_services(self._bodies[node.id]):
+            service = self._maker_of(Identity("Service", node.namespace, name))
+            if service is not None:
+                yield Edge(node.id, service, Relation.ASKS)
 
     def _gates(self, node: ObjectNode, externals: dict[str, ExternalNode]) -> Iterator[Edge]:
         for target, known in self._awaited(node):

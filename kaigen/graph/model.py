@@ -17,6 +17,7 @@ class Relation(Enum):
     PULLS = "pulls with"
     RUNS_AS = "runs as"
     SELECTS = "selects"
+    ASKS = "asks"
     REFERS = "refers to"
 
 

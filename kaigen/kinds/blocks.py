@@ -10,6 +10,7 @@ from kaigen.kinds.base import (
     ADDRESS,
     ENV_NAME,
     FILE_PATH,
+    LABEL_KEY,
     NO_BLANKS,
     PARAM_NAME,
     RELATIVE_PATH,
@@ -52,6 +53,9 @@ class GpuShare(Choice):
 Gpus = Annotated[int, Meta(ge=0, le=64)] | GpuShare
 
 
+InstanceType = Annotated[str, text(r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$", max_length=63)]
+
+
 class Resources(Block):
     """Resources of a container. CPU and memory are requests; memory is also the limit."""
 
@@ -64,7 +68,7 @@ class Resources(Block):
         ),
     ] = None
     instance_type: Annotated[
-        Annotated[str, text(r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$", max_length=63)] | None,
+        InstanceType | None,
         Meta(description="Instance type of the node, as in the label `node.kubernetes.io/instance-type`."),
     ] = None
     cpu: Annotated[Quantity | None, Meta(description="CPU cores to request.", examples=["4", "500m"])] = None
@@ -92,6 +96,24 @@ class Resources(Block):
     ] = field(default_factory=dict)
 
 
+Level = Annotated[str, text(LABEL_KEY, max_length=317)]
+"""A level of the network: `block`, `rack` or `host`, which the profile has node labels for, or a node label."""
+
+
+class Nearness(Choice):
+    """How near to each other the pods of a workload must be, by a level of the network."""
+
+    exactly_one: ClassVar[tuple[str, ...]] = ("required", "preferred")
+
+    required: Annotated[
+        Level | None,
+        Meta(description="The pods wait until one block, rack or host has room for all.", examples=["rack"]),
+    ] = None
+    preferred: Annotated[
+        Level | None, Meta(description="The pods are as near to each other as there is room.", examples=["rack"])
+    ] = None
+
+
 class Placement(Block):
     """Where pods may run, and their priority."""
 
@@ -113,6 +135,21 @@ class Placement(Block):
         ObjectName | None, Meta(description="Scheduler of the pods. Default: that of Kubernetes.")
     ] = None
     queue: Annotated[LabelName | None, Meta(description="Kueue LocalQueue that admits the pods.")] = None
+    priority: Annotated[
+        LabelName | None,
+        Meta(
+            description="WorkloadPriorityClass of Kueue: which workload of the queue starts first, and which one is "
+            "preempted. The scheduler of Kubernetes does not read it.",
+            examples=["research-low"],
+        ),
+    ] = None
+    topology: Annotated[
+        Nearness | None,
+        Meta(
+            description="How near to each other Kueue places the pods, in a queue with a `topology`.",
+            examples=[{"required": "rack"}],
+        ),
+    ] = None
     spot: Annotated[
         bool,
         Meta(description="Run on spot (preemptible) nodes, with the node selector and tolerations of the profile."),

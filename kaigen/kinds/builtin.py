@@ -49,4 +49,26 @@ BUILTIN_KINDS: tuple[CompiledKind, ...] = (
         "a Jupyter server whose files stay while it is suspended",
         compiler_reference="kaigen.compile.notebook.compile:compile_notebook",
     ),
+    CompiledKind(
+        API_VERSION,
+        "Queue",
+        "kaigen.kinds.queue:Queue",
+        "quota of nodes and GPUs that pods wait for",
+        compiler_reference="kaigen.compile.queue.compile:compile_queue",
+        split_reference="kaigen.kinds.local_queues:specs_of",
+    ),
+    CompiledKind(
+        API_VERSION,
+        "Endpoint",
+        "kaigen.kinds.endpoint:Endpoint",
+        "one address for the models of many Topologies",
+        compiler_reference="kaigen.compile.endpoint.compile:compile_endpoint",
+    ),
+    CompiledKind(
+        API_VERSION,
+        "Alias",
+        "kaigen.kinds.alias:Alias",
+        "another name of a Topology",
+        compiler_reference="kaigen.compile.alias.compile:compile_alias",
+    ),
 )

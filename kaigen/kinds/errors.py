@@ -291,8 +291,16 @@ class _Explainer:
             f"`{name}` must be {wanted}, not {text}"
             if len(choices) == 1
             else f"{text} is not one of the values of `{name}`: {wanted}",
-            did_you_mean(str(value), map(str, choices)),
+            did_you_mean(str(value), map(str, choices)) or self._enough(violation.path, value),
         )
+
+    def _enough(self, path: FieldPath, value: object) -> str:
+        """Return a hint about a value that is the name of a field next to it, which decides on its own: `tune`."""
+        node: Any = self.document.data
+        for step in path[:-1]:
+            node = node[step]
+        is_there = isinstance(value, str) and isinstance(node, dict) and isinstance(node.get(value), dict)
+        return f"delete it: the field `{value}` is enough" if is_there else ""
 
     def _pattern(self, violation: _Violation) -> Iterator[Explained]:
         pattern, value = violation.schema.get("pattern", ""), str(violation.value)

@@ -1,4 +1,4 @@
-"""Blocks of a Topology: how requests reach the app."""
+"""Blocks of a Topology and its aliases: how requests reach the app."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -23,8 +23,8 @@ HOST = r"^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*
 ROUTE_PATH = r"^/[A-Za-z0-9/_.~%-]*$"
 
 
-class Service(Block):
-    """The Service of the app."""
+class AliasService(Block):
+    """The Service of another name of an app."""
 
     type: Annotated[Literal["ClusterIP", "NodePort", "LoadBalancer"], Meta(description="Type of the Service.")] = (
         "ClusterIP"
@@ -44,6 +44,11 @@ class Service(Block):
             examples=[["203.0.113.0/24"]],
         ),
     ] = field(default_factory=list)
+
+
+class Service(AliasService):
+    """The Service of the app."""
+
     allow_from: Annotated[
         list[JsonObject],
         Meta(
@@ -193,16 +198,19 @@ class InferencePool(Block):
 
 
 class Router(Block):
-    """Envoy in front of the replicas, with the endpoint picker of the Gateway API Inference Extension."""
+    """Envoy in front of the replicas, for vLLM with the endpoint picker of the Gateway API Inference Extension."""
 
     policy: Annotated[
         Literal["prefix", "load"],
         Meta(
             description="Which replica gets a request: `prefix` prefers one that has the beginning of the prompt in "
-            "its cache, `load` the one with the fewest requests and the most free cache."
+            "its cache, `load` the one with the fewest requests and the most free cache. Engines other than vLLM have "
+            "no picker and always get `load`."
         ),
     ] = "prefix"
-    replicas: Annotated[int, Meta(ge=1, le=20, description="Pods of the router, each with its own picker.")] = 2
+    replicas: Annotated[
+        int, Meta(ge=1, le=20, description="Pods of the router; for vLLM, each has its own picker.")
+    ] = 2
     failure_mode: Annotated[
         Literal["open", "closed"],
         Meta(

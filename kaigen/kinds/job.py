@@ -23,10 +23,11 @@ from kaigen.kinds.blocks import Params, ParamsFile, Placement, Resources, Securi
 from kaigen.kinds.bucket import LOCATION, FilledBucket
 from kaigen.kinds.classify import Classify
 from kaigen.kinds.entry import API_VERSION
+from kaigen.kinds.gate import Benchmark, Evaluate, Require, Target
 from kaigen.kinds.generate import Generate
 from kaigen.kinds.pod import Args, BuiltImage, Command, GivenImage, PodFields, Variables
 from kaigen.kinds.schedule import Cron, Schedule
-from kaigen.kinds.sources import Globs
+from kaigen.kinds.sources import S3, Globs
 from kaigen.kinds.tune import Tune
 
 if TYPE_CHECKING:
@@ -98,10 +99,32 @@ class ModelUse(Choice):
 ModelRef = AppName | ModelUse
 
 
-class Input(Choice):
-    """A file that is downloaded or uploaded before the container starts, or the files of a Dataset."""
+class InputBucket(S3):
+    """Files below a prefix of a bucket that each run lists and downloads."""
 
-    exactly_one: ClassVar[tuple[str, ...]] = ("url", "secret", "wait", "dataset")
+    newest: Annotated[
+        Annotated[int, Meta(ge=1, le=1_000_000)] | None,
+        Meta(description="Only so many files, those that were modified last. Default: all files.", examples=[10]),
+    ] = None
+    modified_within: Annotated[
+        Duration | None,
+        Meta(
+            description="Only files that were modified in this time before the run. If there are none, the run fails. "
+            "Default: files of any age.",
+            examples=["25h"],
+        ),
+    ] = None
+
+    @property
+    def is_recent(self) -> bool:
+        """Whether files are chosen by the time of their last change."""
+        return self.newest is not None or self.modified_within is not None
+
+
+class Input(Choice):
+    """Files that are downloaded or uploaded before the container starts, or those of a Dataset."""
+
+    exactly_one: ClassVar[tuple[str, ...]] = ("url", "secret", "s3", "wait", "dataset")
 
     url: Annotated[
         Annotated[str, text(ADDRESS, max_length=4000)] | None,
@@ -110,6 +133,10 @@ class Input(Choice):
     secret: Annotated[
         KeyRef | None,
         Meta(description="Key of a Secret with the URL, such as a signed URL. Only the downloader reads it."),
+    ] = None
+    s3: Annotated[
+        InputBucket | None,
+        Meta(description="Files of a bucket, downloaded to the folder `path` as they are when the run starts."),
     ] = None
     wait: Annotated[
         Duration | None,
@@ -134,7 +161,8 @@ class Input(Choice):
     path: Annotated[
         Annotated[str, text(FILE_PATH, max_length=1024)] | None,
         Meta(
-            description="Path of the file in the folder. Default: the last segment of `url`, or the Dataset's name.",
+            description="Path of the file in the folder; of a bucket or a Dataset, the folder of its files. Default: "
+            "the last segment of `url` or of the bucket's prefix, or the Dataset's name.",
             examples=["train.parquet"],
         ),
     ] = None
@@ -192,6 +220,14 @@ class OutputBucket(FilledBucket):
     exclude: Annotated[Globs, Meta(description="Globs of files to skip.", examples=[["checkpoint-*/"]])] = field(
         default_factory=list
     )
+    skip_if_complete: Annotated[
+        bool,
+        Meta(
+            description="Do not run again what the bucket has: the pod restores the results to the volume and ends, as "
+            "in a cluster that was built anew. An image of your own must have `sh`, and `command` must be set. "
+            "Default: false."
+        ),
+    ] = False
     transfer: Annotated[Transfer, Meta(description="Settings of the uploader.")] = field(default_factory=Transfer)
 
 
@@ -216,10 +252,10 @@ class JobSpec(Choice, PodFields):
     image: GivenImage = None
     build: BuiltImage = None
     workload: Annotated[
-        Literal["classify", "generate"] | None,
+        Literal["benchmark", "classify", "evaluate", "generate"] | None,
         Meta(
             description="One of kaigen's own programs, in place of an image. `classify` labels images, `generate` "
-            "asks vLLM about each line of files."
+            "asks vLLM about each line of files. `benchmark` measures the speed of a Topology, `evaluate` its answers."
         ),
     ] = None
     classify: Annotated[
@@ -228,6 +264,24 @@ class JobSpec(Choice, PodFields):
     generate: Annotated[
         Generate | None,
         Meta(description="Settings of `workload: generate`: task, prompt, input, parameters of the requests."),
+    ] = None
+    benchmark: Annotated[
+        Benchmark | None, Meta(description="Settings of `workload: benchmark`: number, rate and length of requests.")
+    ] = None
+    evaluate: Annotated[
+        Evaluate | None, Meta(description="Settings of `workload: evaluate`: tasks and how they are asked.")
+    ] = None
+    target: Annotated[
+        AppName | Target | None,
+        Meta(description="The Topology that `benchmark` or `evaluate` judges: its name, or a block."),
+    ] = None
+    require: Annotated[
+        Require | None,
+        Meta(
+            description="What `benchmark` or `evaluate` must measure. If it does not, the Job fails, and "
+            "`kaigen promote` refuses.",
+            examples=[{"ttft": {"p95": "500ms"}, "throughput": {"min": 300}}],
+        ),
     ] = None
     tune: Annotated[
         Tune | None,

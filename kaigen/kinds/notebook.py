@@ -11,6 +11,7 @@ from kaigen.kinds.blocks import Image, Mounted, Params, ParamsFile, Placement, R
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.exposure import ProtectedRoute
 from kaigen.kinds.pod import Args, BuiltImage, Command, PodFields, Variables
+from kaigen.kinds.schedule import Hours
 
 if TYPE_CHECKING:
     from kaigen.kinds.monitoring import RunMonitoring
@@ -29,13 +30,13 @@ class HomeVolume(Volume):
 
 
 class Idle(Block):
-    """What happens when nobody uses the notebook. The server of kaigen's image does it itself."""
+    """What happens when nobody uses the notebook: its pod stops, and its GPUs are free. The files stay."""
 
     after: Annotated[
         Duration,
         Meta(
-            description="Time without activity after which a kernel or a terminal ends, and after the last of them "
-            "the server.",
+            description="Time without activity of every kernel and terminal after which the pod stops. A single "
+            "kernel or terminal of kaigen's image ends after it.",
             examples=["2h"],
         ),
     ]
@@ -108,8 +109,18 @@ class NotebookSpec(PodFields):
         default_factory=HomeVolume
     )
     idle: Annotated[
-        Idle | None, Meta(description="End what nobody uses. Default: kernels run until somebody ends them.")
+        Idle | None,
+        Meta(description="Stop the notebook when nobody uses it. Default: it runs until somebody suspends it."),
     ] = None
+    hours: Annotated[
+        list[Hours],
+        Meta(
+            max_length=20,
+            description="Times at which the notebook starts and stops. In between users may start and suspend it. "
+            "Default: none.",
+            examples=[[{"start": "0 8 * * MON-FRI", "end": "0 19 * * MON-FRI", "timeZone": "Europe/Berlin"}]],
+        ),
+    ] = field(default_factory=list)
     resources: Annotated[Resources, Meta(description="Resources of the container.")] = field(default_factory=Resources)
     placement: Annotated[Placement, Meta(description="Where the pod runs.")] = field(default_factory=Placement)
     security: Annotated[Security, Meta(description="Security settings of the pod.")] = field(default_factory=Security)

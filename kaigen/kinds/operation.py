@@ -52,20 +52,24 @@ class Autoscale(Block):
     max: Annotated[int, Meta(ge=1, le=1000, description="Maximum number of replicas.")]
     scaler: Annotated[
         Literal["hpa", "keda"] | None,
-        Meta(description="HorizontalPodAutoscaler or KEDA. Default: KEDA with `prometheus` or `schedule`, else HPA."),
+        Meta(
+            description="HorizontalPodAutoscaler or KEDA. Default: KEDA with `prometheus` or `schedule`, and with "
+            "`min: 0` for a `router` without picker; else HPA."
+        ),
     ] = None
     metric: Annotated[
         Literal["waiting", "running", "cache", "cpu"],
         Meta(
             description="Metric of the load: waiting or running requests (per replica), the used share of the KV "
-            "cache, or the used share of the requested CPU (both in percent)."
+            "cache, or the used share of the requested CPU (both in percent). Default with KEDA and a `router` without "
+            "picker: the requests in the router, whether they wait or run."
         ),
     ] = "waiting"
     target: Annotated[
         Annotated[int, Meta(ge=1, le=100000)] | None,
         Meta(
-            description="Value of the metric above which replicas are added. Default: 5 for `waiting`, 16 for "
-            "`running`, 80 for `cache` and `cpu`."
+            description="Value of the metric above which replicas are added. Default: 5 for `waiting` and for the "
+            "requests in a `router`, 16 for `running`, 80 for `cache` and `cpu`."
         ),
     ] = None
     query: Annotated[

@@ -1,4 +1,4 @@
-"""Times of the day and the week: when runs of a Job start, and when a Topology has more replicas."""
+"""Times of the day and the week: of runs of a Job, of a Notebook, and of more replicas of a Topology."""
 
 from typing import Annotated, Literal
 
@@ -39,18 +39,23 @@ TimeZone = Annotated[
 Moment = Annotated[str, text(f"^{_FIELDS}$", max_length=200)]
 
 
-class Window(Block):
-    """Times between which at least a number of replicas runs."""
+class Hours(Block):
+    """Times between which something runs."""
 
     start: Annotated[
         Moment,
         Meta(
-            description="When they are added: minute, hour, day of the month, month and day of the week.",
+            description="When it starts: minute, hour, day of the month, month and day of the week.",
             examples=["0 6 * * MON-FRI"],
         ),
     ]
-    end: Annotated[Moment, Meta(description="When they are removed.", examples=["0 20 * * MON-FRI"])]
+    end: Annotated[Moment, Meta(description="When it stops.", examples=["0 20 * * MON-FRI"])]
     time_zone: TimeZone = "Etc/UTC"
+
+
+class Window(Hours):
+    """Times between which at least a number of replicas runs."""
+
     replicas: Annotated[int, Meta(ge=1, le=1000, description="Least number of replicas between the two.")]
 
 

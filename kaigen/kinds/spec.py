@@ -13,11 +13,16 @@ from kaigen.diagnostics.problem import dotted_path
 from kaigen.kinds.compat import Naming, ServingNaming
 from kaigen.kinds.entry import OWN_SYSTEM
 from kaigen.kinds.positioned import SourceField, find_source
+from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
     from kaigen.kinds.base import AppBlock
     from kaigen.kinds.kind import CompiledKind, Kind
     from kaigen.kinds.positioned import Positioned
+
+
+with lazy_imports():
+    from kaigen.kinds import document_hints
 
 
 class Spec(Struct, frozen=True):
@@ -81,11 +86,18 @@ class Spec(Struct, frozen=True):
     ) -> Diagnostic:
         """Return a problem at a field of the spec, or at the field's key, with the position where it was written."""
         severity = Severity.WARNING if warning else Severity.ERROR
+        hint = self.hints.get(code) or self._own_hint(hint)
         source = self.sources and find_source(path, self.sources, self.origins or {})
         if source:
-            return Diagnostic(code, message, source.mark, self.hints.get(code, hint), severity, source.path)
+            return Diagnostic(code, message, source.mark, hint, severity, source.path)
         origin = self.document_path(path)
-        return self.document_diagnostic(code, message, origin, self.hints.get(code, hint), severity, key=key)
+        return self.document_diagnostic(code, message, origin, hint, severity, key=key)
+
+    def _own_hint(self, hint: str) -> str:
+        """Return a hint about the document: that of a dialect does not have the fields of the spec."""
+        if not (hint and self.lowered and self.origins is not None):
+            return hint
+        return document_hints.hint_for_document(hint, self.target, self.entry, self.origins)
 
     def document_diagnostic(
         self,

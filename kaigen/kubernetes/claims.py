@@ -60,9 +60,13 @@ def created_volume(obj: Object) -> CreatedVolume | None:
 
 STORAGE_CLASS = "storage.k8s.io/v1/StorageClass"
 
-_IS_DEFAULT = "storageclass.kubernetes.io/is-default-class"
+INGRESS_CLASS = "networking.k8s.io/v1/IngressClass"
+
+_IS_DEFAULT = ("storageclass.kubernetes.io/is-default-class", "ingressclass.kubernetes.io/is-default-class")
+"""https://kubernetes.io/docs/reference/labels-annotations-taints/"""
 
 
-def is_default(storage_class: Object) -> bool:
-    """Return whether claims without a class get this one."""
-    return mapping(mapping(storage_class.get("metadata")).get("annotations")).get(_IS_DEFAULT) == "true"
+def is_default(class_: Object) -> bool:
+    """Return whether claims or Ingresses without a class get this one."""
+    annotations = mapping(mapping(class_.get("metadata")).get("annotations"))
+    return any(annotations.get(name) == "true" for name in _IS_DEFAULT)

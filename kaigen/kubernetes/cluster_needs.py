@@ -161,8 +161,10 @@ def cluster_needs(obj: Object) -> Iterator[ClusterNeed]:
             yield from _devices(mapping(spec.get("spec")), ("spec", "spec"))
         case "PersistentVolume":
             yield from _driver(mapping(spec.get("csi")), ("spec", "csi"))
-        case "Ingress.networking.k8s.io":
+        case "Ingress.networking.k8s.io" if "ingressClassName" in spec:
             yield from _class("IngressClass", spec, "ingressClassName", ("spec",))
+        case "Ingress.networking.k8s.io" if not _has_old_class(obj):
+            yield ClusterNeed("IngressClass", DEFAULT_CLASS, ("spec",), "")
         case "Gateway.gateway.networking.k8s.io":
             yield from _class("GatewayClass", spec, "gatewayClassName", ("spec",))
     yield from _claim_templates(obj)
@@ -223,6 +225,11 @@ def _apis(obj: Object) -> Iterator[ClusterNeed]:
             api = _METRIC_APIS.get(text(metric.get("type")))
             if api:
                 yield api_need(api, "", ("spec", "metrics", number, "type"))
+
+
+def _has_old_class(obj: Object) -> bool:
+    """Return whether an Ingress names its class by the annotation that came before the field."""
+    return "kubernetes.io/ingress.class" in mapping(mapping(obj.get("metadata")).get("annotations"))
 
 
 def _claim(spec: Object, path: FieldPath) -> Iterator[ClusterNeed]:

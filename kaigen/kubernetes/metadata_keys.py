@@ -37,6 +37,11 @@ FAILED_TTL = "kaigen.dev/failed-ttl"
 EXPIRES_AT = "kaigen.dev/expires-at"
 """Annotation of a volume: when it is deleted, as an RFC 3339 time, in place of these three."""
 
+SCALED_BY = "kaigen.dev/scaled-by"
+"""Annotation of a workload whose replicas are not in Git: what sets them, such as `idle, hours`."""
+ALIAS_OF = "kaigen.dev/alias-of"
+"""Annotation of the Service of an Alias: name of the Topology whose pods answer."""
+
 _OF_OBJECTS = (
     "argocd.argoproj.io/",
     "helm.sh/",

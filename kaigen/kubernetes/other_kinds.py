@@ -256,12 +256,16 @@ _CLUSTER_KINDS = (
     ),
     ObjectKind(
         "LocalQueue.kueue.x-k8s.io",
+        references=(),
         immutable=(ImmutableField("spec.clusterQueue"),),
         name=LABEL_VALUE_NAME,
         # https://kueue.sigs.k8s.io/docs/concepts/local_queue/, 2026-11-01
         health=HealthConditions(("Active",), broken=("Active",)),
+        emitted=True,
     ),
     ObjectKind("ResourceFlavor.kueue.x-k8s.io", immutable=(ImmutableField("spec.topologyName", once=True),)),
+    ObjectKind("Topology.kueue.x-k8s.io", references=(), immutable=(ImmutableField("spec.levels"),)),
+    ObjectKind("WorkloadPriorityClass.kueue.x-k8s.io", references=()),
     ObjectKind(
         "NodePool.karpenter.sh",
         immutable=(

@@ -12,6 +12,9 @@ from kaigen.kubernetes.manifest import Object, entries, mapping, type_of
 from kaigen.kubernetes.pods import pod_templates
 from kaigen.kubernetes.runs import run_seconds
 
+QUEUE_GROUP = "kueue.x-k8s.io"
+"""API group of Kueue's objects."""
+
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 """Label with the name of the LocalQueue. https://kueue.sigs.k8s.io/docs/concepts/workload/, 2026-11-01"""
 

@@ -12,6 +12,7 @@ from kaigen.catalog.gpus import gpu_of_share, is_gpu_resource
 from kaigen.kubernetes.claims import created_volume
 from kaigen.kubernetes.cluster_needs import claim_templates
 from kaigen.kubernetes.manifest import Object, entries, mapping, text, type_of
+from kaigen.kubernetes.metadata_keys import SCALED_BY
 from kaigen.kubernetes.pods import PodTemplate, containers, pod_templates
 from kaigen.kubernetes.quantities import NANO, nano
 
@@ -70,6 +71,8 @@ def scaled_replicas(obj: Object) -> tuple[str, str, int] | None:
 def least_replicas(objects: Iterable[tuple[str, Object]]) -> dict[tuple[str, str, str], int]:
     """Return the fewest replicas that autoscalers set, as `most_replicas` returns the most.
 
+    A workload that stops when it is idle has none then.
+
     Sources of the defaults: Kubernetes API, autoscaling/v2; https://keda.sh/docs/2.18/reference/scaledobject-spec
     """
     least: dict[tuple[str, str, str], int] = {}
@@ -80,7 +83,14 @@ def least_replicas(objects: Iterable[tuple[str, Object]]) -> dict[tuple[str, str
             least[namespace, scaled[0], scaled[1]] = (
                 _count(spec, "minReplicaCount", 0) if keda else _count(spec, "minReplicas")
             )
+        elif is_scaled_live(obj):
+            least[namespace, str(obj.get("kind")), text(mapping(obj.get("metadata")).get("name"))] = 0
     return least
+
+
+def is_scaled_live(obj: Object) -> bool:
+    """Return whether a program of kaigen's sets the replicas of an object, and Git does not have them."""
+    return SCALED_BY in mapping(mapping(obj.get("metadata")).get("annotations"))
 
 
 def most_replicas(objects: Iterable[tuple[str, Object]]) -> dict[tuple[str, str, str], int]:

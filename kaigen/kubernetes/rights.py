@@ -72,6 +72,8 @@ HARMLESS_RIGHTS: tuple[Right, ...] = (
     Right("", "configmaps", (*_READ, "create", "patch", "update")),
     # Volumes with a limited life: a Job creates them, the reaper deletes them.
     Right("", "persistentvolumeclaims", (*_READ, "create", "patch", "delete")),
+    # A Notebook that stops when it is idle. Its pods are those of the workload that was judged.
+    Right("apps", "statefulsets/scale", ("patch",)),
     Right("", "events", (*_READ, "create", "patch", "update")),
     Right("events.k8s.io", "events", (*_READ, "create", "patch", "update")),
     Right("coordination.k8s.io", "leases", (*_READ, "create", "patch", "update", "delete")),

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import NotRequired, TypeAlias, TypedDict
+from typing import Any, NotRequired, TypeAlias, TypedDict
 
 Scalar = str | int | float | bool
 Node: TypeAlias = "str | Mapping"
@@ -41,12 +41,31 @@ class Mapping(TypedDict, total=False):
     none: Node
 
 
+class RulePlace(TypedDict, total=False):
+    """The rules in CEL and the default of a place of a custom kind, and of the places in it."""
+
+    rules: list[int]
+    then: list[int]
+    default: Any
+    null: int
+    p: dict[str, RulePlace]
+    m: RulePlace
+    l: RulePlace  # noqa: E741
+    k: list[str]
+    whole: int
+
+
+CustomRules = list[tuple[list[Any], str]]
+"""Rules in CEL, with what each says where it fails."""
+
+
 class Kind(TypedDict):
     """What the index says of one apiVersion of a kind."""
 
     ref: NotRequired[str]
     cluster: NotRequired[int]
     deprecated: NotRequired[int]
+    rules: NotRequired[int]
     since: NotRequired[str]
     until: NotRequired[str]
 
@@ -63,3 +82,11 @@ class Shard(TypedDict):
 
     source: str
     defs: dict[str, Node | list[tuple[str, str, Node]]]
+
+
+class RuleFile(TypedDict):
+    """The content of a file of rules."""
+
+    source: str
+    kinds: dict[str, RulePlace]
+    rules: CustomRules

@@ -1,8 +1,9 @@
 """The Kubernetes schemas that ship with kaigen, loaded one file at a time.
 
-`data/index.json` lists the kinds: kind to apiVersion to `{ref, cluster, deprecated, since, until}`; without
+`data/index.json` lists the kinds: kind to apiVersion to `{ref, cluster, deprecated, rules, since, until}`; without
 `ref` no target serves it. `data/SHARD.json` holds definitions: the core kinds by API package (`core.v1`),
-custom resources by group (`kueue.x-k8s.io`). A definition is a node, or, where targets differ, a list of
+custom resources by group (`kueue.x-k8s.io`). Those of a group with rules in CEL or defaults have a second
+file, `data/GROUP.rules.json`: see `custom_rules`. A definition is a node, or, where targets differ, a list of
 `[first target, last target, node]`.
 
 A node is a string, an atom or the name of another definition (`SHARD/NAME`), or a mapping:
@@ -39,7 +40,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kaigen.kubernetes.schema_nodes import Index, Node, Shard
+    from kaigen.kubernetes.schema_nodes import CustomRules, Index, Node, RuleFile, RulePlace, Shard
 
 
 SUPPORTED_VERSIONS = ("1.33", "1.34", "1.35", "1.36", "1.37")
@@ -121,6 +122,27 @@ def definition(ref: str, target: str) -> Node | None:
         if first <= target <= last:
             return node
     return None
+
+
+def custom_rules(api_version: object, kind: object) -> tuple[RulePlace, CustomRules] | None:
+    """Return the rules in CEL and the defaults of a custom kind; None where they have no effect.
+
+    A place has the numbers of the `rules` of its value, and of those that compare it `then` with the value before; its
+    `default`, and whether it may be `null`; and the places in it: the fields of an object (`p`), the values of a map
+    (`m`) or the items of a list (`l`, which `k` distinguishes; `whole` if who applies the list owns all that is in it).
+    """
+    entry = index()["kinds"].get(str(kind), {}).get(str(api_version))
+    if entry is None or "rules" not in entry:
+        return None
+    group, _, version = str(api_version).rpartition("/")
+    found = _rules(group)
+    return found["kinds"][f"{kind}.{version}"], found["rules"]
+
+
+@cache
+def _rules(group: str) -> RuleFile:
+    found: RuleFile = _read(f"{group}.rules")
+    return found
 
 
 @cache

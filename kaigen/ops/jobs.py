@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 from msgspec import Struct
 
 from kaigen.cluster.client import Cluster
-from kaigen.cluster.clues import event_time, read_events
+from kaigen.cluster.clues import Clues, event_time, read_events
 from kaigen.cluster.errors import ApiError
 from kaigen.cluster.runs import ENDED, RunState, failure, run_state
-from kaigen.cluster.waits import read_clues
+from kaigen.cluster.waits import fetching, read_clues, retries
 from kaigen.diagnostics.errors import CheckFailed
 from kaigen.kubernetes.manifest import Manifest
 from kaigen.kubernetes.metadata_keys import EXPIRES, FAILED_POD_TTL, POD_TTL
@@ -31,6 +31,8 @@ _OF_JOB = "batch.kubernetes.io/job-name"
 _EXPIRED = "ExpiredVolumeDeleted"
 """Reason of the event of kaigen-reaper about a volume."""
 _WATCH_S = 300
+_DOWNLOAD_S = 3
+"""Seconds after which the log of a download is read again."""
 _POLL_S = 1.0
 
 
@@ -106,9 +108,11 @@ def state_of(cluster: Cluster, job: Manifest, pods: Sequence[Manifest]) -> RunSt
         pods: its pods, oldest first.
     """
     state = run_state(job, pods)
+    active = [pod for pod in pods if (pod.get("status") or {}).get("phase") not in ENDED]
+    if state.phase == "Running":
+        return run_state(job, pods, Clues(lines=retries(cluster, active[-1:])))
     if state.phase != "Pending":
         return state
-    active = [pod for pod in pods if (pod.get("status") or {}).get("phase") not in ENDED]
     return run_state(job, pods, read_clues(cluster, active[-1] if active else job))
 
 
@@ -184,7 +188,7 @@ def changes(cluster: Cluster, job: Manifest, seconds: float | None) -> Iterator[
         left = None if until is None else until - time.monotonic()
         if state.phase in ENDED or (left is not None and left <= 0):
             return
-        _await_change(cluster, job, left)
+        _await_change(cluster, job, left, downloads=any(fetching(pod) for pod in pods))
         found = cluster.find(JOB, metadata["name"], metadata["namespace"])
         if found is None or found["metadata"]["uid"] != metadata["uid"]:
             raise CheckFailed(f"Job {metadata['name']} was deleted")
@@ -229,10 +233,18 @@ def _utc(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _await_change(cluster: Cluster, job: Manifest, left: float | None) -> None:
-    """Wait for a change of a Job, or a while: what its pods wait for is not a change of the Job."""
+def _await_change(cluster: Cluster, job: Manifest, left: float | None, *, downloads: bool) -> None:
+    """Wait for a change of a Job, or a while: what its pods wait for, or fail to download, is not a change of the Job.
+
+    Args:
+        cluster: the cluster.
+        job: the Job.
+        left: seconds that may pass; None for no limit.
+        downloads: whether one of its pods downloads.
+    """
     metadata = job["metadata"]
-    seconds = 1 if not (job.get("status") or {}).get("ready") else _WATCH_S
+    seconds = _DOWNLOAD_S if downloads else _WATCH_S
+    seconds = seconds if (job.get("status") or {}).get("ready") else 1
     seconds = max(1, int(seconds if left is None else min(seconds, left)))
     try:
         for kind, _ in cluster.watch(

@@ -15,6 +15,7 @@ from kaigen.cluster.waits import Waiting, of_event, read_clues, waiting
 from kaigen.compile.notebook.pod import HOME, TOKEN_VOLUME
 from kaigen.diagnostics.errors import CheckFailed, SystemFailure
 from kaigen.kubernetes.manifest import Manifest
+from kaigen.kubernetes.requests import is_scaled_live
 from kaigen.kubernetes.runs import time_of, tracked_by
 from kaigen.ops.helper import CLAIM, POD, Patience
 
@@ -102,12 +103,13 @@ def scale(cluster: Cluster, notebook: Manifest, *, suspend: bool) -> bool:
     """Suspend or resume a Notebook, and return whether it changed.
 
     Raises:
-        CheckFailed: a syncer manages it.
+        CheckFailed: a syncer manages it, and would undo the change: the number of pods is in Git.
     """
     metadata, replicas = notebook["metadata"], 0 if suspend else 1
     if notebook["spec"].get("replicas") == replicas:
         return False
-    if syncer := tracked_by(notebook):
+    syncer = tracked_by(notebook)
+    if syncer and not is_scaled_live(notebook):
         value = str(suspend).lower()
         raise CheckFailed(
             f"Notebook {metadata['name']} is managed by {syncer}, which would undo the change",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from msgspec import to_builtins
+
 from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.gpus import is_gpu_resource
 from kaigen.compile.builders.frame import LOCATION
@@ -14,9 +16,12 @@ from kaigen.kubernetes.images import images_of
 from kaigen.kubernetes.kind_table import kind_of
 from kaigen.kubernetes.manifest import Identity, Object, group_of, identity_of, mapping, text
 from kaigen.kubernetes.quantities import NANO
+from kaigen.kubernetes.queues import QUEUE_GROUP
 from kaigen.kubernetes.requests import max_surge, most_replicas, requests_of, why_unlimited
 from kaigen.kubernetes.schemas import is_cluster_scoped
+from kaigen.kubernetes.workloads import workloads_of
 from kaigen.pipeline.gpu_facts import GpuFacts, GpuObject
+from kaigen.pipeline.queue_facts import QueueFacts
 from kaigen.tenancy.hosts import hosts_of
 
 if TYPE_CHECKING:
@@ -57,6 +62,14 @@ def app_gpus(item: Compiled, catalog: Catalog, profile: str) -> GpuFacts:
             hour_each = hour_of(pod_costs(one, catalog, profile)) or 0 if one else 0
             objects.append(GpuObject(key, own, each, why_unlimited(body), *max_surge(body), hour, hour_each))
     return GpuFacts(tuple(objects), tuple(sorted(most_replicas(placed).items())))
+
+
+def app_queues(item: Compiled, catalog: Catalog) -> QueueFacts | None:
+    """Return the queues that an app defines, and what it puts into queues; None for an app without any."""
+    placed = [(_namespace(each.body, item), each.body) for each in item.objects]
+    objects = tuple((namespace, body) for namespace, body in placed if group_of(body) == QUEUE_GROUP)
+    workloads = tuple(to_builtins(each) for each in workloads_of(placed, catalog))
+    return QueueFacts(objects, workloads) if objects or workloads else None
 
 
 def own_images(objects: Iterable[Rendered], context: Context) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from kaigen.check.atoms import as_written
 from kaigen.check.codes import UNKNOWN_KIND
 from kaigen.check.controller_versions import version_findings
+from kaigen.check.custom_rules import default_findings
 from kaigen.check.policy import check_policy
 from kaigen.check.references import check_classes, check_references
 from kaigen.check.schema_check import check_object
@@ -186,6 +187,7 @@ def _findings(
     for item, problems in zip(items, found, strict=True):
         problems += check_object(item.body, target=target)
         problems += version_findings(item.body, config.controllers)
+        problems += default_findings(item.body) if config.has_argocd else ()
         if item.body:
             problems += check_policy(item.body, pod_security=pod_security)
     for place, finding in check_references(bodies, external=_Declared(config.external)):

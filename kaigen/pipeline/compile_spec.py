@@ -13,6 +13,7 @@ from kaigen.catalog.profiles import get_profile
 from kaigen.check import codes
 from kaigen.check.budgets import budget_findings
 from kaigen.check.controller_versions import version_findings
+from kaigen.check.custom_rules import default_findings
 from kaigen.check.grants import grant_findings
 from kaigen.check.policy import check_policy
 from kaigen.check.references import MissingObject, check_classes, check_references
@@ -272,6 +273,9 @@ def _problems(objects: Sequence[Rendered], context: Context, app: App) -> Iterab
             yield item, problem
         for problem in version_findings(item.body, context.config.controllers):
             yield item, problem
+        if context.config.has_argocd:
+            for problem in default_findings(item.body):
+                yield item, problem
         for problem in check_policy(item.body, pod_security=item.object.pod_security or app.pod_security):
             yield item, problem
         for problem in grant_findings(item.body, app.namespace, context.config.allow):

@@ -13,7 +13,7 @@ from kaigen.config.globs import is_granted
 from kaigen.config.reserved import ALLOW_DNS, ALLOW_NETWORK, DEFAULT_DENY, QUOTA
 from kaigen.config.settings import FILE_NAME
 from kaigen.config.tenant_settings import tenant_of_file, tenant_of_namespace
-from kaigen.core.text import some_of
+from kaigen.core.text import series, some_of
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.files import walk
 from kaigen.pipeline.output import delivery_of
@@ -120,19 +120,20 @@ def implied_namespace(config: Config, apps: Iterable[AppKey]) -> Iterator[Diagno
 
 
 def unpinned_images(config: Config, apps: Iterable[AppSummary]) -> Iterator[Diagnostic]:
-    """Return a warning for each of kaigen's own images that apps use and `images` of kaigen.yaml, which has others,
-    does not pin."""
+    """Return a warning of kaigen's own images that apps use and `images` of kaigen.yaml, which has others, does not
+    pin."""
     users: dict[str, list[str]] = {}
     for app in apps:
         for image in app.unpinned:
             users.setdefault(image, []).append(app.name)
-    for image, names in sorted(users.items()):
-        listed = some_of(sorted(set(names)), _LISTED)
+    if users:
+        images = series([f"`{image}`" for image in sorted(users)])
+        listed = some_of(sorted({name for names in users.values() for name in names}), _LISTED)
         yield Diagnostic(
             "KG0761",
-            f"`images` does not pin `{image}`, so another version of kaigen may restart these apps: {listed}",
+            f"`images` does not pin {images}, so another version of kaigen may restart these apps: {listed}",
             environments_patch.FileEntry(config.root / FILE_NAME, ("images",)).mark(key=True),
-            f"run `kaigen upgrade`, which pins it, or set `images.{image}`",
+            f"run `kaigen upgrade`, which pins {'it' if len(users) == 1 else 'them'}, or set `images.{min(users)}`",
             Severity.WARNING,
         )
 

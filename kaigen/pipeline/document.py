@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from kaigen.kinds.entry import KindEntry
     from kaigen.kinds.input_documents import InputDocuments, ObjectName
     from kaigen.kinds.kind import Kind
-    from kaigen.kinds.lowering import Lowered
+    from kaigen.kinds.lowering import Lowered, LoweringResult
+    from kaigen.kinds.positioned import Positioned
+    from kaigen.kinds.repair import Repaired
     from kaigen.kinds.spec import Spec
     from kaigen.yaml.document import Document
 
@@ -35,7 +37,7 @@ with lazy_imports():
     from kaigen.compile import passthrough
     from kaigen.environments import builds, locked, match
     from kaigen.extend import find
-    from kaigen.kinds import config_files, spec
+    from kaigen.kinds import config_files, repair, spec
     from kaigen.kinds import model as kinds_model
     from kaigen.kubernetes import schemas
     from kaigen.yaml import document_secrets
@@ -55,6 +57,7 @@ class DocumentResult(Struct, frozen=True):
         joined: whether the document became part of the specs of another one.
         lookups: objects that its lowering looked up among all documents.
         diagnostics: errors and warnings.
+        doubtful: specs of a document with errors, each with what is left of it without them.
     """
 
     specs: tuple[Spec, ...] = ()
@@ -63,6 +66,7 @@ class DocumentResult(Struct, frozen=True):
     joined: bool = False
     lookups: tuple[ObjectName, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
+    doubtful: tuple[tuple[Spec, Repaired], ...] = ()
 
 
 def is_kubernetes_object(document: Document) -> bool:
@@ -131,16 +135,45 @@ def _read_spec(
     else:
         block, problems = entry.validate(document)
         found += problems
-    if block is None:
-        return _invalid(*found)
     context = LoweringContext(config.profile, documents, str(config.root), namespace, config.dialects, config.catalog)
+    if block is None:
+        # The templates and packages of users say of a document without its wrong fields what is not true of it.
+        is_own = find_kind(document.apiVersion, document.kind) is entry
+        made = repair.repair(patched_document, entry, found) if is_own else None
+        if made is None:
+            return _invalid(*found)
+        block, repaired = made
+        result = entry.lower(block, repaired, context)
+        doubtful = _specs(result, repaired, document, entry, source, config, ())
+        found += [item for item in repaired.sound(result.diagnostics) if item not in found]
+        return DocumentResult(doubtful=tuple((each, repaired) for each in doubtful), diagnostics=tuple(found))
     result = entry.lower(block, patched_document, context)
-    specs = [
+    specs = _specs(result, patched_document, document, entry, source, config, matched)
+    return DocumentResult(
+        tuple(specs),
+        consumed=result.consumed,
+        joined=result.joined,
+        lookups=result.looked_up,
+        diagnostics=(*found, *result.diagnostics),
+    )
+
+
+def _specs(
+    result: LoweringResult,
+    lowered: Positioned,
+    document: Document,
+    entry: Kind,
+    source: str,
+    config: Config,
+    matched: tuple[int | str, ...],
+) -> list[Spec]:
+    """Return the specs that a document is lowered to, each with the settings that it is compiled with."""
+    return [
         spec.Spec(
             _with_settings(item.block, config),
             entry,
             _target(item, entry, config),
-            patched_document,
+            lowered,
             source,
             item.origins,
             item.naming,
@@ -152,13 +185,6 @@ def _read_spec(
         )
         for number, item in enumerate(result.specs)
     ]
-    return DocumentResult(
-        tuple(specs),
-        consumed=result.consumed,
-        joined=result.joined,
-        lookups=result.looked_up,
-        diagnostics=(*found, *result.diagnostics),
-    )
 
 
 def _with_settings(block: AppBlock, config: Config) -> AppBlock:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaigen.config.block_settings import ChosenApps
+from kaigen.config.tenant_settings import default_namespace
 from kaigen.diagnostics.category import FIELDS
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
@@ -23,6 +24,7 @@ from kaigen.system.lazy_import import lazy_imports
 if TYPE_CHECKING:
     from kaigen.config.settings import Config
     from kaigen.kinds.input_documents import Key, ObjectName
+    from kaigen.kinds.repair import Repaired
     from kaigen.kinds.spec import Spec
     from kaigen.yaml.document import Document
     from kaigen.yaml.sources import Source
@@ -65,6 +67,8 @@ class LoadedSource(Struct, frozen=True):
         broken: kind, namespace and name of its invalid documents, as far as they are known.
         lookups: objects that its specs looked up among all documents.
         consumed: documents of any file that became part of its specs.
+        doubtful: specs of its invalid documents, each with what is left of it without the errors. They are compiled
+            for their diagnostics only.
     """
 
     parsed: ParsedSource
@@ -74,6 +78,7 @@ class LoadedSource(Struct, frozen=True):
     broken: frozenset[Key] = frozenset()
     lookups: tuple[ObjectName, ...] = ()
     consumed: tuple[Document, ...] = ()
+    doubtful: tuple[tuple[Spec, Repaired], ...] = ()
 
     @property
     def source(self) -> Source:
@@ -132,13 +137,13 @@ def is_absent(document: Document, config: Config, found: Diagnostics) -> bool:
         return True
     if config.apps == _EVERY_APP or not document.name or is_kubernetes_object(document):
         return False
-    return not config.apps.has(_namespace(document) or config.namespace, document.name)
+    return not config.apps.has(_namespace(document, config), document.name)
 
 
 def absent_keys(parsed: ParsedSource, config: Config) -> tuple[Key, ...]:
     """Return kind, namespace and name of the specs that the environment does not have."""
     return tuple(
-        (document.kind, _namespace(document) or config.namespace, document.name)
+        (document.kind, _namespace(document, config), document.name)
         for document in parsed.absent
         if document.kind and document.name and not is_kubernetes_object(document)
     )
@@ -204,7 +209,8 @@ def _has_plain_objects(loaded: LoadedSource, objects: Sequence[Document], config
     if config.apps == _EVERY_APP:
         return True
     path = relative_path(loaded.source.file, config.root)
-    namespace = passthrough.plain_namespace([mapping(document.data) for document in objects], config.namespace)
+    own = default_namespace(path, config.tenants, config.namespace)
+    namespace = passthrough.plain_namespace([mapping(document.data) for document in objects], own)
     return config.apps.has(namespace, passthrough.app_name(path, config.specs))
 
 
@@ -220,7 +226,7 @@ def _add(loaded: LoadedSource, documents: Iterable[Document], config: Config, ev
         results.append(result)
         found.extend(item for item in result.diagnostics if not _is_known(item, loaded.parsed.diagnostics))
         if not (result.specs or result.plain or result.joined) and document.kind and document.name:
-            broken.add((document.kind, _namespace(document) or config.namespace, document.name))
+            broken.add((document.kind, _namespace(document, config), document.name))
     return LoadedSource(
         loaded.parsed,
         (*loaded.specs, *(spec for result in results for spec in result.specs)),
@@ -229,13 +235,17 @@ def _add(loaded: LoadedSource, documents: Iterable[Document], config: Config, ev
         frozenset(broken),
         (*loaded.lookups, *(name for result in results for name in result.lookups)),
         (*loaded.consumed, *(document for result in results for document in result.consumed)),
+        (*loaded.doubtful, *(pair for result in results for pair in result.doubtful)),
     )
 
 
-def _namespace(document: Document) -> str:
+def _namespace(document: Document, config: Config) -> str:
+    """Return the namespace that a document names, or else that of its tenant or of kaigen.yaml."""
     metadata = document.data.get("metadata") if isinstance(document.data, dict) else None
     namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
-    return namespace if isinstance(namespace, str) else ""
+    if isinstance(namespace, str) and namespace:
+        return namespace
+    return default_namespace(relative_path(document.source.file, config.root), config.tenants, config.namespace)
 
 
 def _is_known(item: Diagnostic, text_problems: Iterable[Diagnostic]) -> bool:

@@ -10,11 +10,13 @@ from msgspec.structs import replace
 from kaigen.check.atoms import as_written
 from kaigen.check.codes import CHANGED_BY_BUILD
 from kaigen.check.controller_versions import version_findings
+from kaigen.check.custom_rules import default_findings
 from kaigen.check.folder_build import folder_build_findings
 from kaigen.check.grants import grant_findings
 from kaigen.check.policy import check_names
 from kaigen.check.schema_check import check_object
 from kaigen.compile.passthrough import app_name, passthrough_app, plain_namespace
+from kaigen.config.tenant_settings import default_namespace
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.problem import first_problems
@@ -51,7 +53,7 @@ def compile_plain(
         return None
     source = relative_path(loaded.source.file, config.root)
     bodies: list[Any] = [document.data for document in documents]
-    namespace = plain_namespace(bodies, config.namespace)
+    namespace = plain_namespace(bodies, default_namespace(source, config.tenants, config.namespace))
     taken = {name for place, name in names if place == namespace}
     app = passthrough_app(app_name(source, config.specs, taken), source, bodies, namespace, loaded.source.text)
     app = replace(app, digest_in_version=config.digest_in_version)
@@ -60,6 +62,7 @@ def compile_plain(
         problems = [
             *check_object(item.body, target=config.kubernetes),
             *version_findings(item.body, config.controllers),
+            *(default_findings(item.body) if config.has_argocd else ()),
             *check_names(item.body),
             *grant_findings(item.body, namespace, config.allow),
             *tenant_findings(item.body, namespace, source, config.tenants),

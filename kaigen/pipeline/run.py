@@ -44,7 +44,7 @@ from kaigen.pipeline.sources import (
     read_others,
 )
 from kaigen.pipeline.store import Store, Stored, SyncRecord
-from kaigen.pipeline.summary import AppRow, Detail, summarize
+from kaigen.pipeline.summary import AppRow, AppSummary, Detail, summarize
 from kaigen.pipeline.unit import summarize_units, unit_of
 from kaigen.system.cache import cache_folder
 from kaigen.system.lazy_import import lazy_imports
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 with lazy_imports():
     from kaigen.environments import folder_overrides
-    from kaigen.pipeline import commits, external_secrets, result, sync
+    from kaigen.pipeline import commits, external_secrets, queue_checks, result, sync
 
 
 class Run:
@@ -207,6 +207,8 @@ class Run:
         if self._has_quota:
             found.extend(gpu_quotas(apps, self.config))
             found.extend(cost_budgets(apps, self.config))
+        if not (self._partial or found.has_errors) and any(app.queues is not None for _, app in apps):
+            found.extend(queue_checks.queue_problems(apps))
         found.extend(expiry_problems(self.units, datetime.now(UTC)))
         if not found.has_errors:
             own = [key[1:] for unit in self.units for key in unit.defines]
@@ -219,6 +221,12 @@ class Run:
         """The settings, and the summary of every app with its file."""
         self._summarize()
         return self.config, self._apps
+
+    def every_summary(self) -> list[AppSummary]:
+        """Return the summary of every app, of files that are not compiled too."""
+        self._summarize()
+        summarize_units(self.others, Detail())
+        return [*(app for _, app in self._apps), *(app for unit in self.others for app in unit.summary.apps)]
 
     @property
     def rows(self) -> list[AppRow]:
@@ -403,9 +411,7 @@ class Run:
         missing = [item for unit in self.units for item in unit.summary.missing]
         if not missing:
             return []
-        summarize_units(self.others, Detail())
-        others = [app for unit in self.others for app in unit.summary.apps]
-        return list(missing_objects(missing, [*(app for _, app in self._apps), *others]))
+        return list(missing_objects(missing, self.every_summary()))
 
     @cached_property
     def _secret_apps(self) -> SecretApps | None:

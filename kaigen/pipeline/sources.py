@@ -103,6 +103,11 @@ def is_unreadable(diagnostics: Iterable[Diagnostic]) -> bool:
     return any(item.severity is Severity.ERROR and item.category in UNREADABLE for item in diagnostics)
 
 
+def is_path(word: str) -> bool:
+    """Return whether a word of a command line names files of specs, and not an app."""
+    return word == "-" or os.path.lexists(word) or word.lower().endswith((".yaml", ".yml", ".json"))
+
+
 def relative_path(path: str, root: Path) -> str:
     """Return a file's path in the repository, its name when it is outside, and nothing for standard input."""
     if path.startswith("<"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,12 +12,14 @@ from msgspec.structs import replace
 
 from kaigen.check import codes
 from kaigen.config.images import image_repository
+from kaigen.config.tenant_settings import contains, default_namespace, tenant_of_file
 from kaigen.config.tenants import CLASS_KINDS, TenantBlock, default_classes, delivered_tenants, tenant_settings
 from kaigen.environments.combined import combine_diagnostics
 from kaigen.kinds.block import read_block
 from kaigen.kubernetes.pod_security import LEVELS
 from kaigen.kubernetes.rights import USUAL_KINDS
 from kaigen.pipeline.run import Run
+from kaigen.pipeline.sources import relative_path
 from kaigen.tenancy.violations import Denied, tenant_findings
 
 if TYPE_CHECKING:
@@ -38,10 +40,14 @@ class Suggestion(Struct, frozen=True):
     Attributes:
         block: its fields in kaigen.yaml.
         denied: messages about what cannot be granted, or is not known how.
+        environments: fields of the tenant in an environment, by its name.
+        moved: the namespace of specs that name none, before and with the tenant.
     """
 
     block: dict[str, list[str] | str]
     denied: tuple[str, ...]
+    environments: dict[str, dict[str, list[str]]] = {}
+    moved: tuple[tuple[str, str], ...] = ()
 
 
 def suggest_tenant(name: str, folder: str, configs: Sequence[Config]) -> Suggestion:
@@ -56,27 +62,58 @@ def suggest_tenant(name: str, folder: str, configs: Sequence[Config]) -> Suggest
         InputError: a spec is invalid.
     """
     compiled: list[tuple[Config, list[Compiled]]] = []
-    for config in configs:
+    moved: dict[tuple[str, str], None] = {}
+    for before, namespace in zip(configs, _default_namespaces(name, folder, configs), strict=True):
+        config = replace(before, namespace=namespace)
         run = Run.load((str(config.root / folder),), replace(config, tenants=()), folder=Path(), use_cache=False)
         run.raise_errors()
-        compiled.append((config, [item for unit in run.units for item in unit.apps()]))
-    namespaces = sorted({item.app.namespace for _, items in compiled for item in items})
-    search = _Search(name, folder, namespaces or ["default"])
+        items = [item for unit in run.units for item in unit.apps()]
+        compiled.append((config, items))
+        if tenant_of_file(folder, before.tenants) is None and any(item.app.namespace == namespace for item in items):
+            moved[before.namespace, namespace] = None
+    configs = [config for config, _ in compiled]
+    used = {config.environment: sorted({item.app.namespace for item in items}) for config, items in compiled}
+    search = _Search(name, folder, {environment: found or ["default"] for environment, found in used.items()})
     for config, items in compiled:
         for item in items:
             search.add(item, config)
     denied = {config.environment: search.check(config) for config in configs}
     messages = [item.message for item in combine_diagnostics(denied)]
-    return Suggestion(search.block(configs), tuple(dict.fromkeys(messages)))
+    changed = tuple((old, new) for old, new in moved if old != new)
+    return Suggestion(search.block(configs), tuple(dict.fromkeys(messages)), search.environments(), changed)
+
+
+def _default_namespaces(name: str, folder: str, configs: Sequence[Config]) -> list[str]:
+    """Return the namespace of specs of a folder that name none, in each environment.
+
+    It is the only one of the tenant that has the folder, or that of kaigen.yaml, unless specs of other folders or
+    other tenants use that: then the tenant gets one of its own.
+    """
+    defaults: list[str] = []
+    for config in configs:
+        tenant = tenant_of_file(folder, config.tenants)
+        others = {place for each in config.tenants if each is not tenant for place in each.namespaces}
+        run = Run.load((), config, use_cache=False)
+        outside = (unit for unit in run.units if not contains(folder, relative_path(unit.source.file, config.root)))
+        others |= {namespace for unit in outside for _, namespace, _ in unit.defines}
+        own = default_namespace(folder, config.tenants, config.namespace)
+        defaults.append("" if own in others else own)
+    taken = {config.namespace for config in configs}
+    label = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-") or "team"
+    several = len(taken) > 1
+    return [
+        own or (f"{label}-{config.environment}" if several else label)
+        for own, config in zip(defaults, configs, strict=True)
+    ]
 
 
 class _Search:
     """Grants that are added one by one, each because nothing is refused with it that was refused before."""
 
-    def __init__(self, name: str, folder: str, namespaces: list[str]) -> None:
+    def __init__(self, name: str, folder: str, namespaces: Mapping[str, list[str]]) -> None:
         self._name = name
         self._folder = folder
-        self._base = {"folders": [folder], "namespaces": namespaces}
+        self._namespaces = namespaces
         self._grants: dict[str, list[str]] = {}
         self._level = "restricted"
 
@@ -118,14 +155,25 @@ class _Search:
         if "kinds" in grants:
             grants["kinds"] = [*USUAL_KINDS, *grants["kinds"]]
         level = {"podSecurity": self._level} if self._level != "restricted" else {}
-        return {**self._base, **grants, **level}
+        return {"folders": [self._folder], "namespaces": self._shared(), **grants, **level}
+
+    def environments(self) -> dict[str, dict[str, list[str]]]:
+        """Return the fields of the tenant that differ in an environment, by its name."""
+        shared = self._shared()
+        return {name: {"namespaces": own} for name, own in self._namespaces.items() if own != shared}
+
+    def _shared(self) -> list[str]:
+        """Return the namespaces in most environments, or those in the first of as many."""
+        every = [tuple(own) for own in self._namespaces.values()]
+        return [*max(every, key=every.count)]
 
     def _tenant(self, config: Config, field: str = "", entry: str = "") -> Tenant:
         """Return the tenant with what was found, and one entry more."""
         grants = {**self._grants, **({field: [*self._grants.get(field, ()), entry]} if field else {})}
         if "kinds" in grants:
             grants["kinds"] = [*USUAL_KINDS, *grants["kinds"]]
-        block = read_block(TenantBlock, {**self._base, **grants, "podSecurity": self._level})
+        places = {"folders": [self._folder], "namespaces": self._namespaces[config.environment]}
+        block = read_block(TenantBlock, {**places, **grants, "podSecurity": self._level})
         made = tenant_settings({self._name: block}, config.images, config.profile, config.labels, config.annotations)
         return delivered_tenants(replace(config, tenants=made))[0]
 

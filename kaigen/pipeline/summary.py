@@ -12,6 +12,7 @@ from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.gitops.facts import AppFacts
 from kaigen.kinds.input_documents import Key, ObjectName
 from kaigen.pipeline.gpu_facts import GpuFacts
+from kaigen.pipeline.queue_facts import QueueFacts
 from kaigen.secrets.facts import Facts
 from kaigen.system.lazy_import import lazy_imports
 
@@ -86,6 +87,7 @@ class AppSummary(Struct, frozen=True, array_like=True):
         hosts: of its Ingresses and routes.
         gpus: what it requests of GPUs; None when the run does not need them.
         unpinned: names of kaigen's own images that it uses and the settings do not pin.
+        queues: what it has to do with queues; None for nothing.
     """
 
     namespace: str
@@ -100,6 +102,7 @@ class AppSummary(Struct, frozen=True, array_like=True):
     hosts: tuple[str, ...] = ()
     gpus: GpuFacts | None = None
     unpinned: tuple[str, ...] = ()
+    queues: QueueFacts | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -209,6 +212,7 @@ def summarize(
         app_reach.app_hosts(item),
         app_reach.app_gpus(item, config.catalog, config.profile) if detail.gpus else None,
         unpinned,
+        app_reach.app_queues(item, config.catalog),
     )
 
 

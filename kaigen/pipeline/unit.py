@@ -104,6 +104,8 @@ class Unit(ABC):
             missing += result.missing
             if result.compiled is not None:
                 apps.append((position, result.compiled))
+        for spec, repaired in self.loaded.doubtful:
+            found.extend(repaired.sound(compiler.compile(spec).diagnostics))
         if self.loaded.plain:
             names = [key[1:] for key in compiler.defines]
             if (item := plain_objects.compile_plain(self.loaded, names, self.config, found)) is not None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from typing import IO, TYPE_CHECKING
 
+from kaigen.diagnostics.diagnostic import Severity
 from kaigen.environments.combined import combine_diagnostics
 from kaigen.pipeline.cross_checks import hosts_of_clusters
 from kaigen.pipeline.origin import origin_diagnostics
 from kaigen.pipeline.run import Run
+from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from kaigen.config.settings import Config
     from kaigen.diagnostics.diagnostic import Diagnostic
     from kaigen.pipeline.sources import Inputs
+
+with lazy_imports():
+    from kaigen.pipeline import routing_tests
 
 
 def validate(
@@ -44,7 +49,12 @@ def validate(
 
 
 def validate_environments(
-    inputs: Inputs, configs: Sequence[Config], *, stdin: bytes | None, folder: Path
+    inputs: Inputs,
+    configs: Sequence[Config],
+    *,
+    stdin: bytes | None,
+    folder: Path,
+    say: Callable[[str], object],
 ) -> tuple[list[Diagnostic], tuple[str, ...]]:
     """Check specs in several environments, and whether these fit together.
 
@@ -53,6 +63,7 @@ def validate_environments(
         configs: the settings of each environment.
         stdin: the content of what `-` reads.
         folder: that relative paths start from.
+        say: prints what was done with the tests of Endpoints.
 
     Returns:
         As `validate`.
@@ -62,6 +73,10 @@ def validate_environments(
         for config in configs
     ]
     found = {config.environment: _problems(run, inputs, config) for config, run in zip(configs, runs, strict=True)}
+    for config, run in zip(configs, runs, strict=True):
+        failed = any(item.severity is Severity.ERROR for item in found[config.environment])
+        if not failed and any(key[0] == "Endpoint" for unit in run.units for key in unit.defines):
+            found[config.environment] += routing_tests.routing_problems(run, say)
     return combine_diagnostics(found, hosts_of_clusters(run.summaries for run in runs)), runs[-1].paths
 
 

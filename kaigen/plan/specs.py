@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -12,6 +11,7 @@ from msgspec import Struct
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.pipeline.app_names import unknown_app
 from kaigen.pipeline.run import Run
+from kaigen.pipeline.sources import is_path
 from kaigen.sizing.answer import Answer, Question, answer
 from kaigen.sizing.host import HostPart
 from kaigen.sizing.problem import PlanError
@@ -165,6 +165,8 @@ def _plan(
     preset = None if model.described else model.preset
     catalog, hardware = resolution.context.catalog, sized.hardware
     question = change(Question(model.name, request, catalog, facts=model.facts, preset=preset, hardware=hardware))
+    if resolution.spec.resources.gpus == 0 and not question.names_nodes:
+        return NoPlan(name, "it runs on CPUs; name GPUs with --gpu or --instance-type to plan them"), ()
     if sized.problems and sized.hardware is None and not question.names_nodes:
         return None, sized.problems
     try:
@@ -211,7 +213,7 @@ def select_specs(words: Sequence[str], config: Config, *, stdin: IO[bytes] | Non
     Raises:
         InputError: a file has an error, or there is no such app.
     """
-    paths = [word for word in words if _is_path(word)]
+    paths = [word for word in words if is_path(word)]
     names = [word for word in words if word not in paths]
     run = Run.load(paths, config, stdin=stdin, folder=Path() if paths else None)
     chosen: list[Spec] = []
@@ -228,7 +230,3 @@ def select_specs(words: Sequence[str], config: Config, *, stdin: IO[bytes] | Non
             raise unknown_app(name, [key[1:] for unit in every for key in unit.defines])
         chosen += [spec for spec in found if spec not in chosen]
     return run, chosen
-
-
-def _is_path(word: str) -> bool:
-    return word == "-" or os.path.lexists(word) or word.lower().endswith((".yaml", ".yml", ".json"))

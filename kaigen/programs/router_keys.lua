@@ -1,5 +1,4 @@
--- API keys of a file, one a line, as kaigen_keys.py reads them. Envoy answers 401 before it asks the endpoint picker, so
--- that a request without a key starts no replica, and gets no other answer when the picker is down.
+-- API keys of a file, one a line, as kaigen_keys.py reads them.
 local bit = require("bit")
 local file, keys, read_at = "@FILE@", {}, 0
 
@@ -27,16 +26,8 @@ local function equal(left, right)
   return differs == 0
 end
 
-function envoy_on_request(handle)
-  local scheme, given = (handle:headers():get("authorization") or ""):match("^(%S+)%s+(.-)%s*$")
+local function is_valid(given)
   local valid = false
-  if scheme and scheme:lower() == "bearer" then
-    for _, key in ipairs(current()) do valid = equal(given, key) or valid end
-  end
-  if not valid then
-    handle:respond(
-      {[":status"] = "401", ["content-type"] = "application/json", ["www-authenticate"] = "Bearer"},
-      '{"error": {"message": "Unauthorized", "type": "invalid_request_error", "code": 401}}'
-    )
-  end
+  for _, key in ipairs(current()) do valid = equal(given, key) or valid end
+  return valid
 end

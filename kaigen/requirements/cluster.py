@@ -4,37 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
-
-from msgspec import Struct
+from typing import TYPE_CHECKING, Any
 
 from kaigen.cluster.errors import Forbidden
 from kaigen.core.text import plural
-from kaigen.kubernetes.claims import STORAGE_CLASS, is_default
+from kaigen.kubernetes.claims import INGRESS_CLASS, STORAGE_CLASS, is_default
 from kaigen.kubernetes.cluster_needs import DEFAULT_CLASS
 from kaigen.kubernetes.manifest import entries, mapping, text
 from kaigen.kubernetes.quantities import nano
 from kaigen.kubernetes.requests import readable
-from kaigen.requirements.model import Requirement, Requirements, Total, Use
+from kaigen.requirements.model import Finding, Requirement, Requirements, Total, Use
+from kaigen.requirements.node_capacity import NODE, pod_findings
 
 if TYPE_CHECKING:
     from kaigen.cluster.client import Cluster
 
-Status = Literal["found", "missing", "unknown"]
-
-
-class Finding(Struct, frozen=True):
-    """What a cluster has of a requirement.
-
-    Attributes:
-        status: `unknown` when the user may not read it.
-        detail: more about it; may be empty.
-    """
-
-    status: Status
-    detail: str = ""
-
-
+_ACCEPTING = ("Accepted", "Active", "Programmed")
+"""Conditions of classes, gateways and queues that say whether their controller uses them."""
+_NODE_POOL = "NodePool.karpenter.sh"
 _FOUND = Finding("found")
 _MISSING = Finding("missing")
 
@@ -52,6 +39,8 @@ def findings_of(found: Requirements, cluster: Cluster) -> dict[Requirement, Find
     for total in found.totals:
         for requirement, finding in search.quota(total):
             result[requirement] = finding
+    for requirement, finding in search.pods(found):
+        result[requirement] = finding
     return result
 
 
@@ -70,6 +59,10 @@ class _Search:
                     return self._resource(item.name)
                 case "StorageClass" if item.name == DEFAULT_CLASS:
                     return _FOUND if any(map(is_default, self._cluster.objects(STORAGE_CLASS))) else _MISSING
+                case "IngressClass" if item.name == DEFAULT_CLASS:
+                    return _FOUND if any(map(is_default, self._cluster.objects(INGRESS_CLASS))) else _MISSING
+                case "GatewayClass" | "Gateway" | "LocalQueue" | "ClusterQueue":
+                    return self._working(item)
             return self._object(item)
         except Forbidden:
             return Finding("unknown", "not allowed to read it")
@@ -97,6 +90,30 @@ class _Search:
 
     def _object(self, item: Requirement) -> Finding:
         return _FOUND if self._cluster.has(item.type or item.kind, item.namespace, item.name) else _MISSING
+
+    def _working(self, item: Requirement) -> Finding:
+        """Return whether there is an object, and whether its controller has accepted it."""
+        found = self._cluster.object_of_type(item.type or item.kind, item.namespace, item.name)
+        if found is None:
+            return _MISSING
+        for _, condition in entries(mapping(found.get("status")).get("conditions")):
+            if condition.get("type") in _ACCEPTING and condition.get("status") == "False":
+                why = text(condition.get("message")) or text(condition.get("reason"))
+                return Finding("missing", f"{text(condition.get('type'))} is False: {why}")
+        return _FOUND
+
+    def pods(self, found: Requirements) -> Iterator[tuple[Requirement, Finding]]:
+        """Yield whether the nodes have room for the largest pod of each app."""
+        if not found.pods:
+            return
+        try:
+            nodes = self._nodes
+            pools = [*found.pools, *self._cluster.objects_of_type(_NODE_POOL)]
+        except Forbidden:
+            uses = tuple(dict.fromkeys(pod.use for pod in found.pods))
+            yield Requirement(NODE, "for the largest pods", uses=uses), Finding("unknown", "not allowed to list nodes")
+            return
+        yield from pod_findings(found.pods, nodes, pools)
 
     def quota(self, total: Total) -> Iterator[tuple[Requirement, Finding]]:
         names = {total.resource, f"requests.{total.resource}"}

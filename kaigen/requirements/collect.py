@@ -17,14 +17,15 @@ from kaigen.gitops.flux import FOLDER as FLUX_FOLDER
 from kaigen.kubernetes.claims import created_volume
 from kaigen.kubernetes.cluster_needs import DEFAULT_CLASS, cluster_needs, named_objects
 from kaigen.kubernetes.kind_table import KINDS
-from kaigen.kubernetes.manifest import Identity, Object, identity_of, mapping, text
+from kaigen.kubernetes.manifest import Identity, Object, identity_of, mapping, text, type_of
 from kaigen.kubernetes.object_kind import ObjectKind
+from kaigen.kubernetes.pods import pod_templates
 from kaigen.kubernetes.references import references_of
-from kaigen.kubernetes.requests import most_replicas, requests_of
+from kaigen.kubernetes.requests import most_replicas, pod_requests, requests_of
 from kaigen.kubernetes.schemas import is_cluster_type
 from kaigen.kubernetes.secrets import SECRET
 from kaigen.pipeline.app_secrets import facts_of as secret_facts
-from kaigen.requirements.model import Requirement, Requirements, Total, Use
+from kaigen.requirements.model import Pod, Requirement, Requirements, Total, Use
 from kaigen.secrets.expected import gather
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _NAMESPACE = "Namespace"
 _ACCOUNT = "ServiceAccount"
 _BUILT_IN_NAMESPACES = ("default", "kube-system")
+_NODE_POOL = "NodePool.karpenter.sh"
 _DEFINITION = "CustomResourceDefinition.apiextensions.k8s.io"
 
 
@@ -57,7 +59,13 @@ def collect(compilation: Compilation, config: Config, apps: Sequence[str] = ()) 
     if not apps:
         _add_syncers(found, compilation, config)
         found.add("Kubernetes", config.kubernetes, Use("", _config_place(config, ("kubernetes",))))
-    return Requirements(config.environment, found.items(), tuple(_totals(chosen, compilation.apps, config.catalog)))
+    return Requirements(
+        config.environment,
+        found.items(),
+        tuple(_totals(chosen, compilation.apps, config.catalog)),
+        tuple(_pods(chosen, config.catalog)),
+        tuple(each.body for item in compilation.apps for each in item.objects if type_of(each.body) == _NODE_POOL),
+    )
 
 
 class _Provided:
@@ -187,6 +195,18 @@ def _add_flux(found: _Collector, delivery: Delivery, use: Use) -> None:
 def _is_in_cluster(delivery: Delivery) -> bool:
     """Return whether Argo CD runs in a cluster that it deploys the environment to."""
     return any(each.get("server") in {IN_CLUSTER, "*"} for each in destinations_of(delivery).values())
+
+
+def _pods(items: Iterable[Compiled], catalog: Catalog) -> Iterator[Pod]:
+    """Yield a pod of each template of the apps, and nothing for those that request nothing."""
+    for item in items:
+        for rendered in item.objects:
+            for template in pod_templates(rendered.body):
+                requests = pod_requests(template, catalog)
+                if any(requests.values()):
+                    use = Use(_key(item), item.app.source)
+                    identity = identity_of(rendered.body)
+                    yield Pod(use, f"{identity.type.partition('.')[0]} {identity.name}", template.spec, requests)
 
 
 def _totals(items: Iterable[Compiled], all_items: Iterable[Compiled], catalog: Catalog) -> Iterator[Total]:

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kaigen.kubernetes.requests import readable
-from kaigen.requirements.cluster import Finding
-from kaigen.requirements.model import Requirement, Requirements, Use
+from kaigen.requirements.model import Finding, Requirement, Requirements, Use
 from kaigen.yaml.dump import dump
 
 _MOST_PLACES = 2

@@ -2,7 +2,26 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct, field
+
+from kaigen.kubernetes.manifest import Object
+
+Status = Literal["found", "missing", "unknown"]
+
+
+class Finding(Struct, frozen=True):
+    """What a cluster has of a requirement.
+
+    Attributes:
+        status: `unknown` when the user may not read it.
+        detail: more about it; may be empty.
+    """
+
+    status: Status
+    detail: str = ""
 
 
 class Use(Struct, frozen=True, order=True):
@@ -58,6 +77,22 @@ class Total(Struct, frozen=True):
     uses: tuple[Use, ...] = ()
 
 
+class Pod(Struct, frozen=True):
+    """A pod that an app runs, which needs a node.
+
+    Attributes:
+        use: the app, with its spec.
+        owner: kind and name of the object that makes it.
+        spec: its spec, which chooses nodes.
+        requests: in billionths of the unit.
+    """
+
+    use: Use
+    owner: str
+    spec: Object
+    requests: Mapping[str, int]
+
+
 class Requirements(Struct, frozen=True):
     """Everything that an environment requires.
 
@@ -65,8 +100,12 @@ class Requirements(Struct, frozen=True):
         environment: its name; empty for none.
         items: sorted by kind and name.
         totals: by namespace and resource.
+        pods: of each object with a pod template.
+        pools: NodePools of Karpenter that the repository makes.
     """
 
     environment: str
     items: tuple[Requirement, ...]
     totals: tuple[Total, ...]
+    pods: tuple[Pod, ...] = ()
+    pools: tuple[Object, ...] = field(default_factory=tuple)

@@ -20,9 +20,11 @@ from kaigen.scaffold.templates import (
     HOOKS,
     IGNORED,
     NO_REPOSITORY,
+    PRETTIER,
     README,
     SETTINGS,
     TAG,
+    YAMLLINT,
     Choices,
     fill_template,
     root_files,
@@ -67,6 +69,7 @@ def _installations(choices: Choices) -> Iterator[tuple[str, str, str]]:
 _MERGES: Mapping[str, Callable[[str, str], str | None]] = {
     IGNORED: add_lines,
     ATTRIBUTES: add_lines,
+    PRETTIER: add_lines,
     SETTINGS: add_settings,
     HOOKS: lambda text, wanted: text if _has_hooks(text) else add_entry(text, wanted, "repos"),
     GITLAB: lambda text, wanted: text if _has_hooks(text) else add_entry(text, wanted, "include"),
@@ -96,12 +99,24 @@ def plan_repository(root: Path, choices: Choices, *, force: bool = False) -> lis
         for path in EXAMPLES:
             del files[path]
     wanted = {root / path: (path, text) for path, text in files.items()}
-    wanted |= {place.top / path: (path, text) for path, text in top_files(place).items()}
+    wanted |= {place.top / path: (path, text) for path, text in top_files(place, choices.runner).items()}
+    below = f"{place.below}/" if place.below else ""
+    if (place.top / PRETTIER).exists():
+        wanted[place.top / PRETTIER] = (PRETTIER, f"{below}rendered/\n")
     blocked = [path for path in wanted if path.is_dir()]
     if blocked:
         hint = "move the folder away"
         raise InputError([Diagnostic("KG0606", "is a folder", Mark(str(path)), hint) for path in blocked])
-    return [_change(path, *wanted[path], force=force) for path in sorted(wanted)]
+    changes = [_change(path, *wanted[path], force=force) for path in sorted(wanted)]
+    return [*changes, *_linters(place.top, f"{below}rendered/")]
+
+
+def _linters(top: Path, rendered: str) -> Iterator[FileChange]:
+    """Yield the configurations of yamllint that check the output tree, which has long lines and Helm's templates."""
+    for name in YAMLLINT:
+        text = read_text(top / name)
+        if text is not None and rendered not in text:
+            yield FileChange(top / name, text, text, f"checks {rendered}; add this by hand:\nignore: [{rendered}]")
 
 
 def new_files(place: Place, choices: Choices | None = None) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -34,9 +34,12 @@ ATTRIBUTES = ".gitattributes"
 HOOKS = ".pre-commit-config.yaml"
 SETTINGS = ".vscode/settings.json"
 GITLAB = ".gitlab-ci.yml"
+PRETTIER = ".prettierignore"
+YAMLLINT = (".yamllint", ".yamllint.yaml", ".yamllint.yml")
 
 NO_REPOSITORY = "https://git.example.com/team/repository.git"
 _LONGEST_NAMESPACE = 63
+_RUNNER = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 
 
 class Choices(Struct, frozen=True):
@@ -50,6 +53,7 @@ class Choices(Struct, frozen=True):
         environments: names, in the order of promotion; empty for none.
         syncers: what syncs an environment instead, `argocd` or `flux`, by its name.
         reaper: add the chart of kaigen-reaper, with objects for what syncs.
+        runner: labels of the runners of GitHub Actions.
     """
 
     profile: str = "generic"
@@ -59,6 +63,7 @@ class Choices(Struct, frozen=True):
     environments: tuple[str, ...] = ()
     syncers: Mapping[str, str] = field(default_factory=dict)
     reaper: bool = False
+    runner: tuple[str, ...] = ("ubuntu-latest",)
 
     def check(self) -> None:
         """Check the values.
@@ -76,6 +81,10 @@ class Choices(Struct, frozen=True):
             if not re.fullmatch(DNS_LABEL, name) or len(name) > longest:
                 hint = f"use lower-case letters, digits and dashes, at most {longest} characters"
                 found.append(Diagnostic("KG0703", f"`{name}` cannot be {what}", hint=hint))
+        for label in self.runner:
+            if not re.fullmatch(_RUNNER, label):
+                hint = "for example `--runner self-hosted,linux`"
+                found.append(Diagnostic("KG0703", f"`{label}` cannot be a label of a runner", hint=hint))
         for syncer in self.syncers.values():
             if syncer not in SYNCERS:
                 message = f"unknown `{syncer}`: an environment is synced by argocd or flux"
@@ -117,8 +126,13 @@ def schema_files() -> dict[str, str]:
     return {path: json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for path, schema in schemas.items()}
 
 
-def top_files(place: Place) -> dict[str, str]:
-    """Return the files that belong into the top folder of the Git repository by path: pipelines, hooks, editor."""
+def top_files(place: Place, runner: Sequence[str] = ("ubuntu-latest",)) -> dict[str, str]:
+    """Return the files that belong into the top folder of the Git repository by path: pipelines, hooks, editor.
+
+    Args:
+        place: the folder in the Git repository.
+        runner: labels of the runners of GitHub Actions.
+    """
     below = place.below
     inside = f"{below}/" if below else ""
     title = f"kaigen {below}" if below else "kaigen"
@@ -126,6 +140,7 @@ def top_files(place: Place) -> dict[str, str]:
     words = {
         "tag": TAG,
         "title": title,
+        "runner": runner[0] if len(runner) == 1 else f"[{', '.join(runner)}]",
         "folder": f"\n        with: {{working-directory: {below}}}" if below else "",
         "inputs": f"{{version: {TAG[1:]}, folder: {below}}}" if below else f"{{version: {TAG[1:]}}}",
         "validate": _hook(below, f"{command} validate", r"(kaigen\.yaml|specs/)"),

@@ -141,7 +141,9 @@ def blocks_of(facts: ModelFacts, token: float, tp: int, pp: int) -> Blocks | Non
         return None
     layers = facts.layers if facts.kv_layers is None else facts.kv_layers
     fewest, most = sorted((layers, states))
-    group = most if most < 1.5 * fewest else fewest
+    group = most if most < 1.5 * fewest or not fewest else fewest
+    # Without layers that have attention, a block is a state: so many tokens of one byte.
+    token = max(token, 1.0)
     step = int(constant("blockTokens"))
     tokens = step * ceil(facts.state_mib * 2**20 / states / tp / (token * step))
     return Blocks(ceil(group / pp) * tokens * token, tokens, ceil(layers / group), ceil(states / group))

@@ -79,7 +79,7 @@ class AppStatus(Struct, frozen=True):
         if missing and missing == len(states):
             return State("missing", "not in the cluster")
         ordered = sorted(self.objects.items(), key=lambda item: item[0].type not in _WORKLOADS)
-        worst = max((state for _, state in ordered), key=lambda state: _SEVERITY[state.name], default=State("ready"))
+        worst = max((state for _, state in ordered), key=_severity, default=State("ready"))
         if worst.name == "missing":
             return State("progressing", f"{missing} of {len(states)} objects are not in the cluster")
         return worst
@@ -92,7 +92,12 @@ class AppStatus(Struct, frozen=True):
     @property
     def ready(self) -> bool:
         """Whether everything is ready, and what is in the cluster is what the syncer reads."""
-        return self.state.name == "ready" and (self.sync is None or self.sync.name == "synced")
+        return (self.state.name == "ready" or self.state.wanted) and (self.sync is None or self.sync.name == "synced")
+
+
+def _severity(state: State) -> float:
+    """Return how bad a state is; one that is wanted only stands out from those that are ready."""
+    return 0.5 if state.wanted else _SEVERITY[state.name]
 
 
 _WORKLOADS = types("run", "rolling", "serving")

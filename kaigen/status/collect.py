@@ -14,13 +14,13 @@ from kaigen.cluster.clues import NOTHING, Clues, last_event
 from kaigen.cluster.errors import Forbidden
 from kaigen.cluster.runs import ended_containers, failure
 from kaigen.cluster.states import MISSING, State, has_state, job_state, live_state
-from kaigen.cluster.waits import of_event, waiting
+from kaigen.cluster.waits import of_event, retries, waiting
 from kaigen.kubernetes.kind_table import kind_of
 from kaigen.kubernetes.manifest import Identity, Object, entries, group_of, identity_of, mapping, text, type_of
 from kaigen.kubernetes.runs import end_of, time_of
 from kaigen.kubernetes.schemas import is_cluster_type
 from kaigen.status.app_status import AppStatus, Run
-from kaigen.status.facts import current_facts, endpoint_facts, recorded_facts, records_facts
+from kaigen.status.facts import current_facts, endpoint_facts, recorded_facts, records_facts, workspace_facts
 from kaigen.status.syncers import find_sync, read_syncers
 
 if TYPE_CHECKING:
@@ -191,13 +191,14 @@ def collect(compilation: Compilation, config: Config, cluster: Cluster, apps: Se
     namespaces = sorted({item.app.namespace for item in chosen})
     pods = {namespace: _pods(cluster, namespace) for namespace in namespaces}
     syncers = read_syncers(cluster, config.gitops, namespaces)
-    clues = _clues(cluster, live, namespaces)
+    clues = _clues(cluster, live, namespaces, [pod for found in pods.values() for pod in found])
     result = []
     for item in chosen:
         own = wanted[id(item)]
         of_app = [pod for pod in pods[item.app.namespace] if _label(pod, _NAME) == item.app.name]
         present = [live.objects[identity] for identity in own if identity in live.objects]
         states = before_first_run({identity: _state(live, identity, of_app, clues) for identity in own})
+        states = {identity: _with_stop(cluster, identity, state) for identity, state in states.items()}
         running = any(state.name == "progressing" for state in states.values())
         result.append(
             AppStatus(
@@ -208,7 +209,10 @@ def collect(compilation: Compilation, config: Config, cluster: Cluster, apps: Se
                 objects=states,
                 runs=find_runs(item.app.namespace, item.app.name, own, live, of_app, clues),
                 sync=find_sync(own, syncers),
-                facts=_facts(cluster, item, own, present, running=running),
+                facts={
+                    **workspace_facts(item.app.kind, states, of_app),
+                    **_facts(cluster, item, own, present, running=running),
+                },
             )
         )
     return result
@@ -285,6 +289,23 @@ def _state(live: Live, identity: Identity, pods: Iterable[Object], clues: Clues)
     return _with_reason(body, state, pods, clues)
 
 
+def _with_stop(cluster: Cluster, identity: Identity, state: State) -> State:
+    """Return the state of a workload that was stopped on purpose, with the reason that its ConfigMap has."""
+    if not state.wanted:
+        return state
+    try:
+        found = cluster.find("v1/ConfigMap", f"{identity.name}-state", identity.namespace)
+    except Forbidden:
+        return state
+    data = mapping((found or {}).get("data"))
+    why = _STOPPED.get(text(data.get("stopped")))
+    return State(state.name, f"{why} {text(data.get('at'))}", wanted=True) if why else state
+
+
+_STOPPED = {"idle": "idle, stopped at", "hours": "its hours ended at"}
+"""Why a Notebook has no pod, by what kaigen-reaper writes (source: runtimes/reaper, scale.py)."""
+
+
 def _with_reason(body: Object, state: State, pods: Iterable[Object], clues: Clues) -> State:
     if reason := waiting_reason(pods, clues):
         return State(state.name, reason)
@@ -309,15 +330,15 @@ def _is_of(pod: Object, run: str) -> bool:
     return run in (_label(pod, _JOB), _label(pod, _JOB_SET))
 
 
-def _clues(cluster: Cluster, live: Live, namespaces: Iterable[str]) -> Clues:
-    """Return the events of the namespaces in which something is not ready, and all volume claims."""
+def _clues(cluster: Cluster, live: Live, namespaces: Iterable[str], pods: Iterable[Object]) -> Clues:
+    """Return the events of the namespaces in which something is not ready, all volume claims, and failed downloads."""
     waiting_in = {each.namespace for each in live.objects if live.state(each).name == "progressing"}
     events: list[Object] = []
     for namespace in sorted(waiting_in & set(namespaces)):
         with suppress(Forbidden):
             events += cluster.objects("v1/Event", namespace)
     claims = [body for identity, body in live.objects.items() if identity.type == "PersistentVolumeClaim"]
-    return Clues(events, claims)
+    return Clues(events, claims, retries(cluster, pods))
 
 
 def find_runs(

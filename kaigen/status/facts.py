@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from kaigen.cluster.client import Cluster
 from kaigen.cluster.errors import Forbidden
-from kaigen.kubernetes.manifest import Object, entries, mapping, text, type_of
+from kaigen.cluster.states import State
+from kaigen.kubernetes.manifest import Identity, Object, entries, mapping, text, type_of
 
-DATA_ONLY = frozenset({"fileNames"})
-"""Facts of a download that only JSON has."""
+if TYPE_CHECKING:
+    from kaigen.cluster.client import Cluster
+
+DATA_ONLY = frozenset({"fileNames", "report.json", "report.md"})
+"""Facts of a download, and of a gate, that only JSON has."""
+_WORKSPACE = ("RESOURCEREADY", "INFERENCEREADY", "WORKSPACEREADY")
+"""The columns of KAITO for a Workspace that serves."""
 HIDDEN = DATA_ONLY | {
+    *_WORKSPACE,
     *("source", "commit", "url", "seconds", "bytesPerSecond", "finished"),
-    *("conversionSizeBytes", "conversionWeights", "conversionSeconds"),
+    *("conversionSizeBytes", "conversionWeights", "conversionSeconds", "run"),
 }
 """Facts of a download and a conversion that a narrow table leaves out."""
 
+_SERVING = ("Deployment", "StatefulSet", "LeaderWorkerSet")
 _PROGRESS = "progress"
 
 _HTTP_ROUTE = "HTTPRoute.gateway.networking.k8s.io"
@@ -48,6 +56,23 @@ def endpoint_facts(name: str, namespace: str, objects: Iterable[Object]) -> dict
                 service = f"http://{name}.{namespace}.svc:{ports[0]}"
     endpoint = next(filter(None, hosts), "") or service
     return {"endpoint": endpoint} if endpoint else {}
+
+
+def workspace_facts(kind: str, states: Mapping[Identity, State], pods: Sequence[Object]) -> dict[str, str]:
+    """Return the columns that KAITO prints for a Workspace; nothing for other kinds, and for one that trains.
+
+    Args:
+        kind: the kind that the app was written in.
+        states: states of its objects.
+        pods: its pods.
+    """
+    serving = [state for identity, state in states.items() if identity.kind in _SERVING]
+    if kind != "Workspace" or not serving:
+        return {}
+    has_nodes = bool(pods) and all(mapping(pod.get("spec")).get("nodeName") for pod in pods)
+    serves = all(state.name == "ready" for state in serving)
+    is_ready = has_nodes and all(state.name == "ready" for state in states.values())
+    return dict(zip(_WORKSPACE, map(str, (has_nodes, serves, is_ready)), strict=True))
 
 
 def records_facts(name: str, objects: Iterable[Object]) -> bool:

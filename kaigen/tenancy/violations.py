@@ -252,6 +252,6 @@ def _problem(tenant: Tenant, what: str, value: str, path: FieldPath, grant: str,
         else "remove it, or move the spec to a folder of no tenant"
     )
     if grant == "storageClasses":
-        hint += "; with a list, the default class needs an entry, too"
+        hint += "; with a list, the class of the profile needs an entry, too"
     message = f"tenant `{tenant.name}` is not granted {f'{what} {value}'.strip()}"
     return Denied(codes.TENANT_NOT_GRANTED, message, path, hint, grant=grant, value=value)

@@ -38,6 +38,18 @@ locked() {
     if [ $# -gt 0 ]; then install_into "$into" --require-hashes --only-binary :all: "$@"; fi
 }
 
+# Install a lock of which the packages of SOURCES have no wheels: these last, built with the setuptools of the others.
+# Both are parts of one complete lock, so nothing is resolved again.
+locked_with_sources() {
+    into=$1 wheels=$(mktemp --suffix=.txt) sources=$(mktemp --suffix=.txt)
+    awk -v names="$SOURCES" -v wheels="$wheels" -v sources="$sources" \
+        'BEGIN { count = split(names, list); for (i = 1; i <= count; i++) known[list[i]] }
+        /^[a-z0-9]/ { split($1, parts, "=="); to = parts[1] in known ? sources : wheels }
+        to { print > to }' "$2"
+    install_into "$into" --require-hashes --no-deps --only-binary :all: -r "$wheels"
+    install_into "$into" --require-hashes --no-deps --no-build-isolation --no-binary :all: -r "$sources"
+}
+
 # Print the name of a lock without the packages of PyTorch's image, if there is one. Those that it lacks are not for its
 # build of PyTorch, such as CUDA's.
 without_torch() {
@@ -60,8 +72,9 @@ packages)
     # shellcheck disable=SC2086
     python -m venv --without-pip ${VENV_OPTIONS:-} "$target"
     if [ -d "$torch" ]; then site_packages "$torch" > "$(site_packages "$target")/torch.pth"; fi
-    /opt/build/bin/pip install --require-hashes -r requirements-build.txt
-    locked "$target" "$@"
+    if [ -f requirements-build.txt ]; then /opt/build/bin/pip install --require-hashes -r requirements-build.txt; fi
+    # SOURCES: names of packages of the only lock that are built here.
+    if [ -n "${SOURCES:-}" ]; then locked_with_sources "$target" "$1"; else locked "$target" "$@"; fi
     ;;
 program)
     /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheels .

@@ -44,7 +44,7 @@ def _types(schema: Mapping[str, Any]) -> set[str]:
 
 def _other(schema: Mapping[str, Any], default: Any, turn: int) -> Any:
     if "enum" in schema:
-        return next(value for value in reversed(schema["enum"]) if value != default)
+        return next((value for value in reversed(schema["enum"]) if value != default), default)
     if "anyOf" in schema:
         return 33 + turn if isinstance(default, str) else schema["anyOf"][-1]["const"]
     types = _types(schema)
@@ -53,7 +53,8 @@ def _other(schema: Mapping[str, Any], default: Any, turn: int) -> Any:
     if types == {"boolean"}:
         return not default
     if types == {"integer"}:
-        return default + 11
+        more = default + 11
+        return more if more <= schema.get("maximum", more) else default - 11
     if types == {"number"}:
         return default / 4 + 0.0625
     if types == {"integer", "string"}:

@@ -185,7 +185,8 @@ def _check_copy(item: Compiled, first: Objects, second: Objects) -> None:
     for own, other in ((first, second), (second, first)):
         own_pods, other_pods = list(_pod_labels(own)), list(_pod_labels(other))
         for selector in _selectors(own):
-            assert any(_selects(selector, pod) for pod in own_pods)
+            # The Service of an alias selects the pods of another app.
+            assert any(_selects(selector, pod) for pod in own_pods) == (item.app.kind != "Alias")
             assert not any(_selects(selector, pod) for pod in other_pods)
         assert {name for _, name in _names(other)}.isdisjoint(_used_names(own))
 
@@ -248,9 +249,11 @@ def _selectors(objects: Objects) -> Iterator[Mapping[str, str]]:
             yield spec["podSelector"]["matchLabels"]
             for rule in spec.get("ingress", []):
                 for peer in rule.get("from", []):
-                    # An empty one is every pod of the namespace, those of another release too.
-                    if peer.get("podSelector"):
-                        yield peer["podSelector"]["matchLabels"]
+                    # An empty one is every pod of the namespace, those of another release too; one of a spec
+                    # selects pods of other apps.
+                    labels = peer.get("podSelector", {}).get("matchLabels", {})
+                    if "app.kubernetes.io/instance" in labels:
+                        yield labels
         elif found["kind"] in {"InferencePool", "PodDisruptionBudget", "PodMonitor"}:
             yield spec["selector"]["matchLabels"]
 

@@ -37,6 +37,9 @@ _LONGEST = tuple(
         "node_revisions",
         "flux",
         "node",
+        "node_rename",
+        "node_restore",
+        "operate",
         "node_chain",
         "node_rollout",
         "faults",
@@ -224,6 +227,14 @@ def traefik(node: Node) -> Traefik:
 def flux(plane: Plane) -> Iterator[Flux]:
     """Flux's controllers on the plane, with a Git server to publish to."""
     running = Flux(plane)
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="session")
+def node_flux(node: Node) -> Iterator[Flux]:
+    """The same on the real node."""
+    running = Flux(node)
     yield running
     running.close()
 

@@ -126,10 +126,21 @@ def _pods(obj: Object) -> Iterator[Object]:
             yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def of_webhooks(obj: Object) -> set[tuple[str, FieldPath]]:
+def of_webhooks(obj: Object) -> Counter[tuple[str, FieldPath]]:
     """Return code and place of what kaigen refuses because the webhook of a controller does."""
     rules = CONTROLLER_RULES.get(type_of(obj))
-    return {(each.code, each.path) for each in (*(rules(obj) if rules else ()), *queued_findings(obj))}
+    return Counter((each.code, each.path) for each in (*(rules(obj) if rules else ()), *queued_findings(obj)))
+
+
+def without_webhooks(obj: Object) -> tuple[Problem, ...]:
+    """Return the errors of `kaigen check` except those of webhooks, which come after those of the schema."""
+    left, found = of_webhooks(obj), []
+    for each in reversed(kaigen_errors(obj)):
+        if left[each.code, each.path]:
+            left[each.code, each.path] -= 1
+        else:
+            found.append(each)
+    return tuple(reversed(found))
 
 
 def judge(
@@ -151,9 +162,8 @@ def judge(
     given = list(mutations)
     with ThreadPoolExecutor(threads) as pool:
         for mutation, refusal in zip(given, pool.map(ask, given), strict=True):
-            without = set() if webhooks else of_webhooks(mutation.body)
-            found = [each for each in kaigen_errors(mutation.body) if (each.code, each.path) not in without]
-            yield Verdicts(mutation, tuple(found), refusal)
+            found = kaigen_errors(mutation.body) if webhooks else without_webhooks(mutation.body)
+            yield Verdicts(mutation, found, refusal)
 
 
 def unchanged(*kinds: str) -> list[Mutation]:

@@ -210,6 +210,11 @@ def _admits(entry: Emitted, _: Seen) -> bool:
     return any(is_true({"status": binding}, "Accepted") for binding in entry.status.get("bindings") or [])
 
 
+def _in_active_queue(_: Emitted, found: Seen) -> bool:
+    """Whether Kueue admits pods by a ClusterQueue; it writes no status of what a ClusterQueue refers to."""
+    return any(other.kind == "ClusterQueue" and is_true({"status": other.status}, "Active") for other in found.emitted)
+
+
 def _decided(entry: Emitted, found: Seen) -> bool:
     return entry.name in found.denied
 
@@ -218,6 +223,7 @@ _NEEDS_PODS: Mapping[str, Rule] = {
     "Deployment": _replicas,
     "StatefulSet": _replicas,
     "Job": _conditions("Complete"),
+    "CronJob": lambda entry, _: bool(entry.status.get("lastSuccessfulTime")),
     "Pod": _phase("Succeeded", "Running"),
     "PersistentVolumeClaim": _phase("Bound"),
     "PersistentVolume": _phase("Bound"),
@@ -242,6 +248,9 @@ _RULES: Mapping[str, Rule] = {
     "ValidatingAdmissionPolicy": _decided,
     "ValidatingAdmissionPolicyBinding": _decided,
     "ValidatingPolicy": _decided,
+    "ClusterQueue": _conditions("Active"),
+    "LocalQueue": _conditions("Active"),
+    **dict.fromkeys(("ResourceFlavor", "Topology", "WorkloadPriorityClass"), _in_active_queue),
     "Application": lambda entry, _: _is_healthy_application(entry),
     "ApplicationSet": _conditions("ResourcesUpToDate"),
     "AppProject": _has_healthy_application,

@@ -9,9 +9,10 @@ from kaigen.kubernetes.quantities import canonical
 from tests.cluster.client import Object
 from tests.cluster.differential import judge, placed, report, sample, server_refusal, unchanged, unexplained
 from tests.cluster.plane import Plane
-from tests.unit.check.api_rules import CASES
+from tests.unit.check import api_rules, custom_rules
 
 OBJECTS = 1500
+CASES = (*api_rules.CASES, *custom_rules.CASES)
 
 
 def test_check_and_the_api_server_agree_on_valid_and_changed_objects(plane: Plane, namespace: str) -> None:

@@ -1,4 +1,4 @@
-"""The notebook image, built from its Dockerfile, behind what kaigen renders: token, kernel, suspension, idle end."""
+"""The notebook image, built from its Dockerfile, behind what kaigen renders: token, kernel, suspension, idle stop."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
-from tests.cluster.apps import CLAIM, POD, spec
+from tests.cluster.apps import CLAIM, POD, compiled, spec
+from tests.cluster.argocd import ArgoCD
 from tests.cluster.browser import browser
 from tests.cluster.client import Object, is_true
 from tests.cluster.images import runtime_image
 from tests.cluster.live import call, start
 from tests.cluster.node import Node
 from tests.cluster.processes import wait_until
+from tests.cluster.syncers import ArgoSyncer
 from tests.cluster.test_node_rollout import apply
 
 pytestmark = pytest.mark.engine
@@ -30,7 +32,9 @@ pytestmark = pytest.mark.engine
 NAME = "lab"
 TOKEN = "s3cret-of-the-lab"
 HOME = "/home/notebook"
+IDLE = "40s"
 LIMIT_OF_IDLE_CHECKS = 150
+STATEFUL_SET = "apps/v1/StatefulSet"
 
 INSIDE = r"""
 import asyncio, json, os, urllib.error, urllib.request, uuid
@@ -170,7 +174,7 @@ def _output(page: Chrome) -> str:
 def mark(node: Node, namespace: str, tracking: str | None) -> None:
     """Mark the notebook as Argo CD does; remove the mark with None."""
     annotations = {"argocd.argoproj.io/tracking-id": tracking}
-    node.client.patch("apps/v1/StatefulSet", NAME, namespace, {"metadata": {"annotations": annotations}})
+    node.client.patch(STATEFUL_SET, NAME, namespace, {"metadata": {"annotations": annotations}})
 
 
 def inside(node: Node, namespace: str, *command: str) -> str:
@@ -183,9 +187,7 @@ def wait_until_ready(node: Node, namespace: str) -> Object:
 
 @pytest.mark.promise("Substratus", "A Notebook serves HTTP on port 8888")
 @pytest.mark.ran("StatefulSet", "PersistentVolumeClaim", "Service", "ConfigMap", by="node")
-def test_a_notebook_keeps_its_files_while_it_is_suspended_and_ends_when_idle(
-    node: Node, node_namespace: str, tmp_path: Path
-) -> None:
+def test_a_notebook_keeps_its_files_while_it_is_suspended(node: Node, node_namespace: str, tmp_path: Path) -> None:
     node.import_image(runtime_image("notebook"))
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"{NAME}-token"}}
     node.client.create({**secret, "stringData": {"token": f"{TOKEN}\n"}}, node_namespace)
@@ -205,19 +207,42 @@ def test_a_notebook_keeps_its_files_while_it_is_suspended_and_ends_when_idle(
     node.client.wait_gone(POD, f"{NAME}-0", node_namespace)
     assert node.client.get(CLAIM, f"{NAME}-home", node_namespace)["status"]["phase"] == "Bound"
 
-    apply(node, tmp_path, node_namespace, notebook(idle={"after": "5s"}))
+    apply(node, tmp_path, node_namespace, notebook())
     wait_until_ready(node, node_namespace)
     assert inside(node, node_namespace, "cat", f"{HOME}/kept.txt") == "of a cell"
-    ended = node.client.wait(
-        POD,
-        f"{NAME}-0",
-        node_namespace,
-        lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] == 1,
-        "ended once",
-        timeout=LIMIT_OF_IDLE_CHECKS,
-    )
-    (container,) = ended["status"]["containerStatuses"]
-    assert container["lastState"]["terminated"]["exitCode"] == 0
+
+
+@pytest.mark.ran("StatefulSet", "PersistentVolumeClaim", "Role", "RoleBinding", by=("node", "argocd"))
+def test_an_idle_notebook_frees_its_node_under_argo_cd_until_it_is_opened(
+    node: Node, node_argocd: ArgoCD, node_namespace: str, tmp_path: Path
+) -> None:
+    node.import_image(runtime_image("notebook"))
+    node.import_image(runtime_image("reaper"))
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"{NAME}-token"}}
+    node.client.create({**secret, "stringData": {"token": f"{TOKEN}\n"}}, node_namespace)
+    syncer = ArgoSyncer(node, node_namespace, node_argocd, tmp_path)
+    apps = compiled(tmp_path / "specs", [notebook(idle={"after": IDLE})], node_namespace)
+    syncer.publish(apps)
+    wait_until_ready(node, node_namespace)
+    assert json.loads(inside(node, node_namespace, "python", "-c", INSIDE))["cell"] == f"65532 3 {HOME}\n"
+
+    node.client.wait_gone(POD, f"{NAME}-0", node_namespace, timeout=LIMIT_OF_IDLE_CHECKS)
+    assert node.client.get(STATEFUL_SET, NAME, node_namespace)["spec"]["replicas"] == 0
+    assert node.client.get("v1/ConfigMap", f"{NAME}-state", node_namespace)["data"]["stopped"] == "idle"
+    mark = node.audit.mark()
+    syncer.let_pass(apps, 3)
+    assert syncer.writes(mark) == []
+    assert node.client.get(STATEFUL_SET, NAME, node_namespace)["spec"]["replicas"] == 0
+
+    user = ("--kubeconfig", str(user_of(node, node_namespace)))
+    with start(node, "kaigen", "notebook", "open", NAME, "--no-browser", *user) as process:
+        assert process.stdout is not None
+        while "/lab?token=" not in (line := process.stdout.readline()):
+            assert line
+        assert inside(node, node_namespace, "cat", f"{HOME}/kept.txt") == "of a cell"
+        process.send_signal(signal.SIGINT)
+        assert "keeps running until it is idle" in process.communicate(timeout=60)[0]
+    syncer.remove(NAME)
 
 
 @pytest.mark.promise("Substratus", "`kubectl open notebook -f`")

@@ -96,8 +96,20 @@ def apply_quietly(plane: Plane, obj: Object) -> Object | None:
     return None if applied.created else applied.object
 
 
-def generations(objects: list[Object]) -> dict[tuple[str, str], int]:
-    return {(found["kind"], found["metadata"]["name"]): found["metadata"].get("generation", 0) for found in objects}
+def scaled_by(objects: list[Object]) -> set[tuple[str, str]]:
+    """Return kind and name of what the autoscalers among some objects scale, which may change its replicas any time."""
+    targets = [found["spec"]["scaleTargetRef"] for found in objects if found["kind"] == "HorizontalPodAutoscaler"]
+    return {(target["kind"], target["name"]) for target in targets}
+
+
+def versions(objects: list[Object], scaled: set[tuple[str, str]]) -> dict[tuple[str, str], object]:
+    """Return the generation of each object; what it wants except replicas where an autoscaler scales it."""
+    found: dict[tuple[str, str], object] = {}
+    for each in objects:
+        key = (each["kind"], each["metadata"]["name"])
+        wanted = {field: value for field, value in each.get("spec", {}).items() if field != "replicas"}
+        found[key] = wanted if key in scaled else each["metadata"].get("generation", 0)
+    return found
 
 
 def check_both_forms(plane: Plane, item: Compiled, folder: Path) -> list[Object]:
@@ -113,7 +125,8 @@ def check_both_forms(plane: Plane, item: Compiled, folder: Path) -> list[Object]
     kept = [apply_quietly(plane, found) for found in plain]
     assert len(plain) == len(bodies)
     assert None not in kept, "the chart makes an object that the manifests do not have"
-    assert generations([found for found in kept if found]) == generations(made)
+    scaled = scaled_by(bodies)
+    assert versions([found for found in kept if found], scaled) == versions(made, scaled)
     hooks = [found for found in templated if is_hook(found)]
     watched = any(pod_templates(body) for body in bodies)
     assert hooks or not watched or item.spec is None or item.spec.entry not in own_kinds(), "no `helm test`"

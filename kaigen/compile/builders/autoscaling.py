@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 from msgspec import Struct
 
@@ -13,6 +14,12 @@ from kaigen.kinds.block import set_fields
 from kaigen.kinds.operation import Autoscale
 
 ORIGIN: FieldPath = ("spec", "autoscale")
+Counter = Literal["", "picker", "envoy"]
+"""What counts the requests that a router holds."""
+
+ACTIVE_METRIC = "envoy_http_downstream_rq_active"
+"""Requests that Envoy has not answered, whether they wait or run."""
+
 LONGEST_WINDOW = 3600
 """Longest stabilization window of a HorizontalPodAutoscaler, in seconds (source: autoscaling/v2)."""
 
@@ -25,7 +32,7 @@ class Autoscaling(Struct, frozen=True):
         keda: whether KEDA scales, rather than a HorizontalPodAutoscaler alone.
         metric_name: name of the metric; empty for CPU and for a query.
         by_load: whether they follow the load, and not only a schedule.
-        held: whether they follow the requests that a router holds, too.
+        held: what counts the requests that a router holds, which they follow too: `picker`, `envoy`, or nothing.
         metrics: the engine's metrics by the load that they measure.
     """
 
@@ -33,12 +40,12 @@ class Autoscaling(Struct, frozen=True):
     keda: bool
     metric_name: str
     by_load: bool = True
-    held: bool = False
+    held: Counter = ""
     metrics: Mapping[str, str] = {}
 
 
 def resolve_autoscaling(
-    autoscale: Autoscale, metrics: Mapping[str, str], label: str, *, held: bool = False
+    autoscale: Autoscale, metrics: Mapping[str, str], label: str, *, held: Counter = ""
 ) -> Autoscaling:
     """Return the scaler and its metric.
 
@@ -46,7 +53,7 @@ def resolve_autoscaling(
         autoscale: the spec's block.
         metrics: the engine's metrics by the load that they measure.
         label: the engine in messages.
-        held: whether a router holds requests while no pod runs, and counts them.
+        held: what counts the requests that a router holds while no pod runs; empty without a router.
 
     Raises:
         ProblemError: the scaler cannot do what the spec asks for.
@@ -57,20 +64,27 @@ def resolve_autoscaling(
             f"`autoscale.min` is {autoscale.min}, which is greater than `max`, {autoscale.max}",
             (*ORIGIN, "min"),
         )
-    given = autoscale.prometheus or autoscale.schedule
+    envoy = held == "envoy" and not {"metric", "query", "pod_metric"} & set_fields(autoscale)
+    given = autoscale.prometheus or autoscale.schedule or (envoy and autoscale.min == 0)
     keda = (autoscale.scaler or ("keda" if given else "hpa")) == "keda"
     _check_windows(autoscale, keda=keda)
     if keda and autoscale.schedule and not {"metric", "query", "prometheus", "target"} & set_fields(autoscale):
         _reject(autoscale, "fallback", "fallback", "a schedule alone reads no Prometheus", "leave it out")
         return Autoscaling(autoscale, keda, "", by_load=False)
+    if keda and envoy:
+        # Envoy counts the requests that run, too, so nothing else is followed, and no Prometheus is needed.
+        _check_login(autoscale)
+        name = ACTIVE_METRIC if autoscale.prometheus is not None else ""
+        return Autoscaling(autoscale, keda, name, by_load=False, held=held)
     if keda:
-        _check_keda(autoscale, held=held)
+        _check_keda(autoscale, held=bool(held))
         named = autoscale.query is None and autoscale.metric != "cpu"
     else:
         _check_hpa(autoscale)
         named = autoscale.metric != "cpu"
     name = (autoscale.pod_metric or _metric_name(autoscale, metrics, label)) if named else ""
-    return Autoscaling(autoscale, keda, name, held=held and keda and autoscale.query is None, metrics=metrics)
+    counter = held if keda and autoscale.query is None else ""
+    return Autoscaling(autoscale, keda, name, held=counter, metrics=metrics)
 
 
 def _metric_name(autoscale: Autoscale, metrics: Mapping[str, str], label: str) -> str:
@@ -112,7 +126,8 @@ def _check_hpa(autoscale: Autoscale) -> None:
             "KG0349",
             "a HorizontalPodAutoscaler cannot scale to zero",
             (*ORIGIN, "min"),
-            "use KEDA: set `prometheus` and a `query` that measures demand while no pod runs",
+            "use KEDA: set `router: {}`, which holds and counts requests, or `prometheus` and a `query` that measures "
+            "demand while no pod runs",
         )
     for field in ("query", "prometheus", "fallback"):
         message = f"a HorizontalPodAutoscaler does not use `{field}`"
@@ -141,13 +156,7 @@ def _check_keda(autoscale: Autoscale, *, held: bool) -> None:
         return
     if autoscale.prometheus is None:
         raise ProblemError("KG0348", "KEDA needs the address of a Prometheus", ORIGIN, "add `prometheus: {address: …}`")
-    if autoscale.prometheus.auth_modes and autoscale.prometheus.trigger_authentication is None:
-        raise ProblemError(
-            "KG0348",
-            "`authModes` has no effect without `triggerAuthentication`, which has the credentials",
-            (*ORIGIN, "prometheus", "authModes"),
-            "set `triggerAuthentication`, or leave `authModes` out",
-        )
+    _check_login(autoscale)
     if autoscale.query is None:
         return
     if "metric" in set_fields(autoscale):
@@ -160,4 +169,15 @@ def _check_keda(autoscale: Autoscale, *, held: bool) -> None:
             "`query` requires `target`",
             ORIGIN,
             "set `target` to the value of the query that one replica can handle",
+        )
+
+
+def _check_login(autoscale: Autoscale) -> None:
+    server = autoscale.prometheus
+    if server is not None and server.auth_modes and server.trigger_authentication is None:
+        raise ProblemError(
+            "KG0348",
+            "`authModes` has no effect without `triggerAuthentication`, which has the credentials",
+            (*ORIGIN, "prometheus", "authModes"),
+            "set `triggerAuthentication`, or leave `authModes` out",
         )

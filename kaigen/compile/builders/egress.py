@@ -121,6 +121,8 @@ def input_servers(files: Iterable[Input], origin: FieldPath) -> Iterator[Server]
             yield Server(file.url, (*origin, number, "url"))
         elif file.secret:
             yield Server(_UNKNOWN, (*origin, number, "secret"))
+        elif file.s3:
+            yield from bucket_servers(file.s3, (*origin, number, "s3"))
 
 
 def egress_policy(

@@ -90,16 +90,17 @@ def run_rule(run: AwaitedRun) -> Tree:
     }
 
 
-def gate_access(spec: PodFields, frame: Frame, runs: Sequence[AwaitedRun]) -> list[Object]:
+def gate_access(spec: PodFields, frame: Frame, runs: Sequence[AwaitedRun], more: Sequence[Tree] = ()) -> list[Object]:
     """Return what lets pods read the Jobs that they wait for; nothing without any.
 
     Args:
         spec: the spec, which may name a ServiceAccount.
         frame: the app.
         runs: the Jobs.
+        more: further rules of the Role.
     """
-    if not runs:
+    rules = [*(run_rule(run) for run in dict.fromkeys(runs)), *more]
+    if not rules:
         return []
-    rules = [run_rule(run) for run in dict.fromkeys(runs)]
     own = [] if account_of(spec) else [service_account(frame, _SUFFIX, _COMPONENT, {}, given=False)]
     return [*own, *role_and_binding(frame, _SUFFIX, _COMPONENT, rules, gate_account(spec))]

@@ -9,9 +9,11 @@ from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.expressions import Setting, Tree
-from kaigen.core.json_types import FieldPath
+from kaigen.core.json_types import FieldPath, JsonObject
 
 if TYPE_CHECKING:
+    from kaigen.compile.context import Context
+    from kaigen.kinds.exposure import AliasService, Service
     from kaigen.kinds.operation import DownloadMonitoring
 
 
@@ -81,6 +83,8 @@ def service(
     annotations: Setting | None = None,
     further_ports: Mapping[str, int] | None = None,
     more: Mapping[str, Tree] | None = None,
+    selector: Tree = None,
+    notes: Mapping[str, Tree] | None = None,
 ) -> Object:
     """Return the Service of a component's ready pods.
 
@@ -93,7 +97,10 @@ def service(
         annotations: setting with annotations of the Service.
         further_ports: numbers of further ports by name.
         more: further fields of its spec.
+        selector: labels of the pods; those of the component when None.
+        notes: kaigen's annotations of it.
     """
+    pods = frame.selector(component) if selector is None else selector
     ports: list[Tree] = [{"name": "http", "port": port, "targetPort": target, "protocol": "TCP"}]
     for name, number in (further_ports or {}).items():
         ports.append({"name": name, "port": number, "targetPort": number, "protocol": "TCP"})
@@ -102,9 +109,94 @@ def service(
         body={
             "apiVersion": "v1",
             "kind": "Service",
-            "metadata": frame.metadata("", component, more=annotations),
-            "spec": {"type": type, "selector": frame.selector(component), "ports": ports, **(more or {})},
+            "metadata": frame.metadata("", component, annotations=notes, more=annotations),
+            "spec": {"type": type, "selector": pods, "ports": ports, **(more or {})},
         },
+    )
+
+
+def client_peers(given: Service, context: Context, *, routed: bool) -> Sequence[JsonObject]:
+    """Return the peers that may connect to the pods of a Service; everyone when empty.
+
+    Those of the spec; else, where a policy denies connections to all pods of the namespace, its own pods and the peers
+    that kaigen.yaml names. A load balancer's clients have no labels, and neither does a route's controller that
+    kaigen.yaml does not name: these stay open, with a warning.
+
+    Args:
+        given: the spec's block.
+        context: has the tenants' policies.
+        routed: whether the app has a route from outside the cluster.
+    """
+    gitops = context.config.gitops
+    tenancy = gitops.tenancy if gitops is not None else None
+    if given.allow_from or tenancy is None or "Ingress" not in tenancy.default_deny:
+        return given.allow_from
+    if given.type != "ClusterIP" or (routed and not tenancy.ingress_from):
+        return ()
+    return [{"podSelector": {}}, *(peer.rule() for peer in tenancy.ingress_from)]
+
+
+def service_port(given: AliasService) -> Setting:
+    """Return the port of a Service."""
+    return settings.count("service.port", given.port, "Port of the Service.", origin=("spec", "service", "port"))
+
+
+def client_service(
+    frame: Frame,
+    component: str,
+    given: AliasService,
+    *,
+    target: int | str = "http",
+    further_ports: Mapping[str, int] | None = None,
+    more: Mapping[str, Tree] | None = None,
+    selector: Tree = None,
+    notes: Mapping[str, Tree] | None = None,
+) -> Object:
+    """Return the Service of a spec that says how clients reach it.
+
+    Args:
+        frame: the app.
+        component: value of the pods' component label.
+        given: the spec's block.
+        target: port of the pods, by name or number.
+        further_ports: numbers of further ports by name.
+        more: further fields of its spec.
+        selector: labels of its pods; those of the component when None.
+        notes: kaigen's annotations of it.
+    """
+    balanced: dict[str, Tree] = {}
+    if given.type == "LoadBalancer":
+        if given.load_balancer_class:
+            balanced["loadBalancerClass"] = given.load_balancer_class
+        if given.load_balancer_source_ranges:
+            balanced["loadBalancerSourceRanges"] = settings.strings(
+                "service.sourceRanges",
+                given.load_balancer_source_ranges,
+                "Networks (CIDR) that may connect.",
+                origin=("spec", "service", "loadBalancerSourceRanges"),
+            )
+    return service(
+        frame,
+        component,
+        type=Setting(
+            "service.type",
+            given.type,
+            "Type of the Service.",
+            {"enum": ["ClusterIP", "NodePort", "LoadBalancer"]},
+            origin=("spec", "service", "type"),
+        ),
+        port=service_port(given),
+        target=target,
+        annotations=settings.string_map(
+            "service.annotations",
+            given.annotations,
+            "Annotations of the Service.",
+            origin=("spec", "service", "annotations"),
+        ),
+        further_ports=further_ports,
+        more={**balanced, **(more or {})},
+        selector=selector,
+        notes=notes,
     )
 
 

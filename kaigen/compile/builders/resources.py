@@ -12,12 +12,17 @@ from kaigen.compile.builders.pods import (
     resolve_resources,
 )
 from kaigen.compile.context import Context
+from kaigen.compile.expressions import Tree
 from kaigen.kinds.block import replace_fields
 from kaigen.kinds.blocks import Resources
 
 
 def claim_template(frame: Frame, device_class: str, count: int, component: str = "run") -> Object:
-    """Return the template of each pod's claim for `count` devices of a class."""
+    """Return the template of each pod's claim for `count` devices of a class.
+
+    Argo CD does not know the defaults of this group, so the only way to allocate is written.
+    """
+    exactly: Tree = {"deviceClassName": device_class, "allocationMode": "ExactCount", "count": count}
     return Object(
         role="resourceclaimtemplate",
         body={
@@ -26,9 +31,7 @@ def claim_template(frame: Frame, device_class: str, count: int, component: str =
             "metadata": frame.metadata("-gpus", component),
             "spec": {
                 "spec": {
-                    "devices": {
-                        "requests": [{"name": "gpus", "exactly": {"deviceClassName": device_class, "count": count}}]
-                    }
+                    "devices": {"requests": [{"name": "gpus", "exactly": exactly}]},
                 }
             },
         },

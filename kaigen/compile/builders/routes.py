@@ -37,7 +37,7 @@ def check_route(route: HostRoute, problems: Problems) -> None:
 
 
 def route_objects(
-    frame: Frame, route: HostRoute, *, path: str, service_port: Tree, pool: bool, profile: str
+    frame: Frame, route: HostRoute, *, path: str, service_port: Tree, pool: Tree, profile: str
 ) -> list[Object]:
     """Return the objects that route requests for a host to the app.
 
@@ -46,7 +46,7 @@ def route_objects(
         route: the spec's block.
         path: path prefix of requests.
         service_port: port of the app's Service.
-        pool: whether to route to the app's InferencePool instead of its Service.
+        pool: name of the InferencePool to route to instead of the app's Service; None for the Service.
         profile: name of the cluster's profile.
     """
     if route.ingress is not None:
@@ -54,8 +54,8 @@ def route_objects(
     assert route.gateway is not None
     gateways = [_gateway(frame, route)] if route.gateway.class_name else []
     backend: dict[str, Tree] = (
-        {"group": _POOL, "kind": "InferencePool", "name": Release(), "weight": 1}
-        if pool
+        {"group": _POOL, "kind": "InferencePool", "name": pool, "weight": 1}
+        if pool is not None
         else {"group": "", "kind": "Service", "name": Release(), "port": service_port, "weight": 1}
     )
     return [*gateways, _http_route(frame, route, path, backend, profile)]
@@ -176,7 +176,8 @@ def _ingress(frame: Frame, route: HostRoute, path: str, service_port: Tree) -> O
     ingress = route.ingress
     assert ingress is not None
     limit = ingress_limit(ingress.class_name)
-    notes = {**(limit.annotations if limit else {}), **ingress.annotations}
+    given = {**(limit.annotations if limit else {}), **ingress.annotations}
+    notes: dict[str, Tree] = {}
     spec: dict[str, Tree] = {
         "ingressClassName": settings.text(
             "route.ingressClassName",
@@ -210,7 +211,18 @@ def _ingress(frame: Frame, route: HostRoute, path: str, service_port: Tree) -> O
         body={
             "apiVersion": "networking.k8s.io/v1",
             "kind": "Ingress",
-            "metadata": frame.metadata("", "route", wave=WAVE, annotations=notes),
+            "metadata": frame.metadata(
+                "",
+                "route",
+                wave=WAVE,
+                annotations=notes,
+                more=settings.string_map(
+                    "route.annotations",
+                    given,
+                    "Annotations of the Ingress, which its controller reads.",
+                    origin=(*_ORIGIN, "ingress", "annotations"),
+                ),
+            ),
             "spec": spec,
         },
     )

@@ -7,11 +7,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from kaigen.catalog.catalog import Catalog
+from kaigen.catalog.gpus import is_gpu_resource
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Setting, Text, Tree
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.base import QUANTITY
 from kaigen.kinds.blocks import Env, EnvSource
+from kaigen.kubernetes.manifest import mapping
 from kaigen.kubernetes.metadata_keys import RESERVED_LABELS
 
 STRING: Mapping[str, Any] = {"type": "string"}
@@ -36,6 +39,28 @@ RESOURCES: Mapping[str, Any] = {
     },
 }
 PULL_POLICY: Mapping[str, Any] = {"enum": ["", "Always", "IfNotPresent", "Never"]}
+
+
+def fixed_devices(requirements: Mapping[str, Any], catalog: Catalog) -> Mapping[str, Any]:
+    """Return the schema of resources whose GPUs cannot change: flags of the engine have their number.
+
+    Args:
+        requirements: the resources by default.
+        catalog: has the GPUs.
+    """
+    amounts = {
+        name: amount
+        for name, amount in mapping(requirements.get("limits")).items()
+        if isinstance(amount, int) and is_gpu_resource(name, catalog)
+    }
+    if not amounts:
+        return RESOURCES
+    doc = "The engine is started for this number: change `resources.gpus` of the spec."
+    fixed = {name: {"enum": [amount], "description": doc} for name, amount in amounts.items()}
+    properties = dict(RESOURCES["properties"])
+    for field in ("requests", "limits"):
+        properties[field] = {**properties[field], "properties": fixed}
+    return {**RESOURCES, "properties": properties}
 
 
 def key(name: str) -> str:

@@ -30,6 +30,18 @@ JOB_OUTPUT = "/output"
 """Mount path of the output of a Job, in the pod that stores its files."""
 
 
+def moving_revision(revision: str, *, written: bool) -> str:
+    """Return why the files of a repository may change, as a message.
+
+    Args:
+        revision: a branch or a tag.
+        written: whether the spec names it.
+    """
+    if written:
+        return f"`{revision}` is not a commit, so its content may change without review"
+    return f"no revision is written, so the branch `{revision}` is taken, whose content may change without review"
+
+
 def identity(source: FileSource) -> str:
     """Return the identity of a set of files: 16 hex digits of the source's hash.
 
@@ -107,7 +119,8 @@ def _folder(oci: Oci) -> str:
 
 def file_path(file: HttpFile | Input) -> str:
     """Return the path of a file in its folder; empty when the spec does not decide it."""
-    last = urlsplit(file.url or "").path.rpartition("/")[2]
+    bucket = None if isinstance(file, HttpFile) else file.s3
+    last = (urlsplit(file.url or "").path if bucket is None else bucket.place).rpartition("/")[2]
     return file.path or (last if re.fullmatch(FILE_PATH, last) else "")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kaigen.catalog.profiles import profile_of_class
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import KEEP, Frame
@@ -11,6 +12,7 @@ from kaigen.compile.context import Context
 from kaigen.compile.expressions import Release, Setting, Tree
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
+from kaigen.core.text import series
 from kaigen.kinds.blocks import Volume
 from kaigen.kubernetes.quantities import units
 from kaigen.sizing.constants import GIB, room_for
@@ -40,6 +42,7 @@ def check_access_modes(volume: Volume, context: Context, origin: FieldPath, prob
     profile = context.profile
     named = volume.storage_class_name
     storage_class = profile.storage_class if named is None else named
+    check_storage_class(named, context, (*origin, "storageClassName"), problems)
     possible = profile.access_modes.get(storage_class)
     for mode in volume.access_modes:
         if possible is not None and mode not in possible:
@@ -51,6 +54,29 @@ def check_access_modes(volume: Volume, context: Context, origin: FieldPath, prob
                 f"set `storageClassName` to {profile.shared_volumes}",
             )
             return
+
+
+def check_storage_class(name: str | None, context: Context, path: FieldPath, problems: Problems) -> None:
+    """Warn of a storage class that another kind of cluster has, and no cluster of this profile that is known.
+
+    Args:
+        name: of the class; None for the profile's.
+        context: its settings name the classes of the environment.
+        path: the spec's field of the name.
+        problems: collects what is wrong.
+    """
+    profile = context.profile
+    known = profile.storage_classes | set(context.config.storage_classes.values())
+    other = profile_of_class(name) if name and profile.storage_classes and name not in known else None
+    if other is None:
+        return
+    classes = series([f"`{each}`" for each in sorted(profile.storage_classes)], "or")
+    problems.warning(
+        "KG0451",
+        f"`{name}` is a storage class of `{other.name}`; clusters of profile `{profile.name}` have none of this name",
+        path,
+        f"use {classes}, or a name of `storageClasses` in kaigen.yaml, which has the class of each environment",
+    )
 
 
 def check_room(size: str, model: KnownModel, path: FieldPath, problems: Problems) -> None:

@@ -28,6 +28,7 @@ from kaigen.core.json_types import FieldPath
 from kaigen.kinds.base import KeyRef
 from kaigen.kinds.blocks import FileSource, HttpFile, Transfer
 from kaigen.kinds.bucket import Bucket, FilledBucket
+from kaigen.kinds.model import DatasetSource
 from kaigen.kubernetes.quantities import units
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ def upload_container(
     Args:
         bucket: the bucket.
         folder: the folder, in the container.
-        target: folder below the bucket's prefix.
+        target: folder below the bucket's prefix; empty for the prefix.
         expected: identity for the marker.
         transfer: settings of the downloader.
         context: has the image of the downloader.
@@ -218,12 +219,48 @@ def upload_container(
     what: list[Tree] = [
         "put",
         folder,
-        _option(f"--dest={destination(bucket)}/", target),
+        _option(f"--dest={destination(bucket)}/", target) if target else f"--dest={destination(bucket)}",
         *arguments,
         _option("--identity=", expected),
     ]
     memory = transfer.memory or _streaming_memory(transfer)
     return _downloader(what, list(env), transfer, context, name, mounts, origin, "upload", memory)
+
+
+def restore_container(
+    bucket: FilledBucket,
+    folder: str,
+    run: str,
+    transfer: Transfer,
+    context: Context,
+    *,
+    note: str,
+    arguments: Sequence[Tree],
+    name: str,
+    env: Sequence[Tree],
+    mounts: list[Tree],
+    origin: FieldPath,
+) -> dict[str, Tree]:
+    """Return the container that restores what `upload_container` stored, if it is complete, and then writes a file.
+
+    Args:
+        bucket: the bucket.
+        folder: the folder, in the container.
+        run: folder below the bucket's prefix, and the identity in its marker.
+        transfer: settings of the downloader.
+        context: has the image of the downloader.
+        note: path of the file.
+        arguments: further arguments.
+        name: name of the container.
+        env: variables.
+        mounts: its volume mounts.
+        origin: the spec's field of `transfer`.
+    """
+    what: list[Tree] = [
+        *("fetch", "s3", f"--uri={destination(bucket)}/{run}", f"--dest={folder}", f"--identity={run}"),
+        *(f"--if-complete={note}", *arguments),
+    ]
+    return _downloader(what, list(env), transfer, context, name, mounts, origin, "restore", transfer.memory or "512Mi")
 
 
 def _option(name: str, value: str | Expr) -> Tree:
@@ -269,6 +306,40 @@ def inputs_container(
         for number, file in enumerate(files)
         if file.secret
     ]
+    memory = transfer.memory or "512Mi"
+    return _downloader(arguments, variables, transfer, context, name, mounts, origin, "inputs", memory)
+
+
+def bucket_input_container(
+    source: DatasetSource,
+    transfer: Transfer,
+    context: Context,
+    *,
+    name: str,
+    destination: str,
+    chosen: Sequence[Tree],
+    mounts: list[Tree],
+    origin: FieldPath,
+) -> dict[str, Tree]:
+    """Return the container that downloads files of a bucket for a run.
+
+    Args:
+        source: the bucket.
+        transfer: settings of the downloader.
+        context: has the image of the downloader.
+        name: name of the container.
+        destination: folder in the container.
+        chosen: arguments about the files that are chosen by their age.
+        mounts: its volume mounts.
+        origin: the spec's field of `transfer`.
+    """
+    arguments: list[Tree] = [
+        *source_arguments(source),
+        *chosen,
+        f"--dest={destination}",
+        f"--identity={short_hash([identity(source), list(chosen)])}",
+    ]
+    variables = source_variables(source, (), own=False)
     memory = transfer.memory or "512Mi"
     return _downloader(arguments, variables, transfer, context, name, mounts, origin, "inputs", memory)
 

@@ -200,10 +200,11 @@ def single_stateful_set(
     frame: Frame,
     component: str,
     pod: Mapping[str, Tree],
-    replicas: Tree,
+    replicas: Tree | None,
     *,
     labels: Mapping[str, Tree],
     annotations: Mapping[str, str],
+    notes: Mapping[str, Tree] | None = None,
 ) -> Object:
     """Return the StatefulSet of one pod without volumes of its own.
 
@@ -211,9 +212,10 @@ def single_stateful_set(
         frame: the app.
         component: value of the component label.
         pod: the pod's spec.
-        replicas: 1, or 0 for no pod.
+        replicas: 1, or 0 for no pod; None where something in the cluster sets it.
         labels: further labels of the StatefulSet itself.
         annotations: annotations of the pod.
+        notes: further annotations of the StatefulSet itself.
     """
     return Object(
         role="statefulset",
@@ -221,9 +223,9 @@ def single_stateful_set(
         body={
             "apiVersion": "apps/v1",
             "kind": "StatefulSet",
-            "metadata": frame.metadata("", component, wave=WAVE, labels=labels),
+            "metadata": frame.metadata("", component, wave=WAVE, labels=labels, annotations=notes),
             "spec": {
-                **_stateful_fields(frame, component, {"replicas": replicas}, {}),
+                **_stateful_fields(frame, component, {} if replicas is None else {"replicas": replicas}, {}),
                 "template": {"metadata": frame.pod_metadata(component, annotations), "spec": dict(pod)},
             },
         },
@@ -275,6 +277,8 @@ def leader_worker_set(
     common: WorkloadSettings, nodes: int, leader: Mapping[str, Tree], worker: Mapping[str, Tree]
 ) -> Object:
     """Return the LeaderWorkerSet of replicas on several nodes; one failed pod restarts all pods of its replica."""
+    # Webhooks that change anything else write this too, and Argo CD compares the list as a whole with Git.
+    claims = [{**claim, "status": {}} for claim in common.claims if isinstance(claim, Mapping)]
     return Object(
         role="leaderworkerset",
         wave=WAVE,
@@ -295,7 +299,7 @@ def leader_worker_set(
                     "leaderTemplate": common.template(leader),
                     "workerTemplate": common.template(worker, WORKER),
                     **common.retention(),
-                    **({"volumeClaimTemplates": list(common.claims)} if common.claims else {}),
+                    **({"volumeClaimTemplates": claims} if claims else {}),
                 },
             },
         },

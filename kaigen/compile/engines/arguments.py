@@ -87,8 +87,13 @@ def with_engine_args(fixed: Sequence[Tree], spec: TopologySpec, lists: ListFlags
     )
 
 
-def limit_arguments(spec: TopologySpec) -> list[Tree]:
-    """Return the flags of context length, concurrency and remote code."""
+def limit_arguments(spec: TopologySpec, most_context: int | None) -> list[Tree]:
+    """Return the flags of context length, concurrency and remote code.
+
+    Args:
+        spec: the spec.
+        most_context: tokens that the model supports; None if that is unknown.
+    """
     return [
         *_number(
             "--max-model-len",
@@ -96,6 +101,7 @@ def limit_arguments(spec: TopologySpec) -> list[Tree]:
             spec.context_length,
             "Maximum context length of a request, in tokens.",
             "contextLength",
+            most_context,
         ),
         *_number(
             "--max-num-seqs",
@@ -108,10 +114,10 @@ def limit_arguments(spec: TopologySpec) -> list[Tree]:
     ]
 
 
-def _number(flag: str, path: str, value: int | None, doc: str, field: str) -> list[Tree]:
+def _number(flag: str, path: str, value: int | None, doc: str, field: str, most: int | None = None) -> list[Tree]:
     if value is None:
         return []
-    schema = {"type": "integer", "minimum": 1}
+    schema = {"type": "integer", "minimum": 1, **({"maximum": most} if most is not None and value <= most else {})}
     return [Joined((f"{flag}=", Text(Setting(path, value, doc, schema, origin=("spec", field)))))]
 
 

@@ -33,8 +33,10 @@ if TYPE_CHECKING:
 
 AROUND_PODS = frozenset(
     (
-        *("shape.replicas", "autoscale", "rollout", "disruption", "placement.queue", "security.podSecurity"),
+        *("shape.replicas", "autoscale", "rollout", "disruption", "placement.queue", "placement.priority"),
+        "security.podSecurity",
         *("port", "service", "route", "inferencePool"),
+        *(f"router.{name}" for name in ("policy", "replicas", "hold", "metricsFrom")),
         *(f"monitoring.{name}" for name in ("interval", "labels", "alerts", "slo", "dashboard")),
     )
 )
@@ -78,6 +80,7 @@ class Engine(ABC):
         pulls_weights: whether it gets weights from the Hub itself; else kaigen's downloader fetches them before.
         default_gpus: GPUs of a pod when nothing in the spec decides it.
         rendezvous_port: port on which the pods of one replica find each other; 0 for an engine on one node.
+        has_picker: whether the endpoint picker reads its metrics and requests, to choose a replica for each.
         is_ring: whether its replicas are rings: the leader knows its workers by name, and only it reads the weights.
         cpu_resources: CPUs and GiB of memory of a pod without GPUs.
     """
@@ -94,6 +97,7 @@ class Engine(ABC):
     pulls_weights: ClassVar[bool] = True
     default_gpus: ClassVar[int] = 0
     rendezvous_port: ClassVar[int] = 0
+    has_picker: ClassVar[bool] = False
     is_ring: ClassVar[bool] = False
     cpu_resources: ClassVar[tuple[int, int]] = (2, 8)
 

@@ -126,6 +126,7 @@ class Launch(Struct, frozen=True):
         room: memory of the pod's engine in addition to its share of the weights, in bytes; None when it is unknown.
         ring: the ring that the pod belongs to; None for other engines.
         middleware: class, in a program of kaigen's, that answers further routes; empty for none.
+        most_context: tokens that the model supports; None if that is unknown.
     """
 
     spec: TopologySpec
@@ -144,3 +145,4 @@ class Launch(Struct, frozen=True):
     room: int | None
     ring: RingPlan | None
     middleware: str = ""
+    most_context: int | None = None

@@ -70,7 +70,7 @@ class Transformers(Engine):
             f"--served-model-name={launch.served_names[0]}",
             f"--port={spec.port}",
             *probe_flags(self.probe_port(launch)),
-            *limit_arguments(spec),
+            *limit_arguments(spec, launch.most_context),
             *_merged(launch),
             f"--drain-timeout={seconds(spec.drain)}s",
             *([f"--api-key-file={KEY_FOLDER}/{spec.auth.key}"] if spec.auth else []),

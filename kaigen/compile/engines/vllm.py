@@ -71,7 +71,7 @@ class Vllm(Engine):
     understood = HUB_SERVER | {
         "monitoring.traces",
         *("engineVersion", "quantization", "models", "model.file", "model.huggingFace.gguf"),
-        *("shape.executor", "shape.groups", "router"),
+        *("shape.executor", "shape.groups", "router.failureMode"),
         *("shape.tensorParallel", "shape.pipelineParallel", "shape.dataParallel"),
     }
     hints: ClassVar[Mapping[str, str]] = {
@@ -85,6 +85,7 @@ class Vllm(Engine):
         "-dp": "data-parallel-size",
     }
     reads_presets = True
+    has_picker = True
     default_gpus = 1
     rendezvous_port = 29500
     cpu_resources = (4, 16)
@@ -232,7 +233,7 @@ class Vllm(Engine):
                 origin=("spec", "quantization"),
             )
             own.append(Joined(("--quantization=", setting)))
-        own += limit_arguments(spec)
+        own += limit_arguments(spec, launch.most_context)
         traces = traces_of(spec)
         own += [] if traces is None else [f"--otlp-traces-endpoint={traces.endpoint}"]
         given = spec.engine_args if isinstance(spec.engine_args, dict) else {}

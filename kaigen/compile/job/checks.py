@@ -11,12 +11,14 @@ from kaigen.compile.builders.image_build import check_build
 from kaigen.compile.builders.mounts import check_mounts
 from kaigen.compile.builders.pod_options import check_pod_options
 from kaigen.compile.builders.pods import check_capabilities
+from kaigen.compile.builders.queueing import check_queueing
 from kaigen.compile.builders.storage import check_access_modes
 from kaigen.compile.expressions import Tree
 from kaigen.compile.job.classify import check_classify
 from kaigen.compile.job.inputs import check_inputs, check_job_egress
 from kaigen.compile.job.pod import SHARDS, container_mounts, node_variables, own_pod, params_of
 from kaigen.compile.job.resolution import JobResolution, Workload
+from kaigen.compile.job.restore import check_restore
 from kaigen.compile.job.schedule import check_schedule
 from kaigen.compile.job.tune import check_tune
 from kaigen.compile.job.upload import check_upload
@@ -24,12 +26,13 @@ from kaigen.compile.pod_template import check_pod_template
 from kaigen.compile.problems import Problems, ignored_fields, report_ignored_field
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.block import document_names, set_fields
+from kaigen.kinds.gate import GATES
 from kaigen.kinds.job import JobSpec
 from kaigen.kinds.pod import PodFields
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():
-    from kaigen.compile.job import generate
+    from kaigen.compile.job import gate, generate
 
 
 def check_job(resolution: JobResolution, problems: Problems) -> None:
@@ -43,6 +46,8 @@ def check_job(resolution: JobResolution, problems: Problems) -> None:
             "use `accessModes: [ReadWriteMany]` with a storage class that supports it",
         )
     _check_shards(resolution, problems)
+    single = "" if max(spec.nodes, spec.shards) > 1 else "on one pod"
+    check_queueing(spec.placement, resolution.context.profile, problems, why_single=single)
     check_build(spec.build, spec.image, problems)
     if output:
         check_access_modes(output, resolution.context, ("spec", "output", "volume"), problems)
@@ -64,10 +69,13 @@ def check_job(resolution: JobResolution, problems: Problems) -> None:
     check_tune(spec, namespace, resolution.context, problems)
     if spec.workload == "generate":
         generate.check_generate(spec, namespace, resolution.context, problems)
+    elif spec.workload in GATES:
+        gate.check_gate(spec, namespace, resolution.context, problems)
     _check_variables(resolution, problems)
     check_inputs(resolution, problems)
     check_job_egress(resolution, problems)
     check_upload(resolution, problems)
+    check_restore(resolution, problems)
 
 
 def _check_lifetimes(resolution: JobResolution, problems: Problems) -> None:
@@ -144,7 +152,8 @@ class Runs(Struct, frozen=True):
 
 _PODS = frozenset(
     (
-        *("schedule", "monitoring", "retries", "deadline", "ttl", "placement.queue", "security.podSecurity"),
+        *("schedule", "monitoring", "retries", "deadline", "ttl", "placement.queue", "placement.priority"),
+        "security.podSecurity",
         # A document sets exactly one of these.
         *JobSpec.exactly_one,
     )
@@ -155,15 +164,14 @@ _CONTAINER = _PODS | {
     *document_names(PodFields),
 }
 
+_WORKLOADS = ("benchmark", "classify", "evaluate", "generate")
+
 TEMPLATE = Runs("on a pod template", _PODS, "set it in the template")
 IMAGE = Runs(
     "on an image of your own",
     _CONTAINER | {"command", "args", "params", "paramsFile"},
     "leave it out",
-    {
-        "classify": "set `workload: classify` in place of the image",
-        "generate": "set `workload: generate` in place of the image",
-    },
+    {name: f"set `workload: {name}` in place of the image" for name in _WORKLOADS},
 )
 CLASSIFY = Runs(
     "on `workload: classify`",
@@ -179,11 +187,20 @@ TUNE = Runs(
     "next to `tune`",
     _CONTAINER,
     "use the fields of `tune`, or an image of your own",
-    {
-        "classify": "set `workload: classify` in place of `tune`",
-        "generate": "set `workload: generate` in place of `tune`",
-    },
+    {name: f"set `workload: {name}` in place of `tune`" for name in _WORKLOADS},
 )
+_ONE_POD = frozenset(("schedule", "model", "nodes", "shards", "parallelism", "maxFailedShards", "groups"))
+BENCHMARK = Runs(
+    "on `workload: benchmark`",
+    _CONTAINER - _ONE_POD | {"benchmark", "target", "require"},
+    "use the fields of `benchmark`, or an image of your own",
+)
+EVALUATE = Runs(
+    "on `workload: evaluate`",
+    _CONTAINER - _ONE_POD | {"evaluate", "target", "require"},
+    "use the fields of `evaluate`, or an image of your own",
+)
+_RUNS = {None: IMAGE, "benchmark": BENCHMARK, "classify": CLASSIFY, "evaluate": EVALUATE, "generate": GENERATE}
 
 
 def runs_of(spec: JobSpec) -> Runs:
@@ -192,7 +209,7 @@ def runs_of(spec: JobSpec) -> Runs:
         return TEMPLATE
     if spec.tune is not None:
         return TUNE
-    return {None: IMAGE, "classify": CLASSIFY, "generate": GENERATE}[spec.workload]
+    return _RUNS[spec.workload]
 
 
 def check_fields(spec: JobSpec, problems: Problems) -> None:

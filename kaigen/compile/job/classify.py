@@ -10,6 +10,9 @@ from kaigen.kinds.block import document_name, set_fields
 from kaigen.kinds.classify import Classify
 from kaigen.kinds.job import Inputs, JobSpec, ModelUse, OutputVolume
 
+ENTRY = ("kaigen-classify",)
+"""Entry point of its image (source: runtimes/classify/Dockerfile)."""
+
 PERMANENT_EXIT_CODES = (2, 10, 11, 12, 13)
 """Exit codes of kaigen-classify after which a retry cannot succeed (source: its README)."""
 
@@ -64,7 +67,7 @@ def _weights_path(spec: JobSpec, settings: Classify) -> str:
         raise ProblemError(
             "KG0364",
             f"there are no weights for {settings.model}",
-            ("spec", "workload"),
+            ("spec", "workload") if spec.classify is None else ("spec", "classify", "model"),
             "set `model` to a Model with a safetensors file whose tensors have torchvision's names (for resnet50 "
             "`huggingFace: {repo: timm/resnet50.tv_in1k, include: [model.safetensors]}` with "
             "`classify.weights.version: IMAGENET1K_V1`), or `classify.weights.path`",

@@ -7,27 +7,31 @@ from collections.abc import Mapping
 from kaigen.compile.app import Object
 from kaigen.compile.builders.access import account_objects
 from kaigen.compile.builders.alerts import run_alerts
+from kaigen.compile.builders.egress import identity_labels
 from kaigen.compile.builders.frame import POD_SECURITY
 from kaigen.compile.builders.image_build import awaited_builds, gate_failures
 from kaigen.compile.builders.job_gate import gate_access
 from kaigen.compile.builders.job_output import RUN
 from kaigen.compile.builders.jobs import Run, completion_test, failure_policy, job
 from kaigen.compile.builders.network import headless_service, network_policy
+from kaigen.compile.builders.queueing import near_annotations, queue_labels
 from kaigen.compile.builders.reaper import EXPIRING, claim_job, ttl_annotations
 from kaigen.compile.builders.resources import claim_template
 from kaigen.compile.builders.storage import claim
+from kaigen.compile.builders.weights import PERMANENT_EXIT_CODES
 from kaigen.compile.expressions import Release, Tree
 from kaigen.compile.job.checks import check_job
 from kaigen.compile.job.inputs import job_egress, permanent_input_failures
 from kaigen.compile.job.pod import MASTER_PORT, params_of, pod_pull_secrets, pod_spec
 from kaigen.compile.job.resolution import JobResolution, Workload, resolve_job
+from kaigen.compile.job.restore import RESTORE, restored_bucket, restored_servers
 from kaigen.compile.job.schedule import cron_job
 from kaigen.compile.job.upload import upload
 from kaigen.compile.kind_compiler import Description, KindCompiler
 from kaigen.compile.pod_template import pod_template
 from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import OutputVolume, Ttl, VolumeTtl
-from kaigen.kubernetes.queues import QUEUE_LABEL
+from kaigen.kubernetes.queues import PRIORITY_LABEL, QUEUE_LABEL
 
 REPLICATED_JOB = "node"
 """Name of the only Job of a JobSet, in the names of its pods: `JOBSET-node-0-INDEX`."""
@@ -52,13 +56,13 @@ def job_objects(resolution: JobResolution) -> list[Object]:
     if resolution.workload is Workload.INDEXED_JOB:
         objects.append(headless_service(frame, RUN, MASTER_PORT))
     objects += account_objects(spec, frame, RUN)
-    objects += gate_access(spec, frame, awaited_builds(resolution.build))
+    objects += gate_access(spec, frame, awaited_builds(resolution.build), resolution.rules)
     if resolution.build is not None:
         objects.append(resolution.build.job)
     make = job_set if resolution.workload is Workload.JOB_SET else job
     run = _run(resolution)
     workload = cron_job(run, resolution.spec) or make(run)
-    labels = {key: value for key, value in (run.labels or {}).items() if key != QUEUE_LABEL}
+    labels = {key: value for key, value in (run.labels or {}).items() if key not in (QUEUE_LABEL, PRIORITY_LABEL)}
     uploaded = upload(resolution, workload, _WAVE, labels, run.annotations or {})
     last = workload if uploaded is None else uploaded.job
     # The policy has the name of its run. Argo CD prunes in the reverse order of the waves: while it creates the new
@@ -105,7 +109,7 @@ def _claim_job(resolution: JobResolution, output: OutputVolume, ttl: Ttl | Volum
 
 
 def _run(resolution: JobResolution) -> Run:
-    spec, weights, queue = resolution.spec, resolution.weights, resolution.spec.placement.queue
+    spec, weights = resolution.spec, resolution.weights
     # The reaper finds the Job of a volume by the label too.
     output = resolution.output
     expires = spec.ttl is not None or (output is not None and output.ttl is not None)
@@ -121,18 +125,25 @@ def _run(resolution: JobResolution) -> Run:
         deadline=spec.deadline,
         origin=("spec",),
         permanent={
+            **({RESTORE: PERMANENT_EXIT_CODES} if restored_bucket(spec) is not None else {}),
             **weights.permanent,
             **permanent_input_failures(resolution),
             **gate_failures(resolution.build),
             **({resolution.naming.container: program.permanent} if program is not None else {}),
         },
         nodes=spec.nodes,
-        labels={**({QUEUE_LABEL: queue} if queue else {}), **(EXPIRING if expires else {})},
+        labels={**queue_labels(spec.placement), **(EXPIRING if expires else {})},
         annotations=ttl_annotations(spec.ttl, ("spec", "ttl")) if spec.ttl is not None else None,
         shards=spec.shards,
         parallelism=spec.parallelism,
         max_failed_shards=spec.max_failed_shards,
-        pod_annotations={**annotations, **weights.annotations, **resolution.datasets.annotations},
+        pod_labels=identity_labels(restored_servers(spec)) or None,
+        pod_annotations={
+            **annotations,
+            **weights.annotations,
+            **resolution.datasets.annotations,
+            **near_annotations(spec.placement, resolution.context.profile),
+        },
         name=Release("", resolution.naming.run_prefix) if resolution.naming.plain else None,
         template=_template(resolution, annotations),
     )
@@ -182,9 +193,11 @@ compile_job = KindCompiler(
         "model",
         "output",
         "upload",
+        "restore",
         "download",
         "inputs",
         "datasets",
+        "target",
         "serviceAccount",
         "schedule",
         "retries",

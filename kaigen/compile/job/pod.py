@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.access import account_fields, token_volume
+from kaigen.compile.builders.access import account_fields, token_mount, token_volume
 from kaigen.compile.builders.image_build import build_gate
 from kaigen.compile.builders.job_gate import gate_account
 from kaigen.compile.builders.params import ParamsOf
 from kaigen.compile.builders.pod_options import extended_pod
 from kaigen.compile.builders.pods import (
+    NO_NETWORK,
     SCRATCH,
     entry_point,
     gpu_count,
@@ -24,7 +25,8 @@ from kaigen.compile.builders.settings import variables_of
 from kaigen.compile.expressions import Expr, Joined, Release, Setting, Tree
 from kaigen.compile.job.inputs import input_containers, own_volume
 from kaigen.compile.job.resolution import JobResolution, Workload
-from kaigen.compile.job.schedule import RUN_NAME, run_folder
+from kaigen.compile.job.restore import entry_or_note, restored_bucket, with_restore
+from kaigen.compile.job.schedule import RUN_NAME, label_value, run_folder, run_name
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.job import Inputs, ModelUse
@@ -48,13 +50,13 @@ def own_pod(resolution: JobResolution) -> dict[str, Tree]:
     """Return the spec of the pod without what the fields about pods add."""
     spec, weights = resolution.spec, resolution.weights
     build, context = resolution.build, resolution.context
-    init = [*build_gate(build, context), *weights.init, *resolution.datasets.init]
-    init += input_containers(resolution)
+    init: list[Tree] = [*build_gate(build, context), *weights.init, *resolution.datasets.init]
+    init = with_restore(resolution, [*init, *input_containers(resolution)])
     claims: Tree = [{"name": "gpus", "resourceClaimTemplateName": Release("-gpus")}]
     return {
         "restartPolicy": "Never",
         **account_fields(spec),
-        **({"serviceAccountName": gate_account(spec)} if build is not None else {}),
+        **({"serviceAccountName": gate_account(spec)} if build is not None or resolution.rules else {}),
         "enableServiceLinks": False,
         "imagePullSecrets": pod_pull_secrets(resolution),
         **resolution.scheduling,
@@ -71,6 +73,8 @@ def pod_pull_secrets(resolution: JobResolution) -> Setting:
     """Return the setting with the Secrets for pulling the images."""
     spec, inputs = resolution.spec, resolution.inputs
     transfers = [use.transfer for use in (spec.model, inputs) if isinstance(use, ModelUse | Inputs)]
+    bucket = restored_bucket(spec)
+    transfers += [bucket.transfer] if bucket is not None else []
     transfer_images = [transfer.image for transfer in transfers if transfer.image]
     image, origin = _image(resolution)
     return settings.pull_secrets(
@@ -104,6 +108,8 @@ def container_mounts(resolution: JobResolution) -> list[Mapping[str, Tree]]:
         mounts.append({"name": volume, "mountPath": inputs.mount_path, **read_only})
     mounts += resolution.datasets.mounts
     mounts.append({"name": SCRATCH, "mountPath": resolution.scratch_folder})
+    if resolution.rules:
+        mounts.append(token_mount())
     if resolution.resources.shared_memory:
         mounts.append({"name": "shm", "mountPath": "/dev/shm"})
     return mounts
@@ -117,7 +123,7 @@ def _volumes(resolution: JobResolution) -> list[Tree]:
         claim = resolution.claim_name
         volumes.append({"name": naming.volume, "persistentVolumeClaim": {"claimName": claim}})
     volumes += params_of(resolution).volumes()
-    if resolution.build is not None:
+    if resolution.build is not None or resolution.rules:
         volumes.append(token_volume())
     inputs = own_volume(resolution)
     if inputs:
@@ -139,8 +145,12 @@ def _container(resolution: JobResolution) -> dict[str, Tree]:
     image, image_origin = _image(resolution)
     return {
         "name": resolution.naming.container,
+        # What a gate asks is in the cluster.
+        **(NO_NETWORK if resolution.rules else {}),
         **image_fields(image, "", image_origin),
-        **entry_point(spec.command if program is None else program.command, resolution.arguments),
+        **entry_or_note(
+            resolution, entry_point(spec.command if program is None else program.command, resolution.arguments)
+        ),
         "env": _environment(resolution),
         "resources": Setting(
             "resources",
@@ -166,7 +176,8 @@ def _environment(resolution: JobResolution) -> list[Tree]:
     variables += variables_of(spec.env)
     if spec.shards > 1:
         variables.append({"name": SHARDS, "value": str(spec.shards)})
-    return [*variables, *params_of(resolution).variables(), *node_variables(resolution)]
+    own = program.variables if program is not None else ()
+    return [*variables, *own, *params_of(resolution).variables(), *node_variables(resolution)]
 
 
 def subdomain(resolution: JobResolution) -> dict[str, Tree]:
@@ -181,7 +192,7 @@ def node_variables(resolution: JobResolution) -> list[dict[str, Tree]]:
 
     With a schedule, the name of the run is that of its folder in the output.
     """
-    run: dict[str, Tree] = {"name": RUN_NAME, "valueFrom": _label("batch.kubernetes.io/job-name")}
+    run = run_name()
     if resolution.workload is Workload.JOB:
         return [] if resolution.spec.schedule is None else [run]
     domain: str | Expr = resolution.frame.headless_service
@@ -189,8 +200,8 @@ def node_variables(resolution: JobResolution) -> list[dict[str, Tree]]:
     if resolution.workload is Workload.JOB_SET:
         # The Service of a JobSet has its name, and the name ends in a hash, so the pods read it from a label.
         domain = "$(JOBSET_NAME)"
-        own.append({"name": "JOBSET_NAME", "valueFrom": _label("jobset.sigs.k8s.io/jobset-name")})
-    index: dict[str, Tree] = {"valueFrom": _label("batch.kubernetes.io/job-completion-index")}
+        own.append({"name": "JOBSET_NAME", "valueFrom": label_value("jobset.sigs.k8s.io/jobset-name")})
+    index: dict[str, Tree] = {"valueFrom": label_value("batch.kubernetes.io/job-completion-index")}
     shared: dict[str, dict[str, Tree]] = {
         "NNODES": {"value": str(resolution.spec.nodes)},
         "NODE_RANK": index,
@@ -210,7 +221,3 @@ def node_defaults(resolution: JobResolution) -> Mapping[str, str]:
     if resolution.workload is Workload.JOB:
         return {}
     return {f"{_TORCHRUN}NPROC_PER_NODE": str(max(1, gpu_count(resolution.spec.resources)))}
-
-
-def _label(name: str) -> dict[str, Tree]:
-    return {"fieldRef": {"fieldPath": f"metadata.labels['{name}']"}}

@@ -33,12 +33,13 @@ from kaigen.kinds.base import Metadata
 from kaigen.kinds.block import replace_fields
 from kaigen.kinds.blocks import Image, Resources
 from kaigen.kinds.compat import Naming
+from kaigen.kinds.gate import GATES
 from kaigen.kinds.job import Inputs, Job, JobSpec, OutputVolume
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():
-    # It needs the engines, which other Jobs do not.
-    from kaigen.compile.job import generate
+    # They need the engines and Topologies, which other Jobs do not.
+    from kaigen.compile.job import gate, generate
 
 _SCRATCH_FOLDERS = ("/tmp", "/scratch", "/var/tmp")
 """Folders that the container may write to; the first one without a volume is used."""
@@ -70,6 +71,7 @@ class JobResolution(Struct, frozen=True):
         image: image of the container, and the spec's field of it; None where a template has the containers.
         build: the image that the app builds; None for an existing one.
         program: kaigen's own program that the container runs; None for another one.
+        rules: what the container may read and write by the API server.
         scratch_folder: folder that the container may write to.
         scheduling: fields of the pod that decide where it runs.
         security: security context of the pod.
@@ -89,6 +91,7 @@ class JobResolution(Struct, frozen=True):
     image: tuple[Image, FieldPath] | None
     build: ImageBuild | None
     program: Program | None
+    rules: Sequence[Tree]
     scratch_folder: str
     scheduling: Mapping[str, Tree]
     security: Mapping[str, Tree]
@@ -143,7 +146,9 @@ def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) 
     weights = problems.attempt(lambda: job_weights(spec, readers, naming, problems), Mounted())
     datasets = problems.attempt(lambda: job_datasets(spec, inputs, readers, problems), Mounted())
     scratch = _scratch_folder(spec, inputs, output, weights)
-    program = own_program(spec, inputs, output, context, problems, has_gpu=resources.has_gpu, scratch=scratch)
+    program = own_program(
+        spec, inputs, output, namespace, context, problems, has_gpu=resources.has_gpu, scratch=scratch
+    )
     build = image_build(spec.build, frame, context)
     nothing: dict[str, Tree] = {}
     scheduling, security = nothing, nothing
@@ -165,6 +170,7 @@ def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) 
         image=_image(spec, program) if build is None else (build.reference, BUILT),
         build=build,
         program=program,
+        rules=gate.gate_rules(spec, namespace, context) if spec.workload in GATES else (),
         scratch_folder=scratch,
         scheduling=scheduling,
         security=security,
@@ -182,6 +188,8 @@ def _resources(spec: JobSpec) -> Resources:
 def _memory(spec: JobSpec, namespace: str, context: Context) -> str | None:
     if spec.workload == "generate":
         return generate.generate_memory(spec, namespace, context)
+    if spec.workload in GATES:
+        return gate.MEMORY[spec.workload]
     return tune_memory(spec, namespace, context)
 
 
@@ -219,6 +227,8 @@ class Program(Struct, frozen=True):
         params: its settings in a file; None where all are arguments.
         command: its entry point; empty for that of the image.
         env: variables that it needs, if the spec does not set them.
+        variables: variables that are no plain texts.
+        entry: the entry point of the image.
     """
 
     image: Image
@@ -228,12 +238,15 @@ class Program(Struct, frozen=True):
     params: ParamsOf | None = None
     command: Sequence[str] = ()
     env: Mapping[str, str] = field(default_factory=dict)
+    variables: Sequence[Tree] = ()
+    entry: Sequence[str] = ()
 
 
 def own_program(
     spec: JobSpec,
     inputs: Inputs | None,
     output: OutputVolume | None,
+    namespace: str,
     context: Context,
     problems: Problems,
     *,
@@ -246,6 +259,7 @@ def own_program(
         spec: the spec.
         inputs: files that are fetched before the run.
         output: the volume for results.
+        namespace: namespace of the app.
         context: its images are the defaults.
         problems: collects what the program lacks.
         has_gpu: whether the container has a GPU.
@@ -260,6 +274,7 @@ def own_program(
             ("spec", "classify", "image") if own is not None else (),
             problems.attempt(lambda: classify.classify_arguments(spec, inputs, output, has_gpu=has_gpu), none),
             classify.PERMANENT_EXIT_CODES,
+            entry=classify.ENTRY,
         )
     if spec.workload == "generate":
         asked = generate.generate_settings(spec)
@@ -272,6 +287,18 @@ def own_program(
             generate.COMMAND,
             generate.generate_environment(spec, scratch),
         )
+    if spec.workload in GATES:
+        judging = gate.gate_settings(spec)
+        return Program(
+            gate.gate_image(spec, context),
+            ("spec", spec.workload, "image") if judging is not None and judging.image is not None else (),
+            problems.attempt(lambda: gate.gate_arguments(spec, namespace, context), none),
+            gate.PERMANENT_EXIT_CODES,
+            gate.gate_params(spec, inputs, output, namespace, context),
+            gate.COMMAND,
+            gate.gate_environment(scratch),
+            gate.gate_variables(spec, namespace, context),
+        )
     if spec.tune is None:
         return None
     own = spec.tune.image
@@ -281,4 +308,5 @@ def own_program(
         problems.attempt(lambda: tune.tune_arguments(spec, inputs, output), none),
         tune.PERMANENT_EXIT_CODES,
         tune.tune_params(spec.tune),
+        entry=tune.ENTRY,
     )

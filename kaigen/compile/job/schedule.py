@@ -25,7 +25,7 @@ def schedule_of(spec: JobSpec) -> Schedule | None:
     return Schedule(cron=spec.schedule) if isinstance(spec.schedule, str) else spec.schedule
 
 
-def cron_job(run: Run, spec: JobSpec) -> Object | None:
+def cron_job(run: Run, spec: JobSpec, *, overlaps: bool = False) -> Object | None:
     """Return the CronJob that starts a run at the times of the spec; None for a Job that runs once.
 
     It has the name of the app: a change is one of its template, which later runs use. Its Jobs have owners, so Argo CD
@@ -34,11 +34,12 @@ def cron_job(run: Run, spec: JobSpec) -> Object | None:
     Args:
         run: what it runs.
         spec: the spec.
+        overlaps: whether runs always overlap, whatever the spec says.
     """
     schedule = schedule_of(spec)
     if schedule is None:
         return None
-    frame = run.frame
+    frame, times = run.frame, _times(schedule, short=isinstance(spec.schedule, str))
     template: dict[str, Tree] = {
         "metadata": {
             "labels": frame.all_labels(run.component, run.labels),
@@ -47,13 +48,13 @@ def cron_job(run: Run, spec: JobSpec) -> Object | None:
         "spec": limited_spec(run),
     }
     return Object(
-        role="cronjob",
+        role=f"cronjob{run.suffix}",
         wave=run.wave,
         body={
             "apiVersion": "batch/v1",
             "kind": "CronJob",
-            "metadata": frame.metadata("", run.component, wave=run.wave),
-            "spec": {**_times(schedule, short=isinstance(spec.schedule, str)), "jobTemplate": template},
+            "metadata": frame.metadata(run.suffix, run.component, wave=run.wave),
+            "spec": {**times, **({"concurrencyPolicy": "Allow"} if overlaps else {}), "jobTemplate": template},
         },
     )
 
@@ -109,7 +110,7 @@ def check_schedule(spec: JobSpec, problems: Problems) -> None:
         return
     output, inputs, model = spec.output, spec.inputs, spec.model
     bucket, ttl = (output.bucket, output.volume.ttl) if output is not None else (None, None)
-    single = [
+    single: list[tuple[bool, FieldPath, str, str]] = [
         (
             spec.groups == "jobSet",
             ("groups",),
@@ -117,10 +118,10 @@ def check_schedule(spec: JobSpec, problems: Problems) -> None:
             "leave it out: an Indexed Job has one",
         ),
         (
-            bucket is not None,
-            ("output", "bucket"),
-            "the Job that uploads an output waits for one run, and a schedule starts many",
-            "leave it out: each run has a folder in `output.volume`, which another Job can upload",
+            bucket is not None and bucket.skip_if_complete,
+            ("output", "bucket", "skipIfComplete"),
+            "each run of a schedule has a folder of its own, so none has results already",
+            "leave it out",
         ),
         (
             ttl is not None,
@@ -129,17 +130,21 @@ def check_schedule(spec: JobSpec, problems: Problems) -> None:
             "leave it out",
         ),
         (
-            isinstance(inputs, Inputs) and inputs.into is not None,
-            ("inputs", "into"),
-            "all runs would write their inputs to the same folder",
-            "leave it out: each pod then has its own folder for inputs",
-        ),
-        (
             isinstance(model, ModelUse) and model.source is not None,
             ("model", "source"),
             "all runs would download `model.source` to the same folder",
             "create a Model with this source, and set `model` to its name",
         ),
+    ]
+    uploads = enumerate(inputs.files) if isinstance(inputs, Inputs) else ()
+    single += [
+        (
+            file.wait is not None,
+            ("inputs", "files", number, "wait"),
+            "nobody can upload a file to the folder of a run that has not started",
+            "leave it out, and read the files from a bucket: `s3: {uri: …, newest: 1}`",
+        )
+        for number, file in uploads
     ]
     for is_set, path, message, hint in single:
         if is_set:
@@ -168,3 +173,13 @@ _CHECK_SECONDS = 10
 def run_folder(spec: JobSpec) -> Mapping[str, Tree]:
     """Return the fields of a mount that limit a pod to the folder of its run; nothing for a Job that runs once."""
     return {} if spec.schedule is None else {"subPathExpr": f"$({RUN_NAME})"}
+
+
+def run_name() -> dict[str, Tree]:
+    """Return the variable with the name of the run, which is that of its folder."""
+    return {"name": RUN_NAME, "valueFrom": label_value("batch.kubernetes.io/job-name")}
+
+
+def label_value(name: str) -> dict[str, Tree]:
+    """Return the source of a variable that is the value of a label of its pod."""
+    return {"fieldRef": {"fieldPath": f"metadata.labels['{name}']"}}

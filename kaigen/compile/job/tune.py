@@ -22,6 +22,9 @@ from kaigen.kinds.model import Model
 from kaigen.kinds.tune import Columns, Tune
 from kaigen.sizing.training import Training, least_gpu_memory, node_memory, parameters, peak_gpu_memory
 
+ENTRY = ("kaigen-train",)
+"""Entry point of its image (source: runtimes/train/Dockerfile)."""
+
 PERMANENT_EXIT_CODES = (2, 13)
 """Exit codes of kaigen-train after which a retry cannot succeed (source: its README)."""
 

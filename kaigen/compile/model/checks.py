@@ -14,6 +14,7 @@ from kaigen.compile.builders.access import account_of
 from kaigen.compile.builders.buckets import check_access, check_bucket, check_grant
 from kaigen.compile.builders.egress import check_egress
 from kaigen.compile.builders.pod_options import Pod, check_pod_options
+from kaigen.compile.builders.queueing import check_queueing
 from kaigen.compile.builders.source_checks import check_reference, check_store_outside
 from kaigen.compile.builders.sources import job_files
 from kaigen.compile.builders.storage import check_access_modes, check_room
@@ -57,6 +58,7 @@ def check_model(resolution: ModelResolution, problems: Problems) -> None:
     spec = resolution.spec
     known = _known_model(spec, resolution.context.catalog, problems) if isinstance(spec, ModelSpec) else None
     is_empty = spec.source.empty is not None
+    check_queueing(spec.placement, resolution.context.profile, problems, why_single="on one pod")
     if spec.source.volume or is_empty:
         check_existing(spec, problems)
     if spec.source.volume:

@@ -13,6 +13,7 @@ from kaigen.compile.builders.frame import LOCATION
 from kaigen.compile.builders.job_gate import run_rule
 from kaigen.compile.builders.jobs import Run, job, test_hook
 from kaigen.compile.builders.network import network_policy, pod_monitor
+from kaigen.compile.builders.queueing import queue_labels
 from kaigen.compile.builders.sources import job_files, repository_name, source_account
 from kaigen.compile.builders.weights import METRICS, METRICS_PORT, PERMANENT_EXIT_CODES
 from kaigen.compile.kind_compiler import Description, KindCompiler
@@ -27,7 +28,6 @@ from kaigen.compile.model.store import record
 from kaigen.compile.model.volume import mount_annotations
 from kaigen.kinds.blocks import FileSource
 from kaigen.kinds.model import Model
-from kaigen.kubernetes.queues import QUEUE_LABEL
 from kaigen.sizing.distributed_llama import conversion_text
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def model_objects(resolution: ModelResolution) -> list[Object]:
         return [record(frame, spec.source.volume)]
     if spec.source.empty is not None:
         return [*resolution.store.objects]
-    queue, convert = spec.placement.queue, resolution.conversion
+    labels, convert = queue_labels(spec.placement), resolution.conversion
     download = job(
         Run(
             frame,
@@ -55,7 +55,7 @@ def model_objects(resolution: ModelResolution) -> list[Object]:
             deadline=spec.deadline,
             origin=("spec",),
             permanent=_permanent(resolution),
-            labels={QUEUE_LABEL: queue} if queue else None,
+            labels=labels or None,
             pod_labels=identity_labels(download_servers(resolution)),
             annotations=_location_annotation(resolution),
         )

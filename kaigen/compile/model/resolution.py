@@ -11,7 +11,7 @@ from msgspec import Struct
 from kaigen.compile.builders.egress import Server, bucket_servers, source_servers
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.pods import placement_fields, pod_security
-from kaigen.compile.builders.sources import job_files
+from kaigen.compile.builders.sources import job_files, moving_revision
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Tree
 from kaigen.compile.finish import frame_of
@@ -120,10 +120,11 @@ def _commit(hub: HubRepository, problems: Problems) -> str:
     """Return the commit that is fetched; empty, with a warning, when the revision is not a commit."""
     if re.fullmatch("[0-9a-f]{40}", hub.revision):
         return hub.revision
+    written = "revision" in set_fields(hub)
     problems.warning(
         "KG0310",
-        f"`{hub.revision}` is not a commit, so its content may change without review",
-        ("spec", "source", "huggingFace", "revision" if "revision" in set_fields(hub) else "repo"),
+        moving_revision(hub.revision, written=written),
+        ("spec", "source", "huggingFace", "revision" if written else "repo"),
         "run `kaigen lock`, or set `revision` to a commit, 40 hex digits",
     )
     return ""

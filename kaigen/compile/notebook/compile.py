@@ -17,13 +17,14 @@ from kaigen.compile.builders.mounts import check_mounts
 from kaigen.compile.builders.network import network_policy, service
 from kaigen.compile.builders.pod_options import check_pod_options
 from kaigen.compile.builders.pods import check_capabilities
+from kaigen.compile.builders.queueing import check_queueing, queue_labels
 from kaigen.compile.builders.resources import claim_template
 from kaigen.compile.builders.routes import check_route, route_objects
 from kaigen.compile.builders.storage import check_access_modes, claim
 from kaigen.compile.builders.workloads import WAVE, single_stateful_set
 from kaigen.compile.expressions import Setting, Tree
 from kaigen.compile.kind_compiler import Description, KindCompiler
-from kaigen.compile.notebook import login
+from kaigen.compile.notebook import login, scaling
 from kaigen.compile.notebook.pod import (
     HOME_CLAIM,
     PORT,
@@ -36,7 +37,7 @@ from kaigen.compile.notebook.pod import (
 from kaigen.compile.notebook.resolution import NotebookResolution, resolve_notebook
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
-from kaigen.kubernetes.queues import QUEUE_LABEL
+from kaigen.kubernetes.metadata_keys import SCALED_BY
 
 _STORAGE: FieldPath = ("spec", "storage")
 
@@ -51,7 +52,7 @@ def notebook_objects(resolution: NotebookResolution) -> list[Object]:
     if resources.device_class:
         objects.append(claim_template(frame, resources.device_class, resources.device_count, _COMPONENT))
     objects += account_objects(spec, frame, _COMPONENT)
-    objects += gate_access(spec, frame, awaited_builds(resolution.build))
+    objects += gate_access(spec, frame, awaited_builds(resolution.build), scaling.scale_rules(spec))
     if resolution.build is not None:
         objects.append(resolution.build.job)
     allowed, route = spec.service.allow_from, spec.route
@@ -62,9 +63,10 @@ def notebook_objects(resolution: NotebookResolution) -> list[Object]:
     if route is not None:
         objects += login.login_config_maps(route, frame, _COMPONENT)
         profile = resolution.context.profile.name
-        objects += route_objects(frame, route, path="/", service_port=port, pool=False, profile=profile)
+        objects += route_objects(frame, route, path="/", service_port=port, pool=None, profile=profile)
     workload = _workload(resolution)
     objects += run_alerts(resolution, spec.monitoring, [workload])
+    objects += [*scaling.state_config_map(resolution), *scaling.hours_objects(resolution)]
     return [*objects, workload, *readiness_test(frame, workload, resolution.context, minutes=_TEST_MINUTES)]
 
 
@@ -87,10 +89,10 @@ def _claim(resolution: NotebookResolution) -> Object:
 def _workload(resolution: NotebookResolution) -> Object:
     """Return the StatefulSet: a new pod starts after the old one has ended, which a volume of one writer needs."""
     spec = resolution.spec
-    level, queue = spec.security.pod_security, spec.placement.queue
+    level = spec.security.pod_security
     annotations: dict[str, str] = {POD_SECURITY: level} if level != "restricted" else {}
     annotations |= resolution.mounted.annotations
-    labels: dict[str, Tree] = {QUEUE_LABEL: queue} if queue else {}
+    labels = queue_labels(spec.placement)
     replicas = Setting(
         "replicas",
         0 if spec.suspend else 1,
@@ -98,8 +100,15 @@ def _workload(resolution: NotebookResolution) -> Object:
         {"enum": [0, 1]},
         origin=("spec", "suspend"),
     )
+    scaled_by = scaling.scaled_by(spec)
     return single_stateful_set(
-        resolution.frame, _COMPONENT, pod_spec(resolution), replicas, labels=labels, annotations=annotations
+        resolution.frame,
+        _COMPONENT,
+        pod_spec(resolution),
+        None if scaled_by else replicas,
+        labels=labels,
+        annotations=annotations,
+        notes={SCALED_BY: scaled_by} if scaled_by else None,
     )
 
 
@@ -134,9 +143,11 @@ def check_notebook(resolution: NotebookResolution, problems: Problems) -> None:
     check_access_modes(spec.storage, resolution.context, _STORAGE, problems)
     check_pod_options(partial(own_pod, resolution), spec, resolution.metadata.name, resolution.context, problems)
     check_capabilities(spec.security, problems)
+    check_queueing(spec.placement, resolution.context.profile, problems, why_single="on one pod")
     if spec.route is not None:
         check_route(spec.route, problems)
         login.check_login(spec.route, problems)
+    scaling.check_scaling(resolution, problems)
     for name in (str(entry["name"]) for entry in required_environment(resolution)):
         if name in spec.env:
             message = f"`{name}` is set by kaigen for a Notebook"
@@ -169,6 +180,8 @@ compile_notebook = KindCompiler(
         "env",
         "params",
         "idleSeconds",
+        "idle",
+        "hours",
         "tokenSecret",
         "resources",
         "models",

@@ -8,7 +8,6 @@ from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import account_fields, token_volume
 from kaigen.compile.builders.image_build import build_gate
 from kaigen.compile.builders.job_gate import gate_account
-from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.builders.params import ParamsOf
 from kaigen.compile.builders.pod_options import extended_pod
 from kaigen.compile.builders.pods import (
@@ -24,6 +23,7 @@ from kaigen.compile.builders.settings import variables_of
 from kaigen.compile.expressions import Release, Setting, Text, Tree
 from kaigen.compile.notebook.login import login_container, login_volumes
 from kaigen.compile.notebook.resolution import NotebookResolution
+from kaigen.compile.notebook.scaling import idle_container, idle_seconds
 
 PORT = 8888
 """Port of the server: that of Jupyter's own images, and of Substratus' containers."""
@@ -45,6 +45,8 @@ TOKEN_VOLUME = "notebook-token"
 
 _TOKEN_FOLDER = "/etc/kaigen-token"
 _STARTUP_ATTEMPTS = 60
+_SCRATCH = "10Gi"
+"""Limit of /tmp: three times what pip writes there to install PyTorch with CUDA, 3.1 GB of wheels."""
 
 
 def pod_spec(resolution: NotebookResolution) -> dict[str, Tree]:
@@ -60,7 +62,7 @@ def own_pod(resolution: NotebookResolution) -> dict[str, Tree]:
     claims: Tree = [{"name": "gpus", "resourceClaimTemplateName": Release("-gpus")}]
     return {
         **account_fields(spec),
-        **({"serviceAccountName": gate_account(spec)} if resolution.build is not None else {}),
+        **({"serviceAccountName": gate_account(spec)} if _has_token(resolution) else {}),
         "enableServiceLinks": False,
         "imagePullSecrets": settings.pull_secrets(
             "imagePullSecrets", pull_secrets(image, spec=spec), "Secrets for pulling the images.", origin=origin
@@ -69,7 +71,7 @@ def own_pod(resolution: NotebookResolution) -> dict[str, Tree]:
         "securityContext": dict(resolution.security),
         **({"resourceClaims": claims} if resolution.resources.device_class else {}),
         **({"initContainers": init} if init else {}),
-        "containers": [_container(resolution), *_login(resolution)],
+        "containers": [_container(resolution), *_login(resolution), *_idle(resolution)],
         "volumes": _volumes(resolution),
     }
 
@@ -83,7 +85,7 @@ def container_mounts(resolution: NotebookResolution) -> list[Mapping[str, Tree]]
     """Return the volume mounts of the container."""
     mounts: list[Mapping[str, Tree]] = [
         {"name": HOME, "mountPath": resolution.spec.storage.mount_path},
-        {"name": TOKEN_VOLUME, "mountPath": _TOKEN_FOLDER, "readOnly": True},
+        _token_mount(),
         *resolution.mounted.mounts,
         *params_of(resolution).mounts(),
         {"name": SCRATCH, "mountPath": "/tmp"},
@@ -91,6 +93,16 @@ def container_mounts(resolution: NotebookResolution) -> list[Mapping[str, Tree]]
     if resolution.resources.shared_memory:
         mounts.append({"name": "shm", "mountPath": "/dev/shm"})
     return mounts
+
+
+def _token_mount() -> dict[str, Tree]:
+    """Return the mount of the token that opens the notebook."""
+    return {"name": TOKEN_VOLUME, "mountPath": _TOKEN_FOLDER, "readOnly": True}
+
+
+def _has_token(resolution: NotebookResolution) -> bool:
+    """Return whether a container of the pod calls the API server."""
+    return resolution.build is not None or resolution.spec.idle is not None
 
 
 def _volumes(resolution: NotebookResolution) -> list[Tree]:
@@ -107,10 +119,10 @@ def _volumes(resolution: NotebookResolution) -> list[Tree]:
         },
         *resolution.mounted.volumes,
         *params_of(resolution).volumes(),
-        scratch_volume(resources.scratch_limit),
+        scratch_volume(resources.scratch_limit or _SCRATCH),
         *(login_volumes(route, resolution.metadata.name) if route is not None else []),
     ]
-    if resolution.build is not None:
+    if _has_token(resolution):
         volumes.append(token_volume())
     if resources.shared_memory:
         volumes.append(shared_memory_volume(resources.shared_memory))
@@ -137,6 +149,13 @@ def _login(resolution: NotebookResolution) -> list[Tree]:
         return []
     name, key = _token_settings(resolution)
     return [login_container(route, PORT, {"name": name, "key": key}, resolution.context)]
+
+
+def _idle(resolution: NotebookResolution) -> list[Tree]:
+    """Return the container that stops the pod when it is idle; nothing if it never is."""
+    if resolution.spec.idle is None:
+        return []
+    return [idle_container(resolution, PORT, f"{_TOKEN_FOLDER}/token", _token_mount())]
 
 
 def _container(resolution: NotebookResolution) -> dict[str, Tree]:
@@ -175,11 +194,5 @@ def required_environment(resolution: NotebookResolution) -> list[dict[str, Tree]
         {"name": TOKEN_FILE, "value": f"{_TOKEN_FOLDER}/token"},
     ]
     if spec.idle is not None:
-        after = settings.count(
-            "idleSeconds",
-            seconds(spec.idle.after),
-            "Seconds without activity after which kernels, terminals and the server end.",
-            origin=("spec", "idle", "after"),
-        )
-        variables.append({"name": IDLE, "value": Text(after)})
+        variables.append({"name": IDLE, "value": Text(idle_seconds(spec.idle))})
     return variables

@@ -10,8 +10,9 @@ from kaigen.compile.builders.image_build import check_build
 from kaigen.compile.builders.mounts import check_mounts
 from kaigen.compile.builders.pod_options import check_pod_options
 from kaigen.compile.builders.pods import check_capabilities
+from kaigen.compile.builders.queueing import check_queueing
 from kaigen.compile.builders.routes import check_route
-from kaigen.compile.builders.storage import check_room
+from kaigen.compile.builders.storage import check_room, check_storage_class
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.registry import hint_of
 from kaigen.compile.model.volume import WEIGHTS_SUFFIX
@@ -21,16 +22,23 @@ from kaigen.compile.topology.networking import clients_of
 from kaigen.compile.topology.pod import engine_mounts, members, own_pod, params_of, required_environment
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
 from kaigen.compile.topology.resources import check_host_memory, check_weights_in_memory, hub_model
-from kaigen.compile.topology.router import held_seconds
+from kaigen.compile.topology.router_checks import check_router
 from kaigen.compile.topology.sizing import model_path
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.block import document_name, set_fields
+from kaigen.kinds.exposure import AliasService
 from kaigen.kinds.model import Model
 from kaigen.kinds.topology import TopologySpec
 
 ETHERNET = ", and its pipeline stages talk over Ethernet"
 
 _SPEC: FieldPath = ("spec",)
+_SINGLE = {
+    Workload.DEPLOYMENT: "on replicas of one pod",
+    Workload.STATEFUL_SET: "on replicas of one pod",
+    Workload.STATEFUL_SET_GROUPS: "on groups of StatefulSets, which Kueue places separately",
+}
+"""Why Kueue does not place the pods of a replica near each other, by what runs them."""
 _DEGREES = {
     "shape.nodes": "nodes",
     "shape.tensorParallel": "tensor_parallel",
@@ -49,7 +57,7 @@ def check_topology(resolution: TopologyResolution, problems: Problems) -> None:
     _check_service(spec, engine, problems)
     _check_route(spec, problems)
     _check_guard(spec, engine, problems)
-    _check_router(resolution, problems)
+    check_router(resolution, problems)
     _check_limits(resolution, problems)
     _check_engine_args(spec, engine, problems)
     engine.check_flags(spec, resolution.image, resolution.parallelism, problems)
@@ -94,15 +102,8 @@ def _check_fields(spec: TopologySpec, engine: Engine, problems: Problems) -> Non
 
 
 def _check_service(spec: TopologySpec, engine: Engine, problems: Problems) -> None:
-    service = spec.service
-    if service.type != "LoadBalancer":
-        for field in ("load_balancer_class", "load_balancer_source_ranges"):
-            if field in set_fields(service):
-                name = document_name(service, field)
-                where = f"on a Service of type {service.type}"
-                hint = "set `type: LoadBalancer`"
-                report_ignored_field(problems, name, (*_SPEC, "service", name), where, hint)
-    elif spec.auth is None and not service.load_balancer_source_ranges:
+    check_load_balancer(spec.service, problems)
+    if spec.service.type == "LoadBalancer" and spec.auth is None and not spec.service.load_balancer_source_ranges:
         ask = "require a key with `auth`, or " if engine.understands("auth") else ""
         problems.warning(
             "KG0352",
@@ -110,6 +111,17 @@ def _check_service(spec: TopologySpec, engine: Engine, problems: Problems) -> No
             (*_SPEC, "service", "type"),
             f"{ask}list the allowed networks in `loadBalancerSourceRanges`",
         )
+
+
+def check_load_balancer(service: AliasService, problems: Problems) -> None:
+    """Report fields of a load balancer that a Service of another type does not use."""
+    if service.type == "LoadBalancer":
+        return
+    for field in ("load_balancer_class", "load_balancer_source_ranges"):
+        if field in set_fields(service):
+            name = document_name(service, field)
+            where = f"on a Service of type {service.type}"
+            report_ignored_field(problems, name, (*_SPEC, "service", name), where, "set `type: LoadBalancer`")
 
 
 def _check_route(spec: TopologySpec, problems: Problems) -> None:
@@ -135,23 +147,6 @@ def _check_guard(spec: TopologySpec, engine: Engine, problems: Problems) -> None
     if service.type == "LoadBalancer" and not service.load_balancer_source_ranges:
         hint = "list the allowed networks in `loadBalancerSourceRanges`, or use a `route`"
         problems.warning("KG0359", message, (*_SPEC, "service", "type"), hint)
-
-
-def _check_router(resolution: TopologyResolution, problems: Problems) -> None:
-    """Report a router with another one in front of it, and one that has nothing to choose from or runs once."""
-    spec, router = resolution.spec, resolution.spec.router
-    if router is None or not resolution.engine.understands("router"):
-        return
-    path: FieldPath = (*_SPEC, "router")
-    if spec.inference_pool is not None:
-        message = "`router` and `inferencePool` exclude each other: the router has an InferencePool and a picker"
-        problems.error("KG0443", message, (*_SPEC, "inferencePool"), "leave one of them out")
-    if resolution.max_replicas <= 1 and not held_seconds(resolution, router):
-        message = "the router has one replica to choose from, and holds no requests"
-        problems.warning("KG0444", message, path, "set more replicas, `hold`, or leave `router` out")
-    if router.replicas == 1:
-        message = "no request is answered while the only pod of the router is replaced or its node is drained"
-        problems.warning("KG0444", message, (*path, "replicas"), "set `replicas: 2`")
 
 
 def _check_limits(resolution: TopologyResolution, problems: Problems) -> None:
@@ -233,6 +228,9 @@ def _check_transfer(resolution: TopologyResolution, problems: Problems) -> None:
 def _check_room(resolution: TopologyResolution, problems: Problems) -> None:
     """Report a volume or scratch space that is smaller than the weights that each pod pulls."""
     spec = resolution.spec
+    if spec.storage is not None:
+        path = (*_SPEC, "storage", "storageClassName")
+        check_storage_class(spec.storage.storage_class_name, resolution.context, path, problems)
     model = hub_model(spec, resolution.sizing)
     if model is None or not resolution.engine.builds_pods:
         return
@@ -267,6 +265,7 @@ def _check_replicas(resolution: TopologyResolution, problems: Problems) -> None:
 def _check_queue(resolution: TopologyResolution, problems: Problems) -> None:
     """Report what Kueue does not do for the pods of a workload."""
     spec, workload = resolution.spec, resolution.workload
+    check_queueing(spec.placement, resolution.context.profile, problems, why_single=_SINGLE.get(workload, ""))
     if spec.placement.queue is None:
         return
     if workload is Workload.STATEFUL_SET and spec.autoscale is not None and spec.autoscale.max > 1:

@@ -8,6 +8,7 @@ from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.presets import Preset
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.mounts import Mounted, Readers
+from kaigen.compile.builders.sources import moving_revision
 from kaigen.compile.builders.weights import Fetch, fetch_container
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.launch import Weights
@@ -101,10 +102,11 @@ def check_commit(hub: PulledModel | HubRepository, origin: FieldPath, hint: str,
         problems: collects the warning.
     """
     if not COMMIT.fullmatch(hub.revision):
+        written = "revision" in set_fields(hub)
         problems.warning(
             "KG0310",
-            f"`{hub.revision}` is not a commit, so its content may change without review",
-            (*origin, "revision" if "revision" in set_fields(hub) else "repo"),
+            moving_revision(hub.revision, written=written),
+            (*origin, "revision" if written else "repo"),
             f"{hint} `revision` to a commit, 40 hex digits",
         )
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kaigen.compile.app import Object
-from kaigen.compile.builders import settings
-from kaigen.compile.builders.network import headless_service, network_policy, service
+from kaigen.compile.builders.network import (
+    client_peers,
+    client_service,
+    headless_service,
+    network_policy,
+    service_port,
+)
 from kaigen.compile.builders.routes import inference_pool, route_objects
 from kaigen.compile.builders.workloads import SERVE, WORKER
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.distributed_llama import READY_SUFFIX
-from kaigen.compile.expressions import Setting, Tree
+from kaigen.compile.expressions import Release
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
 from kaigen.compile.topology.router_config import ROUTER
 from kaigen.core.json_types import JsonObject
@@ -19,19 +24,9 @@ from kaigen.kinds.topology import TopologySpec
 
 
 def clients_of(resolution: TopologyResolution) -> Sequence[JsonObject]:
-    """Return the peers that may connect to the pods of a Topology; everyone when empty.
-
-    Those of the spec; else, where a policy denies connections to all pods of the namespace, its own pods and the peers
-    that kaigen.yaml names. A load balancer's clients have no labels, and neither does a route's controller that
-    kaigen.yaml does not name: these stay open, with a warning.
-    """
-    spec, gitops = resolution.spec, resolution.context.config.gitops
-    tenancy = gitops.tenancy if gitops is not None else None
-    if spec.service.allow_from or tenancy is None or "Ingress" not in tenancy.default_deny:
-        return spec.service.allow_from
-    if spec.service.type != "ClusterIP" or (spec.route is not None and not tenancy.ingress_from):
-        return ()
-    return [{"podSelector": {}}, *(peer.rule() for peer in tenancy.ingress_from)]
+    """Return the peers that may connect to the pods of a Topology; everyone when empty."""
+    spec = resolution.spec
+    return client_peers(spec.service, resolution.context, routed=spec.route is not None)
 
 
 def service_objects(resolution: TopologyResolution) -> list[Object]:
@@ -53,46 +48,15 @@ def service_objects(resolution: TopologyResolution) -> list[Object]:
 
 
 def _service(resolution: TopologyResolution) -> Object:
-    given, naming = resolution.spec.service, resolution.naming
-    more: dict[str, Tree] = {}
-    if given.type == "LoadBalancer":
-        if given.load_balancer_class:
-            more["loadBalancerClass"] = given.load_balancer_class
-        if given.load_balancer_source_ranges:
-            more["loadBalancerSourceRanges"] = settings.strings(
-                "service.sourceRanges",
-                given.load_balancer_source_ranges,
-                "Networks (CIDR) that may connect.",
-                origin=("spec", "service", "loadBalancerSourceRanges"),
-            )
-    if naming.publish_not_ready:
-        more["publishNotReadyAddresses"] = True
-    return service(
+    naming = resolution.naming
+    return client_service(
         resolution.frame,
         SERVE if resolution.spec.router is None else ROUTER,
-        type=Setting(
-            "service.type",
-            given.type,
-            "Type of the Service.",
-            {"enum": ["ClusterIP", "NodePort", "LoadBalancer"]},
-            origin=("spec", "service", "type"),
-        ),
-        port=_service_port(resolution),
-        target="http" if resolution.engine.builds_pods else resolution.port,
-        annotations=settings.string_map(
-            "service.annotations",
-            given.annotations,
-            "Annotations of the Service.",
-            origin=("spec", "service", "annotations"),
-        ),
+        resolution.spec.service,
+        target="http" if resolution.engine.builds_pods or resolution.spec.router is not None else resolution.port,
         further_ports=naming.service_ports,
-        more=more,
+        more={"publishNotReadyAddresses": True} if naming.publish_not_ready else {},
     )
-
-
-def _service_port(resolution: TopologyResolution) -> Setting:
-    port = resolution.spec.service.port
-    return settings.count("service.port", port, "Port of the Service.", origin=("spec", "service", "port"))
 
 
 def headless_services(resolution: TopologyResolution) -> list[Object]:
@@ -127,12 +91,12 @@ def route_objects_of(resolution: TopologyResolution) -> list[Object]:
     if spec.inference_pool is not None:
         objects.append(inference_pool(frame, SERVE, spec.inference_pool, resolution.port))
     if spec.route is not None:
-        pool = spec.inference_pool is not None
+        pool = Release() if spec.inference_pool is not None else None
         objects += route_objects(
             frame,
             spec.route,
             path=spec.route.path or default_path(spec, resolution.engine),
-            service_port=_service_port(resolution),
+            service_port=service_port(spec.service),
             pool=pool,
             profile=resolution.context.profile.name,
         )

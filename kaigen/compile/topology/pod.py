@@ -27,6 +27,7 @@ from kaigen.compile.engines.lifecycle import http_probe
 from kaigen.compile.expressions import Expr, Joined, Release, Setting, Text, Tree
 from kaigen.compile.topology.hub import CACHE_VOLUME
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
+from kaigen.compile.topology.resources import SCRATCH_GIB
 from kaigen.kinds.blocks import Image
 from kaigen.kubernetes.quantities import units
 
@@ -143,15 +144,22 @@ def engine_mounts(resolution: TopologyResolution, member: Member) -> list[Mappin
     return [*mounts, *(resolution.engine.secret_mounts(resolution.spec) if member.serves else ())]
 
 
+def _is_offline(resolution: TopologyResolution) -> bool:
+    """Return whether the engine downloads nothing, whose size would be unknown, into its cache."""
+    return resolution.weights.offline and "HF_HUB_OFFLINE" not in resolution.spec.env
+
+
 def _volumes(resolution: TopologyResolution, member: Member) -> list[Tree]:
     resources = resolution.resources
     volumes: list[Tree] = [*_mounted(resolution, member).volumes]
     if awaited_runs(resolution):
         volumes.append(token_volume())
     volumes += params_of(resolution).volumes()
+    # Without a limit, one pod fills the disk of its node, and the kubelet evicts others.
+    limit = resources.scratch_limit or f"{SCRATCH_GIB}Gi"
     if resolution.spec.storage is None:
-        volumes.append(scratch_volume(resources.scratch_limit, CACHE_VOLUME))
-    volumes.append(scratch_volume(resources.scratch_limit))
+        volumes.append(scratch_volume(limit if _is_offline(resolution) else resources.scratch_limit, CACHE_VOLUME))
+    volumes.append(scratch_volume(limit))
     if resources.shared_memory:
         volumes.append(shared_memory_volume(resources.shared_memory))
     if member.serves:
@@ -179,6 +187,7 @@ def _launch(resolution: TopologyResolution, member: Member) -> Launch:
         room=_room(resolution),
         ring=resolution.sizing.ring,
         middleware=resolution.naming.middleware,
+        most_context=resolution.sizing.model.facts.max_context if resolution.sizing.model is not None else None,
     )
 
 
@@ -227,7 +236,8 @@ def _resources(resolution: TopologyResolution, member: Member) -> Setting:
     path, doc, found = "resources", "Resources of each pod's engine.", resolution.resources
     if not member.serves and resolution.worker_resources is not None:
         path, doc, found = "workerResources", "Resources of each worker.", resolution.worker_resources
-    return Setting(path, found.requirements, doc, settings.RESOURCES, origin=("spec", "resources"))
+    schema = settings.fixed_devices(found.requirements, resolution.context.config.catalog)
+    return Setting(path, found.requirements, doc, schema, origin=("spec", "resources"))
 
 
 def required_environment(resolution: TopologyResolution, member: Member) -> list[dict[str, Tree]]:

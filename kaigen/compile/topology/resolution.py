@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaigen.catalog.engines import startup_seconds
-from kaigen.compile.builders.autoscaling import Autoscaling, resolve_autoscaling
+from kaigen.compile.builders.autoscaling import Autoscaling, Counter, resolve_autoscaling
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.image_build import ImageBuild, image_build
 from kaigen.compile.builders.jobs import seconds
@@ -265,5 +265,7 @@ def _workload(spec: TopologySpec, engine: Engine, parallelism: Parallelism, cont
 def _autoscaling(spec: TopologySpec, engine: Engine) -> Autoscaling | None:
     if spec.autoscale is None:
         return None
-    held = spec.router is not None and engine.understands("router")
+    held: Counter = ""
+    if spec.router is not None:
+        held = "picker" if engine.has_picker else "envoy"
     return resolve_autoscaling(spec.autoscale, engine.facts.metrics or {}, engine.label, held=held)

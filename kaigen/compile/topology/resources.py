@@ -22,6 +22,9 @@ from kaigen.sizing.constants import GIB
 from kaigen.sizing.host import HostPart, in_gib
 from kaigen.sizing.ring import memory_request
 
+SCRATCH_GIB = 20
+"""Room of a pod for what the engine writes besides weights, such as compiled kernels and temporary files."""
+
 
 def pod_gpus(spec: TopologySpec, engine: Engine, sizing: Sizing) -> int:
     """Return the GPUs of one pod: the spec's, else the plan's, the instance type's or the engine's default."""
@@ -80,7 +83,7 @@ def pod_resources(
     model = hub_model(spec, sizing)
     if model is not None and resources.ephemeral_storage is None and spec.storage is None:
         # What is pulled into scratch space counts as the pod's; room for it must be on the node.
-        update["ephemeral_storage"] = f"{-(-model.weights_bytes * 11 // (10 * GIB)) + 20}Gi"
+        update["ephemeral_storage"] = f"{-(-model.weights_bytes * 11 // (10 * GIB)) + SCRATCH_GIB}Gi"
     parts = engine.host_parts(spec, parallelism)
     if resources.shared_memory is None:
         devices = gpus or extra_devices(resources, context.catalog)

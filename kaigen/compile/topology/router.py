@@ -1,4 +1,4 @@
-"""The router of a Topology: Envoy and an endpoint picker in one pod, in front of the pods that serve.
+"""The router of a Topology: Envoy in front of the pods that serve, and for vLLM an endpoint picker in the same pod.
 
 Each pod of the router has a picker of its own, which only its Envoy asks, on the loopback interface. So no picker is on
 standby, and none has to be elected.
@@ -11,13 +11,23 @@ from collections.abc import Sequence
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import role_and_binding, token_mount, token_volume
+from kaigen.compile.builders.envoy import READY, STATISTICS
+from kaigen.compile.builders.envoy_pod import (
+    budget,
+    container_port,
+    ending,
+    envoy_container,
+    over_nodes,
+    proxy_deployment,
+    proxy_resources,
+)
 from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.builders.network import headless_service, network_switch, pod_monitor
-from kaigen.compile.builders.pods import NO_NETWORK, container_security, image_fields, pod_security
+from kaigen.compile.builders.pods import NO_NETWORK, image_fields, pod_security
 from kaigen.compile.builders.routes import router_pool
-from kaigen.compile.builders.workloads import SERVE, WAVE
+from kaigen.compile.builders.workloads import SERVE
 from kaigen.compile.engines.arguments import KEY_FOLDER, key_mount, key_volume
-from kaigen.compile.expressions import DIGEST_LENGTH, Joined, Namespace, Release, Setting, Tree
+from kaigen.compile.expressions import DIGEST_LENGTH, Joined, Namespace, Release, Tree
 from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.compile.topology.networking import clients_of
 from kaigen.compile.topology.pod import image_pull_secrets
@@ -27,17 +37,17 @@ from kaigen.compile.topology.router_config import (
     GRPC_HEALTH,
     METRICS,
     PORT,
-    READY,
     ROUTER,
     ROUTER_SUFFIX,
     engines_cluster,
     envoy_config,
     picker_config,
+    plain_config,
 )
 from kaigen.compile.topology.scaling import engine_pods
 from kaigen.core.json_types import JsonObject
 from kaigen.kinds.blocks import Security
-from kaigen.kinds.exposure import Router
+from kaigen.kinds.exposure import Auth, Router
 from kaigen.yaml.dump import dump
 
 _VOLUME, _FOLDER = "router", "/etc/kaigen/router"
@@ -59,6 +69,7 @@ def router_objects(resolution: TopologyResolution) -> list[Object]:
     router, frame = resolution.spec.router, resolution.frame
     if router is None:
         return []
+    picks = resolution.engine.has_picker
     files = _files(resolution, router)
     config = Release(f"{ROUTER_SUFFIX}-{sha256_hex(go_json(files))[:DIGEST_LENGTH]}")
     metadata = frame.metadata("", ROUTER, name=config)
@@ -67,35 +78,64 @@ def router_objects(resolution: TopologyResolution) -> list[Object]:
             role="configmap-router",
             body={"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {**files}},
         ),
-        *_access(resolution),
+        *(_access(resolution) if picks else ()),
         *_policies(resolution, router),
         headless_service(
             frame, SERVE, resolution.port, role="service-engines", name="http", suffix=_ENGINES, ready=True
         ),
-        headless_service(frame, ROUTER, GRPC, role="service-router", name="grpc", suffix=ROUTER_SUFFIX, ready=True),
-        router_pool(
-            frame,
-            SERVE,
-            resolution.port,
-            picker=(Release(ROUTER_SUFFIX), GRPC),
-            fail_open=router.failure_mode == "open",
-        ),
+        *(_pool(resolution, router) if picks else _counted(resolution)),
         _deployment(resolution, router, config),
     ]
     if router.replicas > 1:
-        objects.append(_budget(resolution))
+        objects.append(budget(resolution.frame, ROUTER, ROUTER_SUFFIX))
     if resolution.spec.monitoring is not None:
         objects.append(_monitor(resolution))
     return objects
 
 
+def _pool(resolution: TopologyResolution, router: Router) -> list[Object]:
+    """Return the pool that the picker reads, and the Service of the picker."""
+    frame, fail_open = resolution.frame, router.failure_mode == "open"
+    picker = (Release(ROUTER_SUFFIX), GRPC)
+    return [
+        headless_service(frame, ROUTER, GRPC, role="service-router", name="grpc", suffix=ROUTER_SUFFIX, ready=True),
+        router_pool(frame, SERVE, resolution.port, picker=picker, fail_open=fail_open),
+    ]
+
+
+def _counted(resolution: TopologyResolution) -> list[Object]:
+    """Return the Service by which KEDA finds the pods of the router, to ask each for the number of its requests."""
+    if not _asks_router(resolution):
+        return []
+    found = headless_service(
+        resolution.frame, ROUTER, READY, role="service-router", name="metrics", suffix=ROUTER_SUFFIX, ready=True
+    )
+    return [found]
+
+
+def _asks_router(resolution: TopologyResolution) -> bool:
+    """Whether KEDA asks the pods of the router, and not Prometheus."""
+    autoscaling = resolution.autoscaling
+    return autoscaling is not None and autoscaling.held == "envoy" and autoscaling.spec.prometheus is None
+
+
 def _files(resolution: TopologyResolution, router: Router) -> dict[str, str]:
     spec, hold = resolution.spec, held_seconds(resolution, router)
-    keys = f"{KEY_FOLDER}/{spec.auth.key}" if spec.auth is not None else ""
+    auth = _keys(resolution)
+    keys = f"{KEY_FOLDER}/{auth.key}" if auth is not None else ""
+    if not resolution.engine.has_picker:
+        sums = spec.auth.sha256 if spec.auth is not None else None
+        return {"envoy.yaml": dump(plain_config(keys=keys, hold=hold, sums=sums or ()))}
     return {
         "envoy.yaml": dump(envoy_config(keys=keys, fail_open=router.failure_mode == "open", hold=hold)),
         "picker.yaml": dump(picker_config(router.policy, adapters=bool(spec.adapters), hold=hold)),
     }
+
+
+def _keys(resolution: TopologyResolution) -> Auth | None:
+    """Return the API keys that Envoy checks; None without a Secret that has them."""
+    auth = resolution.spec.auth
+    return auth if auth is not None and auth.secret is not None else None
 
 
 def _access(resolution: TopologyResolution) -> list[Object]:
@@ -131,7 +171,9 @@ def _policies(resolution: TopologyResolution, router: Router) -> list[Object]:
     frame = resolution.frame
     router_pods: Tree = {"podSelector": {"matchLabels": frame.selector(ROUTER)}}
     monitored = resolution.spec.monitoring is not None
-    peers: Sequence[JsonObject] = router.metrics_from or ([{"namespaceSelector": {}}] if monitored else [])
+    every: Sequence[JsonObject] = [{"namespaceSelector": {}}]
+    asked = monitored or _asks_router(resolution)
+    peers = router.metrics_from or (every if asked else [])
     metrics = settings.objects(
         "networkPolicy.metricsFrom",
         peers,
@@ -153,8 +195,10 @@ def _policies(resolution: TopologyResolution, router: Router) -> list[Object]:
         own.append({"from": [router_pods], "ports": [*further]})
     front: list[Tree] = [{"ports": [{"port": PORT, "protocol": "TCP"}], "from": clients}]
     if peers:
-        own.append({"ports": [port], "from": metrics})
-        front.append({"ports": [{"port": each, "protocol": "TCP"} for each in (METRICS, READY)], "from": metrics})
+        if monitored or not _asks_router(resolution):
+            own.append({"ports": [port], "from": metrics})
+        ports = (METRICS, READY) if resolution.engine.has_picker else (READY,)
+        front.append({"ports": [{"port": each, "protocol": "TCP"} for each in ports], "from": metrics})
     return [
         _policy(resolution, "networkpolicy", "", engine_pods(frame, resolution.spec), own),
         _policy(resolution, "networkpolicy-router", ROUTER_SUFFIX, {"matchLabels": frame.selector(ROUTER)}, front),
@@ -175,70 +219,39 @@ def _policy(resolution: TopologyResolution, role: str, suffix: str, pods: Tree, 
 
 
 def _deployment(resolution: TopologyResolution, router: Router, config: Tree) -> Object:
-    frame, labels = resolution.frame, resolution.frame.selector(ROUTER)
-    spread: Tree = {
-        "maxSkew": 1,
-        "topologyKey": "kubernetes.io/hostname",
-        "whenUnsatisfiable": "ScheduleAnyway",
-        "labelSelector": {"matchLabels": labels},
-    }
-    auth = resolution.spec.auth
+    auth, picks = _keys(resolution), resolution.engine.has_picker
     drain = seconds(resolution.spec.drain)
     pod: dict[str, Tree] = {
-        "serviceAccountName": Release(ROUTER_SUFFIX),
+        **({"serviceAccountName": Release(ROUTER_SUFFIX)} if picks else {}),
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": drain + 30,
         "imagePullSecrets": image_pull_secrets(resolution),
-        "topologySpreadConstraints": [spread],
+        "topologySpreadConstraints": [over_nodes(resolution.frame, ROUTER)],
         "securityContext": pod_security(Security()),
-        "containers": [_envoy(resolution, drain), _picker(resolution, drain)],
+        "containers": [_envoy(resolution, drain), *([_picker(resolution, drain)] if picks else [])],
         "volumes": [
             {"name": _VOLUME, "configMap": {"name": config}},
-            token_volume(),
+            *([token_volume()] if picks else []),
             *([key_volume(auth)] if auth is not None else []),
         ],
     }
     replicas = settings.count("router.replicas", router.replicas, "Pods of the router.", origin=(*_ORIGIN, "replicas"))
-    return Object(
-        role="deployment-router",
-        wave=WAVE,
-        body={
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": frame.metadata(ROUTER_SUFFIX, ROUTER, wave=WAVE),
-            "spec": {
-                "replicas": replicas,
-                "revisionHistoryLimit": 3,
-                "selector": {"matchLabels": labels},
-                "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-                "template": {"metadata": frame.pod_metadata(ROUTER, {}), "spec": pod},
-            },
-        },
-    )
+    return proxy_deployment(resolution.frame, ROUTER, ROUTER_SUFFIX, replicas, pod)
 
 
 def _envoy(resolution: TopologyResolution, drain: int) -> dict[str, Tree]:
-    start, end = engines_cluster("@", resolution.port).split("@")
-    mounts = [_config_mount(), *([key_mount()] if resolution.spec.auth is not None else [])]
-    return {
-        "name": "envoy",
-        **NO_NETWORK,
-        **image_fields(resolution.context.config.images["envoy"], "router.envoy.", ()),
-        "command": ["envoy"],
-        # Envoy reads no `--flag=value`.
-        "args": [
-            *("--config-path", f"{_FOLDER}/envoy.yaml"),
-            *("--config-yaml", Joined((start, Release(_ENGINES), end))),
-            *("--disable-hot-restart", "--concurrency", "2", "--log-level", "warning"),
-        ],
-        "ports": [_port("http", PORT), _port("envoy-metrics", READY)],
-        **_resources("envoy", "100m", "128Mi", "512Mi"),
-        "readinessProbe": {**_ready(), "periodSeconds": 2, "failureThreshold": 2},
-        "livenessProbe": {**_ready(), "periodSeconds": 10, "failureThreshold": 6},
-        **_ending(drain),
-        "volumeMounts": mounts,
-    }
+    start, end = engines_cluster("HOST", resolution.port, plain=not resolution.engine.has_picker).split("HOST")
+    return envoy_container(
+        resolution.context,
+        "router.",
+        "the router's",
+        folder=_FOLDER,
+        clusters=Joined((start, Release(_ENGINES), end)),
+        port=PORT,
+        drain=drain,
+        mounts=[_config_mount(), *([key_mount()] if _keys(resolution) is not None else [])],
+    )
 
 
 def _picker(resolution: TopologyResolution, drain: int) -> dict[str, Tree]:
@@ -266,59 +279,24 @@ def _picker(resolution: TopologyResolution, drain: int) -> dict[str, Tree]:
             {"name": "NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
             {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
         ],
-        "ports": [_port("metrics", METRICS)],
-        **_resources("picker", "100m", "256Mi", "1Gi"),
+        "ports": [container_port("metrics", METRICS)],
+        **proxy_resources("router.picker.", "the router's picker", "100m", "256Mi", "1Gi"),
         "readinessProbe": {**health, "periodSeconds": 2},
         "livenessProbe": {**health, "periodSeconds": 10, "failureThreshold": 6, "initialDelaySeconds": 10},
-        **_ending(drain),
+        **ending(drain),
         "volumeMounts": [_config_mount(), token_mount()],
     }
-
-
-def _ending(drain: int) -> dict[str, Tree]:
-    """Return fields of both containers: answers go on while the pod ends, and new requests still get a pod."""
-    return {
-        "lifecycle": {"preStop": {"sleep": {"seconds": max(1, drain)}}},
-        "securityContext": container_security(read_only=True),
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-    }
-
-
-def _resources(name: str, cpu: str, memory: str, limit: str) -> dict[str, Tree]:
-    given = {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": limit}}
-    doc = f"Resources of the router's {name}."
-    return {"resources": Setting(f"router.{name}.resources", given, doc, settings.RESOURCES)}
 
 
 def _config_mount() -> dict[str, Tree]:
     return {"name": _VOLUME, "mountPath": _FOLDER, "readOnly": True}
 
 
-def _port(name: str, number: int) -> dict[str, Tree]:
-    return {"name": name, "containerPort": number, "protocol": "TCP"}
-
-
-def _ready() -> dict[str, Tree]:
-    return {"httpGet": {"path": "/ready", "port": READY}, "timeoutSeconds": 5}
-
-
-def _budget(resolution: TopologyResolution) -> Object:
-    frame = resolution.frame
-    return Object(
-        role="poddisruptionbudget-router",
-        wave=WAVE,
-        body={
-            "apiVersion": "policy/v1",
-            "kind": "PodDisruptionBudget",
-            "metadata": frame.metadata(ROUTER_SUFFIX, ROUTER, wave=WAVE),
-            "spec": {"maxUnavailable": 1, "selector": {"matchLabels": frame.selector(ROUTER)}},
-        },
-    )
-
-
 def _monitor(resolution: TopologyResolution) -> Object:
     monitoring = resolution.spec.monitoring
     assert monitoring is not None
+    if not resolution.engine.has_picker:
+        return pod_monitor(resolution.frame, ROUTER, monitoring, STATISTICS, port="envoy-metrics", suffix=ROUTER_SUFFIX)
     return pod_monitor(
         resolution.frame,
         ROUTER,
@@ -326,5 +304,5 @@ def _monitor(resolution: TopologyResolution) -> Object:
         "/metrics",
         port="metrics",
         suffix=ROUTER_SUFFIX,
-        further={"envoy-metrics": "/stats/prometheus"},
+        further={"envoy-metrics": STATISTICS},
     )

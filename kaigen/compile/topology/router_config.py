@@ -6,18 +6,32 @@ Every fact about the picker is of version 1.5.0 of sigs.k8s.io/gateway-api-infer
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from kaigen.compile.builders.envoy import (
+    EXTENSIONS,
+    Config,
+    bootstrap,
+    connection_limits,
+    dns_cluster,
+    dns_clusters,
+    listener,
+    lua_filter,
+    many_requests,
+    no_limits,
+    retries,
+    router_filter,
+    static_cluster,
+)
 from kaigen.programs.files import program_text
 
 ROUTER, ROUTER_SUFFIX = "router", "-router"
 """Component of the router's pods, and end of the names of its objects."""
 
-PORT, GRPC, GRPC_HEALTH, METRICS, READY = 8080, 9002, 9003, 9090, 19001
-"""Ports of a router's pod: requests; the picker's calls, health and metrics (pkg/epp/server/options.go); Envoy's health
-and metrics."""
+PORT, GRPC, GRPC_HEALTH, METRICS = 8080, 9002, 9003, 9090
+"""Ports of a router's pod: requests; the picker's calls, health and metrics (pkg/epp/server/options.go)."""
 
-_ADMIN = 19000
 PICKED = ("/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/responses")
 """Paths whose bodies the picker reads (pkg/epp/framework/plugins/requesthandling/parsers/openai/openai.go). It answers
 400 to others, such as forms with audio, so these go to the pod with the fewest requests."""
@@ -27,6 +41,9 @@ _CHOSEN = "x-gateway-destination-endpoint"
 
 QUEUE_METRIC = "inference_extension_flow_control_queue_size"
 """Requests that the picker holds (pkg/epp/metrics/metrics.go)."""
+
+OF_CLIENTS = 'envoy_http_conn_manager_prefix="requests"'
+"""Label of Envoy's metrics of the requests that clients sent, and not probes."""
 
 PICKER_METRICS = (
     *("vllm:num_requests_waiting", "vllm:num_requests_running"),
@@ -40,12 +57,11 @@ _SCORERS = {
 }
 """Weights of the plugins that score pods, by policy (pkg/epp/framework/plugins/scheduling/scorer)."""
 
-_Config = dict[str, Any]
-_EXTENSIONS = "type.googleapis.com/envoy.extensions"
 _HELD_BYTES = "256Mi"
+_HELD_BODY = 16 << 20
 
 
-def picker_config(policy: str, *, adapters: bool, hold: int) -> _Config:
+def picker_config(policy: str, *, adapters: bool, hold: int) -> Config:
     """Return the EndpointPickerConfig.
 
     Args:
@@ -54,7 +70,7 @@ def picker_config(policy: str, *, adapters: bool, hold: int) -> _Config:
         hold: seconds that requests wait while no pod can take them; 0 for none.
     """
     scorers = dict(_SCORERS[policy]) | ({"lora-affinity-scorer": 1} if adapters else {})
-    held: _Config = {
+    held: Config = {
         "featureGates": ["flowControl"],
         "flowControl": {"defaultRequestTTL": f"{hold}s", "maxBytes": _HELD_BYTES},
     }
@@ -75,8 +91,10 @@ def picker_config(policy: str, *, adapters: bool, hold: int) -> _Config:
     }
 
 
-def envoy_config(*, keys: str, fail_open: bool, hold: int, port: int = PORT) -> _Config:
-    """Return Envoy's configuration, without the cluster `engines`, whose host name depends on the release.
+def envoy_config(*, keys: str, fail_open: bool, hold: int, port: int = PORT) -> Config:
+    """Return the configuration of an Envoy with a picker.
+
+    It is without the cluster `engines`, whose host name depends on the release.
 
     Args:
         keys: file with the API keys; empty for none.
@@ -84,95 +102,86 @@ def envoy_config(*, keys: str, fail_open: bool, hold: int, port: int = PORT) -> 
         hold: seconds that the picker may hold a request.
         port: port of requests.
     """
-    return {
-        # Only for the probe's listener, which has the two paths that are safe to show.
-        "admin": {"address": _address("127.0.0.1", _ADMIN)},
-        "static_resources": {
-            "listeners": [
-                _listener("requests", port, _requests(keys, fail_open=fail_open, hold=hold)),
-                _listener("health", READY, _health()),
-            ],
-            "clusters": [
-                {
-                    "name": "chosen",
-                    "type": "ORIGINAL_DST",
-                    "lb_policy": "CLUSTER_PROVIDED",
-                    "connect_timeout": "5s",
-                    "original_dst_lb_config": {"use_http_header": True, "http_header_name": _CHOSEN},
-                    **_many_requests(),
-                },
-                {
-                    **_static("picker", GRPC, health=GRPC_HEALTH),
-                    "connect_timeout": "1s",
-                    **_many_requests(),
-                    # Envoy passes a request on only as long as it has sent nothing of its body to the picker. So it has
-                    # to know before that the picker is down.
-                    "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
-                    "health_checks": [
-                        {
-                            **dict.fromkeys(("timeout", "interval", "no_traffic_interval"), "0.5s"),
-                            "unhealthy_threshold": 1,
-                            "healthy_threshold": 1,
-                            "grpc_health_check": {},
-                        }
-                    ],
-                    "typed_extension_protocol_options": {
-                        "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
-                            "@type": f"{_EXTENSIONS}.upstreams.http.v3.HttpProtocolOptions",
-                            "explicit_http_config": {"http2_protocol_options": {}},
-                        }
-                    },
-                },
-                _static("admin", _ADMIN),
-            ],
+    chosen: Config = {
+        "name": "chosen",
+        "type": "ORIGINAL_DST",
+        "lb_policy": "CLUSTER_PROVIDED",
+        "connect_timeout": "5s",
+        "original_dst_lb_config": {"use_http_header": True, "http_header_name": _CHOSEN},
+        **many_requests(),
+    }
+    picker: Config = {
+        **static_cluster("picker", GRPC, health=GRPC_HEALTH),
+        "connect_timeout": "1s",
+        **many_requests(),
+        # Envoy passes a request on only as long as it has sent nothing of its body to the picker. So it has to know
+        # before that the picker is down.
+        "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
+        "health_checks": [
+            {
+                **dict.fromkeys(("timeout", "interval", "no_traffic_interval"), "0.5s"),
+                "unhealthy_threshold": 1,
+                "healthy_threshold": 1,
+                "grpc_health_check": {},
+            }
+        ],
+        "typed_extension_protocol_options": {
+            "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+                "@type": f"{EXTENSIONS}.upstreams.http.v3.HttpProtocolOptions",
+                "explicit_http_config": {"http2_protocol_options": {}},
+            }
         },
     }
+    requests = listener("requests", port, _requests(keys, fail_open=fail_open, hold=hold))
+    return bootstrap([requests], [chosen, picker])
 
 
-def engines_cluster(host: str, port: int) -> str:
+def plain_config(*, keys: str, hold: int, sums: Sequence[str] = (), port: int = PORT) -> Config:
+    """Return the configuration of an Envoy without a picker: a request goes to the pod with the fewest.
+
+    While no pod is ready, Envoy tries again and again until one is. It is without the cluster `engines`.
+
+    Args:
+        keys: file with the API keys; empty for none.
+        hold: seconds that a request waits while no pod is ready; 0 for none.
+        sums: SHA-256 checksums of the API keys, in place of a file.
+        port: port of requests.
+    """
+    route = {"match": {"prefix": "/"}, "route": {"cluster": "engines", **no_limits(), **retries(hold)}}
+    requests = listener("requests", port, _manager([route], _key_filters(keys, sums)))
+    # A request is sent again only if its whole body is still there.
+    return bootstrap([{**requests, "per_connection_buffer_limit_bytes": _HELD_BODY}], [])
+
+
+def engines_cluster(host: str, port: int, *, plain: bool = False) -> str:
     """Return the beginning and the end of the cluster of all pods, as the argument of `--config-yaml`.
 
     Args:
         host: a DNS name with the addresses of the ready pods.
         port: their port.
+        plain: whether no picker chooses, so that Envoy itself sends a request again.
     """
-    return (
-        "static_resources: {clusters: [{name: engines, type: STRICT_DNS, connect_timeout: 5s, "
-        "lb_policy: LEAST_REQUEST, circuit_breakers: {thresholds: [{max_connections: 40000, max_pending_requests: "
-        "40000, max_requests: 40000}]}, load_assignment: {cluster_name: engines, endpoints: [{lb_endpoints: "
-        f"[{{endpoint: {{address: {{socket_address: {{address: {host}, port_value: {port}}}}}}}}}]}}]}}}}]}}"
-    )
+    return dns_clusters(dns_cluster("engines", host, port, again=plain))
 
 
-def _requests(keys: str, *, fail_open: bool, hold: int) -> _Config:
-    picker = f"{_EXTENSIONS}.filters.http.ext_proc.v3"
+def _requests(keys: str, *, fail_open: bool, hold: int) -> Config:
+    picker = f"{EXTENSIONS}.filters.http.ext_proc.v3"
     asked: list[Any] = [
         {
             "match": {"path": path, "headers": [{"name": _CHOSEN, "present_match": True}]},
-            "route": {"cluster": "chosen", **_no_limits()},
+            "route": {"cluster": "chosen", **no_limits()},
         }
         for path in PICKED
     ]
-    asked += [
-        {"match": {"path": path}, "route": {"cluster": "engines", **_no_limits(), **_retries()}} for path in PICKED
-    ]
+    asked += [{"match": {"path": path}, "route": {"cluster": "engines", **no_limits(), **retries()}} for path in PICKED]
     unasked = {
         "match": {"prefix": "/"},
-        "route": {"cluster": "engines", **_no_limits(), **_retries()},
+        "route": {"cluster": "engines", **no_limits(), **retries()},
         "typed_per_filter_config": {
             "envoy.filters.http.ext_proc": {"@type": f"{picker}.ExtProcPerRoute", "disabled": True}
         },
     }
-    filters: list[Any] = []
-    if keys:
-        text = program_text("router_keys.lua").replace("@FILE@", keys)
-        lua = f"{_EXTENSIONS}.filters.http.lua.v3.Lua"
-        filters.append(
-            {
-                "name": "envoy.filters.http.lua",
-                "typed_config": {"@type": lua, "default_source_code": {"inline_string": text}},
-            }
-        )
+    filters = _key_filters(keys)
     filters.append(
         {
             "name": "envoy.filters.http.ext_proc",
@@ -195,86 +204,34 @@ def _requests(keys: str, *, fail_open: bool, hold: int) -> _Config:
             },
         }
     )
+    return _manager([*asked, unasked], filters)
+
+
+def _key_filters(keys: str, sums: Sequence[str] = ()) -> list[Any]:
+    """Return the filter that answers 401 to requests without a valid key; none without keys."""
+    if not keys and not sums:
+        return []
+    text = program_text("router_keys.lua").replace("@FILE@", keys)
+    if sums:
+        listed = ", ".join(f'["{checksum}"] = true' for checksum in sums)
+        text = program_text("router_sums.lua").replace("@SUMS@", listed)
+    return [lua_filter("envoy.filters.http.lua", text + program_text("router_auth.lua"))]
+
+
+def _manager(routes: Sequence[Any], filters: Sequence[Any]) -> Config:
     return {
         "stat_prefix": "requests",
-        "stream_idle_timeout": "0s",
-        "request_headers_timeout": "30s",
-        "normalize_path": True,
-        "merge_slashes": True,
-        "path_with_escaped_slashes_action": "REJECT_REQUEST",
+        **connection_limits(),
         # A client's own would choose the address that Envoy connects to.
         "early_header_mutation_extensions": [
             {
                 "name": "envoy.http.early_header_mutation.header_mutation",
                 "typed_config": {
-                    "@type": f"{_EXTENSIONS}.http.early_header_mutation.header_mutation.v3.HeaderMutation",
+                    "@type": f"{EXTENSIONS}.http.early_header_mutation.header_mutation.v3.HeaderMutation",
                     "mutations": [{"remove": _CHOSEN}, {"remove": f"{_CHOSEN}-subset"}],
                 },
             }
         ],
-        "route_config": {"virtual_hosts": [{"name": "model", "domains": ["*"], "routes": [*asked, unasked]}]},
-        "http_filters": [*filters, _router()],
+        "route_config": {"virtual_hosts": [{"name": "model", "domains": ["*"], "routes": [*routes]}]},
+        "http_filters": [*filters, router_filter()],
     }
-
-
-def _health() -> _Config:
-    """Return the listener of the kubelet and of Prometheus."""
-    return {
-        "stat_prefix": "health",
-        "route_config": {
-            "virtual_hosts": [
-                {
-                    "name": "health",
-                    "domains": ["*"],
-                    "routes": [
-                        {"match": {"path": "/ready"}, "route": {"cluster": "admin"}},
-                        {"match": {"path": "/stats/prometheus"}, "route": {"cluster": "admin"}},
-                    ],
-                }
-            ]
-        },
-        "http_filters": [_router()],
-    }
-
-
-def _listener(name: str, port: int, manager: _Config) -> _Config:
-    typed = f"{_EXTENSIONS}.filters.network.http_connection_manager.v3.HttpConnectionManager"
-    http = {"name": "envoy.filters.network.http_connection_manager", "typed_config": {"@type": typed, **manager}}
-    return {"name": name, "address": _address("0.0.0.0", port), "filter_chains": [{"filters": [http]}]}
-
-
-def _address(host: str, port: int) -> _Config:
-    return {"socket_address": {"address": host, "port_value": port}}
-
-
-def _static(name: str, port: int, *, health: int = 0) -> _Config:
-    check = {"health_check_config": {"port_value": health}} if health else {}
-    endpoint = {"endpoint": {"address": _address("127.0.0.1", port), **check}}
-    return {
-        "name": name,
-        "type": "STATIC",
-        "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": [endpoint]}]},
-    }
-
-
-def _router() -> _Config:
-    return {
-        "name": "envoy.filters.http.router",
-        "typed_config": {"@type": f"{_EXTENSIONS}.filters.http.router.v3.Router"},
-    }
-
-
-def _no_limits() -> _Config:
-    """Return the fields of a route whose answers may take as long as they need."""
-    return {"timeout": "0s", "idle_timeout": "0s"}
-
-
-def _retries() -> _Config:
-    """Return the field of a route that asks another pod when the first one cannot be reached."""
-    return {"retry_policy": {"retry_on": "connect-failure,refused-stream", "num_retries": 2}}
-
-
-def _many_requests() -> _Config:
-    """Return the field of a cluster that allows more than the default of 1,024 requests at once."""
-    most = {name: 40000 for name in ("max_connections", "max_pending_requests", "max_requests")}
-    return {"circuit_breakers": {"thresholds": [most]}}

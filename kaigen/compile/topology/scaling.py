@@ -6,14 +6,20 @@ from collections.abc import Mapping
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.autoscaling import LONGEST_WINDOW, ORIGIN, Autoscaling
+from kaigen.compile.builders.autoscaling import ACTIVE_METRIC, LONGEST_WINDOW, ORIGIN, Autoscaling
+from kaigen.compile.builders.envoy import READY, STATISTICS
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.builders.workloads import POD_SUFFIX, autoscaling_switch
 from kaigen.compile.expressions import Expr, Joined, JsonText, Namespace, Release, Setting, Text, Tree
 from kaigen.compile.field_expressions import Items
 from kaigen.compile.topology.resolution import TopologyResolution
-from kaigen.compile.topology.router_config import QUEUE_METRIC, ROUTER, ROUTER_SUFFIX
+from kaigen.compile.topology.router_config import (
+    OF_CLIENTS,
+    QUEUE_METRIC,
+    ROUTER,
+    ROUTER_SUFFIX,
+)
 from kaigen.kinds.operation import Autoscale, Disruption, MetricsServer
 from kaigen.kinds.topology import TopologySpec
 
@@ -210,13 +216,16 @@ def _trigger(autoscaling: Autoscaling, kind: str) -> dict[str, Tree]:
     return _prometheus_trigger(autoscale.prometheus, query, Text(value))
 
 
-def _sum(metric: str, pods: str, scale: str = "") -> Tree:
+def _sum(metric: str, pods: str, scale: str = "", *, label: str = "") -> Tree:
     """Return the query for the sum of a metric over the pods whose names end as given."""
-    return Joined((f'sum({metric}{{namespace="', Namespace(), '",pod=~"', Release(), f'{pods}"}}){scale}'))
+    more = f",{label}" if label else ""
+    return Joined((f'sum({metric}{{namespace="', Namespace(), '",pod=~"', Release(), f'{pods}"{more}}}){scale}'))
 
 
 def _held_triggers(autoscaling: Autoscaling, kind: str) -> tuple[Tree, ...]:
     """Return triggers on the requests that the router holds; and on those that run, so that none stops its last pod."""
+    if autoscaling.held == "envoy":
+        return (_envoy_trigger(autoscaling),)
     autoscale, server = autoscaling.spec, autoscaling.spec.prometheus
     if server is None:
         return ()
@@ -227,6 +236,27 @@ def _held_triggers(autoscaling: Autoscaling, kind: str) -> tuple[Tree, ...]:
         query = _sum(running, f"-{POD_SUFFIX[kind]}")
         triggers.append(_prometheus_trigger(server, query, str(_TARGETS["running"])))
     return tuple(triggers)
+
+
+def _envoy_trigger(autoscaling: Autoscaling) -> dict[str, Tree]:
+    """Return the trigger on the requests that Envoy has not answered, read from Prometheus or from each router.
+
+    Source of the fields: pkg/scalers/metrics_api_scaler.go of KEDA 2.21.0.
+    """
+    autoscale = autoscaling.spec
+    target: Tree = str(_TARGETS["waiting"]) if autoscaling.by_load else Text(_target(autoscale))
+    if autoscale.prometheus is not None:
+        pods = f"{ROUTER_SUFFIX}-{POD_SUFFIX['Deployment']}"
+        return _prometheus_trigger(autoscale.prometheus, _sum(ACTIVE_METRIC, pods, label=OF_CLIENTS), target)
+    metadata: dict[str, Tree] = {
+        "url": Joined(("http://", Release(ROUTER_SUFFIX), ".", Namespace(), f".svc:{READY}{STATISTICS}")),
+        "format": "prometheus",
+        "valueLocation": f"{ACTIVE_METRIC}{{{OF_CLIENTS}}}",
+        "aggregateFromKubeServiceEndpoints": "true",
+        "aggregationType": "sum",
+        "targetValue": target,
+    }
+    return {"type": "metrics-api", "metadata": metadata}
 
 
 def _prometheus_trigger(server: MetricsServer, query: Tree, threshold: Tree) -> dict[str, Tree]:

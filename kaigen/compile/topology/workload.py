@@ -5,6 +5,7 @@ from __future__ import annotations
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import POD_SECURITY
+from kaigen.compile.builders.queueing import near_annotations, queue_labels
 from kaigen.compile.builders.workloads import (
     SERVE,
     WorkloadSettings,
@@ -21,7 +22,6 @@ from kaigen.compile.topology.nodes import on_node_pool
 from kaigen.compile.topology.pod import members, pod_spec
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
 from kaigen.kinds.serving import Storage
-from kaigen.kubernetes.queues import QUEUE_LABEL
 
 
 def workload_objects(resolution: TopologyResolution) -> list[Object]:
@@ -67,11 +67,13 @@ def _template_deployment(resolution: TopologyResolution, common: WorkloadSetting
 def _common_settings(resolution: TopologyResolution) -> WorkloadSettings:
     spec = resolution.spec
     level = spec.security.pod_security
-    annotations = {**({POD_SECURITY: level} if level != "restricted" else {}), **resolution.mounted.annotations}
-    queue = spec.placement.queue
+    near = near_annotations(
+        spec.placement, resolution.context.profile, one_group=resolution.workload is Workload.LEADER_WORKER_SET
+    )
+    annotations = {**({POD_SECURITY: level} if level != "restricted" else {}), **resolution.mounted.annotations, **near}
     return WorkloadSettings(
         frame=resolution.frame,
-        labels={QUEUE_LABEL: queue} if queue else {},
+        labels=queue_labels(spec.placement),
         annotations=annotations,
         replicas=spec.autoscale.min if spec.autoscale else spec.shape.replicas,
         scaled=spec.autoscale is not None,

@@ -87,11 +87,12 @@ def put_service(draft: Draft, options: Options, lowering: ResourceLowering, *, k
         key: the server supports an API key.
     """
     draft.put(("spec", "port"), PORT)
+    at = lowering.annotation_at("kaigen.dev/api-key-secret")
+    if key:
+        draft.origins["spec", "auth"] = at
     if options.api_key_secret and not key:
-        at = lowering.annotation_at("kaigen.dev/api-key-secret")
         lowering.unused(at, "this server does not support API keys")
     elif options.api_key_secret:
-        at = lowering.annotation_at("kaigen.dev/api-key-secret")
         draft.put(("spec", "auth", "secret"), options.api_key_secret, at)
     if options.load_balancer:
         at = lowering.annotation_at("kaito.sh/enablelb")

@@ -240,7 +240,7 @@ def _put_certificate(draft: Draft, route: IngressRoute, lowering: KoldunLowering
 def _put_scaling(draft: Draft, scaling: SessionScaling, lowering: KoldunLowering) -> None:
     """Put the number of rings, and the load at which another one starts."""
     at = (*_BACKEND, "sessionScaling")
-    if "query" not in lowering.given:
+    if not {"query", "idle-after"} & set(lowering.given):
         _put_number(draft, scaling, at, lowering)
         return
     autoscale: FieldPath = ("spec", "autoscale")
@@ -271,6 +271,7 @@ def _put_number(draft: Draft, scaling: SessionScaling, at: FieldPath, lowering: 
             "KG0414",
             f"the number of rings is {number}: an autoscaler needs a measure of the load",
             at,
-            "set the annotations `kaigen.dev/prometheus` and `kaigen.dev/query`",
+            "set the annotation `kaigen.dev/idle-after`, with which a router counts the requests, or "
+            "`kaigen.dev/prometheus` and `kaigen.dev/query`",
             key=True,
         )

@@ -322,26 +322,32 @@ def _put_annotation(draft: Draft, path: FieldPath, value: Any, name: str, loweri
 
 
 def _put_activation(draft: Draft, lowering: KoldunLowering) -> None:
-    """Put the autoscaler that starts a ring when there are requests, and stops it when there are none."""
+    """Put the autoscaler that starts a ring when there are requests, and stops it when there are none.
+
+    Without a query, a router counts the requests, and holds them until the ring is ready.
+    """
     given = lowering.given
     query, address, idle = given.get("query"), given.get("prometheus"), given.get("idle-after")
-    if query is None or address is None:
-        for name in ("query", "prometheus", "idle-after"):
-            if name in given:
-                missing = "query" if query is None else "prometheus"
-                message = f"`kaigen.dev/{name}` requires `kaigen.dev/{missing}`"
-                lowering.error("KG0406", message, lowering.directive_at(name), f"add `kaigen.dev/{missing}`")
-                return
+    for name, missing in (("query", "prometheus"), ("prometheus", "query")):
+        if name in given and missing not in given:
+            message = f"`kaigen.dev/{name}` requires `kaigen.dev/{missing}`"
+            lowering.error("KG0406", message, lowering.directive_at(name), f"add `kaigen.dev/{missing}`")
+            return
+    if query is None and idle is None:
         return
-    if not matches(ADDRESS, address):
-        _reject("prometheus", "the URL of a Prometheus server", lowering)
+    at = lowering.directive_at("idle-after" if query is None else "query")
     autoscale: FieldPath = ("spec", "autoscale")
     scaling = {"min": 0, "max": 1, **(draft.get(autoscale) or {})}
-    draft.put(autoscale, {**scaling, "scaler": "keda"}, draft.origins.get(autoscale, lowering.directive_at("query")))
-    draft.put((*autoscale, "query"), query, lowering.directive_at("query"))
-    draft.put((*autoscale, "prometheus", "address"), address, lowering.directive_at("prometheus"))
+    draft.put(autoscale, {**scaling, "scaler": "keda"}, draft.origins.get(autoscale, at))
+    if query is None:
+        draft.put(("spec", "router"), {}, at)
+    else:
+        if not matches(ADDRESS, address or ""):
+            _reject("prometheus", "the URL of a Prometheus server", lowering)
+        draft.put((*autoscale, "query"), query, at)
+        draft.put((*autoscale, "prometheus", "address"), address, lowering.directive_at("prometheus"))
     if draft.get((*autoscale, "target")) is None:
-        draft.put((*autoscale, "target"), 1, lowering.directive_at("query"))
+        draft.put((*autoscale, "target"), 1, at)
     if idle is not None:
         if not matches(DURATION, idle):
             _reject("idle-after", "a duration such as `10m`", lowering)

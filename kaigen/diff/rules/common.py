@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 from kaigen.core.json_types import Json, JsonObject
 from kaigen.diff.formatting import listing, value
@@ -12,6 +13,11 @@ from kaigen.diff.pairing import diff_fields
 from kaigen.diff.rules.case import Case, Finding, is_forced, under
 from kaigen.diff.rules.storage import keepers
 from kaigen.kubernetes.kind_table import KINDS
+from kaigen.kubernetes.manifest import Object
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    from kaigen.check import custom_rules
 
 _WAVE = "argocd.argoproj.io/sync-wave"
 
@@ -130,6 +136,15 @@ def immutable(case: Case) -> Iterator[Finding]:
         "Job.batch": "rename the Job, which starts a new run, or delete it first",
     }.get(new.type, f"delete {new} first or use another name")
     yield "danger", f"will be rejected: {names} {'is' if len(found) == 1 else 'are'} immutable; {cure}"
+
+
+def custom_rule(case: Case) -> Iterator[Finding]:
+    """A change that a rule of the custom kind does not allow, unless the fields themselves say so."""
+    old, new = case.pair
+    if any(_changed(old, new)):
+        return
+    for problem in custom_rules.custom_findings(cast(Object, new.data), cast(Object, old.data)):
+        yield "danger", f"will be rejected: {problem.where}: {problem.message}; delete {new} first or use another name"
 
 
 def _changed(old: Obj, new: Obj) -> Iterator[str]:

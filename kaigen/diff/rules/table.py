@@ -6,9 +6,11 @@ from functools import cache
 
 from kaigen.diff.model import Effect, ObjectStatus
 from kaigen.diff.rules import (
+    admission,
     common,
     config,
     containers,
+    endpoint,
     fields,
     kinds,
     network,
@@ -43,6 +45,7 @@ _SYNCERS = frozenset({syncers.APPLICATION, syncers.APPLICATION_SET, syncers.KUST
 RULES: tuple[Rule, ...] = (
     # What becomes of the object as such.
     Rule("immutable", _CHANGED, common.immutable, common.TYPES),
+    Rule("custom-rule", _CHANGED, common.custom_rule),
     Rule("silently-kept", _CHANGED, common.silently_kept, frozenset({"Service", storage.PVC})),
     Rule("moved", _REPLACED, common.moved),
     Rule("passed-on", _BOTH_SIDES, common.passed_on),
@@ -66,6 +69,8 @@ RULES: tuple[Rule, ...] = (
     Rule("ray-service", _CHANGED, workloads.ray_service, frozenset({"RayService.ray.io"})),
     Rule("queue", _BOTH_SIDES, workloads.queue),
     Rule("admitted", _CHANGED, workloads.admitted, workloads.SCALED),
+    Rule("queue-quota", _ANY, admission.cluster_queue, admission.CLUSTER_QUEUES),
+    Rule("queue-holds", _NEW_SIDE, admission.queued, admission.QUEUED),
     # Data.
     Rule("claim-removed", _REMOVED, storage.claim_removed, _CLAIM),
     Rule("claim-replaced", _REPLACED, storage.claim_replaced, _CLAIM),
@@ -129,6 +134,7 @@ RULES: tuple[Rule, ...] = (
     Rule("config-data", _CHANGED, config.data_changed, config.CONFIG),
     Rule("config-replaced", _REPLACED, config.config_replaced, config.CONFIG),
     Rule("config-removed", _REMOVED, config.config_removed, config.CONFIG),
+    Rule("endpoint-access", _ANY, endpoint.access, endpoint.CONFIG),
     Rule("secret-source", _CHANGED | _REMOVED, config.secret_source, config.EXTERNAL),
     # Argo CD and Flux.
     Rule("syncer-removed", _REMOVED, syncers.syncer_removed, _SYNCERS),

@@ -16,6 +16,7 @@ from kaigen.diff.objects import Obj, get, get_map, get_text
 from kaigen.diff.rules.case import Case, Finding, is_forced, under
 from kaigen.kubernetes.kind_table import KINDS, types
 from kaigen.kubernetes.manifest import Object
+from kaigen.kubernetes.metadata_keys import SCALED_BY
 from kaigen.kubernetes.queues import NEWEST_KUEUE, PRIORITY_LABEL, QUEUE_LABEL, has_fixed_queue, rejected_changes
 
 HPA = "HorizontalPodAutoscaler.autoscaling"
@@ -149,7 +150,9 @@ def scale(case: Case) -> Iterator[Finding]:
         return
     unit = " groups" if new.type == LWS else ""
     if isinstance(now, Absent):
-        yield "info", f"replicas ({value(was)}) are no longer set here: the autoscaler decides"
+        by = get_text(new.data, "metadata", "annotations", SCALED_BY)
+        what = f"the cluster ({by})" if by else "the autoscaler"
+        yield "info", f"replicas ({value(was)}) are no longer set here: {what} decides"
         return
     if isinstance(was, Absent):
         scaler = case.siblings.once("scalers", lambda: _scalers(case.siblings())).get((new.kind, new.name))

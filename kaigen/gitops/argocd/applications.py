@@ -60,7 +60,7 @@ def metadata_of(delivery: Delivery, name: str, wave: int = 0, *, cascade: bool =
 _REASONS = {
     "ServerSideApply=true": "controllers keep the fields that they own, and objects may be large",
     "PruneLast=true": "removed objects are pruned only after the new ones are healthy",
-    "RespectIgnoreDifferences=true": "an autoscaler sets the replicas, and a sync does not change them",
+    "RespectIgnoreDifferences=true": "the replicas are set in the cluster, and a sync does not change them",
     "Replace=true": "a Job with a fixed name cannot be changed in place, so it is recreated",
     "Force=true": "required by Replace, which deletes the old object first",
 }
@@ -259,7 +259,7 @@ def _remarks(options: Iterable[str]) -> list[str]:
 
 
 def _differences(apps: Iterable[AppFacts]) -> list[Manifest]:
-    """Return the fields that an autoscaler owns, which a sync must ignore."""
+    """Return the fields that an autoscaler or a notebook's idle time owns, which a sync must ignore."""
     targets = sorted({target for app in apps for target in app.scaled})
     return [
         {"group": group_of(version), "kind": kind, "name": name, "jsonPointers": ["/spec/replicas"]}

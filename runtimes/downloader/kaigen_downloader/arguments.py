@@ -60,6 +60,14 @@ def _number(least: int, most: int) -> Callable[[str], int]:
     return parse
 
 
+def _days(text: str) -> float:
+    """Return the seconds of a duration, or of a number of days such as `7d`."""
+    number = text.removesuffix("d")
+    if number != text and number.isdecimal() and 0 < int(number) <= 36500:
+        return int(number) * 86400.0
+    return parse_duration(text)
+
+
 def _part_size(text: str) -> int:
     count = parse_size(text)
     if count < _LEAST_PART:
@@ -164,6 +172,7 @@ def parser() -> argparse.ArgumentParser:
         prog="kaigen-downloader", description="Brings a model onto a volume or into a bucket and proves it complete."
     )
     top.add_argument("--version", action="version", version=__version__)
+    top.add_argument("--skip-if", metavar="FILE", help="do nothing if this file exists")
     commands = top.add_subparsers(dest="command", required=True)
     fetch = commands.add_parser("fetch", help="download a model and mark it complete")
     sources = fetch.add_subparsers(dest="source", required=True)
@@ -230,10 +239,21 @@ def _add_bucket(sources: _Commands) -> argparse.ArgumentParser:
     _add_globs(bucket)
     _add_skip_duplicates(bucket)
     bucket.add_argument(
+        "--if-complete",
+        metavar="FILE",
+        help="fetch only if the folder has the marker of this identity and all its files, and then write FILE",
+    )
+    bucket.add_argument(
         "--locked",
         type=_argument(_locked),
         metavar="FILES:BYTES:SHA256",
         help="the files must be these: their number and bytes, and the digest of ETag, size and path of each",
+    )
+    bucket.add_argument(
+        "--newest", type=_argument(_number(1, 1_000_000)), metavar="COUNT", help="of those, only the last modified ones"
+    )
+    bucket.add_argument(
+        "--modified-within", type=_argument(_days), metavar="TIME", help="of those, only files modified since (36h, 7d)"
     )
     return bucket
 
@@ -259,6 +279,21 @@ def _add_put(commands: _Commands) -> argparse.ArgumentParser:
     """Add `put`."""
     put = commands.add_parser("put", help="store the files of a folder and mark them complete")
     put.add_argument("folder", metavar="DIR")
+    put.add_argument(
+        "--run-of",
+        type=_argument(_object_name),
+        metavar="CRONJOB",
+        help="wait for the Job that this CronJob starts at the time of the pod's own (JOB_NAME), and store the folder "
+        "of its name below DIR in one below the destination",
+    )
+    put.add_argument("--run-timeout", default=86400.0, type=_argument(parse_duration), metavar="TIME", help="(24h)")
+    put.add_argument(
+        "--left-out-after",
+        default=3600.0,
+        type=_argument(parse_duration),
+        metavar="TIME",
+        help="end without an error if that Job does not exist for so long (1h)",
+    )
     _add_globs(put)
     return put
 

@@ -13,6 +13,8 @@ import contextlib
 import hashlib
 import uuid
 from collections.abc import Iterator, Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlencode, urlsplit
 from xml.etree import ElementTree
@@ -342,5 +344,14 @@ def _parsed(content: bytes) -> Reply:
         if not is_folder:
             length = whole_number(blob.findtext("Properties/Content-Length") or "")
             etag = (blob.findtext("Properties/Etag") or "").strip('"')
-            blobs.append({"Key": key, "Size": length, "ETag": etag})
+            modified = _time(blob.findtext("Properties/Last-Modified") or "")
+            blobs.append({"Key": key, "Size": length, "ETag": etag, "LastModified": modified})
     return {"Blobs": blobs, "NextMarker": root.findtext("NextMarker") or ""}
+
+
+def _time(text: str) -> datetime | None:
+    """Return a time of a listing (source: Azure Storage REST API, List Blobs); None if there is none."""
+    try:
+        return parsedate_to_datetime(text)
+    except ValueError:
+        return None

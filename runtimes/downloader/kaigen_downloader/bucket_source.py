@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
 
 from kaigen_downloader.errors import BadInput, Corrupt, Failure, Refused, Transient
 from kaigen_downloader.folder import STATE
@@ -17,6 +18,7 @@ from kaigen_downloader.locked import Locked
 from kaigen_downloader.marker import StoredFile
 from kaigen_downloader.net import Net
 from kaigen_downloader.ranges import Served
+from kaigen_downloader.recent import ALL, Recent, time_of
 from kaigen_downloader.remote import RemoteFile, Snapshot, check_names
 from kaigen_downloader.retry import Retry
 from kaigen_downloader.s3 import Client, Reply, text
@@ -40,6 +42,8 @@ class BucketFiles:
         exclude: globs of files left out.
         skip_duplicates: whether weights that the bucket has as safetensors are not fetched in other formats as well.
         locked: number, bytes and digest of the files, with ETags in place of checksums; None for whatever is there.
+        recent: which of them are chosen by the time of their last change.
+        only: paths of the only files that count; None for all.
     """
 
     client: Client
@@ -47,6 +51,8 @@ class BucketFiles:
     exclude: tuple[str, ...] = ()
     skip_duplicates: bool = False
     locked: Locked | None = None
+    recent: Recent = ALL
+    only: frozenset[str] | None = None
 
     @property
     def endpoint(self) -> str:
@@ -98,17 +104,21 @@ class BucketFiles:
             Corrupt: a file without a usable size.
             Unavailable: the server cannot be reached.
         """
-        start, found, total = len(self.client.where.prefix), {}, 0
+        start, total = len(self.client.where.prefix), 0
+        found: dict[str, tuple[int, str]] = {}
+        modified: dict[str, datetime | None] = {}
         for entry in self.client.listed("ListObjectsV2"):
             path, size = text(entry, "Key")[start:], file_size(entry.get("Size"))
             if not _is_file(path):
                 continue
             total += 1
-            if not chosen(path, self.include, self.exclude):
+            if not chosen(path, self.include, self.exclude) or (self.only is not None and path not in self.only):
                 continue
             if size is None:
                 raise Corrupt(f"{self.client.server} lists {shown(path)} without a usable size")
             found[path] = (size, text(entry, "ETag").strip('"'))
+            modified[path] = time_of(entry)
+        found = {path: found[path] for path in self.recent.chosen(modified, self.name)}
         if not found:
             what = f"the globs select none of its {plural(total, 'file')}" if total else "it has no files"
             raise BadInput(f"{self.name}: {what}")

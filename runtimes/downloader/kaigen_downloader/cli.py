@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import signal
 import sys
@@ -23,11 +24,12 @@ from kaigen_downloader.origins import (
     setting,
     web_source,
 )
-from kaigen_downloader.text import has_status, printable, redact, say
+from kaigen_downloader.text import has_status, plural, printable, redact, say
 
 if TYPE_CHECKING:
     import argparse
 
+    from kaigen_downloader.bucket_source import BucketFiles
     from kaigen_downloader.fetch import Order
     from kaigen_downloader.locked import Locked
     from kaigen_downloader.marker import Marker
@@ -69,6 +71,8 @@ def _fetch(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
         source, token = web_source(arguments, env), ""
     elif arguments.source == "s3":
         source, token = bucket_source(arguments, env, patience_of(env)), ""
+        if arguments.if_complete is not None:
+            return _fetch_finished(arguments, env, source)
     elif arguments.source == "oci":
         if arguments.unless is not None and os.path.exists(arguments.unless):
             say(f"{arguments.unless} exists: nothing is fetched")
@@ -81,15 +85,50 @@ def _fetch(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
     return _stored(arguments, env, fetch, source, token, locked, shown)
 
 
+def _fetch_finished(arguments: argparse.Namespace, env: Mapping[str, str], source: BucketFiles) -> int:
+    """Fetch the results of a run that the bucket has, and write the file that says so.
+
+    Of several pods with one volume, the first fetches, and the others only look.
+    """
+    from kaigen_downloader.fetch import fetch
+    from kaigen_downloader.finished import finished, locked, write_note
+
+    found = finished(source, arguments.identity)
+    if found is None:
+        return 0
+    if env.get("JOB_COMPLETION_INDEX", "0") == "0":
+        files = dataclasses.replace(source, only=frozenset(file.path for file in found.files))
+        _stored(arguments, env, fetch, files, "", locked(found), _display(arguments, env, source.name))
+    write_note(arguments.if_complete, f"already complete: {source.name}, {plural(len(found.files), 'file')}")
+    return 0
+
+
 def _put(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
     from kaigen_downloader.fetch import put
     from kaigen_downloader.folder import Folder
     from kaigen_downloader.local import Local
 
+    if arguments.run_of is not None and not _of_run(arguments, env):
+        return 0
     with contextlib.closing(Folder(arguments.folder)) as folder:
         shown = _display(arguments, env, arguments.folder)
         source = Local(folder, tuple(arguments.include), tuple(arguments.exclude), shown)
         return _stored(arguments, env, put, source, "", None, shown)
+
+
+def _of_run(arguments: argparse.Namespace, env: Mapping[str, str]) -> bool:
+    """Wait for a run of a schedule, and store its folder. Returns whether there is such a run."""
+    from kaigen_downloader.job import run_at, wait_run
+    from kaigen_downloader.polling import Polling
+
+    run = run_at(arguments.run_of, env.get("JOB_NAME", ""))
+    every, poll = setting(env, "KAIGEN_PROGRESS", 30.0), setting(env, "KAIGEN_POLL", 5.0)
+    if not wait_run(run, arguments.left_out_after, env, Polling(arguments.run_timeout, every, poll)):
+        return False
+    arguments.folder = os.path.join(arguments.folder, run)
+    arguments.dest = f"{arguments.dest.rstrip('/')}/{run}"
+    arguments.identity = run
+    return True
 
 
 def _display(arguments: argparse.Namespace, env: Mapping[str, str], source: str) -> Display:
@@ -247,6 +286,9 @@ def main(argv: Sequence[str], env: Mapping[str, str]) -> int:
     }
     try:
         arguments = parser().parse_args(argv)
+        if arguments.skip_if is not None and os.path.exists(arguments.skip_if):
+            say(f"{arguments.skip_if} exists: nothing to do")
+            return 0
         return commands[arguments.command](arguments, env)
     except Failure as error:
         say(f"error: {error}")

@@ -15,7 +15,7 @@ from kaigen_downloader import partial, unpacking
 from kaigen_downloader.crew import Crew
 from kaigen_downloader.digest import Digest
 from kaigen_downloader.errors import NoSpace
-from kaigen_downloader.folder import STATE, Folder, explain
+from kaigen_downloader.folder import LOCK, STATE, Folder, explain
 from kaigen_downloader.marker import StoredFile
 from kaigen_downloader.names import check_volume
 from kaigen_downloader.progress import Display, Meter
@@ -25,7 +25,6 @@ from kaigen_downloader.store import OWNED, Files, Plan, Work
 from kaigen_downloader.text import say, size
 from kaigen_downloader.transfer import Transfer
 
-LOCK = f"{STATE}/lock"
 # Space for directories, journals and the marker, in addition to the files.
 _SPARE = 4 << 20
 _BLOCK = 4096

@@ -16,6 +16,8 @@ from kaigen_downloader.errors import BadInput, Failure, NoSpace, Unavailable
 from kaigen_downloader.text import shown, size
 
 STATE = ".kaigen"
+LOCK = f"{STATE}/lock"
+"""The file that a run locks in a folder."""
 
 LONGEST_PATH = 1024
 """Bytes of a path, as of a key of S3. Linux allows 4096, with the folder."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kaigen_downloader.cluster import Api, ApiUnavailable, Json, refused
-from kaigen_downloader.errors import JobFailed, Unavailable
+from kaigen_downloader.errors import BadInput, JobFailed, Unavailable
 from kaigen_downloader.polling import Polling
 from kaigen_downloader.text import plural, say
+
+_ABSENT = "does not exist yet"
+_AGAIN = ", then change its spec, which starts a new run, or delete the {}, so that it runs again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +66,70 @@ def wait_job(kind: Kind, name: str, env: Mapping[str, str], polling: Polling) ->
     say(f"ready: {polling.wait(lambda: _look(api, kind, name))}")
 
 
-def _look(api: Api, kind: Kind, name: str) -> tuple[str | None, str]:
+def run_at(schedule: str, own: str) -> str:
+    """Return the name of the Job that a CronJob starts at the same time as another one started a Job.
+
+    The name of such a Job ends in the minute at which it was due (source: k8s.io/kubernetes, pkg/controller/cronjob).
+
+    Args:
+        schedule: name of the CronJob.
+        own: name of the other Job.
+
+    Raises:
+        BadInput: it is not the name of such a Job.
+    """
+    start, dash, minute = own.rpartition("-")
+    if not (start and dash and minute):
+        raise BadInput(f"JOB_NAME is not the name of a Job that a CronJob started: {own!r}")
+    return f"{schedule}-{minute}"
+
+
+def wait_run(name: str, left_out: float, env: Mapping[str, str], polling: Polling) -> bool:
+    """Block until a run of a schedule has completed.
+
+    Args:
+        name: name of its Job.
+        left_out: seconds after which a Job that does not exist is never started.
+        env: as of `wait_job`.
+        polling: how long and how often to ask.
+
+    Returns:
+        Whether it has completed. Otherwise it was left out, because the last one still ran, or it was deleted.
+
+    Raises:
+        JobFailed: it has failed.
+        Unavailable: the time is over, or the pod has no token.
+    """
+    try:
+        api = Api(env)
+    except ApiUnavailable as error:
+        raise Unavailable(str(error)) from None
+    kind = KINDS["Job"]
+    what = f"Job {api.namespace}/{name}"
+    seen = time.monotonic()
+
+    def look() -> tuple[bool | None, str]:
+        nonlocal seen
+        done, sight = _look(api, kind, name, again="")
+        if not sight.endswith(_ABSENT):
+            seen = time.monotonic()
+        elif time.monotonic() - seen >= left_out:
+            return False, sight
+        return (True if done is not None else None), sight
+
+    completed = polling.wait(look)
+    say(f"ready: {what} has completed" if completed else f"{what} was left out or deleted: nothing to store")
+    return completed
+
+
+def _look(api: Api, kind: Kind, name: str, again: str = _AGAIN) -> tuple[str | None, str]:
     """Return what has completed, or None and a description of its state.
+
+    Args:
+        api: the API server.
+        kind: kind of the object.
+        name: its name.
+        again: how a failed one runs again.
 
     Raises:
         JobFailed: it has failed.
@@ -76,7 +142,7 @@ def _look(api: Api, kind: Kind, name: str) -> tuple[str | None, str]:
     if status == 404:
         # The answer for a kind that the cluster does not have names no object.
         if _mapping(found.get("details")).get("name") == name:
-            return None, f"{what} does not exist yet"
+            return None, f"{what} {_ABSENT}"
         return None, f"the cluster has no {kind.name} of {kind.path}: install its controller"
     if status != 200:
         newer = " (a newer version of the app may wait for another run)" if status == 403 else ""
@@ -91,8 +157,7 @@ def _look(api: Api, kind: Kind, name: str) -> tuple[str | None, str]:
             reason = ": ".join(str(condition[key]) for key in ("reason", "message") if condition.get(key))
             raise JobFailed(
                 f"{what} failed ({reason or 'no reason is given'}); read `kubectl logs -n {api.namespace} "
-                f"-l {kind.pods}={name}`, then change its spec, which starts a new run, or delete the "
-                f"{kind.name}, so that it runs again"
+                f"-l {kind.pods}={name}`{again.format(kind.name)}"
             )
     if _mapping(found.get("spec")).get("suspend") is True:
         return None, f"{what} is suspended; it may be in a queue"

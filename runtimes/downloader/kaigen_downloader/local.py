@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from kaigen_downloader.errors import BadInput, Failure, Transient
-from kaigen_downloader.folder import STATE, Folder, explain
+from kaigen_downloader.folder import LOCK, STATE, Folder, explain
 from kaigen_downloader.globs import chosen
 from kaigen_downloader.net import Net
 from kaigen_downloader.progress import Display, Meter
@@ -70,7 +70,7 @@ class Local:
         """
         sizes = {}
         for path, found in sorted(self.folder.files(self._failed)):
-            if path.split("/")[0] == STATE:
+            if path.split("/")[0] == STATE or f"/{path}".endswith(f"/{LOCK}"):
                 continue
             if stat.S_ISLNK(found.st_mode) and self._is_wanted(path) and self.folder.is_folder(path):
                 raise BadInput(

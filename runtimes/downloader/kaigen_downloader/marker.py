@@ -11,7 +11,16 @@ from kaigen_downloader.folder import STATE
 from kaigen_downloader.text import file_size, plural, size
 
 if TYPE_CHECKING:
+    from typing import Protocol
+
     from kaigen_downloader.store import Files
+
+    class Readable(Protocol):
+        """A place with small files by their paths."""
+
+        def read(self, path: str) -> bytes | None:
+            """Return the content, or None when it is not there."""
+
 
 PATH = f"{STATE}/model.json"
 SCHEMA = 1
@@ -61,7 +70,7 @@ class Marker:
         return f"{name}@{self.commit[:12]}, {plural(len(self.files), 'file')}, {size(self.bytes)}"
 
 
-def read(files: Files) -> Marker | None:
+def read(files: Readable) -> Marker | None:
     """Return the marker of a folder or bucket; None when it does not exist or is invalid."""
     data = files.read(PATH)
     if data is None:

@@ -12,6 +12,7 @@ from kaigen_downloader.errors import BadInput
 from kaigen_downloader.text import hide, parse_duration
 
 if TYPE_CHECKING:
+    from kaigen_downloader.bucket_source import BucketFiles
     from kaigen_downloader.pace import Pace
     from kaigen_downloader.remote import Source
     from kaigen_downloader.retry import Patience
@@ -62,10 +63,11 @@ def hub_source(arguments: argparse.Namespace, env: Mapping[str, str]) -> tuple[S
     return repository, token
 
 
-def bucket_source(arguments: argparse.Namespace, env: Mapping[str, str], patience: Patience) -> Source:
+def bucket_source(arguments: argparse.Namespace, env: Mapping[str, str], patience: Patience) -> BucketFiles:
     """Return the files of a bucket, with the credentials for it if there are some."""
     from kaigen_downloader.bucket_source import BucketFiles
     from kaigen_downloader.clients import client_of
+    from kaigen_downloader.recent import Recent
     from kaigen_downloader.retry import Retry
     from kaigen_downloader.s3 import address
 
@@ -73,8 +75,15 @@ def bucket_source(arguments: argparse.Namespace, env: Mapping[str, str], patienc
     retry = Retry(patience, threading.Event())
     pace = pace_of(arguments)
     client = client_of(where, retry, env, timeout=arguments.timeout, connections=16, pace=pace, source=True)
+    if arguments.locked is not None and (arguments.newest or arguments.modified_within):
+        raise BadInput("--locked names all files, and --newest and --modified-within choose some when they are listed")
     return BucketFiles(
-        client, tuple(arguments.include), tuple(arguments.exclude), arguments.skip_duplicates, arguments.locked
+        client,
+        tuple(arguments.include),
+        tuple(arguments.exclude),
+        arguments.skip_duplicates,
+        arguments.locked,
+        Recent(arguments.newest, arguments.modified_within),
     )
 
 

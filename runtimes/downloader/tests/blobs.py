@@ -17,6 +17,8 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, parse_qsl, unquote, urlsplit
@@ -37,6 +39,7 @@ class Blob:
     metadata: dict[str, str]
     etag: str
     md5: str = ""
+    modified: datetime = field(default_factory=lambda: datetime.now(UTC))
 
 
 @dataclass
@@ -200,7 +203,8 @@ class Handler(BaseHTTPRequestHandler):
         listed = names[:most]
         entries = "".join(
             f"<Blob><Name>{escape(name)}</Name><Properties><Etag>{blob.etag.strip(chr(34))}</Etag>"
-            f"<Content-Length>{len(blob.data)}</Content-Length></Properties></Blob>"
+            f"<Content-Length>{len(blob.data)}</Content-Length>"
+            f"<Last-Modified>{format_datetime(blob.modified, usegmt=True)}</Last-Modified></Properties></Blob>"
             for name in listed
             for blob in [self.azure.blobs[name]]
         )

@@ -12,6 +12,7 @@ import threading
 import traceback
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn, TypeVar
 
@@ -24,6 +25,7 @@ from kaigen_reaper.index import Index
 from kaigen_reaper.lease import Lease
 from kaigen_reaper.metrics import Metrics, serve
 from kaigen_reaper.reap import Options, Reaper
+from kaigen_reaper.scale import Jupyter, Target, Watch, scale, watch_idle
 from kaigen_reaper.service import Service, run_once, scopes
 from kaigen_reaper.text import parse_duration, say
 
@@ -52,7 +54,8 @@ def _argument(parse: Callable[[str], T]) -> Callable[[str], T]:
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     top = _Parser(
-        prog="kaigen-reaper", description="Deletes the finished pods and the expired volumes of kaigen's Jobs."
+        prog="kaigen-reaper",
+        description="Deletes the finished pods and the expired volumes of kaigen's Jobs, and stops idle Notebooks.",
     )
     top.add_argument("--version", action="version", version=__version__)
     commands = top.add_subparsers(dest="command", required=True)
@@ -63,7 +66,25 @@ def parser() -> argparse.ArgumentParser:
         "--timeout", default=600.0, type=_argument(parse_duration), help="keep trying for so long (10m)"
     )
     _add_run(commands.add_parser("run", help="delete finished pods and expired volumes"))
+    change = commands.add_parser("scale", help="set the replicas of a StatefulSet, once")
+    _add_target(change)
+    change.add_argument("--replicas", required=True, type=int, choices=(0, 1), help="their number")
+    change.add_argument(
+        "--timeout", default=600.0, type=_argument(parse_duration), help="keep trying for so long (10m)"
+    )
+    idle = commands.add_parser("idle", help="stop the pod of a StatefulSet when its Jupyter server is idle")
+    _add_target(idle)
+    idle.add_argument(
+        "--after", required=True, type=_argument(parse_duration), help="time without activity, such as 2h"
+    )
+    idle.add_argument("--port", default=8888, type=_argument(_port), help="of the server, on loopback (8888)")
+    idle.add_argument("--token-file", required=True, type=Path, help="file with the token of the server")
     return top
+
+
+def _add_target(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--name", required=True, help="of the StatefulSet, in the namespace of the pod")
+    command.add_argument("--state", required=True, metavar="NAME", help="ConfigMap that says why it has no pod")
 
 
 def _add_run(command: argparse.ArgumentParser) -> None:
@@ -129,6 +150,22 @@ def _claim(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
     return 0
 
 
+def _scale(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
+    with contextlib.closing(Api(env)) as api:
+        poll = _setting(env, "KAIGEN_POLL", 2.0)
+        target = Target(api, arguments.name, arguments.state)
+        say(scale(target, arguments.replicas, timeout=arguments.timeout, poll=poll))
+    return 0
+
+
+def _idle(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
+    stop = threading.Event()
+    watch = Watch(Jupyter(arguments.port, arguments.token_file), arguments.after)
+    with contextlib.closing(Api(env)) as api, _stopping(stop):
+        watch_idle(Target(api, arguments.name, arguments.state), watch, arguments.after, stop)
+    return 0
+
+
 def _run(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
     metrics = Metrics()
     api = Api(env, lambda method, status: metrics.add("requests_total", method=method, status=status))
@@ -156,7 +193,7 @@ def _run(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
 
         reaper = Reaper(api, index, options, metrics, events, may_delete)
         service = Service(found, reaper, index, metrics, now=api.now, is_leader=may_delete, resync=arguments.resync)
-        with _stopping(stop, index):
+        with _stopping(stop, index.wake):
             if arguments.port is not None:
                 say(f"metrics and health on port {serve(metrics, arguments.port, service.refresh)}")
             if lease is not None:
@@ -169,13 +206,13 @@ def _run(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
 
 
 @contextlib.contextmanager
-def _stopping(stop: threading.Event, index: Index) -> Iterator[None]:
-    """Set an event on SIGTERM and SIGINT."""
+def _stopping(stop: threading.Event, wake: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Set an event on SIGTERM and SIGINT, and wake up what waits."""
 
     def end(number: int, _: FrameType | None) -> None:
         stop.set()
         # The signal may have interrupted the thread that has the lock.
-        threading.Thread(target=index.wake, daemon=True).start()
+        threading.Thread(target=wake, daemon=True).start()
 
     old = {each: signal.signal(each, end) for each in (signal.SIGTERM, signal.SIGINT)}
     try:
@@ -195,7 +232,7 @@ def main(argv: Sequence[str], env: Mapping[str, str]) -> int:
     Returns:
         The exit code.
     """
-    commands = {"claim": _claim, "run": _run}
+    commands = {"claim": _claim, "idle": _idle, "run": _run, "scale": _scale}
     try:
         arguments = parser().parse_args(argv)
         return commands[arguments.command](arguments, env)

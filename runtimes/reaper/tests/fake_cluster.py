@@ -21,8 +21,8 @@ from urllib.parse import parse_qs, urlsplit
 Object = dict[str, Any]
 
 _PATH = re.compile(
-    r"/(?:api/v1|apis/(?:batch/v1|coordination\.k8s\.io/v1|events\.k8s\.io/v1))"
-    r"(?:/namespaces/(?P<namespace>[^/]+))?/(?P<plural>[a-z]+)(?:/(?P<name>[^/]+))?"
+    r"/(?:api/v1|apis/(?:apps/v1|batch/v1|coordination\.k8s\.io/v1|events\.k8s\.io/v1))"
+    r"(?:/namespaces/(?P<namespace>[^/]+))?/(?P<plural>[a-z]+)(?:/(?P<name>[^/]+)(?:/scale)?)?"
 )
 
 

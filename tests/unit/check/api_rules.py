@@ -130,6 +130,8 @@ CASES = (
     Refused("ResourceQuota", "spec.hard", {"pods": "1500m"}, ".pods", "pods 1500m is not a whole number"),
     Refused("LimitRange", "spec.limits", [{"type": "Container", "min": {"cpu": 2}, "max": {"cpu": 1}}],
             "[0].min.cpu", "min 2 of cpu is above its max"),
+    Refused("LimitRange", "spec.limits", [{"type": "Container", "maxLimitRequestRatio": {"cpu": "500m"}}],
+            "[0].maxLimitRequestRatio.cpu", "maxLimitRequestRatio 500m of cpu is below 1"),
     Refused("StorageClass", "provisioner", "a/b/c", "", "`a/b/c` is not a name such as example.com/driver"),
     Refused("ConfigMap", "metadata.finalizers", ["protected"], "[0]",
             "`protected` is not a name such as example.com/protection"),

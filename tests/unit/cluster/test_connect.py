@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,3 +42,21 @@ def test_without_the_extra_the_check_of_the_cluster_fails(
     monkeypatch.setattr(connect, "find_spec", lambda name: None)
     assert run(["doctor"]) == 3
     assert capsys.readouterr().out == f"failed  cluster  {MISSING}\n"
+
+
+@pytest.mark.parametrize("words", [["doctor"], ["status"], ["requirements", "--check"], ["job", "list"]])
+def test_without_its_packages_no_command_ends_in_a_traceback(repository: Path, words: list[str]) -> None:
+    program = (
+        "import importlib.util, sys\n"
+        "for name in ('kubernetes', 'urllib3', 'pathspec', 'websocket'): sys.modules[name] = None\n"
+        "real = importlib.util.find_spec\n"
+        "def find_spec(name, *more):\n"
+        "    return None if sys.modules.get(name, 0) is None else real(name, *more)\n"
+        "importlib.util.find_spec = find_spec\n"
+        "from kaigen.cli.main import run\n"
+        f"sys.exit(run({words!r}))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=repository, capture_output=True, text=True, check=False)
+    assert MISSING in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 3

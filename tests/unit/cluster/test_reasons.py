@@ -8,7 +8,7 @@ import pytest
 
 from kaigen.cluster.clues import Clues
 from kaigen.cluster.runs import RunState, run_state
-from kaigen.cluster.waits import Waiting, waiting
+from kaigen.cluster.waits import Waiting, fetching, waiting
 
 Object = dict[str, Any]
 TAIL = 'starting\n{"done": 1}\nerror: o/n is not on https://hub.example, or HF_TOKEN is invalid (status 401)\n'
@@ -211,7 +211,13 @@ def test_a_download_that_is_tried_again_says_why() -> None:
     found = pod(
         init=(container("fetch-model", running={}),), initContainers=[{"name": "fetch-model", "args": ["fetch"]}]
     )
-    assert waiting(found, Clues(line=line)) == Waiting("", f"init container fetch-model: {line}")
+    clues = Clues(lines={"ml/train-x": line})
+    assert waiting(found, clues) == Waiting("", f"init container fetch-model: {line}")
+    assert waiting(found, Clues(lines={"ml/other": line})) is None
+    # The download of a Model has no init container.
+    runs = pod(container("fetch", running={}), phase="Running", containers=[{"name": "fetch", "args": ["fetch"]}])
+    assert run_state(job(active=1), [runs], clues) == RunState("Running", line)
+    assert [fetching(each) for each in (found, runs, pod())] == ["fetch-model", "fetch", ""]
     assert waiting(found) is None
 
 

@@ -96,3 +96,17 @@ def test_object_without_a_status_is_ready_unless_it_is_being_deleted() -> None:
     assert state("v1/ConfigMap", {}, deletionTimestamp="2026-11-01T00:00:00Z")[0] == "progressing"
     assert not has_state({"apiVersion": "v1", "kind": "ConfigMap"})
     assert has_state({"apiVersion": "batch/v1", "kind": "Job"})
+
+
+def test_a_notebook_that_was_stopped_in_the_cluster_is_suspended_and_shall_be() -> None:
+    def found(replicas: int, **annotations: str) -> tuple[str, bool]:
+        status = {"readyReplicas": replicas, "currentReplicas": replicas, "replicas": replicas}
+        metadata = {"annotations": annotations}
+        body = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "status": status}
+        state = live_state({**body, "spec": {"replicas": replicas}})
+        return state.name, state.wanted
+
+    scaled = {"kaigen.dev/scaled-by": "idle"}
+    assert found(0, **scaled) == ("suspended", True)
+    assert found(1, **scaled) == ("ready", False)
+    assert found(0) == ("ready", False)

@@ -10,17 +10,19 @@ from msgspec.structs import replace
 from kaigen.catalog.profiles import get_profile
 from kaigen.compile.app import App
 from kaigen.compile.context import Context, SpecIndex
+from kaigen.compile.endpoint.compile import compile_endpoint
 from kaigen.compile.job.compile import compile_job
 from kaigen.compile.model.compile import compile_model
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.compile import compile_topology
 from kaigen.config.settings import Config
 from kaigen.kinds.block import read_block, replace_fields
+from kaigen.kinds.endpoint import Endpoint
 from kaigen.kinds.job import Job
 from kaigen.kinds.model import Model
 from kaigen.kinds.topology import Topology
 
-Block = Job | Model | Topology
+Block = Endpoint | Job | Model | Topology
 Object = dict[str, Any]
 SOURCE: Object = {"huggingFace": {"repo": "a/b", "revision": "0" * 40}}
 
@@ -60,6 +62,8 @@ def compiled(block: Block, where: Context, problems: Problems) -> App:
     """Return the app of a spec."""
     if isinstance(block, Job):
         return compile_job(block, where, problems)
+    if isinstance(block, Endpoint):
+        return compile_endpoint(block, where, problems)
     if isinstance(block, Topology):
         return compile_topology(block, where, problems)
     return compile_model(block, where, problems)

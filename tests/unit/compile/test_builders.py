@@ -16,7 +16,7 @@ from kaigen.kinds.block import read_block
 from kaigen.kinds.blocks import Source
 from kaigen.kinds.job import Job
 from kaigen.kinds.model import Model
-from tests.unit.compile.specs import SOURCE, context, job, model, objects, pod, problem_paths, topology
+from tests.unit.compile.specs import SOURCE, configured, context, job, model, objects, pod, problem_paths, topology
 from tests.unit.compile.topologies import CONTEXT
 
 
@@ -195,7 +195,7 @@ def test_a_device_claim_is_made_named_and_used() -> None:
     block = job(resources={"gpus": {"deviceClassName": "gpu.example.com", "count": 4}})
     template, spec = objects(block)["ResourceClaimTemplate"], pod(block)
     (request,) = template["spec"]["spec"]["devices"]["requests"]
-    assert request["exactly"] == {"deviceClassName": "gpu.example.com", "count": 4}
+    assert request["exactly"] == {"deviceClassName": "gpu.example.com", "allocationMode": "ExactCount", "count": 4}
     (claim,) = spec["resourceClaims"]
     assert claim["resourceClaimTemplateName"] == template["metadata"]["name"]
     assert spec["containers"][0]["resources"]["claims"] == [{"name": claim["name"]}]
@@ -307,3 +307,35 @@ def test_access_modes_must_be_those_of_the_storage_class(profile: str, volume: d
     output = {"volume": volume}
     expected = [] if possible else [("KG0319", "spec.output.volume.accessModes")]
     assert problem_paths(job(output=output), context(profile)) == expected
+
+
+@pytest.mark.parametrize(
+    ("profile", "name", "known"),
+    [
+        ("aks", "efs", False),
+        ("aks", "standard-rwx", False),
+        ("eks", "azurefile-csi-premium", False),
+        ("gke", "gp3", False),
+        ("kind", "managed-csi", False),
+        ("k3s", "standard", True),
+        ("aks", "azurefile-csi-premium", True),
+        ("gke", "standard", True),
+        ("aks", "fast-ssd", True),
+        ("aks", "", True),
+        ("aks", None, True),
+        ("generic", "efs", True),
+    ],
+)
+def test_a_storage_class_of_another_cloud_is_reported(profile: str, name: str | None, known: bool) -> None:
+    volume = {"size": "1Gi", **({} if name is None else {"storageClassName": name})}
+    where = context(profile)
+    for field, found in (
+        ("spec.store.volume", model(store={"volume": volume})),
+        ("spec.output.volume", job(output={"volume": volume})),
+        ("spec.storage", topology(engine="vllm", model={"huggingFace": {"repo": "o/n"}}, storage=volume)),
+    ):
+        expected = [] if known else [("KG0451", f"{field}.storageClassName")]
+        assert [each for each in problem_paths(found, where) if each[0] == "KG0451"] == expected
+    # The environment has a class of this name, which kaigen.yaml says.
+    named = configured(where, storage_classes={"shared": name or ""})
+    assert problem_paths(model(store={"volume": volume}), named) == []

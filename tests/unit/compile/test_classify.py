@@ -83,7 +83,7 @@ def test_without_settings_the_inputs_are_classified() -> None:
 @pytest.mark.parametrize(
     ("block", "expected"),
     [
-        (classifier(model=None), [("KG0364", "spec.workload")]),
+        (classifier(model=None), [("KG0364", "spec.classify.model")]),
         (classifier({"weights": {"path": "/artifacts/w.safetensors"}}, model=None), []),
         (classifier({"weights": {"path": "/a", "file": "b"}}), [("KG0340", "spec.classify.weights.file")]),
         (classifier(classify={}), [("KG0365", "spec.workload")]),

@@ -187,6 +187,18 @@ def test_jobs_are_restricted_only_if_the_setting_says_so(tmp_path: Path) -> None
     assert policies(tmp_path, job("  args: [a]"), ONLY_API.replace("{api", "{jobs: true, api")) == []
 
 
+def test_a_run_that_looks_for_its_results_reaches_their_bucket(tmp_path: Path) -> None:
+    keys = "credentials: {secret: {name: k}}"
+    bucket = f"{{uri: s3://acme/b, endpoint: 'http://10.1.2.3:9000', {keys}, skipIfComplete: true}}"
+    spec = job(f"  command: [a]\n  output: {{volume: {{size: 1Gi}}, bucket: {bucket}}}")
+    found = policies(tmp_path, spec, ONLY_API.replace("{api", "{jobs: true, api"))
+    run = [each for each in found if not each["metadata"]["name"].endswith("-upload-egress")]
+    assert any("9000" in str(each["spec"]["egress"]) for each in run), found
+    spec = spec.replace(", skipIfComplete: true", "")
+    left = policies(tmp_path, spec, ONLY_API.replace("{api", "{jobs: true, api"))
+    assert len(left) == len(found) - 1
+
+
 def test_a_url_in_a_secret_may_be_on_any_host_with_https(tmp_path: Path) -> None:
     spec = job("  inputs: [{secret: {name: signed, key: url}, path: a.bin}]")
     assert rules(tmp_path, spec, ONLY_API.replace("{api", "{jobs: true, api"))[1:] == [

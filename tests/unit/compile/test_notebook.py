@@ -179,3 +179,139 @@ def test_an_image_of_kaigen_yaml_may_have_pytorch(tmp_path: Path) -> None:
         (tmp_path / "kaigen.yaml").write_text(text, encoding="utf-8")
         found, _ = validate((), load_config(tmp_path), use_cache=False)
         assert ("KG0334" in {item.code for item in found}) is warned
+
+
+HOURS = "{start: 0 8 * * MON-FRI, end: 0 19 * * MON-FRI, timeZone: Europe/Berlin}"
+
+
+def test_an_idle_notebook_is_stopped_by_a_container_that_may_do_nothing_else(tmp_path: Path) -> None:
+    found = objects(tmp_path, "spec: {idle: {after: 2h}}")
+    assert "replicas" not in found["StatefulSet"]["spec"]
+    assert found["StatefulSet"]["metadata"]["annotations"]["kaigen.dev/scaled-by"] == "idle"
+    rules = [(rule["resources"], rule["resourceNames"], rule["verbs"]) for rule in found["Role"]["rules"]]
+    assert rules == [(["statefulsets/scale"], ["lab"], ["patch"]), (["configmaps"], ["lab-state"], ["patch"])]
+    pod = found["StatefulSet"]["spec"]["template"]["spec"]
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["serviceAccountName"] == found["RoleBinding"]["subjects"][0]["name"]
+    notebook, idle = pod["containers"]
+    assert idle["args"] == [
+        "idle",
+        "--name=lab",
+        "--state=lab-state",
+        "--after=7200s",
+        "--port=8888",
+        "--token-file=/etc/kaigen-token/token",
+    ]
+    mounts = [{mount["name"] for mount in container["volumeMounts"]} for container in (notebook, idle)]
+    assert ["gate-token" in each for each in mounts] == [False, True]
+    assert mounts[1] == {"gate-token", "notebook-token"}
+
+
+def test_a_notebook_that_is_suspended_in_git_stays_so(tmp_path: Path) -> None:
+    found = objects(tmp_path, f"spec: {{suspend: true, idle: {{after: 2h}}, hours: [{HOURS}]}}")
+    assert found["StatefulSet"]["spec"]["replicas"] == 0
+    assert "kaigen.dev/scaled-by" not in found["StatefulSet"]["metadata"].get("annotations", {})
+    assert found["CronJob"]["spec"]["suspend"] is True
+
+
+TARGET = ("--name=lab", "--state=lab-state")
+
+
+def cron_jobs(root: Path, spec: str) -> dict[str, Any]:
+    """Return time, zone and replicas of each CronJob of the notebook."""
+    (root / "specs.yaml").write_text(f"{HEAD}{spec}", encoding="utf-8")
+    files = render([str(root / "specs.yaml")], Config(root=root))
+    found = {}
+    for path, data in files.items():
+        for body in plain_yaml.load_all(bytes(data).decode()) if path.rpartition("/")[2].startswith("cronjob") else []:
+            (container,) = body["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+            spec_ = body["spec"]
+            found[body["metadata"]["name"]] = (spec_["schedule"], spec_["timeZone"], container["args"])
+    return found
+
+
+def test_hours_are_two_cron_jobs_each(tmp_path: Path) -> None:
+    more = "{start: 0 9 * * SAT, end: 0 12 * * SAT}"
+    assert cron_jobs(tmp_path, f"spec: {{hours: [{HOURS}, {more}]}}") == {
+        "lab-start": ("0 8 * * MON-FRI", "Europe/Berlin", ["scale", *TARGET, "--replicas=1"]),
+        "lab-stop": ("0 19 * * MON-FRI", "Europe/Berlin", ["scale", *TARGET, "--replicas=0"]),
+        "lab-start-2": ("0 9 * * SAT", "Etc/UTC", ["scale", *TARGET, "--replicas=1"]),
+        "lab-stop-2": ("0 12 * * SAT", "Etc/UTC", ["scale", *TARGET, "--replicas=0"]),
+    }
+    found = objects(tmp_path, f"spec: {{hours: [{HOURS}]}}")
+    assert "replicas" not in found["StatefulSet"]["spec"]
+    assert found["StatefulSet"]["metadata"]["annotations"]["kaigen.dev/scaled-by"] == "hours"
+    assert len(found["StatefulSet"]["spec"]["template"]["spec"]["containers"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("hours", "expected"),
+    [
+        ("{start: 0 8 * * *, end: 0 8 * * *}", "KG0450 4 `start` and `end` are the same time"),
+        (
+            "{start: 0 8 * * MON-FRI, end: 0 19 * * MON-FRI}, {start: 0 18 * * FRI, end: 0 22 * * FRI}",
+            "KG0450 4 from `0 18 * * FRI` to `0 22 * * FRI` overlaps `0 8 * * MON-FRI` to `0 19 * * MON-FRI`",
+        ),
+        (
+            "{start: 0 8 * * *, end: 0 9 * * *, timeZone: Europe/Berln}",
+            "KG0507 4 CronJob: unknown time zone `Europe/Berln`",
+        ),
+    ],
+)
+def test_hours_that_contradict_each_other_are_reported(tmp_path: Path, hours: str, expected: str) -> None:
+    assert expected in problems(tmp_path, f"spec: {{hours: [{hours}]}}")
+
+
+@pytest.mark.parametrize(
+    "hours",
+    [
+        "{start: 0 8 * * *, end: 0 12 * * *}, {start: 0 12 * * *, end: 0 18 * * *}",
+        "{start: 0 8 * * MON, end: 0 12 * * MON}, {start: 0 8 * * TUE, end: 0 12 * * TUE}",
+        "{start: 0 8 1 * *, end: 0 12 1 * *}, {start: 0 8 1 * *, end: 0 12 1 * *}",
+    ],
+)
+def test_hours_next_to_each_other_are_fine(tmp_path: Path, hours: str) -> None:
+    assert problems(tmp_path, f"spec: {{hours: [{hours}]}}") == []
+
+
+def test_scratch_space_has_a_limit_that_the_spec_may_change(tmp_path: Path) -> None:
+    def limit(spec: str) -> str:
+        volumes = objects(tmp_path, spec)["StatefulSet"]["spec"]["template"]["spec"]["volumes"]
+        return str(next(each["emptyDir"]["sizeLimit"] for each in volumes if each["name"] == "scratch"))
+
+    assert limit("") == "10Gi"
+    assert limit("spec: {resources: {ephemeralStorage: 40Gi}}") == "40Gi"
+
+
+@pytest.mark.parametrize(
+    ("spec", "left"), [("idle: {after: 2h}", True), (f"hours: [{HOURS}]", True), ("suspend: true", False)]
+)
+def test_a_syncer_leaves_replicas_that_the_cluster_sets(tmp_path: Path, spec: str, left: bool) -> None:
+    settings = (
+        "namespace: ml\nformat: chart\ngitops: {repository: https://git.example.com/a.git, argocd: {}, flux: {}}\n"
+    )
+    (tmp_path / "kaigen.yaml").write_text(settings, encoding="utf-8")
+    (tmp_path / "specs").mkdir()
+    (tmp_path / "specs" / "lab.yaml").write_text(f"{HEAD}spec:\n  {spec}\n", encoding="utf-8")
+    texts = [bytes(data).decode() for path, data in render([], load_config(tmp_path)).items() if path.startswith("_")]
+    bodies = [body for text in texts if text[:1] in "#-" for body in plain_yaml.load_all(text) if body]
+    (application,) = [each for each in bodies if each["kind"] == "Application" and each["metadata"]["name"] == "ml.lab"]
+    (release,) = [each for each in bodies if each["kind"] == "HelmRelease"]
+    ignored = application["spec"].get("ignoreDifferences", [])
+    assert [(each["kind"], each["jsonPointers"]) for each in ignored] == [("StatefulSet", ["/spec/replicas"])] * left
+    assert [each["paths"] for each in release["spec"]["driftDetection"].get("ignore", [])] == [
+        ["/spec/replicas"]
+    ] * left
+
+
+def test_hours_do_not_rename_a_notebook(tmp_path: Path) -> None:
+    more = "{start: 0 9 * * SAT, end: 0 12 * * SAT}"
+
+    def codes(length: int, hours: str) -> list[str]:
+        head = HEAD.replace("name: lab", f"name: {'a' * length}")
+        (tmp_path / "specs.yaml").write_text(f"{head}spec: {{hours: [{hours}]}}", encoding="utf-8")
+        found, _ = validate([str(tmp_path / "specs.yaml")], Config(root=tmp_path), use_cache=False)
+        return [item.code for item in found]
+
+    assert [codes(length, HOURS) for length in (46, 47)] == [[], ["KG0452"]]
+    assert [codes(length, f"{HOURS}, {more}") for length in (44, 45)] == [[], ["KG0452"]]

@@ -10,12 +10,16 @@ import yaml
 from kaigen.catalog.vllm_flags import has_metric, known_versions
 from kaigen.compile.topology.router_config import PICKED, PICKER_METRICS, envoy_config, picker_config
 from tests.unit.compile.specs import Object, app, problem_paths, topology
-from tests.unit.compile.topologies import CONTEXT, FOLDER, KEDA
+from tests.unit.compile.topologies import CONTAINER, CONTEXT, FOLDER, KEDA, TEMPLATE
+
+PLAIN: Object = {"model": FOLDER, "engine": "transformers"}
+RING: Object = {"model": {"folder": "/weights"}, "resources": {"cpu": 1, "memory": "1Gi"}}
 
 
 def made(**spec: Any) -> dict[tuple[str, str], Object]:
     """Return the objects of a Topology with a router, by kind and name."""
-    block = topology(model="many", **{"shape": {"replicas": 2}, "router": {}, **spec})
+    fields = {"model": "many", "shape": {"replicas": 2}, "router": {}, **spec}
+    block = topology(**{name: value for name, value in fields.items() if value is not None})
     return {(each.body["kind"], each.body["metadata"]["name"]): each.body for each in app(block, CONTEXT).render()}
 
 
@@ -23,6 +27,14 @@ def config(found: dict[tuple[str, str], Object], name: str) -> Object:
     """Return a file of the router's ConfigMap."""
     (data,) = (body["data"] for (kind, at), body in found.items() if kind == "ConfigMap" and "-router-" in at)
     return dict(yaml.safe_load(data[name]))
+
+
+def retry_policy(envoy: Object) -> Object:
+    """Return how often Envoy sends a request again."""
+    manager = envoy["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
+    (route,) = manager["route_config"]["virtual_hosts"][0]["routes"]
+    found: Object = route["route"]["retry_policy"]
+    return found
 
 
 def test_clients_reach_only_the_router_and_only_the_router_reaches_the_engines() -> None:
@@ -116,9 +128,97 @@ def test_router_without_use_is_reported(spec: dict[str, Any], expected: list[tup
     assert problem_paths(block, CONTEXT) == expected
 
 
-def test_other_engines_refuse_a_router() -> None:
-    block = topology(model=FOLDER, engine="transformers", image="i:1", router={}, shape={"replicas": 2})
-    assert ("KG0340", "spec.router") in problem_paths(block, CONTEXT)
+OTHERS: list[Object] = [
+    {"model": FOLDER, "engine": "transformers"},
+    {"model": None, **CONTAINER},
+    {"model": None, "template": TEMPLATE},
+    {"model": None, "engine": "distributedLlama", "image": "i:v0.16.4", "shape": {"nodes": 2}, **RING},
+]
+
+
+@pytest.mark.parametrize("engine", OTHERS, ids=lambda engine: engine.get("engine", "template"))
+def test_other_engines_have_a_router_without_picker_that_keda_asks(engine: Object) -> None:
+    found = made(**{"shape": {}, "autoscale": {"min": 0, "max": 2}, **engine})
+    kinds = {kind for kind, _ in found}
+    assert not kinds & {"InferencePool", "Role", "RoleBinding", "ServiceAccount"}
+    template = found["Deployment", "t-router"]["spec"]["template"]["spec"]
+    assert [each["name"] for each in template["containers"]] == ["envoy"]
+    assert found["Service", "t"]["spec"]["selector"]["app.kubernetes.io/component"] == "router"
+    assert found["Service", "t"]["spec"]["ports"][0]["targetPort"] == "http"
+    (trigger,) = found["ScaledObject", "t"]["spec"]["triggers"]
+    assert trigger["type"] == "metrics-api"
+    assert trigger["metadata"] == {
+        "url": "http://t-router.default.svc:19001/stats/prometheus",
+        "format": "prometheus",
+        "valueLocation": 'envoy_http_downstream_rq_active{envoy_http_conn_manager_prefix="requests"}',
+        "aggregateFromKubeServiceEndpoints": "true",
+        "aggregationType": "sum",
+        "targetValue": "5",
+    }
+    # KEDA reads this port of the pods behind the Service, and this one only.
+    assert found["Service", "t-router"]["spec"]["ports"][0]["port"] == 19001
+    allowed = found["NetworkPolicy", "t-router"]["spec"]["ingress"][1]
+    assert allowed == {"from": [{"namespaceSelector": {}}], "ports": [{"port": 19001, "protocol": "TCP"}]}
+    assert all("namespaceSelector" not in str(rule) for rule in found["NetworkPolicy", "t"]["spec"]["ingress"])
+
+
+def test_plain_router_holds_for_the_start_of_a_pod_and_two_minutes() -> None:
+    found = made(**PLAIN, shape={}, autoscale={"min": 0, "max": 2}, probes={"startup": "10m"})
+    policy = retry_policy(config(found, "envoy.yaml"))
+    assert policy["num_retries"] == 2 * 720
+    assert policy["retry_back_off"] == {"base_interval": "1s", "max_interval": "1s"}
+    (arguments,) = [each["args"] for each in found["Deployment", "t-router"]["spec"]["template"]["spec"]["containers"]]
+    assert "address: 127.0.0.1, port_value: 1}" in str(arguments)
+
+
+def test_plain_router_without_a_hold_tries_twice_more_at_once() -> None:
+    policy = retry_policy(config(made(**PLAIN), "envoy.yaml"))
+    assert policy == {"retry_on": "connect-failure,refused-stream", "num_retries": 2}
+
+
+def test_prometheus_has_the_requests_of_a_plain_router_where_the_spec_names_one() -> None:
+    found = made(**PLAIN, shape={}, autoscale={**KEDA, "min": 0, "target": 2}, monitoring={})
+    (trigger,) = found["ScaledObject", "t"]["spec"]["triggers"]
+    query = trigger["metadata"]["query"]
+    assert query.startswith('sum(envoy_http_downstream_rq_active{namespace="default",pod=~"t-router-[')
+    assert query.endswith(',envoy_http_conn_manager_prefix="requests"})')
+    assert trigger["metadata"]["threshold"] == "2"
+    assert ("Service", "t-router") not in found
+    (endpoint,) = found["PodMonitor", "t-router"]["spec"]["podMetricsEndpoints"]
+    assert (endpoint["port"], endpoint["path"]) == ("envoy-metrics", "/stats/prometheus")
+
+
+def test_a_metric_of_the_engine_is_followed_next_to_the_requests_of_a_plain_router() -> None:
+    found = made(**PLAIN, shape={}, autoscale={**KEDA, "min": 0, "metric": "running"}, monitoring={})
+    queries = [each["metadata"]["query"] for each in found["ScaledObject", "t"]["spec"]["triggers"]]
+    assert [query.partition("{")[0] for query in queries] == [
+        "sum(vllm:num_requests_running",
+        "sum(envoy_http_downstream_rq_active",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"router": {"policy": "prefix"}}, ("KG0445", "spec.router.policy")),
+        ({"router": {"failureMode": "open"}}, ("KG0340", "spec.router.failureMode")),
+        ({"inferencePool": {"endpointPicker": "epp"}}, ("KG0443", "spec.inferencePool")),
+        ({"autoscale": {**KEDA, "min": 0}}, ("KG0357", "spec.autoscale")),
+    ],
+)
+def test_what_a_plain_router_cannot_do_is_reported(spec: Object, expected: tuple[str, str]) -> None:
+    block = topology(**{"shape": {"replicas": 2} if "autoscale" not in spec else {}, "router": {}, **PLAIN, **spec})
+    assert problem_paths(block, CONTEXT) == [expected]
+
+
+def test_keys_are_checked_before_a_request_is_held() -> None:
+    ring = {**OTHERS[3], "shape": {}, "router": {"hold": "1m"}}
+    secret = config(made(**{**ring, "auth": {"secret": "k"}}), "envoy.yaml")
+    assert "/etc/kaigen/auth/api-key" in str(secret)
+    by_sum = made(**{**ring, "auth": {"sha256": ["0" * 64, "1" * 64]}})
+    text = str(config(by_sum, "envoy.yaml"))
+    assert f'local sums = {{["{"0" * 64}"] = true, ["{"1" * 64}"] = true}}' in text
+    assert len(by_sum["Deployment", "t-router"]["spec"]["template"]["spec"]["volumes"]) == 1
 
 
 @pytest.mark.parametrize("metric", PICKER_METRICS)

@@ -411,3 +411,19 @@ def test_names_of_quantizations_are_those_of_the_engine(quantization: str, codes
     block = topology(preset="qwen3-32b", model=FOLDER, quantization=quantization, resources={"gpuType": "H100"})
     compiled(block, CONTEXT, found)
     assert sorted(each.code for each in found.items if each.path == ("spec", "quantization")) == codes
+
+
+def scratch(**fields: Any) -> dict[str, Any]:
+    """Return the limits of the volumes on the node's disk, by name."""
+    volumes = pod(topology(**fields), CONTEXT)["volumes"]
+    on_disk = [each for each in volumes if "medium" not in each.get("emptyDir", {"medium": ""})]
+    return {each["name"]: each["emptyDir"].get("sizeLimit") for each in on_disk}
+
+
+def test_scratch_space_has_a_limit_where_nothing_of_unknown_size_is_written() -> None:
+    assert scratch(model=FOLDER) == {"cache": "20Gi", "scratch": "20Gi"}
+    assert scratch(model=FOLDER, resources={"ephemeralStorage": "50Gi"}) == {"cache": "50Gi", "scratch": "50Gi"}
+    assert scratch(model=FOLDER, storage={"size": "50Gi"}) == {"scratch": "20Gi"}
+    unknown = {"huggingFace": {"repo": "owner/unknown"}}
+    assert scratch(model=unknown, resources={"gpus": 1}) == {"cache": None, "scratch": "20Gi"}
+    assert scratch(model=FOLDER, env={"HF_HUB_OFFLINE": "0"}) == {"cache": None, "scratch": "20Gi"}

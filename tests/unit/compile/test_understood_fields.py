@@ -13,7 +13,7 @@ from kaigen.compile.engines.container import PodTemplate
 from kaigen.compile.engines.registry import ENGINES, engine_of, hint_of
 from kaigen.compile.expressions import Joined, Tree
 from kaigen.compile.field_expressions import Arguments
-from kaigen.compile.job.checks import CLASSIFY, GENERATE, IMAGE, TEMPLATE, TUNE, Runs
+from kaigen.compile.job.checks import BENCHMARK, CLASSIFY, EVALUATE, GENERATE, IMAGE, TEMPLATE, TUNE, Runs
 from kaigen.compile.job.compile import compile_job
 from kaigen.compile.model.compile import compile_model
 from kaigen.compile.notebook.compile import compile_notebook
@@ -22,7 +22,7 @@ from kaigen.compile.topology.compile import compile_topology
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.kinds.block import Block, document_names
 from kaigen.kinds.entry import API_VERSION
-from kaigen.kinds.exposure import Auth
+from kaigen.kinds.exposure import Auth, Router
 from kaigen.kinds.job import JobSpec
 from kaigen.kinds.operation import Monitoring
 from kaigen.kinds.serving import Adapter, PulledModel, ServedModel, Shape, WeightsVolume
@@ -44,10 +44,19 @@ RECORDS: dict[str, type[Block]] = {
     "adapters": Adapter,
     "auth": Auth,
     "monitoring": Monitoring,
+    "router": Router,
 }
 """Records whose fields concern engines: no engine may list one of them as a whole."""
 FIELDS = [f"{record}.{name}" if record else name for record, block in RECORDS.items() for name in document_names(block)]
-RUNS = {"template": TEMPLATE, "image": IMAGE, "classify": CLASSIFY, "generate": GENERATE, "tune": TUNE}
+RUNS = {
+    "template": TEMPLATE,
+    "image": IMAGE,
+    "benchmark": BENCHMARK,
+    "classify": CLASSIFY,
+    "evaluate": EVALUATE,
+    "generate": GENERATE,
+    "tune": TUNE,
+}
 LAST = {
     "Topology": {"adapters", "auth", "networkPolicy", "nodes", "proxy", "storage", "workerResources"},
     "Job": {"networkPolicy"},
@@ -110,7 +119,7 @@ def test_each_field_of_a_topology_is_understood_by_an_engine() -> None:
 @pytest.mark.parametrize("engine", ENGINES_AND_TEMPLATE, ids=lambda engine: engine.name)
 def test_an_engine_lists_fields_that_exist_and_blocks_that_concern_engines_field_by_field(engine: Engine) -> None:
     assert engine.understood & RECORDS.keys() == set()
-    blocks = {"placement.queue", "security.podSecurity", *FIELDS}
+    blocks = {"placement.queue", "placement.priority", "security.podSecurity", *FIELDS}
     assert engine.understood - blocks == set()
     assert engine.hints.keys() - {"", *FIELDS} == set()
     assert not [field for field in engine.hints if field and field in engine.understood]
@@ -159,7 +168,9 @@ def test_a_field_that_has_no_effect_on_what_a_job_runs_is_reported(what: str, ru
     own: dict[str, Object] = {
         "template": {"template": {"spec": {"containers": [{"name": "a", "image": "i"}]}}},
         "image": {"image": "i"},
+        "benchmark": {"workload": "benchmark"},
         "classify": {"workload": "classify"},
+        "evaluate": {"workload": "evaluate"},
         "generate": {"workload": "generate"},
         "tune": {"tune": {}},
     }

@@ -83,3 +83,10 @@ def test_one_wrong_letter_in_a_long_name_is_always_forgiven(name: str, place: in
 @pytest.mark.parametrize(("word", "known"), [("aws", "eks"), ("azure", "aks"), ("gcp", "gke"), ("GCP", "gke")])
 def test_names_of_clouds_are_their_profiles(word: str, known: str) -> None:
     assert did_you_mean(word, ["generic", "k3s", "kind", "aks", "eks", "gke"]) == f"did you mean `{known}`?"
+
+
+def test_the_last_part_of_one_name_is_enough() -> None:
+    fields = ["issuer", "clientId", "allowedGroups", "allowedEmails"]
+    assert nearest("groups", fields) == ["allowedGroups"]
+    assert nearest("groups", [*fields, "deniedGroups"]) == [], "of two names, none is meant"
+    assert nearest("Id", fields) == [], "two letters say too little"

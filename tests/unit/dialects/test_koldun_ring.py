@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from kaigen.config.settings import Config
+from kaigen.kinds.exposure import Router
 from kaigen.pipeline.run import Run
 from kaigen.plan.specs import plan_specs
 from tests.unit.dialects.koldun_case import (
@@ -224,11 +225,20 @@ def test_annotations_start_a_ring_on_demand() -> None:
     assert scaling.idle_after == "10m"
 
 
+@pytest.mark.promise("Koldun", "Step 2, serverless triggers: activation on demand")
+def test_an_idle_time_alone_starts_a_ring_with_the_first_request_which_a_router_holds() -> None:
+    found = topology(converted(), dllama(annotations=annotated(idle_after="10m")))
+    assert (found.router, found.router.hold) == (Router(), None)
+    scaling = found.autoscale
+    assert (scaling.min, scaling.max, scaling.target, scaling.scaler) == (0, 1, 1, "keda")
+    assert (scaling.query, scaling.prometheus, scaling.idle_after) == (None, None, "10m")
+
+
 @pytest.mark.parametrize(
     "directives",
     [
         *({"cpu": "many"}, {"memory": "8 GB"}, {"replicas": "0"}, {"context_length": "4k"}, {"compat": "yes"}),
-        *({"query": "up"}, {"prometheus": "http://prometheus"}, {"idle_after": "5m"}, {"thread": "4"}),
+        *({"query": "up"}, {"prometheus": "http://prometheus"}, {"idle_after": "5 minutes"}, {"thread": "4"}),
         {"query": "up", "prometheus": "prometheus"},
         *({"gpus": "one"}, {"node_selector": "accelerator"}, {"node_selector": "a=b,-=c"}, {"node_selector": ""}),
     ],
@@ -532,9 +542,9 @@ def test_a_fixed_number_of_rings_needs_no_query() -> None:
     assert warnings(*documents) == []
 
 
-@pytest.mark.parametrize("name", ["query", "prometheus", "idle_after"])
+@pytest.mark.parametrize("name", ["query", "prometheus"])
 def test_half_of_what_scaling_needs_is_an_error_on_an_ingress_too(name: str) -> None:
-    value = {"query": "up", "prometheus": "http://prometheus:9090", "idle_after": "5m"}[name]
+    value = {"query": "up", "prometheus": "http://prometheus:9090"}[name]
     document = ingress(
         {"backend": {"sessionScaling": {"minDllamas": 0, "maxDllamas": 3}}}, annotations=annotated(**{name: value})
     )
@@ -562,6 +572,15 @@ def test_ingress_scales_with_the_backlog() -> None:
     without = (converted(), ingress({"backend": {"sessionScaling": scaling}}))
     assert topology(*without).shape.replicas == 1
     assert warnings(*without) == [("KG0414", "spec.backend.sessionScaling")]
+
+
+def test_ingress_scales_with_the_requests_in_a_router_where_only_an_idle_time_is_given() -> None:
+    scaling = {"minDllamas": 0, "maxDllamas": 10, "scaleUpBacklog": 5}
+    documents = (converted(), ingress({"backend": {"sessionScaling": scaling}}, annotations=annotated(idle_after="5m")))
+    spec = topology(*documents)
+    assert (spec.router, spec.autoscale.query) == (Router(), None)
+    assert (spec.autoscale.min, spec.autoscale.max, spec.autoscale.target) == (0, 10, 5)
+    assert warnings(*documents) == []
 
 
 def test_fields_of_ingress_without_effect_are_warnings() -> None:

@@ -325,7 +325,7 @@ ADDED = {
     ),
     "quota of a queue": (
         "{apiVersion: kueue.x-k8s.io/v1beta1, kind: LocalQueue, spec: {clusterQueue: team-b}}",
-        "the quota of its ClusterQueue",
+        "the queue ClusterQueue/team-b",
     ),
     "a certificate": ("{apiVersion: cert-manager.io/v1, kind: Certificate}", "signs a certificate"),
     "a route of the mesh": ("{apiVersion: networking.istio.io/v1, kind: VirtualService}", "of a host in the mesh"),

@@ -453,3 +453,78 @@ class TestUnreadable:
             render_text(change)
             render_markdown(change)
             render_json(change)
+
+
+def named(name: str) -> dict[str, bytes]:
+    """Return a tree with an app of this name: a Deployment with its Service and a ConfigMap."""
+    service = obj("Service", name, spec={"selector": {"app": name}, "ports": [{"port": 80}]})
+    config = obj("ConfigMap", f"{name}-params", data={"name": name})
+    return tree(with_(deployment(name), "metadata/labels", {"app": name}), service, config, folder=f"team-a/{name}")
+
+
+class TestNames:
+    def test_an_app_with_another_name_is_renamed(self) -> None:
+        app = only_app(compare(named("old"), named("new")))
+        assert (app.status, app.name, app.old_name, app.summary) == ("renamed", "new", "old", "renamed, was old")
+        assert {(item.kind, item.old_name, item.new_name, item.status) for item in app.objects} == {
+            ("Deployment", "old", "new", "replaced"),
+            ("Service", "old", "new", "replaced"),
+            ("ConfigMap", "old-params", "new-params", "replaced"),
+        }
+        assert said(app.effects, "renamed") == [
+            ("notice", "Service old goes, and its clients find nothing: keep its name with an Alias")
+        ]
+        assert '"oldName": "old"' in render_json(compare(named("old"), named("new")))
+        assert "team-a/new (renamed, was old)" in render_text(compare(named("old"), named("new")))
+
+    def test_a_renamed_app_may_change_in_a_few_of_its_files(self) -> None:
+        new = named("new")
+        new["team-a/new/manifests/configmap.yaml"] = json.dumps(
+            obj("ConfigMap", "new-params", data={"a": "b"})
+        ).encode()
+        assert only_app(compare(named("old"), new)).status == "renamed"
+
+    def test_an_app_that_has_little_of_another_is_new(self) -> None:
+        same = with_(deployment("new"), "metadata/labels", {"app": "new"})
+        new = tree(same, obj("ConfigMap", "new-a"), job("new-1a2b3c4d"), folder="team-a/new")
+        assert {app.status for app in compare(named("old"), new).apps} == {"added", "removed"}
+
+    def test_of_two_apps_that_could_have_been_it_none_is(self) -> None:
+        old = {**named("one"), **named("two")}
+        assert sorted(app.status for app in compare(old, named("new")).apps) == ["added", "removed", "removed"]
+
+    def test_one_old_app_has_one_new_name(self) -> None:
+        new = {**named("one"), **named("two")}
+        assert sorted(app.status for app in compare(named("old"), new).apps) == ["added", "renamed"]
+
+    def test_an_app_of_another_namespace_is_not_its_new_name(self) -> None:
+        new = {path.replace("team-a/", "other/"): data for path, data in named("new").items()}
+        assert sorted(app.status for app in compare(named("old"), new).apps) == ["added", "removed"]
+
+
+class TestAliases:
+    """A spec that becomes an Alias: its Service stays, and selects the pods of another app."""
+
+    SERVICE = obj("Service", "old", spec={"selector": {"app": "new"}, "ports": [{"port": 80}]})
+    ALIAS = with_(SERVICE, "metadata/annotations", {"kaigen.dev/alias-of": "new"})
+
+    def test_an_app_that_becomes_an_alias_is_renamed(self) -> None:
+        old = {**named("old"), **named("new")}
+        app = only_app(compare(old, {**tree(self.ALIAS, folder="team-a/old"), **named("new")}))
+        assert (app.status, app.name, app.alias_of, app.summary) == ("renamed", "old", "new", "renamed to new")
+        assert ("Service", "changed") in {(item.kind, item.status) for item in app.objects}
+        assert said(app.effects, "renamed") == [
+            ("notice", "the pods of new answer from now on: they must be ready before this is merged")
+        ]
+
+    def test_an_alias_of_an_app_that_is_new_in_the_same_change_is_an_outage(self) -> None:
+        change = compare(named("old"), {**tree(self.ALIAS, folder="team-a/old"), **named("new")})
+        (app,) = [app for app in change.apps if app.name == "old"]
+        assert said(app.effects, "renamed") == [
+            ("notice", "requests fail until the pods of new, which is new, are ready: add it first, in another commit")
+        ]
+
+    def test_an_alias_that_stays_is_no_new_name(self) -> None:
+        changed = with_(self.ALIAS, "spec/ports", [{"port": 81}])
+        app = only_app(compare(tree(self.ALIAS, folder="team-a/old"), tree(changed, folder="team-a/old")))
+        assert (app.status, app.effects) == ("changed", ())

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from kaigen.config.load import load_config
-from kaigen.doctor.apps import check_requirements, check_servers, expiring, servers_of
+from kaigen.doctor.apps import check_repository, check_requirements, check_servers, expiring, servers_of
 from kaigen.doctor.cluster import Right, gpu_model, gpus_of, has_gpu_label, is_device_plugin
 from kaigen.pipeline.run import compile_specs
-from kaigen.requirements.cluster import Finding
-from kaigen.requirements.model import Requirement, Use
+from kaigen.requirements.model import Finding, Requirement, Use
 
 SPECS = """\
 apiVersion: kaigen.dev/v1alpha1
@@ -96,6 +95,38 @@ def test_server_is_reachable_if_it_gives_any_answer(monkeypatch: pytest.MonkeyPa
     assert refused.status == "warning"
     assert refused.name == "reachability of bucket models"
     assert "network" in refused.fix
+
+
+@pytest.mark.parametrize(
+    ("path", "secret", "status"), [("/open", "", "ok"), ("/closed", "", "warning"), ("/closed", "git", "")]
+)
+def test_flux_needs_a_secret_for_a_repository_that_asks_for_a_login(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str, secret: str, status: str
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    asked: list[str] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(200 if self.path.startswith("/open") else 401)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}{path}"
+        flux = f"{{secret: {secret}}}" if secret else "{}"
+        (tmp_path / "kaigen.yaml").write_text(f"gitops: {{repository: '{url}', flux: {flux}}}\n")
+        found = [*check_repository(load_config(tmp_path))]
+        server.shutdown()
+    assert [check.status for check in found] == ([status] if status else [])
+    assert asked == ([f"{path}/info/refs?service=git-upload-pack"] if status else [])
+    assert all("gitops.flux.secret" in check.fix for check in found if check.status == "warning")
 
 
 def test_missing_requirement_has_a_fix_and_the_line_that_needs_it() -> None:

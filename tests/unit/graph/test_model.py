@@ -247,3 +247,10 @@ spec: {engine: transformers, model: {job: {name: tune}}}
     assert ("ml/chat/deployment", "waits for", "ml/tune/job") in found
     assert ("ml/chat/deployment", "runs as", "ml/chat/serviceaccount") in found
     assert not {edge for edge in found if edge[2].startswith("external/Job")}
+
+
+def test_an_endpoint_asks_the_services_of_its_topologies(tmp_path: Path) -> None:
+    example = DEMO.parent / "endpoint" / "two-models.yaml"
+    found = edges(repository(tmp_path, {"specs/two.yaml": example.read_text(encoding="utf-8")}))
+    asked = {target for source, word, target in found if (source, word) == ("ml/models/deployment", "asks")}
+    assert asked == {"ml/chat/service", "ml/coder/service", "ml/models/service-pods"}

@@ -190,7 +190,8 @@ def test_a_watch_knows_why_a_job_failed_whose_pods_are_deleted_at_once(
     with log_server(tmp_path, LINES, DONE) as server:
         server.pods, server.job = [FAILED], running
 
-        def end(*_arguments: object) -> None:
+        def end(*_arguments: object, downloads: bool) -> None:
+            assert not downloads
             server.pods, server.job = [], {**running, "status": {"conditions": [failed]}}
 
         monkeypatch.setattr(ops_jobs, "_await_change", end)

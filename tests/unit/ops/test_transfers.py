@@ -7,11 +7,17 @@ import pty
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from kaigen.cli.console import Console
 from kaigen.cli.live import session
+from kaigen.diagnostics.errors import SystemFailure
+from kaigen.ops import transfer
+from kaigen.ops.archive import entries_of
 
 _CODE = """
 import sys, time
@@ -68,3 +74,24 @@ def test_a_pipe_gets_a_plain_line_now_and_then(
     )
     with session.transfer_line(Console(verbosity=-1)) as report:
         assert report is None
+
+
+@pytest.mark.parametrize(
+    ("free", "expected"),
+    [("12", "the volume of 1.0 GiB is full: no space"), ("900000", "the files could not be written to /artifacts: no")],
+)
+def test_a_full_volume_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, free: str, expected: str) -> None:
+    class Mount:
+        cluster, namespace, pod = None, "ml", "p"
+
+        def persist(self, act: Callable[[], None], *_: object) -> None:
+            act()
+
+        def output(self, *_: str) -> str:
+            return f"/dev/sda 1048576 1 {free} 99% /artifacts"
+
+    monkeypatch.setattr(transfer, "run_command", lambda *_, **__: SimpleNamespace(exit_code=2, errors="no space"))
+    (tmp_path / "zeros.bin").write_bytes(b"0" * 100)
+    with pytest.raises(SystemFailure, match=expected) as caught:
+        transfer.upload(Mount(), entries_of(tmp_path), "/artifacts")  # type: ignore[arg-type]
+    assert ("--pvc-size" in caught.value.hint) == (free == "12")

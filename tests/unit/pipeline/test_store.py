@@ -16,6 +16,7 @@ from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.gitops.facts import AppFacts
 from kaigen.output.contents import digest
 from kaigen.pipeline.gpu_facts import GpuFacts, GpuObject
+from kaigen.pipeline.queue_facts import QueueFacts
 from kaigen.pipeline.run import Run
 from kaigen.pipeline.store import Store, Stored, SyncRecord
 from kaigen.pipeline.summary import AppSummary, Missing, ObjectKey, SourceSummary
@@ -80,6 +81,7 @@ def everything() -> Stored:
             (GpuObject(("ml", "Job", "train"), 8, 1, "why", 1, 25, 9.5, 1.25),), ((("ml", "Job", "train"), 2),)
         ),
         unpinned=("vllm",),
+        queues=QueueFacts((("ml", {"kind": "LocalQueue"}),), (["ml", "Job", "train", "research", "", []],)),
     )
     summary = SourceSummary(
         digest="d",

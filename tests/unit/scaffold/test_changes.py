@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kaigen.catalog.profiles import profile_names
+from kaigen.cli.init import command as init_command
 from kaigen.scaffold.changes import add_entry, add_lines, add_settings
 
 HOOK = "repos:\n  - repo: https://example.com/kaigen\n    rev: v1\n"
@@ -51,3 +53,9 @@ def test_an_entry_is_added_at_the_end_of_a_list(text: str, merged: str) -> None:
 @pytest.mark.parametrize("text", ["repos: []\n", "repos: [{repo: a}]\n", "repos: x\n", "- a\n", "a: [\n"])
 def test_a_list_of_another_style_is_left_alone(text: str) -> None:
     assert add_entry(text, HOOK, "repos") is None
+
+
+def test_help_of_init_names_every_profile() -> None:
+    (option,) = (each for each in init_command.params if each.name == "profile")
+    text = getattr(option, "help", "")
+    assert [name for name in sorted(profile_names()) if name in text] == sorted(profile_names())

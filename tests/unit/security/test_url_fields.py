@@ -26,14 +26,16 @@ BUCKET = "the URI of a bucket, for which tenants have `buckets`"
 IGNORED = "ignored"
 REASONS = {
     "kinds.Bucket.uri": BUCKET,
+    "kinds.InputBucket.uri": BUCKET,
     "kinds.OutputBucket.uri": BUCKET,
     "kinds.S3.uri": BUCKET,
     "kinds.WeightsBucket.uri": BUCKET,
+    "kinds.HostRoute.host": OWN_HOST,
     "kinds.ProtectedRoute.host": OWN_HOST,
     "kinds.Route.host": OWN_HOST,
     **{
         f"kinds.{model}.hostname": OWN_NAME
-        for model in ("DatasetSpec", "JobSpec", "Loader", "ModelSpec", "NotebookSpec", "TopologySpec")
+        for model in ("DatasetSpec", "EndpointSpec", "JobSpec", "Loader", "ModelSpec", "NotebookSpec", "TopologySpec")
     },
     "kaito.DataSource.urls": NAMED_BY_LOWERING,
     "kaito.InferenceService.url": NAMED_BY_LOWERING,

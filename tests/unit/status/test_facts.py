@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from kaigen.kubernetes.manifest import type_of
+from kaigen.cluster.states import State
+from kaigen.kubernetes.manifest import Identity, Object, type_of
 from kaigen.pipeline.run import Run
 from kaigen.status.app_status import AppStatus, app_data, status_rows
-from kaigen.status.facts import current_facts, endpoint_facts, records_facts
+from kaigen.status.facts import current_facts, endpoint_facts, records_facts, workspace_facts
 
 
 def rendered(kind: str, **spec: Any) -> list[Any]:
@@ -89,3 +90,30 @@ def test_progress_of_a_download_is_shown_while_it_runs(running: bool) -> None:
     data = {"progress": "fetching 34% of 3.5 GiB (2m05s left)"}
     recorded = {"files": "2", **data}
     assert current_facts(recorded, running=running) == (recorded if running else {"files": "2"})
+
+
+WORKLOAD = Identity("Deployment.apps", "ml", "falcon")
+CLAIM = Identity("PersistentVolumeClaim", "ml", "falcon")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "workload", "claim", "expected"),
+    [
+        ([], "progressing", "progressing", ("False", "False", "False")),
+        ([""], "progressing", "progressing", ("False", "False", "False")),
+        (["n1", ""], "progressing", "ready", ("False", "False", "False")),
+        (["n1"], "progressing", "ready", ("True", "False", "False")),
+        (["n1"], "ready", "progressing", ("True", "True", "False")),
+        (["n1"], "ready", "ready", ("True", "True", "True")),
+    ],
+)
+def test_a_workspace_has_the_columns_of_kaito(
+    nodes: list[str], workload: Any, claim: Any, expected: tuple[str, ...]
+) -> None:
+    pods: list[Object] = [{"spec": {"nodeName": node} if node else {}} for node in nodes]
+    states = {WORKLOAD: State(workload), CLAIM: State(claim)}
+    columns = ("RESOURCEREADY", "INFERENCEREADY", "WORKSPACEREADY")
+    assert workspace_facts("Workspace", states, pods) == dict(zip(columns, expected, strict=True))
+    assert workspace_facts("Topology", states, pods) == {}
+    # One that trains has a Job.
+    assert workspace_facts("Workspace", {CLAIM: State(claim)}, pods) == {}

@@ -184,3 +184,12 @@ def test_the_newest_run_of_a_schedule_is_the_current_one_and_its_volume_may_wait
     waiting = State("progressing", "waiting for a volume")
     assert before_first_run({CLAIM: waiting}) == {CLAIM: waiting}
     assert before_first_run({CLAIM: waiting, schedule: READY})[CLAIM].name == "ready"
+
+
+def test_an_app_that_is_suspended_on_purpose_is_shown_so_and_waited_for_no_longer() -> None:
+    workload, volume = Identity("StatefulSet.apps", "ml", "lab"), Identity("PersistentVolumeClaim", "ml", "lab-home")
+    asleep = State("suspended", "idle, stopped at noon", wanted=True)
+    found = app({volume: State("ready"), workload: asleep})
+    assert (found.state, found.ready) == (asleep, True)
+    assert app({volume: State("progressing", "waiting"), workload: asleep}).state.name == "progressing"
+    assert not app({workload: State("suspended", "the Job is suspended")}).ready

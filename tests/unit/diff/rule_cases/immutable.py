@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from tests.unit.diff.diff_cases import claim, deployment, job, obj, stateful, template, with_
+from tests.unit.diff.diff_cases import Obj, claim, deployment, job, obj, stateful, template, with_
 from tests.unit.diff.rule_cases.objects import Case, binding, config, pv, service
+
+
+def topology(*levels: str) -> Obj:
+    """A Topology of Kueue."""
+    return obj("Topology", "t", "kueue.x-k8s.io/v1beta2", spec={"levels": [{"nodeLabel": each} for each in levels]})
+
 
 FORCED = {"annotations": {"argocd.argoproj.io/sync-options": "Force=true, Replace=true"}}
 RUN = "spec/template/spec/containers/0"
@@ -184,5 +190,27 @@ CASES: list[Case] = [
                 "may have set it",
             )
         ],
+    ),
+    Case(
+        "custom-rule",
+        "a NodePool that no longer has a number of nodes",
+        obj("NodePool", "n", "karpenter.sh/v1", spec={"replicas": 2}),
+        obj("NodePool", "n", "karpenter.sh/v1", spec={}),
+        [
+            (
+                "danger",
+                "will be rejected: spec: Cannot transition NodePool between static (replicas set) and dynamic "
+                "(replicas unset) provisioning modes; delete NodePool n first or use another name",
+            )
+        ],
+    ),
+    Case("custom-rule", "the levels of a Topology, which are immutable themselves", topology("a"), topology("b"), []),
+    Case("custom-rule", "a new Topology", None, topology("rack"), []),
+    Case(
+        "custom-rule",
+        "the class of a NodePool, which is immutable itself",
+        obj("NodePool", "n", "karpenter.sh/v1", spec={"template": {"spec": {"nodeClassRef": {"group": "a.b"}}}}),
+        obj("NodePool", "n", "karpenter.sh/v1", spec={"template": {"spec": {"nodeClassRef": {"group": "a.c"}}}}),
+        [],
     ),
 ]

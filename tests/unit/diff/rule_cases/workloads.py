@@ -250,6 +250,13 @@ CASES: list[Case] = [
     ),
     Case(
         "scale",
+        "replicas left to what a notebook does when it is idle",
+        WEB,
+        with_(deployment(), "metadata/annotations", {"kaigen.dev/scaled-by": "idle, hours"}),
+        [("info", "replicas (2) are no longer set here: the cluster (idle, hours) decides")],
+    ),
+    Case(
+        "scale",
         "replicas against a scaler",
         deployment(),
         WEB,

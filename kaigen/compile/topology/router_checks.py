@@ -1,0 +1,38 @@
+"""Problems of the router of a Topology."""
+
+from __future__ import annotations
+
+from kaigen.compile.problems import Problems
+from kaigen.compile.topology.resolution import TopologyResolution
+from kaigen.compile.topology.router import held_seconds
+from kaigen.core.json_types import FieldPath
+from kaigen.kinds.block import set_fields
+from kaigen.kinds.exposure import Router
+
+
+def check_router(resolution: TopologyResolution, problems: Problems) -> None:
+    """Report a router with another one in front of it, and one that has nothing to choose from or runs once."""
+    spec, router = resolution.spec, resolution.spec.router
+    if router is None:
+        return
+    path: FieldPath = ("spec", "router")
+    if spec.inference_pool is not None:
+        has = "has an InferencePool and a picker" if resolution.engine.has_picker else "chooses the replica"
+        message = f"`router` and `inferencePool` exclude each other: the router {has}"
+        problems.error("KG0443", message, ("spec", "inferencePool"), "leave one of them out")
+    if resolution.max_replicas <= 1 and not held_seconds(resolution, router):
+        message = "the router has one replica to choose from, and holds no requests"
+        problems.warning("KG0444", message, path, "set more replicas, `hold`, or leave `router` out")
+    if router.replicas == 1:
+        message = "no request is answered while the only pod of the router is replaced or its node is drained"
+        problems.warning("KG0444", message, (*path, "replicas"), "set `replicas: 2`")
+    if not resolution.engine.has_picker:
+        _check_plain(resolution, router, problems)
+
+
+def _check_plain(resolution: TopologyResolution, router: Router, problems: Problems) -> None:
+    """Report what a router cannot do without an endpoint picker."""
+    path: FieldPath = ("spec", "router")
+    if router.policy == "prefix" and "policy" in set_fields(router):
+        message = f"the endpoint picker does not know which prompts {resolution.engine.label} has in its cache"
+        problems.error("KG0445", message, (*path, "policy"), "set `policy: load`, or leave it out")
