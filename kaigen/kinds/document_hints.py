@@ -39,9 +39,9 @@ def hint_for_document(hint: str, target: KindEntry, entry: KindEntry, origins: M
         return hint
     ways = []
     for way in _ALTERNATIVES.split(hint):
-        told = _translated(way, target, entry, origins)
-        if not foreign_fields(told, target, entry):
-            ways.append(told)
+        translated = _translated(way, target, entry, origins)
+        if not foreign_fields(translated, target, entry):
+            ways.append(translated)
     if ways:
         return ", or ".join(ways)
     return f"a {entry.kind} has no field for this; in a {target.kind}: {hint}"
