@@ -37,6 +37,7 @@ _PLAIN: Mapping[Any, Schema] = {
 _LIMITS = {
     "string": {"pattern": "pattern", "min_length": "minLength", "max_length": "maxLength"},
     "array": {"min_length": "minItems", "max_length": "maxItems"},
+    "object": {"min_length": "minProperties", "max_length": "maxProperties"},
     "integer": {"ge": "minimum", "le": "maximum"},
     "number": {"ge": "minimum", "le": "maximum"},
 }

@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -95,13 +96,17 @@ class S3:
         return self
 
     def make_bucket(self, name: str) -> None:
-        """Makes the bucket in moto itself: rarely, a request for one was answered with 200, and there was none."""
+        """Makes the bucket in moto itself, for the reason of `put`."""
+        self.bucket = name
+        self.client = _client(self.backend)
+        self._moto().create_bucket(name, "us-east-1")
+
+    @staticmethod
+    def _moto() -> Any:
         from moto.core.models import DEFAULT_ACCOUNT_ID
         from moto.s3.models import s3_backends
 
-        self.bucket = name
-        self.client = _client(self.backend)
-        s3_backends[DEFAULT_ACCOUNT_ID]["aws"].create_bucket(name, "us-east-1")
+        return s3_backends[DEFAULT_ACCOUNT_ID]["aws"]
 
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
@@ -124,9 +129,11 @@ class S3:
             return None
         return content
 
-    def put(self, key: str, data: bytes, **more: Any) -> None:
-        """Makes an object, as anybody may."""
-        self.client.put_object(Bucket=self.bucket, Key=key, Body=data, **more)
+    def put(self, key: str, data: bytes, modified: datetime | None = None) -> None:
+        """Makes an object in moto itself: rarely, a request for one was answered with 200, and there was none."""
+        made = self._moto().put_object(self.bucket, key, data)
+        if modified is not None:
+            made.last_modified = modified.replace(tzinfo=None)
 
     def sums(self, key: str) -> dict[str, str]:
         """What an object says of itself."""

@@ -13,27 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kaigen_downloader.errors import Corrupt
 from kaigen_downloader.recent import Recent
-from moto.backends import get_backend
-from runs import ID, Done, Runner, until
+from runs import ID, Done, Runner
 from s3 import S3
 
 NOW = datetime.now(UTC)
-
-
-def age(s3: S3, name: str, hours: float) -> None:
-    """Make a file look as if it was modified some hours ago."""
-    bucket, key = get_backend("s3")["123456789012"]["global"].buckets[s3.bucket], f"in/{name}"
-    until(lambda: key in bucket.keys)
-    bucket.keys[key].last_modified = (NOW - timedelta(hours=hours)).replace(tzinfo=None)
 
 
 @pytest.fixture
 def days(s3: S3) -> S3:
     """A bucket with a file of each of five days, the oldest first."""
     for day in range(5):
-        name = f"day-{day}.jsonl"
-        s3.put(f"in/{name}", f"{day}\n".encode())
-        age(s3, name, 24 * (4 - day) + 1)
+        s3.put(f"in/day-{day}.jsonl", f"{day}\n".encode(), NOW - timedelta(hours=24 * (4 - day) + 1))
     return s3
 
 
