@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -157,14 +157,23 @@ def _live_report(gate: Gate, cluster: Cluster) -> tuple[Report | None, str]:
     if state.name not in ("ready", "failed"):
         return None, f"Job {gate.run}: {state.message or state.name}"
     facts = cluster.find("v1/ConfigMap", f"{gate.app}-facts", gate.namespace) or {}
-    data = facts.get("data") or {}
-    if data.get("run") == gate.run and "report.json" in data:
-        report = make_report(json.loads(data["report.json"]), data.get("report.md", ""))
-        # The Job decides: a ConfigMap can be written by others.
-        if report.passed == (state.name == "ready"):
-            return report, ""
     passed = state.name == "ready"
+    report = _stored_report(gate, facts.get("data") or {})
+    # The Job decides: a ConfigMap can be written by others.
+    if report is not None and report.passed == passed:
+        return report, ""
     reason = "" if passed else state.message or "the Job failed"
     known = {"gate": gate.app, "run": gate.run, "passed": passed, "reason": reason, "checks": []}
     text = f"### {gate.app}: {'passed' if passed else 'failed'}\n\n{reason or 'Its Job completed.'}\n"
     return make_report(known, text), ""
+
+
+def _stored_report(gate: Gate, stored: Mapping[str, str]) -> Report | None:
+    """Return the report in the ConfigMap of a gate; None if it has none of this run, or one that cannot be read."""
+    if stored.get("run") != gate.run:
+        return None
+    try:
+        data = json.loads(stored.get("report.json", ""))
+    except ValueError:
+        return None
+    return make_report(data, stored.get("report.md", "")) if isinstance(data, dict) else None

@@ -187,3 +187,9 @@ def test_the_job_decides_where_the_report_says_otherwise(root: Path, tmp_path: P
     assert collected(root, tmp_path / "a", answers(name, "Failed", stored)) == ("failed", "a pod failed")
     old = {**stored, "run": "speed-00000000"}
     assert collected(root, tmp_path / "b", answers(name, "Failed", old)) == ("failed", "a pod failed")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '"passed"'])
+def test_a_report_in_the_cluster_that_cannot_be_read_is_no_report(root: Path, tmp_path: Path, text: str) -> None:
+    stored = {"run": gate(root).run, "report.json": text}
+    assert collected(root, tmp_path / "a", answers(gate(root).run, "Failed", stored)) == ("failed", "a pod failed")
