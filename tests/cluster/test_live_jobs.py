@@ -70,6 +70,8 @@ WORK = "sh -c 'echo working; cat /artifacts/image.jpg > /artifacts/output.json'"
 @pytest.mark.promise("Ephemeral GPU", "`egpu list`")
 @pytest.mark.promise("Ephemeral GPU", "`egpu cleanup`, also with `--namespace`, deletes PVCs where the TTL has expired")
 @pytest.mark.promise("Ephemeral GPU", "`egpu delete --delete-pvc`")
+@pytest.mark.promise("Ephemeral GPU", "`kubectl logs -l app=gpu-job`")
+@pytest.mark.promise("Ephemeral GPU", "`kubectl wait pvc/artifacts-NAME`")
 @pytest.mark.ran("Job", "PersistentVolumeClaim", by="node")
 def test_every_egpu_command_of_the_readme(node: Node, tmp_path: Path) -> None:
     add_gpus(node)
@@ -151,6 +153,7 @@ values:
 @pytest.mark.promise("Ephemeral GPU", "`make example`: the example resource is applied and watched")
 @pytest.mark.promise("Ephemeral GPU", "`make artifacts`")
 @pytest.mark.promise("Ephemeral GPU", "`make clean`")
+@pytest.mark.promise("Ephemeral GPU", "`kubectl wait pvc/artifacts-NAME`")
 @pytest.mark.ran("Job", "PersistentVolumeClaim", by=("node", "downloader", "reaper"))
 def test_a_resource_of_the_operator_runs_after_its_image_was_copied(node: Node, tmp_path: Path) -> None:
     """The README's way with kubectl: apply, wait for the volume, copy the image, read the result."""
@@ -160,7 +163,6 @@ def test_a_resource_of_the_operator_runs_after_its_image_was_copied(node: Node, 
     (tmp_path / "specs").mkdir()
     text = (ROOT / "examples/ephemeral/ephemeralaccelerationjob.yaml").read_text()
     text = text.replace("gpu-job-inference:latest", INFER)
-    text = text.replace("metadata:\n", 'metadata:\n  annotations: {kaigen.dev/compat: "true"}\n', 1)
     (tmp_path / "specs" / "job.yaml").write_text(text)
     (tmp_path / "kaigen.yaml").write_text(_CONFIG)
     call(node, "kaigen", "render", folder=tmp_path)

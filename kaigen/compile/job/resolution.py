@@ -104,7 +104,8 @@ class JobResolution(Struct, frozen=True):
     @property
     def claim_name(self) -> Release:
         """Name of the claim for results."""
-        return Release("" if self.naming.plain else "-output", self.naming.claim_prefix)
+        named = self.naming.plain or self.naming.claim_prefix
+        return Release("" if named else "-output", self.naming.claim_prefix)
 
 
 def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) -> JobResolution:
