@@ -171,10 +171,11 @@ def test_dots_in_the_name_of_a_model_become_dashes() -> None:
     assert warnings(*documents) == [("KG0414", "metadata.name")]
 
 
-def test_image_of_workers_is_that_of_the_root() -> None:
-    documents = (converted(), dllama(changes={"workerImage": "registry.example.com/dllama:0.16.5"}))
-    assert topology(*documents).image == IMAGE
-    assert warnings(*documents) == [("KG0414", "spec.workerImage")]
+def test_a_ring_has_one_image() -> None:
+    other = "registry.example.com/dllama:0.16.5"
+    assert errors(converted(), dllama(changes={"workerImage": other})) == [("KG0413", "spec.workerImage")]
+    assert errors(converted(), root(), worker(0, {"image": other})) == [("KG0413", "spec.image")]
+    assert topology(converted(), dllama(changes={"rootImage": other, "workerImage": other})).image == other
 
 
 def test_version_of_an_image_of_the_operator_is_known() -> None:
@@ -358,7 +359,6 @@ def test_fields_of_root_without_effect_are_warnings(changes: Object, expected: l
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"image": "registry.example.com/other:1"}, [("KG0414", "spec.image")]),
         ({"modelRef": "weights"}, [("KG0405", "spec.modelRef")]),
         ({"args": ["--nthreads", "4"]}, [("KG0405", "spec.args[1]")]),
         ({"args": ["--port", "9999"]}, [("KG0405", "spec.args[0]")]),
