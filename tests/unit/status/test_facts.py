@@ -96,6 +96,7 @@ WORKLOAD = Identity("Deployment.apps", "ml", "falcon")
 CLAIM = Identity("PersistentVolumeClaim", "ml", "falcon")
 
 
+@pytest.mark.promise("KAITO", "The columns RESOURCEREADY, INFERENCEREADY and WORKSPACEREADY")
 @pytest.mark.parametrize(
     ("nodes", "workload", "claim", "expected"),
     [
