@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ with lazy_imports():
     import time
 
     from kaigen.kubernetes import requests, runs
-    from kaigen.ops import continuation, folder_sync, interrupts
+    from kaigen.ops import continuation, creation, folder_sync, interrupts
     from kaigen.ops import notebooks as ops_notebooks
     from kaigen.ops import open_notebook as ops_open
     from kaigen.scaffold import notebook_job
@@ -108,6 +108,8 @@ def delete(console: Console, /, name: str, delete_volume: bool, **where: Any) ->
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 _INTERVAL_S = 3.0
+_SUSPEND_S = 10.0
+"""Seconds for which a cluster that does not answer is asked to suspend a Notebook at the end."""
 
 
 def _timeout_option(function: Any) -> Any:
@@ -186,20 +188,48 @@ def open_notebook(
     if promoting:
         find_continuation()
     closed = False
-    with interrupts.interruptible():
-        try:
-            with suppress(KeyboardInterrupt):
-                _work(console, session, notebook, folder, _seconds(timeout), port, no_browser)
-                closed = True
-            console.say(_end(notebook, tracked))
-        finally:
-            with interrupts.ignore_interrupts():
-                if not (tracked or keep_running):
-                    notebook = ops_notebooks.find_notebook(session.cluster, namespace, name)
-                    ops_notebooks.scale(session.cluster, notebook, suspend=True)
-                    console.say(f"Notebook {name} suspended; its files stay")
+    with interrupts.interruptible(), _suspended_at_end(session, namespace, name, is_kept=bool(tracked) or keep_running):
+        with suppress(KeyboardInterrupt):
+            _work(console, session, notebook, folder, _seconds(timeout), port, no_browser)
+            closed = True
+        console.say(_end(notebook, tracked))
     if closed:
         continue_work(console, promoting, find_continuation)
+
+
+@contextmanager
+def _suspended_at_end(session: Session, namespace: str, name: str, *, is_kept: bool) -> Iterator[None]:
+    """Suspend a Notebook at the end of the block, unless it is kept.
+
+    If the cluster does not answer, say how to suspend it later; an error of the block stays the one that is raised.
+
+    Raises:
+        SystemFailure: the block ended without an error, and the Notebook keeps running.
+    """
+    try:
+        yield
+    except BaseException:
+        if not is_kept and (failure := _suspend_again(session, namespace, name)):
+            session.console.failure(failure)
+        raise
+    if not is_kept and (failure := _suspend_again(session, namespace, name)):
+        raise failure
+
+
+def _suspend_again(session: Session, namespace: str, name: str) -> SystemFailure | None:
+    """Suspend a Notebook within seconds; return why it keeps running, with what to do, if it does."""
+    try:
+        with interrupts.ignore_interrupts(), creation.hurry(session.cluster, _SUSPEND_S):
+            notebook = ops_notebooks.find_notebook(session.cluster, namespace, name)
+            ops_notebooks.scale(session.cluster, notebook, suspend=True)
+    except CheckFailed as error:  # it was deleted meanwhile, or a syncer manages it now
+        session.console.say(str(error))
+    except KaigenError as error:
+        command = session.command("suspend", name, program="kaigen notebook", namespace=namespace)
+        return SystemFailure(f"Notebook {name} keeps running: {error}", hint=f"suspend it with: {command}")
+    else:
+        session.console.say(f"Notebook {name} suspended; its files stay")
+    return None
 
 
 def _end(notebook: Manifest, tracked: str) -> str:
@@ -276,6 +306,7 @@ def _keep(console: Console, sync: FolderSync | None) -> None:
         pass
     finally:
         if sync is not None:
+            console.say("synchronizing a last time")
             with interrupts.ignore_interrupts():
                 _warn(console, sync.run())
 
