@@ -148,7 +148,7 @@ class _Answers:
             return None
 
     def digest(self, image: Image) -> str:
-        """Return the digest of an image, of a mirror if its registry cannot be reached; nothing if there is a problem."""
+        """Return the digest of an image, from a mirror if need be; nothing if there is a problem."""
         registries = self._servers.registries
         try:
             return registries.digest(parse_image(image.name))
