@@ -64,6 +64,7 @@ def tokens(document: Object) -> list[Object]:
 # Weights in an existing claim.
 
 
+@pytest.mark.promise("KAITO", "`presetOptions.modelWeightsPVC`, `modelWeightsSubPath` (of a pull request)")
 @pytest.mark.parametrize("runtime", ["vllm", "transformers"])
 def test_weights_of_a_claim_are_mounted_and_not_downloaded(runtime: str) -> None:
     options = {**CLAIM, "modelWeightsSubPath": "phi-4"}

@@ -59,9 +59,8 @@ def job(name: str, image: str) -> str:
 def test_a_silent_registry_is_asked_about_one_image_only_and_the_hint_is_followed(
     repository: Repository, silent: Silent, hub: Hub
 ) -> None:
-    repository.write(
-        f"{job('a', f'{silent.host}/acme/a:1')}---\n{job('b', f'{silent.host}/acme/b:1')}---\n{model(hub)}"
-    )
+    jobs = [job(name, f"{silent.host}/acme/{name}:1") for name in ("a", "b")]
+    repository.write("---\n".join([*jobs, model(hub)]))
     code, printed = repository.run("lock")
     assert code == 3
     assert printed.count(f"cannot reach the registry {silent.host}: timed out") == 2
