@@ -290,11 +290,22 @@ def _work(
         console.out(found.url)
         with nullcontext() if no_browser else ops_open.show_address(found.url):
             console.say("press Ctrl-C to end")
-            _keep(console, sync)
+            name, namespace = notebook["metadata"]["name"], notebook["metadata"]["namespace"]
+            words = ("sync", name, str(folder))
+            _keep(console, sync, session.command(*words, program="kaigen notebook", namespace=namespace))
 
 
-def _keep(console: Console, sync: FolderSync | None) -> None:
-    """Synchronize again and again until Ctrl-C, and a last time after it."""
+def _keep(console: Console, sync: FolderSync | None, again: str) -> None:
+    """Synchronize again and again until Ctrl-C, and a last time after it.
+
+    Args:
+        console: of the command.
+        sync: synchronizes; None for no folder.
+        again: the command that does it later.
+
+    Raises:
+        SystemFailure: the last time failed.
+    """
     failure = ""
     try:
         while True:
@@ -307,8 +318,12 @@ def _keep(console: Console, sync: FolderSync | None) -> None:
     finally:
         if sync is not None:
             console.say("synchronizing a last time")
-            with interrupts.ignore_interrupts():
-                _warn(console, sync.run())
+            try:
+                with interrupts.ignore_interrupts():
+                    _warn(console, sync.run_last())
+            except SystemFailure as error:
+                hint = f"its files stay in the volume; while it runs, synchronize with: {again}"
+                raise SystemFailure(f"not synchronized: {error}", hint=hint) from None
 
 
 def _again(console: Console, sync: FolderSync | None, failure: str) -> str:
