@@ -25,6 +25,7 @@ NAMED_S = 10
 """Seconds within which a command names what is missing."""
 NO_CLASS = 'storageclass.storage.k8s.io "absent" not found'
 NO_RUNTIME = 'FailedCreate: pod rejected: RuntimeClass "absent" not found'
+RUNTIME_CLASS = "node.k8s.io/v1/RuntimeClass"
 NO_IMAGE = (
     'failed to pull and unpack image "registry.invalid/absent:1": failed to resolve reference '
     '"registry.invalid/absent:1": registry.invalid/absent:1: not found'
@@ -189,7 +190,16 @@ def test_a_missing_runtime_class_is_named_by_create(plane: Plane, namespace: str
     settings = {"apiVersion": "kaigen.dev/v1alpha1", "kind": "Config", "profile": "k3s", "namespace": namespace}
     (tmp_path / "kaigen.yaml").write_text(yaml.safe_dump(settings))
     words = ("create", "gpu", "-n", namespace, "--gpu", "1", "--storage-class", "standard", *WORK, "--wait")
-    named(plane, 'FailedCreate: pod rejected: RuntimeClass "nvidia" not found', "egpu", *words, folder=tmp_path)
+    # The cluster of the tests has the class.
+    kept = plane.client.get(RUNTIME_CLASS, "nvidia", "")
+    plane.client.delete(RUNTIME_CLASS, "nvidia", "")
+    plane.client.wait_gone(RUNTIME_CLASS, "nvidia", "")
+    try:
+        named(plane, 'FailedCreate: pod rejected: RuntimeClass "nvidia" not found', "egpu", *words, folder=tmp_path)
+    finally:
+        plane.client.create(
+            {key: kept[key] for key in ("apiVersion", "kind", "handler")} | {"metadata": {"name": "nvidia"}}, ""
+        )
 
 
 def test_a_notebook_that_cannot_start_is_suspended_and_no_hint_leads_to_its_pod(
