@@ -45,8 +45,8 @@ class EngineRow(Block):
 
     tool_call_parser: Annotated[str | None, Meta(description="vLLM's --tool-call-parser.")] = None
     tool_chat_template: Annotated[
-        Annotated[str, text(r"^tool_chat_template_[a-z0-9_.]+\.jinja$")] | None,
-        Meta(description="Chat template for tools, in vLLM's examples/ folder."),
+        Annotated[str, text(r"^([a-z0-9_]+/)*[a-z0-9_.]+\.jinja$")] | None,
+        Meta(description="Chat template for tools or scores, in vLLM's examples/ folder."),
     ] = None
     reasoning_parser: Annotated[str | None, Meta(description="vLLM's --reasoning-parser.")] = None
     tokenizer_mode: Annotated[str | None, Meta(description="vLLM's --tokenizer-mode.")] = None
@@ -120,6 +120,10 @@ class PresetRow(Block):
     ] = None
     indexer_bytes_per_token_per_layer: Annotated[
         Count | None, Meta(description="Cache of sparse attention's indexer.")
+    ] = None
+    encoder_tokens: Annotated[
+        Count | None,
+        Meta(description="Tokens of an encoder, whose keys and values each layer of the decoder caches per sequence."),
     ] = None
     kv_upper_bound: Annotated[str | None, Meta(description="Why the cache is smaller than the other fields imply.")] = (
         None
