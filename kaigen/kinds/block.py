@@ -1,5 +1,6 @@
 """A mapping of a document as a typed object: reading, the fields that the document sets, copies with changes."""
 
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar, TypeVar, dataclass_transform
@@ -21,7 +22,15 @@ class Block(Struct, metaclass=_BlockMeta, frozen=True, forbid_unknown_fields=Tru
 
     Besides the types of msgspec, a field may have a type with a method `from_document`, which returns the value for
     plain data or raises ValueError, and an attribute `json_schema`.
+
+    Attributes:
+        text_means: the field that a text in place of the block was once written for; empty for none. See
+            `kaigen.kinds.spelling`.
+        formerly: fields that the block once had, each with the path in the block that has its value now.
     """
+
+    text_means: ClassVar[str] = ""
+    formerly: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
 
 class Choice(Block):

@@ -22,6 +22,7 @@ from kaigen.kinds.base import (
     Labels,
     MountPath,
     ObjectName,
+    ObjectRef,
     Quantity,
     TokenSecret,
     text,
@@ -174,9 +175,10 @@ class ImageBlock(Block):
         Literal["Always", "IfNotPresent", "Never"] | None,
         Meta(description="When to pull the image. Default: the default of Kubernetes."),
     ] = None
-    pull_secrets: Annotated[list[ObjectName], Meta(description="Names of Secrets of type dockerconfigjson.")] = field(
-        default_factory=list
-    )
+    pull_secrets: Annotated[
+        list[ObjectRef],
+        Meta(description="Secrets of type dockerconfigjson.", examples=[[{"name": "registry-login"}]]),
+    ] = field(default_factory=list)
 
 
 Image = Annotated[str, text(NO_BLANKS, min_length=1, max_length=512), IMAGE] | ImageBlock

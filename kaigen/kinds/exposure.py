@@ -1,5 +1,6 @@
 """Blocks of a Topology and its aliases: how requests reach the app."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
@@ -13,6 +14,7 @@ from kaigen.kinds.base import (
     Duration,
     LabelName,
     ObjectName,
+    ObjectRef,
     Port,
     text,
 )
@@ -92,8 +94,11 @@ class Ingress(Block):
 class Tls(Block):
     """The TLS certificate of a host."""
 
-    secret_name: Annotated[
-        ObjectName, Meta(description="Secret of type `kubernetes.io/tls` with the certificate.", examples=["chat-tls"])
+    formerly: ClassVar[Mapping[str, tuple[str, ...]]] = {"secretName": ("secret",)}
+
+    secret: Annotated[
+        ObjectRef,
+        Meta(description="Secret of type `kubernetes.io/tls` with the certificate.", examples=[{"name": "chat-tls"}]),
     ]
     cluster_issuer: Annotated[
         ObjectName | None,
@@ -150,11 +155,11 @@ class Oidc(Block):
         ),
     ]
     secret: Annotated[
-        ObjectName | None,
+        ObjectRef | None,
         Meta(
             description="Secret with the keys `client-secret`, of the provider, and `cookie-secret`, 16, 24 or 32 "
             "random bytes, also in Base64. Default: `NAME-oidc`.",
-            examples=["research-oidc"],
+            examples=[{"name": "research-oidc"}],
         ),
     ] = None
     allowed_groups: Annotated[
@@ -236,16 +241,37 @@ class Router(Block):
     ] = field(default_factory=list)
 
 
+class KeySecret(Block):
+    """The Secret with API keys."""
+
+    text_means: ClassVar[str] = "name"
+
+    name: Annotated[ObjectName, Meta(description="Name of the Secret.", examples=["chat-api-key"])]
+    key: Annotated[
+        str,
+        text(
+            r"^[-._a-zA-Z0-9]+$",
+            max_length=253,
+            description="Key in the Secret, whose value are the API keys, one a line. Default: `api-key`.",
+        ),
+    ] = "api-key"
+
+
 class Auth(Choice):
     """The API keys, one of which requests must have as `Authorization: Bearer KEY`."""
 
     exactly_one: ClassVar[tuple[str, ...]] = ("secret", "sha256")
+    formerly: ClassVar[Mapping[str, tuple[str, ...]]] = {"key": ("secret", "key")}
 
-    secret: Annotated[ObjectName | None, Meta(description="Name of the Secret.", examples=["chat-api-key"])] = None
+    secret: Annotated[
+        KeySecret | None, Meta(description="Secret with the keys.", examples=[{"name": "chat-api-key"}])
+    ] = None
     sha256: Annotated[
         Annotated[list[Annotated[str, text(SHA256)]], Meta(min_length=1)] | None,
         Meta(description="SHA-256 checksums of the keys, in place of a Secret; only for `engine: distributedLlama`."),
     ] = None
-    key: Annotated[str, text(r"^[-._a-zA-Z0-9]+$", max_length=253, description="Key of the keys, one a line.")] = (
-        "api-key"
-    )
+
+    @property
+    def key(self) -> str:
+        """Key in the Secret; empty without one."""
+        return self.secret.key if self.secret is not None else ""

@@ -15,6 +15,7 @@ from kaigen.kinds.base import (
     LabelName,
     MountPath,
     ObjectName,
+    ObjectRef,
     Quantity,
     TokenSecret,
     text,
@@ -93,9 +94,10 @@ class ImageVolume(Block):
         Literal["Always", "IfNotPresent", "Never"] | None,
         Meta(description="When to pull the image. Default: the default of Kubernetes."),
     ] = None
-    pull_secrets: Annotated[list[ObjectName], Meta(description="Names of Secrets of type dockerconfigjson.")] = field(
-        default_factory=list
-    )
+    pull_secrets: Annotated[
+        list[ObjectRef],
+        Meta(description="Secrets of type dockerconfigjson.", examples=[[{"name": "registry-login"}]]),
+    ] = field(default_factory=list)
 
 
 class JobOutput(Block):

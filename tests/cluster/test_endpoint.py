@@ -45,7 +45,7 @@ metadata: {{name: phi}}
 spec:
   {GPU}
   servedNames: [org/phi]
-  auth: {{secret: phi-key}}
+  auth: {{secret: {{name: phi-key}}}}
 ---
 apiVersion: kaigen.dev/v1alpha1
 kind: Endpoint

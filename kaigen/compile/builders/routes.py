@@ -69,9 +69,9 @@ def route_host(route: HostRoute) -> Setting:
 def _tls_secret(tls: Tls) -> Tree:
     return settings.text(
         "route.tlsSecret",
-        tls.secret_name,
+        tls.secret.name,
         "Secret with the certificate of the host.",
-        origin=(*_ORIGIN, "tls", "secretName"),
+        origin=(*_ORIGIN, "tls", "secret", "name"),
     )
 
 

@@ -188,8 +188,9 @@ def _client_keys(resolution: EndpointResolution) -> list[Tree]:
         {"key": name, "path": name} for name, client in sorted(given.items()) if client.secret is None
     ]
     if shared:
-        name = resolution.spec.keys or f"{resolution.metadata.name}-keys"
-        origin = ("spec", "keys") if resolution.spec.keys else ()
+        own = resolution.spec.keys_secret
+        name = own.name if own else f"{resolution.metadata.name}-keys"
+        origin = ("spec", "keysSecret", "name") if own else ()
         secret = settings.text("keysSecret", name, "Secret with the keys of clients.", origin=origin)
         sources.append({"secret": {"name": secret, "items": shared}})
     for name, client in sorted(given.items()):
@@ -206,7 +207,7 @@ def _engine_keys(resolution: EndpointResolution) -> list[Tree]:
     for backend in resolution.backends:
         auth = backend.topology.spec.auth
         if auth is not None and auth.secret is not None:
-            sources.append({"secret": {"name": auth.secret, "items": [{"key": auth.key, "path": backend.name}]}})
+            sources.append({"secret": {"name": auth.secret.name, "items": [{"key": auth.key, "path": backend.name}]}})
     return sources
 
 

@@ -91,7 +91,7 @@ def resolve_endpoint(endpoint: Endpoint, context: Context, problems: Problems, n
                 problems.error("KG0485", message, path, hint)
     clients = {name: _client(name, client, models, problems) for name, client in spec.clients.items()}
     guarded = frozenset(name for name, backend in backends.items() if backend.topology.spec.auth is not None)
-    secret = spec.keys or f"{metadata.name}-keys"
+    secret = spec.keys_secret.name if spec.keys_secret else f"{metadata.name}-keys"
     return EndpointResolution(
         metadata=metadata,
         spec=spec,

@@ -51,7 +51,7 @@ PODS = AROUND_PODS | {
 }
 """Fields of engines whose pods kaigen makes."""
 
-SERVER = PODS | {*("engineArgs", "servedNames", "contextLength", "auth.secret", "auth.key"), "model.facts"}
+SERVER = PODS | {*("engineArgs", "servedNames", "contextLength", "auth.secret"), "model.facts"}
 """Fields of model servers."""
 
 HUB_SERVER = SERVER | {

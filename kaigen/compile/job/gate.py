@@ -234,7 +234,7 @@ def gate_variables(spec: JobSpec, namespace: str, context: Context) -> list[Tree
     found += _places(topology, [path for path, _, _ in _paths(spec, namespace, context)])
     auth = topology.spec.auth
     if auth is not None and auth.secret is not None and API_KEY not in spec.env:
-        secret = settings.text("target.secretName", auth.secret, "Secret with the API key of the Topology.")
+        secret = settings.text("target.secretName", auth.secret.name, "Secret with the API key of the Topology.")
         found.append({"name": API_KEY, "valueFrom": {"secretKeyRef": {"name": secret, "key": auth.key}}})
     return found
 

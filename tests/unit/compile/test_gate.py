@@ -104,7 +104,11 @@ def test_limits_have_the_units_of_the_measurements(tmp_path: Path) -> None:
 
 
 def test_the_key_of_the_topology_is_that_of_its_secret(tmp_path: Path) -> None:
-    vllm = {"model": {"folder": "/weights"}, "auth": {"secret": "keys"}, "resources": {"gpus": 1, "gpuType": "L4"}}
+    vllm = {
+        "model": {"folder": "/weights"},
+        "auth": {"secret": {"name": "keys"}},
+        "resources": {"gpus": 1, "gpuType": "L4"},
+    }
     item = compiled(tmp_path, vllm, BENCHMARK)[0]
     container = body(item, "Job")["spec"]["template"]["spec"]["containers"][0]
     key = {"secretKeyRef": {"name": "keys", "key": "api-key"}}

@@ -63,7 +63,7 @@ def test_picker_reads_and_changes_nothing() -> None:
 
 
 def test_keys_are_checked_before_the_picker_is_asked() -> None:
-    (listener, _) = config(made(auth={"secret": "k"}), "envoy.yaml")["static_resources"]["listeners"]
+    (listener, _) = config(made(auth={"secret": {"name": "k"}}), "envoy.yaml")["static_resources"]["listeners"]
     filters = listener["filter_chains"][0]["filters"][0]["typed_config"]["http_filters"]
     assert [each["name"].rpartition(".")[2] for each in filters] == ["lua", "ext_proc", "router"]
     assert "/etc/kaigen/auth/api-key" in filters[0]["typed_config"]["default_source_code"]["inline_string"]
@@ -213,7 +213,7 @@ def test_what_a_plain_router_cannot_do_is_reported(spec: Object, expected: tuple
 
 def test_keys_are_checked_before_a_request_is_held() -> None:
     ring = {**OTHERS[3], "shape": {}, "router": {"hold": "1m"}}
-    secret = config(made(**{**ring, "auth": {"secret": "k"}}), "envoy.yaml")
+    secret = config(made(**{**ring, "auth": {"secret": {"name": "k"}}}), "envoy.yaml")
     assert "/etc/kaigen/auth/api-key" in str(secret)
     by_sum = made(**{**ring, "auth": {"sha256": ["0" * 64, "1" * 64]}})
     text = str(config(by_sum, "envoy.yaml"))
