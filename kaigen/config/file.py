@@ -77,6 +77,13 @@ class SharedFields(Block):
     format: Annotated[
         Format | None, Meta(description="Form of the output: `manifests`, `chart` or `both`. Default: `manifests`.")
     ] = None
+    kustomizations: Annotated[
+        bool | None,
+        Meta(
+            description="Also write a `kustomization.yaml` for each namespace, of its apps, and one for all of them, "
+            "for `kubectl apply -k` and overlays. Argo CD and Flux do not read them. Default: false."
+        ),
+    ] = None
     registry: Annotated[
         RegistryText | RegistryBlock | None,
         Meta(description="Mirror for all images as a block, or for kaigen's own images as a text."),

@@ -69,6 +69,7 @@ LAYERS: Mapping[str, Callable[[Values], Any]] = {
     "cluster": update(1),
     "namespace": last,
     "format": last,
+    "kustomizations": last,
     "registry": last,
     "images": update(1),
     "storageClasses": update(1),

@@ -139,6 +139,7 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
         specs=tuple(file.specs),
         output=output,
         format=form,
+        kustomizations=bool(file.kustomizations),
         passthrough=file.passthrough,
         external_secrets=secrets,
         kinds=tuple(file.kinds),

@@ -106,6 +106,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
         specs: files and folders with the specs.
         output: folder that is rendered into, the environment's name included.
         format: the form of the output.
+        kustomizations: whether each namespace and the output have a kustomization.
         passthrough: copy plain Kubernetes objects unchanged.
         external_secrets: how ExternalSecrets are written; None to write none.
         kinds: folders that define kinds of the user's own.
@@ -155,6 +156,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
     specs: tuple[str, ...] = ("specs",)
     output: str = "rendered"
     format: Format = "manifests"
+    kustomizations: bool = False
     passthrough: bool = False
     external_secrets: ExternalSecretsSettings | None = None
     kinds: tuple[str, ...] = ()

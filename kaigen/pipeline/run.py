@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from kaigen.system.progress import Progress
 
 with lazy_imports():
+    from kaigen.emit import kustomizations
     from kaigen.environments import folder_overrides
     from kaigen.pipeline import commits, external_secrets, queue_checks, result, sync
 
@@ -296,6 +297,8 @@ class Run:
         files = self._files(form)
         if self.config.gitops is not None and not self._partial:
             files |= self._sync_files(form)
+        if self.config.kustomizations and not self._partial:
+            files |= kustomizations.group_kustomizations(files)
         return dict(sorted(files.items()))
 
     def stream(self) -> str:

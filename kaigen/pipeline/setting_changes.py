@@ -278,6 +278,7 @@ DECISIONS: Mapping[str, Decision] = {
     "specs": Decision(more),
     "output": _harmless("the folder is reported, and what syncers read is in `gitops.path`"),
     "format": Decision(only_charts),
+    "kustomizations": _harmless("Argo CD and Flux do not read these files"),
     "passthrough": _harmless(_GRANT),
     "external_secrets.store": Decision(set_or_changed, name="secrets.externalSecrets.store.name"),
     "external_secrets.store_kind": Decision(changed, name="secrets.externalSecrets.store.kind"),

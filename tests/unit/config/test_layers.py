@@ -121,6 +121,7 @@ CASES = [
     ),
     last("format", ("chart", "both"), of_run("format"), ("manifests", "chart", "both")),
     last("format", ("chart", "manifests"), of_run("format"), ("manifests", "chart", "manifests"), "default"),
+    last("kustomizations", (True, False), of_run("kustomizations"), (False, True, False)),
     last(
         "registry",
         ("one.example", "two.example"),
@@ -139,6 +140,7 @@ CASES = [
         ),
         "blocks",
     ),
+    last("kustomizations", (True, False), of_run("kustomizations"), (False, True, False)),
     last(
         "registry",
         ("one.example", {"rules": [{"from": "quay.io", "to": "q"}]}),
@@ -157,6 +159,7 @@ CASES = [
         ((None, DOWNLOADER), (RegistryBlock(mirror="one.example"), DOWNLOADER), (None, f"two.example/{_REST}")),
         "block, then text",
     ),
+    last("kustomizations", (True, False), of_run("kustomizations"), (False, True, False)),
     last(
         "registry",
         ("one.example", {}),
