@@ -22,7 +22,7 @@ from tests.cluster.audit import Request
 from tests.cluster.client import Object, is_true
 from tests.cluster.plane import RUNNING, Plane
 from tests.cluster.processes import wait_until
-from tests.cluster.tools.parts import ALL_PARTS
+from tests.cluster.tools.parts import programs
 
 NODE = "node"
 """The value of `by` for the kubelet and containerd: containers of the objects ran."""
@@ -292,11 +292,6 @@ def unproven(found: Seen, mark: Mark) -> Iterator[str]:
         elif mark.by and not any(_ran(entry, found) for entry in objects):
             last = objects[-1]
             yield f"no {kind} ran: {last.name} has status {last.status}"
-
-
-def programs() -> dict[str, str]:
-    """Return the versions of the programs that `by` may name: those that `tools/` builds."""
-    return {program: part.version_of(program) for part in ALL_PARTS for program in part.packages}
 
 
 def absent(cluster: Plane, found: Seen, by: Iterable[str]) -> list[str]:

@@ -513,3 +513,8 @@ def _programs(parts: Iterable[Part], installed: Iterable[str]) -> dict[str, Path
     if missing:
         raise ToolsMissing(f"missing: {', '.join(missing)}; run `make cluster-tools` first")
     return programs
+
+
+def programs() -> dict[str, str]:
+    """Return the versions of the programs that the tools build, which the marker `ran` of a test may name."""
+    return {program: part.version_of(program) for part in ALL_PARTS for program in part.packages}
