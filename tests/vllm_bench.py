@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`vllm bench serve` for tests without vLLM: it asks a server for real, and writes the same fields of a result.
 
-`test_promotion_gates_vllm.py` runs the real one with the same options.
+`test_vllm_gates.py` runs the real one with the same options.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -35,6 +36,15 @@ def ask(url: str, path: str, body: dict[str, object], key: str) -> list[float] |
         return None
 
 
+def read_rows(path: str) -> list[dict[str, str]]:
+    """Return the rows of a file as vLLM's tool reads them: `CustomDataset.load_data`, 0.32.0."""
+    pandas = import_module("pandas")
+    found = pandas.read_json(path_or_buf=path, lines=True)
+    if "prompt" not in found.columns:
+        raise ValueError("JSONL file must contain a 'prompt' column.")
+    return [row.to_dict() for _, row in found.iterrows()]
+
+
 def percentile(values: list[float], share: int) -> float:
     """Return a percentile in milliseconds."""
     return 1000 * sorted(values)[min(len(values) - 1, len(values) * share // 100)]
@@ -54,8 +64,7 @@ def main(key: str) -> None:
     for name in ("skip-tokenizer-init", "skip-chat-template", "save-result", "disable-tqdm"):
         parser.add_argument(f"--{name}", action="store_true", required=True)
     given = parser.parse_args()
-    lines = Path(given.dataset_path).read_text("utf-8").splitlines()[: given.num_prompts]
-    prompts = [json.loads(line)["prompt"] for line in lines]
+    prompts = [row["prompt"] for row in read_rows(given.dataset_path)][: given.num_prompts]
     extra, is_chat = json.loads(given.extra_body), given.backend == "openai-chat"
     begun = time.monotonic()
 

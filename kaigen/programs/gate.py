@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import importlib.util
 import json
 import os
 import random
@@ -124,7 +125,7 @@ def why_waiting(live: Any, expected: Sequence[Mapping[str, Any]]) -> str:
 
     Args:
         live: the Deployment, StatefulSet or LeaderWorkerSet in the cluster; None if there is none.
-        expected: name, image, command and arguments of the containers that its pods have.
+        expected: name, image, command, arguments and plain variables of the containers that its pods have.
     """
     if live is None:
         return "is not in the cluster"
@@ -132,10 +133,8 @@ def why_waiting(live: Any, expected: Sequence[Mapping[str, Any]]) -> str:
     template = spec.get("template") or spec["leaderWorkerTemplate"]["leaderTemplate"]
     found = {each["name"]: each for each in template["spec"]["containers"]}
     for container in expected:
-        own = found.get(container["name"], {})
-        for field, value in container.items():
-            if own.get(field) != value:
-                return f"has another {field} of container {container['name']}: {_shorten(str(own.get(field)))}"
+        if why := _difference(found.get(container["name"], {}), container):
+            return why
     if status.get("observedGeneration", live["metadata"].get("generation")) != live["metadata"].get("generation"):
         return "waits for its controller"
     wanted = spec.get("replicas", 1)
@@ -144,6 +143,19 @@ def why_waiting(live: Any, expected: Sequence[Mapping[str, Any]]) -> str:
         return "has no replicas"
     if not updated == replicas == wanted or ready < wanted:
         return f"has {ready} ready and {updated} updated replicas of {wanted}"
+    return ""
+
+
+def _difference(own: Mapping[str, Any], container: Mapping[str, Any]) -> str:
+    """Return what of a container is not as Git has it; a webhook may add variables."""
+    variables = {each["name"]: each.get("value", "") for each in own.get("env", ())}
+    for field, value in container.items():
+        if field == "env":
+            name = next((each["name"] for each in value if variables.get(each["name"]) != each["value"]), None)
+            if name is not None:
+                return f"has another variable {name} of container {container['name']}: {variables.get(name)}"
+        elif own.get(field) != value:
+            return f"has another {field} of container {container['name']}: {_shorten(str(own.get(field)))}"
     return ""
 
 
@@ -190,6 +202,46 @@ def wait(api: Api, params: Mapping[str, Any], url: str, workloads: Sequence[str]
         time.sleep(PAUSE)
 
 
+_PANDAS = '''"""What `vllm bench serve` needs of pandas to read a file of prompts."""
+import json
+
+
+class Rows:
+    def __init__(self, rows):
+        self.columns = [*rows[0]] if rows else []
+        self._rows = rows
+
+    def iterrows(self):
+        for number, row in enumerate(self._rows):
+            yield number, Row(row)
+
+
+class Row(dict):
+    def to_dict(self):
+        return dict(self)
+
+
+def read_json(path_or_buf, lines):
+    with open(path_or_buf, encoding="utf-8") as stream:
+        return Rows([json.loads(line) for line in stream if line.strip()])
+'''
+
+
+def without_pandas(folder: str) -> dict[str, str]:
+    """Return the variables with which vLLM's tool reads prompts although the image has no pandas.
+
+    vLLM's images do not have the packages of its extra `bench` (docker/Dockerfile.cpu installs `[audio]` only), and
+    `CustomDataset.load_data` in vllm/benchmarks/datasets/datasets.py (0.32.0) reads JSON lines by pandas.
+    """
+    if importlib.util.find_spec("pandas") is not None:
+        return {}
+    place = f"{folder}/pandas-lines"
+    os.makedirs(place, exist_ok=True)
+    with open(f"{place}/pandas.py", "w", encoding="utf-8") as stream:
+        stream.write(_PANDAS)
+    return {"PYTHONPATH": os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), place)))}
+
+
 def prompts(count: int, words: int) -> Iterator[str]:
     """Yield prompts of random words, the same ones in each run; none begins like another."""
     chance = random.Random(1)
@@ -218,7 +270,8 @@ def benchmark(params: Mapping[str, Any], url: str, model: str, folder: str) -> d
             *("--num-warmups", str(own["warmups"]), "--ready-check-timeout-sec", "0", "--extra-body", json.dumps(body)),
             *("--percentile-metrics", ",".join(LATENCIES), "--metric-percentiles", ",".join(PERCENTILES)),
             *("--save-result", "--result-dir", folder, "--result-filename", "bench.json", "--disable-tqdm"),
-        ]
+        ],
+        without_pandas(folder),
     )
     return benchmark_numbers(_json(f"{folder}/bench.json"), count)
 
@@ -286,20 +339,20 @@ def accuracy(task: str, found: Mapping[str, Any], metric: str | None) -> float:
     return float(*chosen.values())
 
 
-def run_tool(command: Sequence[str]) -> None:
-    """Run a program; what it prints is the log of the pod.
+def run_tool(command: Sequence[str], more: Mapping[str, str] | None = None) -> None:
+    """Run a program, with more variables; what it prints is the log of the pod.
 
     Raises:
         Failed: it fails.
     """
-    key = {"OPENAI_API_KEY": _key() or "EMPTY"}
+    own = {"OPENAI_API_KEY": _key() or "EMPTY", **(more or {})}
     last: deque[str] = deque(maxlen=3)
     try:
         process = subprocess.Popen(
             command,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **key},
+            env={**os.environ, **own},
             encoding="utf-8",
             errors="replace",
         )

@@ -88,7 +88,10 @@ def _workloads(objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str,
 
 
 def _container(body: Mapping[str, Any]) -> dict[str, Json]:
-    return {name: body[name] for name in ("name", "image", "command", "args") if name in body}
+    found: dict[str, Json] = {name: body[name] for name in ("name", "image", "command", "args") if name in body}
+    variables = body.get("env") or ()
+    plain: list[Json] = [{"name": each["name"], "value": each["value"]} for each in variables if "value" in each]
+    return {**found, "env": plain} if plain else found
 
 
 def _digest(objects: Sequence[Mapping[str, Any]]) -> str:

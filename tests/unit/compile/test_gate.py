@@ -163,6 +163,29 @@ def test_a_rollout_is_over_when_only_pods_of_git_run(live: Any, why: str) -> Non
     assert gate.why_waiting(live, [CONTAINER]) == why
 
 
+def test_a_rollout_is_over_when_its_variables_are_those_of_git() -> None:
+    live = deployment()
+    expected: list[dict[str, Any]] = [
+        {**CONTAINER, "env": [{"name": "DELAY", "value": "1"}, {"name": "EMPTY", "value": ""}]}
+    ]
+    assert gate.why_waiting(live, expected) == "has another variable DELAY of container serve: None"
+    (container,) = live["spec"]["template"]["spec"]["containers"]
+    live["spec"]["template"]["spec"]["containers"] = [
+        {**container, "env": [{"name": "ADDED", "value": "x"}, {"name": "DELAY", "value": "1"}, {"name": "EMPTY"}]}
+    ]
+    assert gate.why_waiting(live, expected) == ""
+    expected[0]["env"][0]["value"] = "2"
+    assert gate.why_waiting(live, expected) == "has another variable DELAY of container serve: 1"
+
+
+def test_the_pod_waits_for_the_variables_of_the_topology(tmp_path: Path) -> None:
+    vllm = {"model": {"folder": "/weights"}, "auth": {"secret": "keys"}, "resources": {"gpus": 1, "gpuType": "L4"}}
+    item = compiled(tmp_path, {**vllm, "env": {"DELAY": "1"}}, BENCHMARK)[0]
+    ((waited,),) = params(item)["target"]["containers"]
+    assert {"name": "DELAY", "value": "1"} in waited["env"]
+    assert all(each.keys() == {"name", "value"} for each in waited["env"])
+
+
 def test_authorities_of_clusters_need_no_extensions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     strict = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     strict.verify_flags |= ssl.VERIFY_X509_STRICT
