@@ -38,6 +38,8 @@ MESSAGE = os.environ.get("KAIGEN_MESSAGE", "/dev/termination-log")
 ACCOUNT = os.environ.get("KAIGEN_ACCOUNT", "/var/run/secrets/kubernetes.io/serviceaccount")
 PAUSE = 2
 """Seconds between two looks at what is waited for."""
+SETTLE = float(os.environ.get("KAIGEN_SETTLE", "10"))
+"""Seconds after a rollout in which the Service may still reach pods that end: until each node knows its endpoints."""
 
 PERCENTILES = ("50", "90", "95", "99")
 LATENCIES = ("ttft", "tpot", "itl", "e2el")
@@ -174,13 +176,13 @@ def _why_no_answer(url: str) -> str:
 
 
 def wait(api: Api, params: Mapping[str, Any], url: str, workloads: Sequence[str]) -> None:
-    """Wait until the pods are those of Git and the Service answers.
+    """Wait until the pods are those of Git and the Service answers, and has no earlier pods behind it.
 
     Raises:
         Failed: the time is over.
     """
     target, said = params["target"], ""
-    end = time.monotonic() + target["wait"]
+    end, since = time.monotonic() + target["wait"], None
     while True:
         why = ""
         for path, containers in zip(workloads, target["containers"], strict=True):
@@ -193,7 +195,12 @@ def wait(api: Api, params: Mapping[str, Any], url: str, workloads: Sequence[str]
                 break
         why = why or _why_no_answer(url)
         if not why:
-            return
+            since = time.monotonic() if since is None else since
+            if time.monotonic() - since >= SETTLE:
+                return
+            time.sleep(min(PAUSE, SETTLE))
+            continue
+        since = None
         if why != said:
             print(f"waiting: {target['name']}: {why}", flush=True)
             said = why

@@ -9,6 +9,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -178,6 +179,29 @@ def test_a_rollout_is_over_when_its_variables_are_those_of_git() -> None:
     assert gate.why_waiting(live, expected) == "has another variable DELAY of container serve: 1"
 
 
+class Rollouts:
+    """An API that has a Deployment in one state after the other."""
+
+    def __init__(self, *states: Any) -> None:
+        self.states = [*states]
+
+    def get(self, path: str) -> Any:
+        return self.states.pop(0) if len(self.states) > 1 else self.states[0]
+
+
+def test_a_rollout_must_stay_complete_until_no_earlier_pod_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(gate, "PAUSE", 4)
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    monkeypatch.setattr(gate, "_why_no_answer", lambda url: "")
+    api: Any = Rollouts(deployment(), deployment(readyReplicas=1), deployment())
+    target = {"target": {"name": "assistant", "wait": 60, "containers": [[CONTAINER]]}}
+    gate.wait(api, target, "http://assistant", ["apis/apps/v1/deployments/assistant"])
+    # At 0 s it is complete, at 4 s not, and from 8 s on for the whole time in which the Service may lag.
+    assert now[0] == 20
+
+
 def test_the_pod_waits_for_the_variables_of_the_topology(tmp_path: Path) -> None:
     vllm = {"model": {"folder": "/weights"}, "auth": {"secret": "keys"}, "resources": {"gpus": 1, "gpuType": "L4"}}
     item = compiled(tmp_path, {**vllm, "env": {"DELAY": "1"}}, BENCHMARK)[0]
@@ -281,6 +305,7 @@ def judge(folder: Path, ports: tuple[int, int], **settings: Any) -> tuple[int, d
     environment = {
         **{"PATH": f"{tools}:{os.environ['PATH']}", "KAIGEN_ACCOUNT": str(folder), "KAIGEN_API_SCHEME": "http"},
         **{"KAIGEN_MESSAGE": str(folder / "message"), "KAIGEN_APP": "speed", "KAIGEN_FACTS": "speed-facts"},
+        "KAIGEN_SETTLE": "0",
         **{"JOB_NAME": "speed-1234", "JOB_UID": "uid", "KUBERNETES_SERVICE_HOST": "127.0.0.1"},
         **{"KUBERNETES_SERVICE_PORT": str(ports[0]), "TARGET_URL": f"http://127.0.0.1:{ports[1]}"},
         "TARGET_WORKLOADS": "apis/apps/v1/deployments/assistant",
