@@ -275,8 +275,8 @@ def benchmark(params: Mapping[str, Any], url: str, model: str, folder: str) -> d
             *("--skip-chat-template", "--num-prompts", str(count), "--max-concurrency", str(own["concurrency"])),
             *(("--request-rate", str(own["rate"])) if "rate" in own else ()),
             *("--num-warmups", str(own["warmups"]), "--ready-check-timeout-sec", "0", "--extra-body", json.dumps(body)),
-            *("--percentile-metrics", ",".join(LATENCIES), "--metric-percentiles", ",".join(PERCENTILES)),
-            *("--save-result", "--result-dir", folder, "--result-filename", "bench.json", "--disable-tqdm"),
+            *("--save-result", "--save-detailed", "--result-dir", folder, "--result-filename", "bench.json"),
+            "--disable-tqdm",
         ],
         without_pandas(folder),
     )
@@ -286,17 +286,37 @@ def benchmark(params: Mapping[str, Any], url: str, model: str, folder: str) -> d
 def benchmark_numbers(found: Mapping[str, Any], count: int) -> dict[str, float]:
     """Return the numbers of a result of `vllm bench serve`.
 
+    They are computed from the times of each request: without a tokenizer, the tool summarizes only the latency of
+    whole requests (`benchmark` in vllm/benchmarks/serve.py, 0.32.0, whose definitions these are).
+
     Args:
-        found: the result.
+        found: the result, with details.
         count: the number of requests.
     """
     numbers = {"errors": 1 - found["completed"] / count}
     if not found["completed"]:
         return numbers
-    for name in LATENCIES:
-        numbers[f"{name}.mean"] = found[f"mean_{name}_ms"]
-        numbers |= {f"{name}.p{each}": found[f"p{each}_{name}_ms"] for each in PERCENTILES}
+    times: dict[str, list[float]] = {name: [] for name in LATENCIES}
+    for first, steps, tokens in zip(found["ttfts"], found["itls"], found["output_lens"], strict=True):
+        # A failed request has no tokens.
+        if tokens:
+            times["ttft"].append(first)
+            times["tpot"] += [sum(steps) / (tokens - 1)] if tokens > 1 else []
+            times["itl"] += steps
+            times["e2el"].append(first + sum(steps))
+    for name, values in times.items():
+        # With one token for each request there are none between tokens.
+        ordered = sorted(values or [0.0])
+        numbers[f"{name}.mean"] = 1000 * sum(ordered) / len(ordered)
+        numbers |= {f"{name}.p{each}": 1000 * percentile(ordered, int(each)) for each in PERCENTILES}
     return {**numbers, "throughput": found["output_throughput"], "requestThroughput": found["request_throughput"]}
+
+
+def percentile(ordered: Sequence[float], share: int) -> float:
+    """Return a percentile of sorted numbers, between two of them where it falls there, as numpy does."""
+    at = (len(ordered) - 1) * share / 100
+    low, high = ordered[int(at)], ordered[min(int(at) + 1, len(ordered) - 1)]
+    return low + (high - low) * (at - int(at))
 
 
 def evaluate(params: Mapping[str, Any], url: str, model: str, folder: str) -> dict[str, float]:

@@ -238,6 +238,22 @@ def test_a_benchmark_whose_requests_all_failed_measured_only_that() -> None:
     assert gate.reason(found) == "ttft.p95 was not measured; errors is 1, more than 0.01"
 
 
+def test_latencies_are_those_of_the_requests_that_have_tokens() -> None:
+    found = {
+        **{"completed": 3, "failed": 1, "output_throughput": 9.0, "request_throughput": 3.0},
+        "ttfts": [0.1, 0.0, 0.3, 0.2],
+        "itls": [[0.01, 0.03], [], [], [0.02]],
+        "output_lens": [3, 0, 1, 2],
+    }
+    numbers = {name: round(value, 6) for name, value in gate.benchmark_numbers(found, 4).items()}
+    assert (numbers["errors"], numbers["throughput"], numbers["requestThroughput"]) == (0.25, 9, 3)
+    assert (numbers["ttft.mean"], numbers["ttft.p50"], numbers["ttft.p90"]) == (200, 200, 280)
+    assert (numbers["tpot.mean"], numbers["itl.p50"], numbers["itl.p99"]) == (20, 20, 29.8)
+    assert (numbers["e2el.p50"], numbers["e2el.mean"]) == (220, 220)
+    one = gate.benchmark_numbers({**found, "itls": [[]] * 4, "output_lens": [1, 0, 1, 1]}, 4)
+    assert (one["itl.p95"], one["tpot.mean"]) == (0, 0)
+
+
 class ApiServer(BaseHTTPRequestHandler):
     """Part of an API server: a Deployment, and the ConfigMaps that are applied."""
 
