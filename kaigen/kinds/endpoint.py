@@ -9,7 +9,7 @@ from kaigen.kinds.base import AppName, Duration, LabelName, Metadata, ObjectName
 from kaigen.kinds.block import Block
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.exposure import HostRoute, Service
-from kaigen.kinds.operation import DownloadMonitoring
+from kaigen.kinds.operation import RequestMonitoring
 from kaigen.kinds.pod import PodFields
 
 ModelName = Annotated[str, text(r"^[^\s,]+$", min_length=1, max_length=253)]
@@ -119,8 +119,11 @@ class EndpointSpec(PodFields):
         HostRoute | None, Meta(description="How requests from outside the cluster reach the Endpoint.")
     ] = None
     monitoring: Annotated[
-        DownloadMonitoring | None,
-        Meta(description="A PodMonitor for the metrics of Envoy, and alerts; `{}` for the defaults."),
+        RequestMonitoring | None,
+        Meta(
+            description="A PodMonitor for the metrics of Envoy, which then count requests by client and model, alerts, "
+            "a dashboard, and traces; `{}` for the PodMonitor only."
+        ),
     ] = None
     metrics_from: Annotated[
         list[JsonObject],

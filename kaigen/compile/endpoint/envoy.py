@@ -19,6 +19,7 @@ from kaigen.compile.builders.envoy import (
     retries,
     router_filter,
 )
+from kaigen.compile.builders.envoy_telemetry import counts
 from kaigen.compile.endpoint.access import Access
 from kaigen.programs.files import program_text
 
@@ -49,14 +50,18 @@ _ERRORS = {
 }
 _FILL_SECONDS = 60
 
+_LABELS = {"client": "%DYNAMIC_METADATA(kaigen:client)%", "model": "%DYNAMIC_METADATA(kaigen:model)%"}
+"""Of the metrics of requests: a client of the spec, and a model that is served; `-` before either is known."""
 
-def envoy_config(access: Access, *, body: int, drain: int) -> Config:
+
+def envoy_config(access: Access, *, body: int, drain: int, counted: bool = False) -> Config:
     """Return Envoy's configuration, without the clusters of Topologies and of its own pods, whose names are settings.
 
     Args:
         access: who may use what.
         body: most bytes of a request's body.
         drain: seconds that a pod goes on when it ends.
+        counted: whether metrics count requests by client and model.
     """
     paths = ", ".join(f'["{path}"] = true' for path in ASKED)
     keys = program_text("endpoint_keys.lua").replace("@FOLDER@", FOLDER).replace("@KEYS@", CLIENT_KEYS)
@@ -79,7 +84,7 @@ def envoy_config(access: Access, *, body: int, drain: int) -> Config:
                 },
             }
         ],
-        "access_log": [_access_log()],
+        "access_log": [_access_log(), *([counts(_LABELS, "%RESPONSE_CODE%")] if counted else [])],
         "local_reply_config": {"mappers": [_error(status) for status in (*_ERRORS, 0)]},
         "route_config": {"virtual_hosts": [_routes(access)]},
         "http_filters": [

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import account_fields, account_objects
-from kaigen.compile.builders.alerts import prometheus_rule
-from kaigen.compile.builders.envoy import READY, dns_cluster, dns_clusters
+from kaigen.compile.builders.alerts import RUNBOOK, prometheus_rule
+from kaigen.compile.builders.dashboard import ENDPOINT_PANELS, dashboard
+from kaigen.compile.builders.envoy import READY, STATISTICS, dns_cluster, dns_clusters
 from kaigen.compile.builders.envoy_pod import budget, envoy_container, over_nodes, proxy_deployment
+from kaigen.compile.builders.envoy_telemetry import with_traces
 from kaigen.compile.builders.jobs import readiness_test, seconds
 from kaigen.compile.builders.network import (
     client_peers,
@@ -28,6 +30,7 @@ from kaigen.compile.endpoint.envoy import CLIENT_KEYS, ENGINE_KEYS, FOLDER, PEER
 from kaigen.compile.endpoint.resolution import EndpointResolution
 from kaigen.compile.expressions import DIGEST_LENGTH, Expr, Joined, Release, Tree
 from kaigen.compile.go_json import go_json, sha256_hex
+from kaigen.diagnostics.codes import page_url
 from kaigen.kinds.blocks import Security
 from kaigen.kubernetes.quantities import units
 from kaigen.yaml.dump import dump
@@ -67,12 +70,15 @@ def endpoint_objects(resolution: EndpointResolution) -> list[Object]:
     if spec.replicas > 1:
         objects.append(budget(frame, ENDPOINT, ""))
     if spec.monitoring is not None:
-        paths = "/stats/prometheus"
-        objects.append(pod_monitor(frame, ENDPOINT, spec.monitoring, paths, port="envoy-metrics"))
+        objects.append(pod_monitor(frame, ENDPOINT, spec.monitoring, STATISTICS, port="envoy-metrics"))
         block, context = spec.monitoring, resolution.context
         namespace = resolution.metadata.namespace or context.config.namespace
         if block.alerts is not None:
-            objects += prometheus_rule(frame, context, namespace, block.alerts, block.labels, [workload])
+            objects += prometheus_rule(
+                frame, context, namespace, block.alerts, block.labels, [workload], dashboard=block.dashboard
+            )
+        if block.dashboard is not None:
+            objects.append(dashboard(frame, block.dashboard, namespace, ENDPOINT_PANELS, page_url(RUNBOOK)))
     if spec.route is not None:
         profile = resolution.context.profile.name
         port = service_port(spec.service)
@@ -84,7 +90,12 @@ def _files(resolution: EndpointResolution) -> dict[str, str]:
     spec, access = resolution.spec, resolution.access
     body = units(spec.max_body)
     assert body is not None, "the model of the spec requires a quantity"
-    config = envoy_config(access, body=body, drain=seconds(spec.drain))
+    monitoring = spec.monitoring
+    config = with_traces(
+        envoy_config(access, body=body, drain=seconds(spec.drain), counted=monitoring is not None),
+        monitoring.traces if monitoring is not None else None,
+        resolution.metadata.name,
+    )
     return {"envoy.yaml": dump(config), ACCESS_FILE: access.text()}
 
 

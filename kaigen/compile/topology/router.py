@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import role_and_binding, token_mount, token_volume
-from kaigen.compile.builders.envoy import READY, STATISTICS
+from kaigen.compile.builders.envoy import READY, STATISTICS, Config
 from kaigen.compile.builders.envoy_pod import (
     budget,
     container_port,
@@ -21,6 +21,7 @@ from kaigen.compile.builders.envoy_pod import (
     proxy_deployment,
     proxy_resources,
 )
+from kaigen.compile.builders.envoy_telemetry import with_traces
 from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.builders.network import headless_service, network_switch, pod_monitor
 from kaigen.compile.builders.pods import NO_NETWORK, image_fields, pod_security
@@ -125,11 +126,19 @@ def _files(resolution: TopologyResolution, router: Router) -> dict[str, str]:
     keys = f"{KEY_FOLDER}/{auth.key}" if auth is not None else ""
     if not resolution.engine.has_picker:
         sums = spec.auth.sha256 if spec.auth is not None else None
-        return {"envoy.yaml": dump(plain_config(keys=keys, hold=hold, sums=sums or ()))}
+        return {"envoy.yaml": dump(_traced(plain_config(keys=keys, hold=hold, sums=sums or ()), resolution))}
+    config = envoy_config(keys=keys, fail_open=router.failure_mode == "open", hold=hold)
     return {
-        "envoy.yaml": dump(envoy_config(keys=keys, fail_open=router.failure_mode == "open", hold=hold)),
+        "envoy.yaml": dump(_traced(config, resolution)),
         "picker.yaml": dump(picker_config(router.policy, adapters=bool(spec.adapters), hold=hold)),
     }
+
+
+def _traced(config: Config, resolution: TopologyResolution) -> Config:
+    """Return the configuration of an Envoy that sends its traces to where the engine sends its own."""
+    monitoring = resolution.spec.monitoring
+    traces = monitoring.traces if monitoring is not None else None
+    return with_traces(config, traces, f"{resolution.metadata.name}{ROUTER_SUFFIX}")
 
 
 def _keys(resolution: TopologyResolution) -> Auth | None:
