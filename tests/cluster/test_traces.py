@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,9 +14,12 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
+from kaigen.compile.builders.envoy_telemetry import with_traces
 from kaigen.compile.endpoint.envoy import ASKED
-from kaigen.compile.topology.router_config import engines_cluster
+from kaigen.compile.topology.router_config import engines_cluster, plain_config
+from kaigen.kinds.monitoring import Traces
 from kaigen.pipeline.run import Run
+from kaigen.yaml.dump import dump
 from tests.cluster import test_endpoint as endpoint
 from tests.cluster import test_router as router
 from tests.cluster.envoy import locate_envoy
@@ -144,3 +148,12 @@ def test_a_router_sends_a_span_and_gives_its_trace_to_the_engine(
     router.until(lambda: "00f067aa0ba902b7" in {span.parent for span in spans()})
     # The span of the call to the picker is one, too.
     assert sent in {span.identifier for span in spans()}
+
+
+def test_envoy_accepts_a_collector_with_tls(tmp_path: Path) -> None:
+    traces = Traces(endpoint="https://otel.example.com/v1/traces", protocol="http/protobuf")
+    (tmp_path / "envoy.yaml").write_text(dump(with_traces(plain_config(keys="", hold=0), traces, "chat-router")))
+    command = [str(locate_envoy()), "--mode", "validate", "--config-path", str(tmp_path / "envoy.yaml")]
+    command += ["--config-yaml", engines_cluster(router.HOSTS[0], router.ENGINE_PORT, plain=True)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
