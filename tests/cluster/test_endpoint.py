@@ -54,6 +54,7 @@ spec:
   models: [chat, phi]
   maxBody: 8Mi
   drain: 2s
+  monitoring: {{}}
   clients:
     team-a: {{models: [chat, legal]}}
     team-b: {{models: ["*"]}}

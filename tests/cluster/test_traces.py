@@ -97,7 +97,7 @@ def test_an_endpoint_sends_a_span_and_gives_its_trace_to_the_engine(
     stack: ExitStack, collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str
 ) -> None:
     monkeypatch.setattr(endpoint, "Engine", Engine)
-    monkeypatch.setattr(endpoint, "SPECS", f"{endpoint.SPECS.rstrip()}\n  {block(protocol)}\n")
+    monkeypatch.setattr(endpoint, "SPECS", endpoint.SPECS.replace("monitoring: {}", block(protocol)))
     rendered = endpoint.rendered
 
     def with_address(folder: Path) -> tuple[Mapping[str, str], str]:

@@ -290,12 +290,13 @@ SCALING_PARTS = (
         packages={
             "prometheus": "github.com/prometheus/prometheus/cmd/prometheus",
             "promtool": "github.com/prometheus/prometheus/cmd/promtool",
+            "amtool": "github.com/prometheus/alertmanager/cmd/amtool",
             "prometheus-operator": "github.com/prometheus-operator/prometheus-operator/cmd/operator",
         },
         # Debian's own cannot find pods.
         tags=("remove_all_sd", "enable_kubernetes_sd"),
         kinds="example/prometheus-operator-crd",
-        cold=3.5,
+        cold=4,
     ),
     Part(
         name="keda",
@@ -317,7 +318,10 @@ SCALING_PARTS = (
         cold=1.5,
     ),
 )
-"""What autoscalers need: the Prometheus operator, KEDA, and servers of metrics."""
+"""What autoscalers and alerts need: the Prometheus operator, KEDA, and servers of metrics."""
+
+KUBE_STATE_METRICS = Part(name="kube-state-metrics", module="k8s.io/kube-state-metrics/v2", packages={})
+"""A module whose documentation lists the metrics that alerts read. It is not built."""
 
 SOURCE_PARTS = (
     Part(
