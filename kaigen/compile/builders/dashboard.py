@@ -53,7 +53,7 @@ def _rate(metric: str, labels: str) -> str:
 def _quantiles(metric: str, labels: str) -> tuple[tuple[str, str], ...]:
     """Return the lines of a histogram."""
     inner = f"sum by (le) ({_rate(f'{metric}_bucket', labels)})"
-    return tuple((f"histogram_quantile(0.{share}, {inner})", f"p{share}") for share in (50, 95, 99))
+    return tuple((f"histogram_quantile({share / 100:g}, {inner})", f"p{share}") for share in (50, 95, 99))
 
 
 _COLLECTED = Panel("Metrics are collected", "short", ((f"sum(up{_JOB})", "pods"),))
