@@ -47,6 +47,7 @@ _KEDA = (
     f"gcpSecretManager.credentials.clientSecret.{_KEY}",
     f"oauth2.clientSecret.{_KEY}",
 )
+_TRAIN_INPUTS = ("dataset", "model")
 _FURTHER: dict[str, tuple[str, ...]] = {
     SECRET: ("metadata.name",),
     SEALED_SECRET: ("metadata.name",),
@@ -61,6 +62,11 @@ _FURTHER: dict[str, tuple[str, ...]] = {
     "ServiceMonitor.monitoring.coreos.com": tuple(f"spec.endpoints[].{field}.name" for field in _ENDPOINT),
     "TriggerAuthentication.keda.sh": tuple(f"spec.{field}" for field in _KEDA),
     "ClusterTriggerAuthentication.keda.sh": ("spec.secretTargetRef[].name", *(f"spec.{field}" for field in _KEDA)),
+    "TrainJob.trainer.kubeflow.org": (
+        *(f"spec.initializer.{field}.secretRef.name" for field in _TRAIN_INPUTS),
+        *(f"spec.initializer.{field}.env[].{_KEY}" for field in _TRAIN_INPUTS),
+        f"spec.trainer.env[].{_KEY}",
+    ),
     "RayCluster.ray.io": tuple(f"spec.{field}" for field in _RAY),
     "RayService.ray.io": tuple(f"spec.rayClusterConfig.{field}" for field in _RAY),
     "GitRepository.source.toolkit.fluxcd.io": (

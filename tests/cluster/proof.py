@@ -236,6 +236,16 @@ _NEEDS_PODS: Mapping[str, Rule] = {
 }
 """When an object counts as run, of kinds that a real node must have run."""
 
+
+def _trained(entry: Emitted, found: Seen) -> bool:
+    """Whether a TrainJob of the runtime, which has its name, succeeded."""
+    return any(
+        _ran(other, found)
+        for other in found.emitted
+        if (other.kind, other.namespace, other.name) == ("TrainJob", entry.namespace, entry.name)
+    )
+
+
 _RULES: Mapping[str, Rule] = {
     **_NEEDS_PODS,
     "HorizontalPodAutoscaler": _conditions("ScalingActive"),
@@ -243,6 +253,7 @@ _RULES: Mapping[str, Rule] = {
     "Gateway": _conditions("Programmed"),
     "HTTPRoute": _accepted_by_parent,
     "PodMonitor": _admits,
+    "TrainingRuntime": _trained,
     "ResourceQuota": lambda entry, _: bool(entry.status.get("used")),
     "Namespace": lambda entry, found: any(other.namespace == entry.name for other in found.emitted),
     "ValidatingAdmissionPolicy": _decided,

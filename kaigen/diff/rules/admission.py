@@ -10,7 +10,7 @@ from kaigen.diff.trees import Side, Trees, place_of
 from kaigen.kubernetes.admission import ClusterQueue, Queues, Verdict
 from kaigen.kubernetes.manifest import Object
 from kaigen.kubernetes.requests import readable
-from kaigen.kubernetes.workloads import QUEUED_TYPES, workload_of
+from kaigen.kubernetes.workloads import POD_TYPES, QUEUED_TYPES, workloads_of
 
 _QUEUE = "ClusterQueue"
 CLUSTER_QUEUES = frozenset({"ClusterQueue.kueue.x-k8s.io"})
@@ -97,10 +97,10 @@ def _all_verdicts(case: Case, side: Side) -> dict[tuple[str, str, str], Verdict]
     if not queues.local:
         return {}
     catalog = case.trees.config(case.obj.path).catalog
-    workloads = [
-        found
-        for kind in sorted(each.partition(".")[0] for each in QUEUED)
+    placed = [
+        (place_of(obj), cast(Object, obj.data))
+        for kind in sorted(each.partition(".")[0] for each in POD_TYPES)
         for obj in case.trees.of_kind(side, kind, case.top)
-        if (found := workload_of(cast(Object, obj.data), place_of(obj), catalog)) is not None
     ]
+    workloads = workloads_of(placed, catalog)
     return {verdict.workload.key: verdict for verdict in queues.verdicts(workloads)}

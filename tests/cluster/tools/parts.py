@@ -266,6 +266,13 @@ JUDGE_PARTS = (
         cold=2.5,
     ),
     Part(
+        name="trainer",
+        module="github.com/kubeflow/trainer/v2",
+        packages={"trainer": "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager"},
+        kinds="manifests/base/crds",
+        cold=2.5,
+    ),
+    Part(
         name="keda-webhooks",
         module="github.com/kedacore/keda/v2",
         packages={"keda-webhooks": "github.com/kedacore/keda/v2/cmd/webhooks"},
@@ -281,7 +288,7 @@ JUDGE_PARTS = (
         cold=8,
     ),
 )
-"""KAITO, Kyverno, Kueue in two versions and KEDA's webhooks, whose answers are compared with those of kaigen."""
+"""KAITO, Kyverno, Kueue in two versions, Kubeflow Trainer and KEDA's webhooks, whose answers kaigen predicts."""
 
 SCALING_PARTS = (
     Part(

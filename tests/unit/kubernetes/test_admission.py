@@ -8,7 +8,7 @@ import pytest
 
 from kaigen.catalog.catalog import Catalog
 from kaigen.kubernetes.admission import Queues, Verdict, shares_nothing
-from kaigen.kubernetes.workloads import workload_of, workloads_of
+from kaigen.kubernetes.workloads import workloads_of
 
 API = "kueue.x-k8s.io/v1beta2"
 Object = dict[str, Any]
@@ -254,7 +254,7 @@ TEMPLATE = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cp
     ids=["Deployment", "StatefulSet", "LeaderWorkerSet", "JobSet"],
 )
 def test_a_workload_is_what_kueue_admits_as_one(obj: Object, copies: int, counts: list[int]) -> None:
-    found = workload_of(obj, "ns", Catalog())
+    (found,) = workloads_of([("ns", obj)], Catalog())
     assert found is not None
     assert (found.copies, [pods.count for pods in found.pod_sets]) == (copies, counts)
     assert found.requests == {"cpu": sum(counts) * 10**9}
@@ -273,11 +273,24 @@ def test_replicas_that_are_workloads_of_their_own_may_wait() -> None:
     assert states(*PLAIN, objects) == {"a": "waits"}
 
 
+def test_the_pods_of_a_train_job_are_those_of_its_runtime() -> None:
+    api = "trainer.kubeflow.org/v1alpha1"
+    work = {"name": "node", "template": {"spec": {"parallelism": 3, "completions": 3, "template": TEMPLATE}}}
+    runtime: Object = {"apiVersion": api, "kind": "TrainingRuntime", "metadata": {"name": "a"}}
+    runtime["spec"] = {"template": {"spec": {"replicatedJobs": [work]}}}
+    train = queued("TrainJob", api, {"runtimeRef": {"kind": "TrainingRuntime", "name": "a"}})
+    (found,) = workloads_of([("ns", train), ("other", train), ("ns", runtime)], Catalog())
+    assert (found.key, [pods.count for pods in found.pod_sets]) == (("ns", "TrainJob", "a"), [3])
+    assert states(*PLAIN, train, runtime) == {"a": "yes"}
+    work["template"]["spec"] |= {"parallelism": 5, "completions": 5}
+    assert states(*PLAIN, train, runtime) == {"a": "never"}
+
+
 def test_a_scheduled_job_has_its_queue_in_the_template() -> None:
     template = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "q"}}, "spec": {"template": TEMPLATE}}
     obj: Object = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a"}}
     obj["spec"] = {"jobTemplate": template}
-    found = workload_of(obj, "ns", Catalog())
+    (found,) = workloads_of([("ns", obj)], Catalog())
     assert found is not None
     assert found.queue == "q"
 
@@ -285,8 +298,7 @@ def test_a_scheduled_job_has_its_queue_in_the_template() -> None:
 def test_an_object_without_a_queue_is_no_workload() -> None:
     plain = run("a")
     plain["metadata"]["labels"] = {}
-    assert workload_of(plain, "ns", Catalog()) is None
-    assert workload_of(queued("ConfigMap", "v1", {}), "ns", Catalog()) is None
+    assert workloads_of([("ns", plain), ("ns", queued("ConfigMap", "v1", {}))], Catalog()) == ()
 
 
 def test_queues_of_a_cohort_without_a_common_flavor_share_nothing() -> None:
