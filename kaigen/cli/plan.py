@@ -125,7 +125,7 @@ def command(
         _plan_specs(console, words, environment, requested, dialects, tokens=tokens, picture=picture, output=output)
         return
     config = read_config()
-    prices = plan_prices.Prices(config.catalog, tokens_per_second)
+    prices = plan_prices.Prices(config.catalog, tokens_per_second, config.region)
     with refusals():
         facts = (
             config_json.read_config_json(config_file, weights)
@@ -192,7 +192,7 @@ def _plan_specs(
     output: str,
 ) -> None:
     config = read_config_of(console, words, environment)
-    prices = plan_prices.Prices(config.catalog, tokens)
+    prices = plan_prices.Prices(config.catalog, tokens, config.region)
     run, chosen = specs.select_specs(words, config, stdin=sys.stdin.buffer if "-" in words else None)
     found = specs.plan_specs(chosen, run.resolve, lambda question: sizing_answer.with_options(question, requested))
     if picture is not None and len(found.plans) > 1:

@@ -246,6 +246,20 @@ class CatalogFile(Block):
             examples=[{"aws": 28, "p5.48xlarge": 45}],
         ),
     ] = field(default_factory=dict)
+    carbon: Annotated[
+        dict[Word, Annotated[float, Meta(ge=0)]],
+        Meta(
+            description="Grams of CO2e of a kilowatt hour, by the `region` of an environment. kaigen has no own table.",
+            examples=[{"region-a": 50, "region-b": 400}],
+        ),
+    ] = field(default_factory=dict)
+    watts: Annotated[
+        dict[Word, Size],
+        Meta(
+            description="Power of a node under load in watts, by instance type. kaigen has no own table.",
+            examples=[{"p5.48xlarge": 9000}],
+        ),
+    ] = field(default_factory=dict)
 
 
 CATALOG_ENTRY = KindEntry(

@@ -70,6 +70,10 @@ class SharedFields(Block):
         Version | None, Meta(description="Kubernetes version that objects are validated against.", examples=["1.36"])
     ] = None
     profile: Annotated[str | None, Meta(description="Cluster profile.", examples=["generic", "eks"])] = None
+    region: Annotated[
+        str | None,
+        Meta(description="Region of the clusters, by its name in `carbon` of the catalog.", examples=["region-a"]),
+    ] = None
     cluster: Annotated[
         ClusterVersions | None, Meta(description="Versions of the controllers that run in the clusters.")
     ] = None

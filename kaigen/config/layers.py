@@ -66,6 +66,7 @@ def syncers(values: Values) -> Any:
 LAYERS: Mapping[str, Callable[[Values], Any]] = {
     "kubernetes": last,
     "profile": last,
+    "region": last,
     "cluster": update(1),
     "namespace": last,
     "format": last,

@@ -85,6 +85,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
         environment: its name; empty for none.
         kubernetes: target version.
         profile: name of the profile.
+        region: of the clusters, by its name in the catalogue; empty for none.
         cluster: versions of the controllers in the clusters; None for those that kaigen assumes.
         namespace: namespace of specs that name none.
         implied_namespace: kaigen.yaml sets no namespace for the environment; `namespace` is the default.
@@ -134,6 +135,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
     environment: str = ""
     kubernetes: str = "1.36"
     profile: str = "generic"
+    region: str = ""
     cluster: config_cluster.ClusterVersions | None = None
     namespace: str = "default"
     implied_namespace: bool = False
