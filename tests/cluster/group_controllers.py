@@ -57,6 +57,7 @@ _TRAINER = (
 )
 _KUEUE = (
     *_both(_KUEUE_GROUP, "v1beta2", "ClusterQueue", "clusterqueues"),
+    Webhook("validate", _KUEUE_GROUP, "v1beta2", "Cohort", "cohorts"),
     *_both(_KUEUE_GROUP, "v1beta2", "ResourceFlavor", "resourceflavors"),
     *_both(_KUEUE_GROUP, "v1beta2", "Workload", "workloads"),
     *_both("batch", "v1", "Job", "jobs"),

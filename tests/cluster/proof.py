@@ -261,7 +261,7 @@ _RULES: Mapping[str, Rule] = {
     "ValidatingPolicy": _decided,
     "ClusterQueue": _conditions("Active"),
     "LocalQueue": _conditions("Active"),
-    **dict.fromkeys(("ResourceFlavor", "Topology", "WorkloadPriorityClass"), _in_active_queue),
+    **dict.fromkeys(("Cohort", "ResourceFlavor", "Topology", "WorkloadPriorityClass"), _in_active_queue),
     "Application": lambda entry, _: _is_healthy_application(entry),
     "ApplicationSet": _conditions("ResourcesUpToDate"),
     "AppProject": _has_healthy_application,

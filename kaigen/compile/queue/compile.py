@@ -31,6 +31,7 @@ def queue_objects(resolution: QueueResolution) -> list[Object]:
             objects += _topology(resolution)
             objects += [_flavor(resolution, each) for each in resolution.flavors]
         objects += [_priority(resolution, name, value) for name, value in spec.priorities.items()]
+        objects += _cohort(resolution)
         objects.append(_cluster_queue(resolution))
     if not resolution.local:
         return objects
@@ -119,6 +120,18 @@ def _priority(resolution: QueueResolution, name: str, value: int) -> Object:
         value=value,
         description=text,
     )
+
+
+def _cohort(resolution: QueueResolution) -> list[Object]:
+    """Return the Cohort of the queue, which has its own name, if it is in another one."""
+    spec = resolution.spec
+    if spec.parent_cohort is None or spec.cohort is None:
+        return []
+    found = _cluster_object(resolution, "cohort", "Cohort", spec={"parentName": spec.parent_cohort})
+    metadata = found.body["metadata"]
+    assert isinstance(metadata, dict)
+    metadata["name"] = spec.cohort
+    return [found]
 
 
 def _cluster_queue(resolution: QueueResolution) -> Object:

@@ -308,3 +308,57 @@ def test_queues_of_a_cohort_without_a_common_flavor_share_nothing() -> None:
     placed = [("ns", each) for each in (*q, *r, *s)]
     assert [each.name for each in shares_nothing(Queues(placed))] == ["s"]
     assert list(shares_nothing(Queues(placed[:2]))) == []
+
+
+def cohort(name: str, parent: str = "", *amounts: Object) -> Object:
+    groups = [
+        {
+            "coveredResources": [each["name"] for each in amounts],
+            "flavors": [{"name": "f", "resources": list(amounts)}],
+        }
+    ]
+    spec = {**({"parentName": parent} if parent else {}), **({"resourceGroups": groups} if amounts else {})}
+    return named("Cohort", name, spec=spec)
+
+
+def nested(*parents: Object, lend: Any = None, borrow: Any = None) -> list[Object]:
+    """Queue q with 4 CPUs in cohort a, and queue r with 6 in cohort b."""
+    return [
+        flavor("f"),
+        *queue("q", ("f", [amount("cpu", 4, borrow=borrow)]), cohort="a"),
+        *queue("r", ("f", [amount("cpu", 6, lend=lend)]), cohort="b"),
+        *parents,
+    ]
+
+
+def test_queues_of_nested_cohorts_borrow_from_each_other() -> None:
+    apart = [cohort("a"), cohort("b")]
+    together = [cohort("a", "top"), cohort("b", "top")]
+    assert states(*nested(*apart), run("j", 5)) == {"j": "never"}
+    assert states(*nested(*together), run("j", 10), run("k", 11)) == {"j": "yes", "k": "never"}
+    assert states(*nested(*together, lend=2), run("j", 6), run("k", 7)) == {"j": "yes", "k": "never"}
+    assert states(*nested(*together, borrow=3), run("j", 7), run("k", 8)) == {"j": "yes", "k": "never"}
+
+
+def test_a_queue_whose_cohort_is_below_that_of_another_one_borrows_from_it() -> None:
+    below = nested(cohort("a", "b"))
+    assert states(*below, run("j", 10)) == {"j": "yes"}
+    assert states(*below, run("j", 7), run("k", 4, queue="r")) == {"j": "yes", "k": "waits"}
+
+
+def test_a_cohort_has_quota_and_limits_of_its_own() -> None:
+    pool = [cohort("a", "top", amount("cpu", 1, borrow=2)), cohort("b", "top", amount("cpu", 0, lend=5))]
+    # 4 of the queue, 1 of its cohort, and 2 of the other one.
+    assert states(*nested(*pool), run("j", 7), run("k", 8)) == {"j": "yes", "k": "never"}
+    # 6 of the other queue, 4 of this one and 1 of its cohort.
+    assert states(*nested(*pool), run("j", 11, queue="r"), run("k", 12, queue="r")) == {"j": "yes", "k": "never"}
+
+
+def test_nothing_is_admitted_in_a_cycle_of_cohorts() -> None:
+    (found,) = verdicts(*nested(cohort("a", "b"), cohort("b", "a")), run("j", 1)).values()
+    assert found.never == ["the cohorts above q are a cycle"]
+
+
+def test_queues_of_one_tree_of_cohorts_share_what_they_have_in_common() -> None:
+    placed = [("ns", each) for each in nested(cohort("a", "top"), cohort("b", "top"))]
+    assert list(shares_nothing(Queues(placed))) == []
