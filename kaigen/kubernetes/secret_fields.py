@@ -48,6 +48,7 @@ _KEDA = (
     f"oauth2.clientSecret.{_KEY}",
 )
 _TRAIN_INPUTS = ("dataset", "model")
+_TRAIN_PATCHES = "spec.runtimePatches[].trainingRuntimeSpec.template.spec.replicatedJobs[]"
 _FURTHER: dict[str, tuple[str, ...]] = {
     SECRET: ("metadata.name",),
     SEALED_SECRET: ("metadata.name",),
@@ -115,6 +116,8 @@ def secret_paths() -> dict[str, tuple[Step, ...]]:
     }
     for type_, paths in _FURTHER.items():
         found.setdefault(type_, []).extend(map(_steps, paths))
+    patched = _steps(f"{_TRAIN_PATCHES}.template.spec.template.spec")
+    found["TrainJob.trainer.kubeflow.org"] += [(*patched, *path) for path in pod_secret_paths()]
     return {type_: tuple(paths) for type_, paths in found.items() if paths}
 
 

@@ -27,8 +27,7 @@ _RAY_LABELS = ("app.kubernetes.io/", "ray.io/")
 _OWN_PODS = PodSelector("selector", own=True)
 _SELECTOR = ImmutableField("spec.selector")
 _MANAGED_BY = ImmutableField("spec.managedBy")
-_JOB_SET_PODS = "template.spec.replicatedJobs[].template.spec.template"
-_RUNTIME_PODS = (PodPath(f"spec.{_JOB_SET_PODS}"),)
+_RUNTIME_PODS = (PodPath("spec.template.spec.replicatedJobs[].template.spec.template"),)
 _RUNTIMES = ("ClusterTrainingRuntime.trainer.kubeflow.org", "TrainingRuntime.trainer.kubeflow.org")
 
 
@@ -215,14 +214,6 @@ WORKLOAD_KINDS = (
     ObjectKind(
         "TrainJob.trainer.kubeflow.org",
         lifecycle="run",
-        # What it changes of the pods of its runtime.
-        pods=(
-            PodPath(
-                "spec.runtimePatches[].trainingRuntimeSpec.template.spec.replicatedJobs[].template.spec.template",
-                "patch",
-            ),
-            PodPath("spec.trainer", "trainer", single=True),
-        ),
         references=(ReferenceField("spec.runtimeRef.name", _RUNTIMES),),
         immutable=(
             ImmutableField("spec.runtimeRef"),

@@ -275,7 +275,7 @@ def test_replicas_that_are_workloads_of_their_own_may_wait() -> None:
 
 def test_the_pods_of_a_train_job_are_those_of_its_runtime() -> None:
     api = "trainer.kubeflow.org/v1alpha1"
-    work = {"name": "node", "template": {"spec": {"parallelism": 3, "completions": 3, "template": TEMPLATE}}}
+    work: Object = {"name": "node", "template": {"spec": {"parallelism": 3, "completions": 3, "template": TEMPLATE}}}
     runtime: Object = {"apiVersion": api, "kind": "TrainingRuntime", "metadata": {"name": "a"}}
     runtime["spec"] = {"template": {"spec": {"replicatedJobs": [work]}}}
     train = queued("TrainJob", api, {"runtimeRef": {"kind": "TrainingRuntime", "name": "a"}})
