@@ -23,12 +23,16 @@ TRAINING_REACHES: tuple[Reach, ...] = (
         "train-job-patch",
         "a change of the pods of a runtime",
         ("TrainJob.trainer.kubeflow.org",),
-        tuple(
-            (*_PATCHED_POD, field)
-            for field in (
-                *("affinity", "containers", "imagePullSecrets", "initContainers"),
-                *("securityContext", "serviceAccountName", "volumes"),
-            )
+        (
+            # Of Kubeflow Trainer before 2.2.
+            ("spec", "podTemplateOverrides"),
+            *(
+                (*_PATCHED_POD, field)
+                for field in (
+                    *("affinity", "containers", "imagePullSecrets", "initContainers"),
+                    *("securityContext", "serviceAccountName", "volumes"),
+                )
+            ),
         ),
         Missing(),
     ),
