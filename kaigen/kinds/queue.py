@@ -137,8 +137,8 @@ class QueueSpec(Choice):
     parent_cohort: Annotated[
         ObjectName | None,
         Meta(
-            description="Cohort that `cohort` belongs to: its queues also borrow from the queues there. One Queue of "
-            "each cohort sets it. Default: none."
+            description="Cohort that `cohort` belongs to: its queues also borrow from the queues there. Set by the "
+            "Queue with the name of the cohort. Default: none."
         ),
     ] = None
     flavors_of: Annotated[

@@ -300,10 +300,10 @@ def test_kueue_agrees_with_kaigen_about_nested_cohorts(
     """A queue of 4 GPUs and one of 6 in cohorts of their own, which are in a third one."""
     labels = {"queues.example.com/nodes": queues}
     gpus = {"gpuType": "H100", "nodeLabels": labels}
-    below, other, top = f"{queues}-a", f"{queues}-b", f"{queues}-top"
+    other, top = f"{queues}-b", f"{queues}-top"
     parent = {"parentCohort": top} if parents else {}
     documents = [
-        spec("Queue", queues, cohort=below, **parent, quota=[{**gpus, "gpus": 4}]),
+        spec("Queue", queues, cohort=queues, **parent, quota=[{**gpus, "gpus": 4}]),
         spec(
             "Queue",
             other,

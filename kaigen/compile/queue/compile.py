@@ -123,15 +123,11 @@ def _priority(resolution: QueueResolution, name: str, value: int) -> Object:
 
 
 def _cohort(resolution: QueueResolution) -> list[Object]:
-    """Return the Cohort of the queue, which has its own name, if it is in another one."""
+    """Return the Cohort with the name of the queue, if it is in another one."""
     spec = resolution.spec
     if spec.parent_cohort is None or spec.cohort is None:
         return []
-    found = _cluster_object(resolution, "cohort", "Cohort", spec={"parentName": spec.parent_cohort})
-    metadata = found.body["metadata"]
-    assert isinstance(metadata, dict)
-    metadata["name"] = spec.cohort
-    return [found]
+    return [_cluster_object(resolution, "cohort", "Cohort", spec={"parentName": spec.parent_cohort})]
 
 
 def _cluster_queue(resolution: QueueResolution) -> Object:
@@ -139,7 +135,7 @@ def _cluster_queue(resolution: QueueResolution) -> Object:
     cohort = "cohortName" if resolution.api_version.endswith("v1beta2") else "cohort"
     names: list[Tree] = [*resolution.namespaces]
     body: dict[str, Tree] = {
-        **({cohort: spec.cohort} if spec.cohort else {}),
+        **({cohort: Release() if spec.parent_cohort else spec.cohort} if spec.cohort else {}),
         "namespaceSelector": {
             "matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": names}]
         },
