@@ -60,7 +60,6 @@ def queues(plane: Plane, groups: GroupControllers, namespace: str) -> Iterator[s
                 plane.client.delete(f"{API}/{kind}", body["metadata"]["name"])
 
 
-@pytest.mark.ran("TrainJob", "TrainingRuntime", by=("kueue", "trainer", "jobset"))
 def test_a_train_job_waits_for_the_quota_of_both_pods_as_plan_and_diff_said(
     plane: Plane, queues: str, tmp_path: Path
 ) -> None:

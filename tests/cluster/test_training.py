@@ -99,7 +99,7 @@ def kill(node: Node, namespace: str, index: int, name: str = "train") -> None:
     "groups",
     [
         pytest.param("jobSet", marks=pytest.mark.ran("JobSet", by=("node", "jobset"))),
-        pytest.param("trainJob", marks=pytest.mark.ran("TrainJob", "TrainingRuntime", by=("node", "trainer"))),
+        "trainJob",
         pytest.param("indexedJob", marks=pytest.mark.ran("Job", "Service", by="node")),
     ],
 )

@@ -109,6 +109,7 @@ _REST = DOWNLOADER.partition("/")[2]
 CASES = [
     last("kubernetes", ("1.34", "1.35"), of_run("kubernetes"), ("1.36", "1.34", "1.35")),
     last("profile", ("eks", "gke"), of_run("profile"), ("generic", "eks", "gke")),
+    last("region", ("north", "south"), of_run("region"), ("", "north", "south")),
     *(
         last(f"cluster.{name}", ("0.18.0", "0.19.2"), controller(name), (None, "0.18.0", "0.19.2"))
         for name in ClusterVersions.__struct_fields__
