@@ -21,11 +21,14 @@ TRAINING_REACHES: tuple[Reach, ...] = (
     # Kueue patches the labels of nodes and the tolerations of a TrainJob that it admits.
     Reach(
         "train-job-patch",
-        "a change of the pods of a runtime",
+        "a change of the pods of a runtime, or an initializer",
         ("TrainJob.trainer.kubeflow.org",),
         (
             # Of Kubeflow Trainer before 2.2.
             ("spec", "podTemplateOverrides"),
+            # What initializers download, and by which credentials.
+            ("spec", "initializer", "dataset"),
+            ("spec", "initializer", "model"),
             *(
                 (*_PATCHED_POD, field)
                 for field in (
