@@ -283,6 +283,7 @@ def test_a_run_with_a_higher_priority_stops_another_one_which_starts_again(
     assert not plane.client.get("batch/v1/Job", slow, queues)["status"].get("failed")
 
 
+@pytest.mark.ran("Cohort", by="kueue")
 @pytest.mark.parametrize(
     ("count", "lend", "parents", "fits"),
     [
