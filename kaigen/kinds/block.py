@@ -120,6 +120,14 @@ def derive_fields(block: B, **changes: Any) -> B:
     return copy
 
 
+def without_fields(block: B, *names: str) -> B:
+    """Return a block with the defaults of some fields, which do not count as set."""
+    defaults = {item.name: default_of(item) for item in fields(block) if item.name in names}
+    copy = replace(block, **defaults)
+    force_setattr(copy, _SET_FIELDS, set_fields(block) - set(names))
+    return copy
+
+
 def document_name(block: Block | type[Block], name: str) -> str:
     """Return the name that a field of a block has in documents."""
     return block.__struct_encode_fields__[block.__struct_fields__.index(name)]

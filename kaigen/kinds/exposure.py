@@ -22,6 +22,9 @@ _DOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 HOST = r"^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 ROUTE_PATH = r"^/[A-Za-z0-9/_.~%-]*$"
 
+Weight = Annotated[int, Meta(ge=0, le=100)]
+"""A percentage of requests."""
+
 
 class AliasService(Block):
     """The Service of another name of an app."""

@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
-from kaigen.core.json_types import JsonObject
+from kaigen.core.json_types import Json, JsonObject
 from kaigen.kinds.base import (
     ADDRESS,
     DNS_LABEL,
     FILE_PATH,
+    FLAG,
     NO_BLANKS,
     RELATIVE_PATH,
     AppName,
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     FileName = str
 else:
     FileName = Literal["model.m", "tokenizer.t"]
+
+EngineArgs = dict[Annotated[str, text(FLAG, max_length=120)], Json] | list[Annotated[str, Meta(min_length=1)]]
+PoolName = Annotated[str, text(DNS_LABEL, min_length=1, max_length=20)]
 
 
 class Facts(Block):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
 from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.gpus import is_gpu_resource
 from kaigen.compile.builders.frame import LOCATION
+from kaigen.compile.builders.pools import ALL
 from kaigen.compile.pod_images import pod_image
+from kaigen.kinds.alias import Alias
+from kaigen.kinds.versions import canary_name
 from kaigen.kubernetes.costs import hour_of, pod_costs
 from kaigen.kubernetes.images import images_of
 from kaigen.kubernetes.kind_table import kind_of
@@ -22,12 +25,16 @@ from kaigen.kubernetes.schemas import is_cluster_scoped
 from kaigen.kubernetes.workloads import workloads_of
 from kaigen.pipeline.gpu_facts import GpuFacts, GpuObject
 from kaigen.pipeline.queue_facts import QueueFacts
+from kaigen.pipeline.rollout_facts import RolloutFacts
 from kaigen.tenancy.hosts import hosts_of
 
 if TYPE_CHECKING:
     from kaigen.compile.app import Rendered
     from kaigen.compile.context import Context
     from kaigen.pipeline.result import Compiled
+
+_SPLIT = ("Topology", "Alias")
+"""Kinds whose requests a canary may get a share of."""
 
 
 def app_objects(item: Compiled) -> Iterator[tuple[str, Identity, str]]:
@@ -70,6 +77,17 @@ def app_queues(item: Compiled, catalog: Catalog) -> QueueFacts | None:
     objects = tuple((namespace, body) for namespace, body in placed if group_of(body) == QUEUE_GROUP)
     workloads = tuple(to_builtins(each) for each in workloads_of(placed, catalog))
     return QueueFacts(objects, workloads) if objects or workloads else None
+
+
+def app_rollout(item: Compiled) -> RolloutFacts | None:
+    """Return the versions that the requests of an app go to; None for one."""
+    block: Any = item.spec.block if item.spec is not None and item.app.kind in _SPLIT else None
+    if block is None or block.spec.canary is None:
+        return None
+    canary, route, name = block.spec.canary, block.spec.route, item.app.name
+    pools = (block.spec.topology, canary.topology) if isinstance(block, Alias) else (name, canary_name(block))
+    split = canary.weight == ALL or (route is not None and route.gateway is not None)
+    return RolloutFacts(pools, 0 if split else canary.weight)
 
 
 def own_images(objects: Iterable[Rendered], context: Context) -> tuple[str, ...]:

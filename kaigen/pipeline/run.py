@@ -35,6 +35,7 @@ from kaigen.pipeline.cross_checks import (
 )
 from kaigen.pipeline.expiry import expiry_problems
 from kaigen.pipeline.output import OutputTree
+from kaigen.pipeline.rollout_checks import rollout_problems
 from kaigen.pipeline.sources import (
     is_unreadable,
     kind_problems,
@@ -204,6 +205,8 @@ class Run:
         found.extend(sync_clashes(apps, self.config))
         found.extend(shared_hosts(apps, self.config.tenants))
         found.extend(folders_without_files(self.config))
+        if not self._partial:
+            found.extend(rollout_problems(apps, self.config))
         if self._has_quota:
             found.extend(gpu_quotas(apps, self.config))
             found.extend(cost_budgets(apps, self.config))
@@ -374,7 +377,7 @@ class Run:
     def _summarize(self) -> None:
         """Give every file a summary with what this run needs."""
         secrets = self.config.external_secrets is not None or any(unit.has_plain for unit in self.units)
-        detail = Detail(self._form, self.config.gitops is not None, secrets, self._has_quota)
+        detail = Detail(self._form, self.config.gitops is not None, secrets, self._counts_gpus)
         self.compiled += summarize_units(self.units, detail, self._progress)
 
     @cached_property
@@ -405,6 +408,12 @@ class Run:
         """Whether GPUs of tenants or their cost are limited, and the run has every app that counts."""
         tenants = self.config.tenants
         return not self._partial and any(each.gpus is not None or each.per_hour is not None for each in tenants)
+
+    @property
+    def _counts_gpus(self) -> bool:
+        """Whether a quota or a budget limits GPUs."""
+        tenancy = self.config.gitops.tenancy if self.config.gitops is not None else None
+        return self._has_quota or bool(tenancy is not None and tenancy.quota)
 
     def _missing_objects(self) -> list[Diagnostic]:
         """Return a warning for each reference to an object that no app of the repository makes."""

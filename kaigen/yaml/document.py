@@ -94,6 +94,11 @@ class Document(Struct, frozen=True, eq=False):
             return None
         return (start.index, end.index) if start.index < end.index else None
 
+    def pair(self, path: Sequence[Step]) -> tuple[Node, Node] | None:
+        """Return the nodes of the key and the value at a path; None where there is no such key."""
+        key, node, steps = self._walk(path)
+        return (key, node) if key is not None and steps == len(path) else None
+
     def is_flow(self, path: Sequence[Step]) -> bool:
         """Return whether a mapping or sequence is written in braces or brackets."""
         _, node, _ = self._walk(path)

@@ -24,8 +24,17 @@ from kaigen.compile.builders.pod_options import extended_pod
 from kaigen.compile.builders.pods import pod_security, pull_secrets
 from kaigen.compile.builders.routes import route_objects
 from kaigen.compile.endpoint.access import ACCESS_FILE
-from kaigen.compile.endpoint.envoy import CLIENT_KEYS, ENGINE_KEYS, FOLDER, PEERS, PORT, envoy_config
-from kaigen.compile.endpoint.resolution import EndpointResolution
+from kaigen.compile.endpoint.envoy import (
+    CLIENT_KEYS,
+    ENGINE_KEYS,
+    FOLDER,
+    PEERS,
+    PORT,
+    canary_cluster,
+    envoy_config,
+    topology_cluster,
+)
+from kaigen.compile.endpoint.resolution import Backend, EndpointResolution
 from kaigen.compile.expressions import DIGEST_LENGTH, Expr, Joined, Release, Tree
 from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.kinds.blocks import Security
@@ -84,7 +93,8 @@ def _files(resolution: EndpointResolution) -> dict[str, str]:
     spec, access = resolution.spec, resolution.access
     body = units(spec.max_body)
     assert body is not None, "the model of the spec requires a quantity"
-    config = envoy_config(access, body=body, drain=seconds(spec.drain))
+    weights = {each.name: each.weight for each in resolution.backends if each.weight}
+    config = envoy_config(access, body=body, drain=seconds(spec.drain), weights=weights)
     return {"envoy.yaml": dump(config), ACCESS_FILE: access.text()}
 
 
@@ -214,16 +224,22 @@ def _clusters(resolution: EndpointResolution) -> Tree:
     """Return the argument with the Services of the Topologies, and with the own pods."""
     parts: list[str | Expr] = []
     text, end = dns_clusters(_MARK).split(_MARK)
-    hosts: list[tuple[str, Expr, int]] = [(PEERS, Release(_PODS), PORT)]
+    hosts: list[tuple[str, Expr, int, dict[str, bool]]] = [(PEERS, Release(_PODS), PORT, {})]
     for backend in resolution.backends:
-        name = backend.name
-        host: Expr = other_name(
-            f"topologies.{settings.key(name)}", f"Service of the Topology `{name}`", name, name, origin=backend.path
-        )
-        hosts.append((f"topology-{name}", host, backend.topology.spec.service.port))
-    for name, host, port in hosts:
-        start, after = dns_cluster(name, _MARK, port, idle=_IDLE).split(_MARK)
+        key, port = settings.key(backend.name), backend.topology.spec.service.port
+        host = _service(f"topologies.{key}", backend.service, backend)
+        hosts.append((topology_cluster(backend.name), host, port, {"split": True} if backend.weight else {}))
+        if backend.weight:
+            host = _service(f"canaries.{key}", backend.canary, backend)
+            hosts.append((canary_cluster(backend.name), host, port, {"split": True, "checked": True}))
+    for name, host, port, options in hosts:
+        start, after = dns_cluster(name, _MARK, port, idle=_IDLE, **options).split(_MARK)
         assert isinstance(host, Expr)
         parts += [text + start, host]
         text = f"{after}, "
     return Joined((*parts, text.removesuffix(", ") + end))
+
+
+def _service(key: str, name: str, backend: Backend) -> Expr:
+    """Return the setting with the name of the Service of a Topology."""
+    return other_name(key, f"Service of the Topology `{name}`", name, name, origin=backend.path)

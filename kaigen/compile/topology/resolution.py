@@ -16,6 +16,7 @@ from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.builders.mounts import Mounted, together
 from kaigen.compile.builders.nodes import NodePoolRequest
 from kaigen.compile.builders.pods import BUILT, NO_RESOURCES, ResolvedResources, pod_security
+from kaigen.compile.builders.pools import Canary, find_canary
 from kaigen.compile.context import Context
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.launch import Parallelism, Weights
@@ -36,6 +37,7 @@ from kaigen.kinds.blocks import Image
 from kaigen.kinds.compat import ServingNaming
 from kaigen.kinds.model import Model
 from kaigen.kinds.topology import Topology, TopologySpec
+from kaigen.kinds.versions import CANARY, canary_name
 
 FURTHER = NamedSource("models", "model", Model, gate="wait-for-model-")
 """The spec's field with further Models, in addition to the one that is served."""
@@ -80,6 +82,7 @@ class TopologyResolution(Struct, frozen=True):
         security: security context of the pods.
         node_pool: nodes that Karpenter makes; None where the pods run on existing nodes.
         autoscaling: how replicas follow the load; None where their number is fixed.
+        canary: its next version, which gets a share of the requests; None for none.
     """
 
     metadata: Metadata
@@ -108,6 +111,7 @@ class TopologyResolution(Struct, frozen=True):
     security: Mapping[str, Tree]
     node_pool: NodePoolRequest | None
     autoscaling: Autoscaling | None
+    canary: Canary | None = None
 
     @property
     def mounted(self) -> Mounted:
@@ -222,6 +226,7 @@ def resolve_topology(
         if karpenter
         else None,
         autoscaling=problems.attempt(lambda: _autoscaling(spec, engine), None),
+        canary=problems.attempt(lambda: _canary(topology, namespace, context), None),
     )
 
 
@@ -238,6 +243,14 @@ def _image(
         hint = f"set `image`, or `images.{name}` in kaigen.yaml" if name else "set `image`"
         problems.error("KG0341", f"{engine.label} requires `image`", ("spec", "engine"), hint)
     return "unknown", ()
+
+
+def _canary(topology: Topology, namespace: str, context: Context) -> Canary | None:
+    canary = topology.spec.canary
+    # Without a pool, the document was not lowered, and there is no other spec.
+    if canary is None or canary.pool is None:
+        return None
+    return find_canary(context, namespace, canary_name(topology), canary.weight, CANARY)
 
 
 def _worker_resources(
