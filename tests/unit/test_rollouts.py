@@ -159,10 +159,8 @@ def test_finish_is_refused(folder: Path, spec: str, message: str) -> None:
 
 
 def test_weight_that_an_override_sets_is_changed_there(folder: Path) -> None:
-    (folder / "kaigen.yaml").write_text(
-        CONFIG
-        + "environments:\n  prod:\n    overrides: [{match: {name: chat}, patch: {spec: {canary: {weight: 5}}}}]\n"
-    )
+    override = {"match": {"app": "chat"}, "spec": {"canary": {"weight": 5}}}
+    (folder / "kaigen.yaml").write_text(CONFIG + yaml.safe_dump({"environments": {"prod": {"overrides": [override]}}}))
     with pytest.raises(InputError, match="an override sets the weight"):
         plan_weight(load_config(folder, "prod"), "chat", 10)
 
