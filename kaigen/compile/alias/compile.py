@@ -11,6 +11,7 @@ from msgspec import Struct
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
+from kaigen.compile.builders.jobs import completion_test
 from kaigen.compile.builders.network import service_port
 from kaigen.compile.builders.pools import (
     ALL,
@@ -117,8 +118,11 @@ def alias_objects(resolution: AliasResolution) -> list[Object]:
     made = leading_service(frame, spec.service, name, resolution.answering)
     if canary is not None and canary.weight == ALL:
         made = canary_service(frame, spec.service, canary)
+    tests = [
+        test for each in waiting if each.kind == "Job" for test in completion_test(frame, each, resolution.context)
+    ]
     if spec.route is None:
-        return [*waiting, made]
+        return [*waiting, made, *tests]
     return [
         *waiting,
         made,
@@ -131,6 +135,7 @@ def alias_objects(resolution: AliasResolution) -> list[Object]:
             profile=resolution.context.profile.name,
             share=share_of(canary),
         ),
+        *tests,
     ]
 
 
