@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
@@ -164,6 +165,10 @@ def find_canary(context: Context, namespace: str, name: str, weight: int, path: 
         ProblemError: there is no such Topology.
     """
     if not weight:
+        # The app does not wait for the canary, but is compiled again when that is no more.
+        apart = replace(context, specs=context.specs.recorder())
+        find_spec(Topology, apart, namespace, name, path)
+        context.specs.indirect.append(("Topology", namespace, name))
         return None
     topology = find_spec(Topology, context, namespace, name, path)
     objects = context.objects_of and context.objects_of(("Topology", namespace, name), context)

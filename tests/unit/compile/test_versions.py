@@ -229,6 +229,21 @@ def test_errors(config: Config, fields: Object, expected: list[tuple[str, str]] 
         assert found == expected
 
 
+@pytest.mark.parametrize("weight", [0, 10])
+def test_canary_of_an_alias_that_does_not_exist_is_an_error(config: Config, weight: int) -> None:
+    alias = spec("Alias", "talk", topology="chat", route=GATEWAY, canary={"topology": "none", "weight": weight})
+    assert codes(config, chat(route=None), alias) == [("KG0301", "spec.canary.topology")]
+
+
+def test_app_waits_for_the_canary_only_while_that_gets_requests(config: Config) -> None:
+    """Else a canary that fails would keep its weight from being set to 0."""
+    needs = []
+    for weight in (0, 10):
+        (config.root / "specs/all.yaml").write_text(yaml.safe_dump(chat(canary={**NEW, "weight": weight})))
+        needs.append({item.app.name: item.needs for item in compile_specs((), config).apps}["chat"])
+    assert needs == [(), (("ml", "chat-new"),)]
+
+
 def test_queue_that_holds_one_version_is_reported(config: Config) -> None:
     def queue(gpus: int) -> Object:
         flavors = [{"gpuType": "A100-80GB", "gpus": gpus, "resources": {"ephemeral-storage": "1Ti"}}]
