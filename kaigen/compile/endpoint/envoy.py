@@ -134,7 +134,7 @@ def _routes(access: Access, weights: Mapping[str, int]) -> Config:
                     {"filter": "kaigen", "path": [{"key": "backend"}], "value": {"string_match": {"exact": topology}}}
                 ],
             },
-            "route": {**_target(topology, weights.get(topology, 0)), **no_limits()},
+            "route": _target(topology, weights.get(topology, 0)),
         }
         for topology in sorted(set(access.models.values()))
     ]
@@ -143,12 +143,12 @@ def _routes(access: Access, weights: Mapping[str, int]) -> Config:
 
 
 def _target(topology: str, weight: int) -> Config:
-    """Return the fields of a route with the clusters that answer."""
+    """Return how a route sends requests on: to the clusters that answer, without time limits."""
     if not weight:
-        return {"cluster": topology_cluster(topology), **retries()}
+        return {"cluster": topology_cluster(topology), **no_limits(), **retries()}
     shares = {topology_cluster(topology): 100 - weight, _split(topology): weight}
     clusters = [{"name": name, "weight": share} for name, share in shares.items()]
-    return {"weighted_clusters": {"clusters": clusters}, **retries(elsewhere=True)}
+    return {"weighted_clusters": {"clusters": clusters}, **no_limits(), **retries(elsewhere=True)}
 
 
 def _limits(access: Access) -> Config:
