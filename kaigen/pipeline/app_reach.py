@@ -10,10 +10,7 @@ from msgspec import to_builtins
 from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.gpus import is_gpu_resource
 from kaigen.compile.builders.frame import LOCATION
-from kaigen.compile.builders.pools import ALL
 from kaigen.compile.pod_images import pod_image
-from kaigen.kinds.alias import Alias
-from kaigen.kinds.versions import canary_name
 from kaigen.kubernetes.costs import hour_of, pod_costs
 from kaigen.kubernetes.images import images_of
 from kaigen.kubernetes.kind_table import kind_of
@@ -33,6 +30,7 @@ if TYPE_CHECKING:
     from kaigen.compile.context import Context
     from kaigen.pipeline.result import Compiled
 
+_ALL = 100
 _SPLIT = ("Topology", "Alias")
 """Kinds whose requests a canary may get a share of."""
 
@@ -84,9 +82,12 @@ def app_rollout(item: Compiled) -> RolloutFacts | None:
     block: Any = item.spec.block if item.spec is not None and item.app.kind in _SPLIT else None
     if block is None or block.spec.canary is None:
         return None
-    canary, route, name = block.spec.canary, block.spec.route, item.app.name
-    pools = (block.spec.topology, canary.topology) if isinstance(block, Alias) else (name, canary_name(block))
-    split = canary.weight == ALL or (route is not None and route.gateway is not None)
+    canary, route = block.spec.canary, block.spec.route
+    if item.app.kind == "Alias":
+        pools = (block.spec.topology, canary.topology)
+    else:
+        pools = (item.app.name, f"{item.app.name}-{canary.pool}")
+    split = canary.weight == _ALL or (route is not None and route.gateway is not None)
     return RolloutFacts(pools, 0 if split else canary.weight)
 
 

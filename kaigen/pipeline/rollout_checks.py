@@ -27,10 +27,9 @@ def rollout_problems(apps: Sequence[RunApp], config: Config) -> Iterator[Diagnos
         apps: every app of the run, with its file.
         config: has the quotas of namespaces.
     """
-    if any(app.rollout is not None for _, app in apps):
-        yield from _unsplit(apps)
-        yield from _full_queues(apps)
-        yield from _full_quotas(apps, config)
+    yield from _unsplit(apps)
+    yield from _full_queues(apps)
+    yield from _full_quotas(apps, config)
 
 
 def gpu_quota(config: Config, namespace: str) -> int | None:

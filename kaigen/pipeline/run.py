@@ -35,7 +35,6 @@ from kaigen.pipeline.cross_checks import (
 )
 from kaigen.pipeline.expiry import expiry_problems
 from kaigen.pipeline.output import OutputTree
-from kaigen.pipeline.rollout_checks import rollout_problems
 from kaigen.pipeline.sources import (
     is_unreadable,
     kind_problems,
@@ -69,7 +68,7 @@ if TYPE_CHECKING:
 
 with lazy_imports():
     from kaigen.environments import folder_overrides
-    from kaigen.pipeline import commits, external_secrets, queue_checks, result, sync
+    from kaigen.pipeline import commits, external_secrets, queue_checks, result, rollout_checks, sync
 
 
 class Run:
@@ -205,8 +204,8 @@ class Run:
         found.extend(sync_clashes(apps, self.config))
         found.extend(shared_hosts(apps, self.config.tenants))
         found.extend(folders_without_files(self.config))
-        if not self._partial:
-            found.extend(rollout_problems(apps, self.config))
+        if not self._partial and any(app.rollout is not None for _, app in apps):
+            found.extend(rollout_checks.rollout_problems(apps, self.config))
         if self._has_quota:
             found.extend(gpu_quotas(apps, self.config))
             found.extend(cost_budgets(apps, self.config))
