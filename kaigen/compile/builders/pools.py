@@ -245,25 +245,28 @@ def waiting_job(frame: Frame, context: Context, canary: Canary | None) -> list[O
             }
         )
     account = Release(_SUFFIX)
+    pod: Tree = {
+        "restartPolicy": "Never",
+        "serviceAccountName": account,
+        "automountServiceAccountToken": True,
+        "imagePullSecrets": settings.pull_secrets(
+            "canary.imagePullSecrets", (), "Secrets for pulling the image of the pod that waits."
+        ),
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": DEFAULT_USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": containers,
+    }
     run = Run(
         frame=frame,
         role="job-canary",
         component=_JOB,
         wave=WAVE - 1,
-        pod={
-            "restartPolicy": "Never",
-            "serviceAccountName": account,
-            "automountServiceAccountToken": True,
-            "imagePullSecrets": settings.pull_secrets(
-                "canary.imagePullSecrets", (), "Secrets for pulling the image of the pod that waits."
-            ),
-            "securityContext": {
-                "runAsNonRoot": True,
-                "runAsUser": DEFAULT_USER,
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
-            "containers": containers,
-        },
+        pod={},
+        # An Alias has no settings of its pods.
+        template={"metadata": {"labels": frame.selector(_JOB)}, "spec": pod},
         retries=_RETRIES,
         deadline=_DEADLINE,
         origin=(),
