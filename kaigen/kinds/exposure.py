@@ -201,13 +201,23 @@ class Router(Block):
     """Envoy in front of the replicas, for vLLM with the endpoint picker of the Gateway API Inference Extension."""
 
     policy: Annotated[
-        Literal["prefix", "load"],
+        Literal["prefix", "load", "session"],
         Meta(
             description="Which replica gets a request: `prefix` prefers one that has the beginning of the prompt in "
-            "its cache, `load` the one with the fewest requests and the most free cache. Engines other than vLLM have "
-            "no picker and always get `load`."
+            "its cache, `load` the one with the fewest requests and the most free cache; `session` sends all requests "
+            "with one value of `sessionHeader` to one replica, without a picker. Other engines than vLLM have no "
+            "picker; their default is `load`."
         ),
     ] = "prefix"
+    session_header: Annotated[
+        str,
+        text(
+            r"^[a-z0-9][-a-z0-9]*$",
+            max_length=100,
+            description="Request header of `policy: session`, such as one with the number of a conversation or the name of "
+            "a user. Requests without it go to any replica.",
+        ),
+    ] = "x-session-id"
     replicas: Annotated[
         int, Meta(ge=1, le=20, description="Pods of the router; for vLLM, each has its own picker.")
     ] = 2

@@ -210,6 +210,11 @@ def _admits(entry: Emitted, _: Seen) -> bool:
     return any(is_true({"status": binding}, "Accepted") for binding in entry.status.get("bindings") or [])
 
 
+def _picked_from(entry: Emitted, found: Seen) -> bool:
+    """Whether its picker is ready, which it is only once it has read the pool."""
+    return (entry.namespace, entry.body["spec"]["endpointPickerRef"]["name"]) in found.serving
+
+
 def _in_active_queue(_: Emitted, found: Seen) -> bool:
     """Whether Kueue admits pods by a ClusterQueue; it writes no status of what a ClusterQueue refers to."""
     return any(other.kind == "ClusterQueue" and is_true({"status": other.status}, "Active") for other in found.emitted)
@@ -242,6 +247,7 @@ _RULES: Mapping[str, Rule] = {
     "Ingress": lambda entry, _: bool(entry.status.get("loadBalancer", {}).get("ingress")),
     "Gateway": _conditions("Programmed"),
     "HTTPRoute": _accepted_by_parent,
+    "InferencePool": _picked_from,
     "PodMonitor": _admits,
     "ResourceQuota": lambda entry, _: bool(entry.status.get("used")),
     "Namespace": lambda entry, found: any(other.namespace == entry.name for other in found.emitted),

@@ -294,8 +294,10 @@ def test_answers_go_on_when_the_picker_dies_and_open_sends_requests_to_any(
     with ThreadPoolExecutor() as pool:
         streams = [pool.submit(ask, {"prompt": "x", "stream": True}) for _ in range(5)]
         time.sleep(0.7)
+        asked = [pool.submit(lambda: [ask({"prompt": "x" * 100_000})[0] for _ in range(60)]) for _ in range(4)]
         running.picker.kill()
         assert [stream.result() for stream in streams] == [(200, b"x" * 20)] * 5
+        assert [each.result() for each in asked] == [[200] * 60] * 4
     assert [ask({"prompt": "x"})[0] for _ in range(20)] == [200] * 20
     assert ask({"prompt": "x"}, key="wrong")[0] == 401
     # Only the first of the engines is in the cluster of all, so the header would lead to the second.

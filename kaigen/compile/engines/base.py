@@ -36,7 +36,7 @@ AROUND_PODS = frozenset(
         *("shape.replicas", "autoscale", "rollout", "disruption", "placement.queue", "placement.priority"),
         "security.podSecurity",
         *("port", "service", "route", "inferencePool"),
-        *(f"router.{name}" for name in ("policy", "replicas", "hold", "metricsFrom")),
+        *(f"router.{name}" for name in ("policy", "sessionHeader", "replicas", "hold", "metricsFrom")),
         *(f"monitoring.{name}" for name in ("interval", "labels", "alerts", "slo", "dashboard")),
     )
 )

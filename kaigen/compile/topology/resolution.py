@@ -115,6 +115,11 @@ class TopologyResolution(Struct, frozen=True):
         return together((self.weights.mounted, *self.adapters, *self.models.values()))
 
     @property
+    def has_picker(self) -> bool:
+        """Whether its router asks an endpoint picker."""
+        return has_picker(self.spec, self.engine)
+
+    @property
     def can_surge(self) -> bool:
         """Whether a new replica may start before an old one stops.
 
@@ -123,6 +128,11 @@ class TopologyResolution(Struct, frozen=True):
         """
         scarce = (self.resources.has_gpu or self.resources.devices > 0) and self.node_pool is None
         return not (self.mounted.pinned or self.engine.is_ring or scarce)
+
+
+def has_picker(spec: TopologySpec, engine: Engine) -> bool:
+    """Whether the router of a spec asks an endpoint picker."""
+    return engine.has_picker and spec.router is not None and spec.router.policy != "session"
 
 
 def resolve_topology(
@@ -267,5 +277,5 @@ def _autoscaling(spec: TopologySpec, engine: Engine) -> Autoscaling | None:
         return None
     held: Counter = ""
     if spec.router is not None:
-        held = "picker" if engine.has_picker else "envoy"
+        held = "picker" if has_picker(spec, engine) else "envoy"
     return resolve_autoscaling(spec.autoscale, engine.facts.metrics or {}, engine.label, held=held)

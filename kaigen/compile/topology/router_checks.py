@@ -17,7 +17,7 @@ def check_router(resolution: TopologyResolution, problems: Problems) -> None:
         return
     path: FieldPath = ("spec", "router")
     if spec.inference_pool is not None:
-        has = "has an InferencePool and a picker" if resolution.engine.has_picker else "chooses the replica"
+        has = "has an InferencePool and a picker" if resolution.has_picker else "chooses the replica"
         message = f"`router` and `inferencePool` exclude each other: the router {has}"
         problems.error("KG0443", message, ("spec", "inferencePool"), "leave one of them out")
     if resolution.max_replicas <= 1 and not held_seconds(resolution, router):
@@ -26,8 +26,20 @@ def check_router(resolution: TopologyResolution, problems: Problems) -> None:
     if router.replicas == 1:
         message = "no request is answered while the only pod of the router is replaced or its node is drained"
         problems.warning("KG0444", message, (*path, "replicas"), "set `replicas: 2`")
-    if not resolution.engine.has_picker:
+    _check_session(router, problems)
+    if not resolution.has_picker:
         _check_plain(resolution, router, problems)
+
+
+def _check_session(router: Router, problems: Problems) -> None:
+    """Report fields that the policy does not use."""
+    given, path = set_fields(router), ("spec", "router")
+    if router.policy != "session" and "session_header" in given:
+        message = "only `policy: session` reads `sessionHeader`"
+        problems.error("KG0340", message, (*path, "sessionHeader"), "set `policy: session`, or leave it out")
+    if router.policy == "session" and "failure_mode" in given:
+        message = "`policy: session` has no picker that fails"
+        problems.error("KG0340", message, (*path, "failureMode"), "leave it out")
 
 
 def _check_plain(resolution: TopologyResolution, router: Router, problems: Problems) -> None:
@@ -35,4 +47,4 @@ def _check_plain(resolution: TopologyResolution, router: Router, problems: Probl
     path: FieldPath = ("spec", "router")
     if router.policy == "prefix" and "policy" in set_fields(router):
         message = f"the endpoint picker does not know which prompts {resolution.engine.label} has in its cache"
-        problems.error("KG0445", message, (*path, "policy"), "set `policy: load`, or leave it out")
+        problems.error("KG0445", message, (*path, "policy"), "set `policy: load` or `session`, or leave it out")
