@@ -209,7 +209,7 @@ def _plan_specs(
                 console.out()
             console.out(f"{item.source}: {item.name}")
             _print_answer(console, item.answer, dialects, prices)
-            for rows in tables.host_tables(item):
+            for rows in (*tables.host_tables(item), *tables.cold_start_tables(item.cold_start)):
                 console.out()
                 for line in table(rows):
                     console.out(line)

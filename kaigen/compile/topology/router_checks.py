@@ -5,6 +5,7 @@ from __future__ import annotations
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.resolution import TopologyResolution
 from kaigen.compile.topology.router import held_seconds
+from kaigen.compile.topology.scaling import POLLING, scrape_seconds
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.block import set_fields
 from kaigen.kinds.exposure import Router
@@ -27,8 +28,23 @@ def check_router(resolution: TopologyResolution, problems: Problems) -> None:
         message = "no request is answered while the only pod of the router is replaced or its node is drained"
         problems.warning("KG0444", message, (*path, "replicas"), "set `replicas: 2`")
     _check_session(router, problems)
+    _check_hold(resolution, router, problems)
     if not resolution.has_picker:
         _check_plain(resolution, router, problems)
+
+
+def _check_hold(resolution: TopologyResolution, router: Router, problems: Problems) -> None:
+    """Report requests that are given up before the replica that they start can be ready."""
+    autoscale = resolution.spec.autoscale
+    if router.hold is None or autoscale is None or autoscale.min > 0 or not held_seconds(resolution, router):
+        return
+    needed = resolution.startup + POLLING + scrape_seconds(resolution)
+    if held_seconds(resolution, router) < needed:
+        message = (
+            f"requests are held for {router.hold}, but until KEDA has started a pod and it is ready, "
+            f"up to {needed} s pass"
+        )
+        problems.warning("KG0335", message, ("spec", "router", "hold"), "leave `hold` out, or set `probes.startup`")
 
 
 def _check_session(router: Router, problems: Problems) -> None:

@@ -27,6 +27,23 @@ _WAVE = 3
 _TARGETS: Mapping[str, int] = {"waiting": 5, "running": 16, "cache": 80, "cpu": 80}
 _IDLE = "5m"
 
+POLLING = 15
+"""Interval at which KEDA asks for the load, in seconds."""
+
+_SCRAPE = 30
+"""Interval at which Prometheus reads metrics, in seconds, where the spec says none.
+
+Source: `scrapeInterval` of the kind Prometheus in example/prometheus-operator-crd of the Prometheus operator 0.88.0.
+"""
+
+
+def scrape_seconds(resolution: TopologyResolution) -> int:
+    """Return the interval at which Prometheus reads what an autoscaler follows; 0 if KEDA asks the router itself."""
+    autoscale, monitoring = resolution.spec.autoscale, resolution.spec.monitoring
+    if autoscale is None or autoscale.prometheus is None:
+        return 0
+    return seconds(monitoring.interval) if monitoring is not None and monitoring.interval else _SCRAPE
+
 
 def scaling_objects(resolution: TopologyResolution, workload: Object) -> list[Object]:
     """Return the objects that keep enough replicas of a workload running."""
@@ -132,7 +149,7 @@ def _scaled_object(frame: Frame, autoscaling: Autoscaling, reference: dict[str, 
         "scaleTargetRef": reference,
         "minReplicaCount": least,
         "maxReplicaCount": most,
-        "pollingInterval": 15,
+        "pollingInterval": POLLING,
         "cooldownPeriod": cooldown,
         # A new workload starts with one pod; without this, KEDA stops it at once, while it loads.
         **({"initialCooldownPeriod": startup + cooldown} if autoscale.min == 0 else {}),

@@ -193,6 +193,13 @@ def test_other_engines_have_a_router_without_picker_that_keda_asks(engine: Objec
     assert all("namespaceSelector" not in str(rule) for rule in found["NetworkPolicy", "t"]["spec"]["ingress"])
 
 
+@pytest.mark.parametrize(("hold", "expected"), [("10m", []), ("645s", []), ("644s", [("KG0335", "spec.router.hold")])])
+def test_requests_that_are_held_for_less_than_a_start_are_reported(hold: str, expected: list[tuple[str, str]]) -> None:
+    startup = "5m" if hold == "10m" else "10m"
+    scaled = {"autoscale": {**KEDA, "min": 0}, "monitoring": {}, "probes": {"startup": startup}}
+    assert problem_paths(topology(model="many", **scaled, router={"hold": hold}), CONTEXT) == expected
+
+
 def test_plain_router_holds_for_the_start_of_a_pod_and_two_minutes() -> None:
     found = made(**PLAIN, shape={}, autoscale={"min": 0, "max": 2}, probes={"startup": "10m"})
     policy = retry_policy(config(found, "envoy.yaml"))
