@@ -214,8 +214,8 @@ class Router(Block):
         text(
             r"^[a-z0-9][-a-z0-9]*$",
             max_length=100,
-            description="Request header of `policy: session`, such as one with the number of a conversation or the name of "
-            "a user. Requests without it go to any replica.",
+            description="Request header of `policy: session`, such as the number of a conversation or the name of a "
+            "user. Requests without it go to any replica.",
         ),
     ] = "x-session-id"
     replicas: Annotated[

@@ -84,14 +84,12 @@ class Load:
         return counted
 
 
-def kill(node: Node, pod: Object, container: str, *, wait: bool = True) -> None:
-    """Kill the process of a container of a pod, and wait until the kubelet has started another one, if wanted."""
+def kill(node: Node, pod: Object, container: str) -> None:
+    """Kill the process of a container of a pod, and wait until the kubelet has started another one."""
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
     (found,) = [each for each in pod["status"]["containerStatuses"] if each["name"] == container]
     before = found["restartCount"]
     node.ctr("tasks", "kill", "--signal", "SIGKILL", found["containerID"].removeprefix("containerd://"))
-    if not wait:
-        return
 
     def is_back() -> bool:
         statuses = node.client.get(POD, name, namespace)["status"]["containerStatuses"]

@@ -1,4 +1,4 @@
-"""Two real vLLM engines on a node behind a router: prefixes stay with one, and only a killed one loses requests."""
+"""Two real vLLM engines on a node behind a router: prefixes stay with one, and a killed picker loses no request."""
 
 from __future__ import annotations
 
@@ -29,16 +29,27 @@ DEPLOYMENT = "apps/v1/Deployment"
 ENGINE = {"app.kubernetes.io/name": "chat", "app.kubernetes.io/component": "serve"}
 ROUTED, PLAIN = "http://chat/v1/completions", "http://plain/v1/completions"
 TALKS = """
+def running():
+    texts = [urllib.request.urlopen(f"http://{each}:8000/metrics").read().decode() for each in ENGINES]
+    lines = [line for text in texts for line in text.splitlines() if line.startswith("vllm:num_requests_running{")]
+    return sum(float(line.split()[-1]) for line in lines)
 def talk(letter):
-    time.sleep("ABCD".index(letter) * 0.7)
     start = (f"{START} {letter} " * 110)[:768]
-    return [ask(f"{start}{number}", 48) for number in range(5)]
+    return [ask(f"{start}{number}", 8 if number else 200) for number in range(5)]
 with concurrent.futures.ThreadPoolExecutor() as pool:
-    print(json.dumps(list(pool.map(talk, "ABCD"))))
+    talks = []
+    for number, letter in enumerate("ABCD"):
+        end = time.time() + 20
+        while running() < number and time.time() < end:
+            time.sleep(0.05)
+        time.sleep(0.4)  # The picker reads the metrics every 0.2 s.
+        talks.append(pool.submit(talk, letter))
+    print(json.dumps([each.result() for each in talks]))
 """
-"""Four talks at a time; the five prompts of each begin with the same 768 tokens, which are letters: six blocks."""
+"""Four talks at a time, each of which begins when the others run; the five prompts of each begin with the same 768
+tokens, which are letters: six blocks of vLLM's cache."""
 
-BLOCKS = 16
+BLOCKS = 18
 """Blocks of the cache of an engine, one of which vLLM keeps: two talks fit, three do not."""
 
 
@@ -91,22 +102,26 @@ def routers(node: Node) -> list[Object]:
     return [pod for pod in found if pod["metadata"]["labels"]["app.kubernetes.io/component"] == "router"]
 
 
-@pytest.mark.ran("Deployment", "Service", "InferencePool", by=("node", "envoy", "endpointPicker", "vllm"))
-def test_the_router_finds_twice_as_many_tokens_in_caches_as_a_service(node: Node, chat: Compiled) -> None:
+@pytest.mark.ran(
+    "Deployment", "Service", "InferencePool", "Role", "RoleBinding", by=("node", "envoy", "endpointPicker", "vllmCpu")
+)
+def test_the_router_finds_every_prefix_in_a_cache_and_a_service_does_not(node: Node, chat: Compiled) -> None:
     found = {}
+    addresses = [pod["status"]["podIP"] for pod in engines(node)]
     for name, url, pods in (("Service", PLAIN, 1), ("one router", ROUTED, 1), ("two routers", ROUTED, 2)):
         node.client.patch(DEPLOYMENT, "chat-router", "routed", {"spec": {"replicas": pods}})
         node.client.wait(DEPLOYMENT, "chat-router", "routed", is_rolled_out, "rolled out")
         before = hits(node)
-        code = program(TALKS, url, "chat", START=name)
+        code = program(TALKS, url, "chat", START=name, ENGINES=addresses)
         assert json.loads(run_client(node, "routed", code)) == [[200] * 5] * 4
         found[name] = hits(node) - before
     print(f"tokens found in caches: {found}")
-    assert found["one router"] >= 2 * found["Service"], found
+    assert found["one router"] >= 0.9 * 4 * 4 * 768
+    assert found["one router"] >= 1.1 * found["Service"]
 
 
-@pytest.mark.ran("Deployment", "Service", by=("node", "envoy", "endpointPicker", "vllm"))
-def test_only_an_engine_that_is_killed_loses_requests(node: Node, chat: Compiled) -> None:
+@pytest.mark.ran("Deployment", "Service", by=("node", "envoy", "endpointPicker", "vllmCpu"))
+def test_no_request_is_lost_with_a_picker_or_in_a_rollout_of_the_router(node: Node, chat: Compiled) -> None:
     load = Load(node, "routed", ROUTED, "chat")
     began = time.monotonic()
     kill(node, routers(node)[0], "picker")
@@ -118,12 +133,4 @@ def test_only_an_engine_that_is_killed_loses_requests(node: Node, chat: Compiled
     counted = load.stop()
     print(f"the picker killed and the router rolled out: {counted}")
     assert set(counted) == {"200"}
-    assert counted["200"] > 100
-
-    load = Load(node, "routed", ROUTED, "chat")
-    kill(node, engines(node)[0], "serve", wait=False)
-    time.sleep(20)
-    counted = load.stop()
-    print(f"an engine killed: {counted}")
-    assert sum(number for status, number in counted.items() if status != "200") <= 6
-    assert counted["200"] > 100
+    assert counted["200"] > 20
