@@ -43,7 +43,7 @@ test-chat: $(CHAT)/.done ## Run the tests of the chat server, the classifier and
 test-gpu: $(CHAT)/.done ## Run the trainer and the classifier on this machine's NVIDIA GPU (KAIGEN_GPU_REPORT=FILE for what was measured; `python -m tools.measured` adds a log of vLLM)
 	$(CHAT)/bin/python -m pytest tests/gpu $(ARGS)
 
-test-docs: $(VENV)/.docs ## Build the documentation site and test it in a browser
+test-docs: $(VENV)/.dev $(VENV)/.docs ## Build the documentation site and test it in a browser
 	$(PYTEST) tests/site $(ARGS)
 
 test-cluster: cluster-tools ## Run the tests on a real control plane, built from Go modules
@@ -165,7 +165,7 @@ $(VENV)/.base: tools/venv.sh pyproject.toml requirements/base.txt requirements/b
 $(VENV)/.dev: tools/venv.sh pyproject.toml requirements/dev.txt requirements/build.txt requirements/helm.txt
 	@sh tools/venv.sh dev
 
-$(VENV)/.docs: $(VENV)/.dev requirements/docs.txt
+$(VENV)/.docs: $(VENV)/.base requirements/docs.txt
 	@sh tools/venv.sh docs
 
 $(VENV)/.lock: tools/venv.sh requirements/lock.txt

@@ -1,6 +1,6 @@
 """Generate schemas/ from the kinds, docs/cli.md from --help, docs/diagnostics.md from the codes, a list in
-docs/dialects/kaito.md, the measurements in docs/sizing.md, docs/promises.md from the markers of tests, and the pictures
-of the README.
+docs/dialects/kaito.md, the measurements in docs/sizing.md, docs/promises.md from the markers of tests, the reasons in
+docs/dialects.md, and the pictures of the README.
 
 `make docs` runs this; a test compares the committed files with its output.
 """
@@ -119,6 +119,7 @@ def generated_files() -> dict[str, str]:
         api_differences.PAGE: api_differences.page(),
         kaito_differences.PAGE: kaito_differences.page(),
         measured.PAGE: measured.page(),
+        promises.DIALECTS_PAGE: promises.dialects_page(),
         promises.PAGE: promises.page(),
         **pictures.picture_files(),
     }

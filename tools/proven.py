@@ -264,7 +264,7 @@ def _link(path: str) -> str:
 
 def _parts(ran: Iterable[Row]) -> Iterator[str]:
     from kaigen.catalog.images import default_images
-    from tests.cluster.proof import programs
+    from tests.cluster.tools.parts import programs
 
     versions = programs()
     names = dict.fromkeys(name for row in ran for marker in row.ran for name in marker.by)

@@ -22,6 +22,8 @@ class Catalog(Struct, frozen=True, eq=False):
         prices: price of an hour by name of the instance type, as written.
         currency: of the prices; empty without prices.
         discounts: in percent off the list price, by cloud or instance type.
+        carbon: grams of CO2e of a kilowatt hour, by region.
+        watts: power of a node, by name of the instance type.
     """
 
     digest: str = ""
@@ -29,6 +31,8 @@ class Catalog(Struct, frozen=True, eq=False):
     prices: Mapping[str, float] = field(default_factory=dict)
     currency: str = ""
     discounts: Mapping[str, float] = field(default_factory=dict)
+    carbon: Mapping[str, float] = field(default_factory=dict)
+    watts: Mapping[str, float] = field(default_factory=dict)
 
     def __eq__(self, other: object) -> bool:
         """Compare by the files."""

@@ -46,6 +46,16 @@ class ClassifierWeights(Struct, frozen=True):
         file = {} if self.file == _DEFAULT_FILE else {"file": self.file}
         return {"version": self.version, "sha256": self.sha256, **file}
 
+    def advice(self) -> str:
+        """Return how the fields `model` and `classify.weights` of a Job name the file, as text in YAML."""
+        settings = ", ".join(f"{name}: {value}" for name, value in self.settings().items())
+        source = (
+            f"http: {{files: [{{url: {self.url}, sha256: {self.sha256}}}]}}"
+            if self.url
+            else f"huggingFace: {{repo: {self.repo}, revision: {self.revision}, include: [{self.file}]}}"
+        )
+        return f"`model` to a Model with `source: {{{source}}}` and `classify.weights` to `{{{settings}}}`"
+
 
 def classifier_weights(network: str) -> ClassifierWeights:
     """Return the default weights of a network."""

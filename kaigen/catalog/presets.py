@@ -42,8 +42,8 @@ class EngineFlags(Struct, frozen=True):
 
     Attributes:
         tool_call_parser: parser of tool calls, by vLLM's name.
-        tool_chat_template: file of vLLM's `examples/` folder with the chat template for tools; empty when the model's
-            own template does.
+        tool_chat_template: file of vLLM's `examples/` folder with the chat template, for tools or scores; empty when
+            the model's own template does.
         reasoning_parser: parser that separates reasoning from the answer, by vLLM's name.
         tokenizer_mode: vLLM's `--tokenizer-mode`.
         config_format: vLLM's `--config-format`.
@@ -107,6 +107,7 @@ class Preset(Struct, frozen=True):
         state_mib: state per sequence of layers without attention, in MiB.
         state_layers: number of those layers.
         indexer_bytes: bytes per token and layer of the indexer of sparse attention.
+        encoder_tokens: of the encoder, whose keys and values each layer of the decoder keeps; 0 without.
         kv_upper_bound: why the real cache is smaller; empty when the numbers are exact.
         max_context: in tokens.
         vocabulary: size; None when unknown.
@@ -144,6 +145,7 @@ class Preset(Struct, frozen=True):
     state_mib: int
     state_layers: int
     indexer_bytes: int
+    encoder_tokens: int
     kv_upper_bound: str
     max_context: int
     vocabulary: int | None
@@ -202,6 +204,7 @@ def _preset(key: str, catalog: Catalog) -> Preset:
         state_mib=entry.get("stateMiBPerSequence", 0),
         state_layers=_state_layers(entry),
         indexer_bytes=entry.get("indexerBytesPerTokenPerLayer", 0),
+        encoder_tokens=entry.get("encoderTokens", 0),
         kv_upper_bound=entry.get("kvUpperBound", ""),
         max_context=entry["maxContext"],
         vocabulary=entry.get("vocabularySize"),

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
+from msgspec.structs import replace
+
 from kaigen.check import codes, forms
 from kaigen.check.names import label_findings
 from kaigen.core.json_types import FieldPath
@@ -20,6 +22,7 @@ from kaigen.kubernetes.names import LABEL_1123, SUBDOMAIN, is_qualified
 from kaigen.kubernetes.pods import pod_templates
 from kaigen.kubernetes.quantities import nano
 from kaigen.kubernetes.queues import POD_ANNOTATIONS, QUEUE_LABEL, RUN_SECONDS_LABEL
+from kaigen.kubernetes.runs import job_set_spec
 
 Findings = Iterator[Problem]
 _MOST_PODS = 2**31 - 1
@@ -140,6 +143,13 @@ def job_set_findings(obj: Object) -> Findings:
     yield from _failure_policy(mapping(spec.get("failurePolicy")), names)
     yield from _coordinator(mapping(spec.get("coordinator")), names)
     yield from _claim_policies(obj, [each for _, each in entries(spec.get("replicatedJobs"))])
+
+
+def training_runtime_findings(obj: Object) -> Findings:
+    """Follow `ValidateCreate` of JobSet for the JobSet of a TrainingRuntime."""
+    spec, place = job_set_spec(obj)
+    for problem in job_set_findings({"metadata": obj.get("metadata"), "spec": spec}):
+        yield replace(problem, path=(*place, *problem.path[1:])) if problem.path[:1] == ("spec",) else problem
 
 
 def _managed_by(spec: Object) -> Findings:
@@ -408,6 +418,7 @@ def _cron_findings(metadata: Object, path: FieldPath) -> Findings:
 CONTROLLER_RULES: dict[str, Callable[[Object], Findings]] = {
     "ClusterQueue.kueue.x-k8s.io": cluster_queue_findings,
     "JobSet.jobset.x-k8s.io": job_set_findings,
+    "TrainingRuntime.trainer.kubeflow.org": training_runtime_findings,
     "LeaderWorkerSet.leaderworkerset.x-k8s.io": leader_worker_set_findings,
     "ResourceFlavor.kueue.x-k8s.io": resource_flavor_findings,
     "ScaledJob.keda.sh": trigger_findings,

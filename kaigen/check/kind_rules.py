@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 from kaigen.check import codes
+from kaigen.check.limit_rules import limit_range_findings, quota_findings
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes.manifest import Object, entries, mapping
-from kaigen.kubernetes.names import SUBDOMAIN, is_qualified
-from kaigen.kubernetes.quantities import NANO, nano
+from kaigen.kubernetes.names import SUBDOMAIN
 
 Findings = Iterator[Problem]
 
@@ -88,8 +88,11 @@ def _claim(obj: Object) -> Findings:
         yield _conflict("ReadWriteOncePod must be the only access mode", ("spec", "accessModes"))
 
 
+_PEERS = ("ipBlock", "namespaceSelector", "podSelector")
+
+
 def _network_policy(obj: Object) -> Findings:
-    """Follow `ValidateNetworkPolicyPort` and `ValidateIPBlock`."""
+    """Follow `ValidateNetworkPolicyPort`, `ValidateNetworkPolicyPeer` and `ValidateIPBlock`."""
     spec = mapping(obj.get("spec"))
     for direction, peers in (("ingress", "from"), ("egress", "to")):
         for number, rule in entries(spec.get(direction)):
@@ -101,8 +104,10 @@ def _network_policy(obj: Object) -> Findings:
                 elif isinstance(first, int) and isinstance(last, int) and last < first:
                     yield _conflict(f"endPort {last} is below port {first}", (*path, "ports", place, "endPort"))
             for place, peer in entries(rule.get(peers)):
+                where = (*path, peers, place)
+                if peer and all(peer.get(field) is None for field in _PEERS):
+                    yield Problem(codes.MISSING_FIELD, f"missing one of {', '.join(_PEERS)}", where)
                 if peer.get("ipBlock") is not None:
-                    where = (*path, peers, place)
                     if peer.get("podSelector") is not None or peer.get("namespaceSelector") is not None:
                         yield _conflict("`ipBlock` must be the only field of its peer", where)
                     yield from _except(mapping(peer["ipBlock"]), (*where, "ipBlock"))
@@ -177,6 +182,10 @@ def _service(obj: Object) -> Findings:
     if not spec.get("ports") and spec.get("type") != "ExternalName" and spec.get("clusterIP") != "None":
         hint = "set spec.ports, or make the Service headless with clusterIP: None"
         yield Problem(codes.MISSING_FIELD, "missing field `ports`", ("spec",), hint)
+    for number, port in entries(spec.get("ports")):
+        if port.get("appProtocol") == "":
+            path: FieldPath = ("spec", "ports", number, "appProtocol")
+            yield Problem(codes.BAD_VALUE, "must be a name such as http, or left out", path)
     if spec.get("type") in (None, "", "ClusterIP"):
         for number, port in entries(spec.get("ports")):
             if port.get("nodePort"):
@@ -208,9 +217,9 @@ def _namespace(obj: Object) -> Findings:
     """Follow `ValidateFinalizerName`, and the admission of Pod Security for its labels."""
     for key, value in mapping(mapping(obj.get("metadata")).get("labels")).items():
         is_level = str(key).startswith("pod-security.kubernetes.io/") and not str(key).endswith("-version")
-        if is_level and isinstance(value, str) and value not in _LEVELS:
+        if is_level and (value is None or isinstance(value, str)) and value not in _LEVELS:
             path: FieldPath = ("metadata", "labels", str(key))
-            yield Problem(codes.BAD_VALUE, f"must be one of {', '.join(_LEVELS)}, not `{value}`", path)
+            yield Problem(codes.BAD_VALUE, f"must be one of {', '.join(_LEVELS)}, not `{value or ''}`", path)
 
 
 def _role(obj: Object) -> Findings:
@@ -251,69 +260,6 @@ def _autoscaler(obj: Object) -> Findings:
             yield Problem(codes.MISSING_FIELD, message, (*path, field, "target"))
 
 
-_QUOTA_RESOURCES = re.compile(
-    "cpu|memory|storage|ephemeral-storage|pods|services|replicationcontrollers|resourcequotas|secrets|configmaps"
-    "|persistentvolumeclaims|services[.](nodeports|loadbalancers)|(limits|requests)[.](cpu|memory|ephemeral-storage)"
-    "|requests[.]storage|(requests[.])?hugepages-.*"
-)
-"""Names without a slash that a quota may limit (`standardQuotaResources` of pkg/apis/core/helper)."""
-_WHOLE = re.compile(
-    "pods|services.*|replicationcontrollers|resourcequotas|secrets|configmaps|persistentvolumeclaims|count/.*"
-)
-
-
-def _quota(obj: Object) -> Findings:
-    """Follow `ValidateResourceQuotaSpec`."""
-    for name, value in mapping(mapping(obj.get("spec")).get("hard")).items():
-        path: FieldPath = ("spec", "hard", str(name))
-        amount = nano(value)
-        if "/" not in str(name) and not _QUOTA_RESOURCES.fullmatch(str(name)):
-            yield Problem(codes.RESOURCE_NAME_INVALID, f"unknown resource `{name}`", path)
-        elif amount is not None and amount < 0:
-            yield Problem(codes.AMOUNT_DOUBTFUL, f"{name} must not be negative: {value}", path)
-        elif amount is not None and amount % NANO and _WHOLE.fullmatch(str(name)):
-            yield Problem(codes.AMOUNT_DOUBTFUL, f"{name} {value} is not a whole number", path)
-
-
-_LIMITED = {"Container": ("cpu", "memory", "ephemeral-storage"), "Pod": ("cpu", "memory", "ephemeral-storage")}
-
-
-def _limit_range(obj: Object) -> Findings:
-    """Follow `ValidateLimitRange`."""
-    kinds: set[str] = set()
-    for number, limit in entries(mapping(obj.get("spec")).get("limits")):
-        path: FieldPath = ("spec", "limits", number)
-        kind = str(limit.get("type"))
-        if kind not in ("Pod", "Container", "PersistentVolumeClaim") and ("/" not in kind or not is_qualified(kind)):
-            message = "must be Container, Pod, PersistentVolumeClaim, or a name such as example.com/image"
-            yield Problem(codes.BAD_VALUE, message, (*path, "type"))
-        if kind in kinds:
-            yield Problem(codes.DUPLICATE_ENTRY, f"has the same type {kind} as another limit", (*path, "type"))
-        kinds.add(kind)
-        yield from _limits(limit, _LIMITED.get(kind), path)
-
-
-_ONE = 10**9
-"""One, in billionths."""
-
-
-def _limits(limit: Object, known: Sequence[str] | None, path: FieldPath) -> Findings:
-    """Check the names of resources, and that each amount is at most those that come after it."""
-    ordered = ("min", "defaultRequest", "default", "max")
-    for place, field in enumerate((*ordered, "maxLimitRequestRatio")):
-        for name, value in mapping(limit.get(field)).items():
-            where = (*path, field, str(name))
-            if known and "/" not in str(name) and name not in known and not str(name).startswith("hugepages-"):
-                yield Problem(codes.RESOURCE_NAME_INVALID, f"unknown resource `{name}`", where)
-            amount = nano(value)
-            if field == "maxLimitRequestRatio" and amount is not None and amount < _ONE:
-                yield _conflict(f"{field} {value} of {name} is below 1", where)
-            for higher in ordered[place + 1 :]:
-                least, most = nano(value), nano(mapping(limit.get(higher)).get(name))
-                if least is not None and most is not None and least > most:
-                    yield _conflict(f"{field} {value} of {name} is above its {higher}", where)
-
-
 KIND_RULES: dict[str, Callable[[Object], Findings]] = {
     "CronJob.batch": _cron_job,
     "DaemonSet.apps": _daemon_set,
@@ -322,10 +268,10 @@ KIND_RULES: dict[str, Callable[[Object], Findings]] = {
     "NetworkPolicy.networking.k8s.io": _network_policy,
     "PersistentVolume": _claim,
     "PersistentVolumeClaim": _claim,
-    "LimitRange": _limit_range,
+    "LimitRange": limit_range_findings,
     "Namespace": _namespace,
     "ReplicaSet.apps": _no_deadline,
-    "ResourceQuota": _quota,
+    "ResourceQuota": quota_findings,
     "StatefulSet.apps": _no_deadline,
     "Service": _service,
     "HorizontalPodAutoscaler.autoscaling": _autoscaler,

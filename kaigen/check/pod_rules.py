@@ -27,6 +27,8 @@ def pod_rule_findings(template: PodTemplate, found: list[Container]) -> Iterator
     if spec.get("dnsPolicy") == "None" and dns and not dns.get("nameservers"):
         message = "missing field `nameservers` where `dnsPolicy` is None"
         yield Problem(codes.MISSING_FIELD, message, (*path, "dnsConfig"))
+    if spec.get("runtimeClassName") == "":
+        yield Problem(codes.OUT_OF_RANGE, "must not be empty", (*path, "runtimeClassName"), "leave it out")
     yield from _pod_resources(mapping(spec.get("resources")), (*path, "resources"))
     for container in found:
         yield from _probes(container)

@@ -30,6 +30,7 @@ from kaigen.kubernetes.manifest import Object, entries, group_of, mapping, type_
 from kaigen.kubernetes.names import LABEL_1123, LABEL_FORM
 from kaigen.kubernetes.pod_security import LEVELS, Control, violations
 from kaigen.kubernetes.pods import Container, PodTemplate, containers, pod_templates
+from kaigen.kubernetes.runs import job_set_spec
 from kaigen.kubernetes.schemas import is_cluster_scoped
 
 DATA_MAX = 1024 * 1024
@@ -278,12 +279,13 @@ def job_findings(obj: Object) -> Iterator[Problem]:
 
 
 def job_set_findings(obj: Object) -> Iterator[Problem]:
-    """Check the longest names of the Jobs and pods that a JobSet makes."""
+    """Check the longest names of the Jobs and pods that a JobSet makes, or the one of a TrainingRuntime."""
     name = mapping(obj.get("metadata")).get("name")
     if not isinstance(name, str):
         return
-    for number, replicated in entries(mapping(obj.get("spec")).get("replicatedJobs")):
-        path: FieldPath = ("spec", "replicatedJobs", number, "name")
+    spec, where = job_set_spec(obj)
+    for number, replicated in entries(spec.get("replicatedJobs")):
+        path: FieldPath = (*where, "replicatedJobs", number, "name")
         replicas = replicated.get("replicas", 1)
         job = f"{name}-{replicated.get('name')}-{max(replicas - 1, 0) if isinstance(replicas, int) else 0}"
         if len(job) > 63:
@@ -303,4 +305,6 @@ POLICIES: dict[str, Callable[[Object], Iterator[Problem]]] = {
     "Job.batch": job_findings,
     "Service": service_findings,
     "JobSet.jobset.x-k8s.io": job_set_findings,
+    # Its TrainJob, and the JobSet of that, have the same name where kaigen made them.
+    "TrainingRuntime.trainer.kubeflow.org": job_set_findings,
 }

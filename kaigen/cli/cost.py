@@ -10,7 +10,7 @@ from kaigen.cli.console import Console, table
 from kaigen.cli.options import environment_option, read_configs, require_repository
 from kaigen.config.settings import Config
 from kaigen.cost.collect import Costs, collect
-from kaigen.cost.listing import cost_rows, idle_lines, render_json, tenant_rows
+from kaigen.cost.listing import carbon_line, cost_rows, idle_lines, render_json, tenant_rows
 from kaigen.environments.combined import for_each
 from kaigen.pipeline.app_names import check_names
 from kaigen.pipeline.run import Run
@@ -61,7 +61,7 @@ def _print(console: Console, found: Costs, *, several: bool) -> None:
                 console.out()
             for line in table(list(rows)):
                 console.out(line)
-        for line in idle_lines(found):
+        for line in [*filter(None, [carbon_line(found)]), *idle_lines(found)]:
             console.out()
             console.out(line)
     if several:

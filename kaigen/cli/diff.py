@@ -62,8 +62,9 @@ def command(
         before = {name: config for name, config in before.items() if name == environment}
     change = changes.change_since(commit, before, configs, trees, is_readable=is_readable)
     if output == "markdown":
-        console.write(markdown.render_markdown(change))
-        console.write(gates.reports_section(configs))
+        reports = gates.reports_section(configs)
+        console.write(markdown.render_markdown(change, markdown.MAX_CHARS - len(reports)))
+        console.write(reports)
     elif output == "json":
         console.write(structured.render_json(change))
     else:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 with lazy_imports():
     from kaigen.cluster import connect
+    from kaigen.diff import markdown
 
 
 @click.command("gates")
@@ -81,19 +82,41 @@ def render_verdicts(verdicts: Sequence[Verdict]) -> str:
     return "\n".join(parts)
 
 
+MOST_REPORTS = 20_000
+"""Most characters of the reports in a comment; the tables of the gates come on top."""
+
+
 def reports_section(configs: Sequence[Config]) -> str:
-    """Return the reports of environments as a section of a pull request's comment; empty without any.
+    """Return the gates of environments as a section of a pull request's comment; empty without any report.
+
+    Each environment has a table of its gates, and their reports are folded below it. Reports that do not fit are left
+    out, never the table.
 
     Args:
         configs: settings of the environments.
     """
-    parts = []
+    parts, room = [], MOST_REPORTS
     for config in configs:
         if not (config.root / FOLDER / (config.environment or "default")).is_dir():
             continue
-        if found := read_verdicts(config.root, find_gates(config)):
-            parts.append(f"\n## Gates of {config.environment or 'the cluster'}\n\n{render_verdicts(found)}")
+        found = read_verdicts(config.root, find_gates(config))
+        if not found:
+            continue
+        parts.append(f"\n## Gates of {config.environment or 'the cluster'}\n\n")
+        parts += ["| gate | run | state | reason |\n| --- | --- | --- | --- |\n", *map(_row, found)]
+        for each in found:
+            text = f"\n<details><summary>{each.gate.app}</summary>\n\n{render_verdicts([each])}\n</details>\n"
+            if each.report is not None and len(text) <= room:
+                parts.append(text)
+                room -= len(text)
     return "".join(parts)
+
+
+def _row(verdict: Verdict) -> str:
+    gate = verdict.gate
+    state = verdict.state if verdict.passed else f"**{verdict.state}**"
+    name, reason = markdown.code_span(f"{gate.namespace}/{gate.app}"), markdown.escape(verdict.reason) or "-"
+    return f"| {name} | {markdown.code_span(gate.run)} | {state} | {reason} |\n"
 
 
 def _data(verdict: Verdict) -> dict[str, object]:

@@ -25,8 +25,8 @@ _WORDS = {"add": "added", "change": "extended", "keep": "kept"}
     "--profile",
     default="generic",
     show_default=True,
-    metavar="NAME",
-    help="Cluster profile: aks, eks, generic, gke, k3s or kind. Environments can have others in kaigen.yaml.",
+    metavar="NAME,...",
+    help="Cluster profile: aks, eks, generic, gke, k3s or kind. ENVIRONMENT=NAME, also several, sets that of one.",
 )
 @click.option("--namespace", default="ml", show_default=True, help="Namespace of the apps.")
 @click.option(
@@ -77,7 +77,9 @@ def command(
     syncers = {name: syncer for name, sign, syncer in pairs if sign}
     names = tuple(name for name, _, _ in pairs)
     labels = tuple(label.strip() for label in runner.split(","))
-    choices = Choices(profile, namespace, argocd, flux, names, syncers, reaper, labels)
+    profiles = dict(item.split("=", 1) for item in profile.split(",") if "=" in item)
+    everywhere = next((item for item in profile.split(",") if "=" not in item), "generic")
+    choices = Choices(everywhere, namespace, argocd, flux, names, syncers, reaper, labels, profiles)
     changes = plan_repository(root, choices, force=force)
     if not dry_run:
         write_changes(changes)

@@ -28,11 +28,24 @@ from kaigen.scaffold.changes import FileChange, read_text, write_changes
     "--check", is_flag=True, help="Write nothing; exit with 1 if the lock is stale. Asks servers only with --upgrade."
 )
 @click.option("--built", is_flag=True, help="Also record the digests of images that builds have pushed.")
+@click.option(
+    "--images/--no-images",
+    "asks_images",
+    default=True,
+    help="Without images, those of the lock stay, and no registry is asked about others.",
+)
 @click.option("--plain-http", is_flag=True, help="Connect to remote registries without TLS.")
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @click.pass_obj
 def command(
-    console: Console, names: tuple[str, ...], upgrade: bool, check: bool, built: bool, plain_http: bool, output: str
+    console: Console,
+    names: tuple[str, ...],
+    upgrade: bool,
+    check: bool,
+    built: bool,
+    asks_images: bool,
+    plain_http: bool,
+    output: str,
 ) -> None:
     """Record what branches, tags and buckets stand for in `kaigen.lock`.
 
@@ -49,13 +62,15 @@ def command(
         raise click.UsageError("NAME requires --upgrade")
     configs = read_configs("")
     require_repository(configs[0])
+    if not asks_images and (built or (check and not upgrade)):
+        raise click.UsageError("--no-images cannot be combined with --built, nor with --check that asks no server")
     if built and check:
         raise click.UsageError("--built cannot be combined with --check")
     if check and not upgrade:
         _check(console, configs, output)
         return
     servers = Servers(Hub(_endpoint(configs)), Buckets(), Registries(plain_http=plain_http))
-    found = plan_lock(configs, servers, names if upgrade else None, built=built)
+    found = plan_lock(configs, servers, names if upgrade else None, built=built, asks_images=asks_images)
     path = configs[0].root / LOCK_NAME
     old = read_text(path)
     change = FileChange(path, old, lock_text(found.new))

@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
-from msgspec.structs import replace
 
 from kaigen.cli.console import Console
 from kaigen.cli.live.flavor import KAIGEN
-from kaigen.cli.live.session import Session, age, all_option, cluster_options, command_words, lifetime
+from kaigen.cli.live.notebook_open import (
+    FOLDER,
+    open_notebook,
+    print_promotion,
+    seconds_of,
+    timeout_option,
+    warn_skipped,
+)
+from kaigen.cli.live.session import Session, age, all_option, cluster_options, command_words
 from kaigen.cli.main import output_options
 from kaigen.cli.options import environment_option, read_one_config
-from kaigen.diagnostics.errors import CheckFailed, KaigenError, SystemFailure
+from kaigen.diagnostics.errors import CheckFailed
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():
-    import time
-
-    from kaigen.kubernetes import requests, runs
-    from kaigen.ops import continuation, folder_sync, interrupts
+    from kaigen.ops import folder_sync
     from kaigen.ops import notebooks as ops_notebooks
     from kaigen.ops import open_notebook as ops_open
     from kaigen.scaffold import notebook_job
-
-if TYPE_CHECKING:
-    from kaigen.kubernetes.manifest import Manifest
-    from kaigen.ops.continuation import Continuation
-    from kaigen.ops.open_notebook import FolderSync
-    from kaigen.scaffold.notebook_job import Promotion
 
 
 @click.command("list")
@@ -106,201 +101,9 @@ def delete(console: Console, /, name: str, delete_volume: bool, **where: Any) ->
         console.out(f"{deleted} deleted")
 
 
-_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
-_INTERVAL_S = 3.0
-
-
-def _timeout_option(function: Any) -> Any:
-    return click.option(
-        "--timeout",
-        default="15m",
-        show_default=True,
-        metavar="DURATION",
-        callback=lifetime,
-        help="Time to wait until the server answers.",
-    )(function)
-
-
-def _seconds(timeout: str) -> float:
-    return float("inf") if timeout in ("", "never") else float(timeout)
-
-
-@click.command("open")
-@click.argument("name", required=False, default="")
-@click.option("-f", "--filename", default="", metavar="FILE", help="Create the Notebook of this spec first.")
-@environment_option("the first")
-@cluster_options
-@click.option("--folder", type=_FOLDER, metavar="DIR", help="Synchronize this folder, both ways, until the end.")
-@click.option("--no-browser", is_flag=True, help="Only print the address.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Local port. Default: a free one.")
-@click.option("--keep-running", is_flag=True, help="Do not suspend the Notebook at the end.")
-@click.option(
-    "--promote/--no-promote",
-    "promoting",
-    default=None,
-    help="At the end, build the image from --folder and write the spec that trains, as `promote` does. Default: ask.",
-)
-@_timeout_option
-@click.pass_obj
-def open_notebook(
-    console: Console,
-    /,
-    name: str,
-    filename: str,
-    environment: str,
-    folder: Path | None,
-    no_browser: bool,
-    port: int,
-    keep_running: bool,
-    promoting: bool | None,
-    timeout: str,
-    **where: Any,
-) -> None:
-    """Open a Notebook in the browser, until Ctrl-C.
-
-    Resumes NAME, or creates the Notebook of -f, waits until its server answers, and forwards a local port to it. At the
-    end, a Notebook that is not managed by Argo CD or Flux is suspended; its files stay.
-
-    If its spec is in this repository, the last question is whether to build an image from --folder, which needs a
-    Dockerfile, and to write the spec of a Job that trains. Without a terminal, the commands for that are printed.
-    """
-    if bool(name) == bool(filename):
-        raise click.UsageError("give either the name of a Notebook or its spec with -f")
-    session = Session(console, KAIGEN, **where)
-    namespace = session.namespace
-    if filename:
-        config = read_one_config(console, environment)
-        if where["namespace"]:
-            config = replace(config, namespace=where["namespace"])
-        rendered = ops_open.render_notebook(filename, config)
-        name, namespace = rendered.name, rendered.namespace
-        program = click.get_current_context().command_path.replace("kubectl-open", "kubectl open")
-        ops_notebooks.apply_notebook(session.cluster, rendered.objects, namespace, name, program)
-        console.say(f"notebook/{name} applied in namespace {namespace}")
-    notebook = ops_notebooks.find_notebook(session.cluster, namespace, name)
-    tracked = runs.tracked_by(notebook)
-
-    def find_continuation() -> Continuation:
-        return continuation.continuation_of(read_one_config(console, environment), name, filename, folder)
-
-    if promoting:
-        find_continuation()
-    closed = False
-    with interrupts.interruptible():
-        try:
-            with suppress(KeyboardInterrupt):
-                _work(console, session, notebook, folder, _seconds(timeout), port, no_browser)
-                closed = True
-            console.say(_end(notebook, tracked))
-        finally:
-            with interrupts.ignore_interrupts():
-                if not (tracked or keep_running):
-                    notebook = ops_notebooks.find_notebook(session.cluster, namespace, name)
-                    ops_notebooks.scale(session.cluster, notebook, suspend=True)
-                    console.say(f"Notebook {name} suspended; its files stay")
-    if closed:
-        continue_work(console, promoting, find_continuation)
-
-
-def _end(notebook: Manifest, tracked: str) -> str:
-    """Return what becomes of a Notebook after `open`, as a message."""
-    if not tracked:
-        return "closed"
-    name = notebook["metadata"]["name"]
-    if requests.is_scaled_live(notebook):
-        return f"Notebook {name} keeps running until it is idle, or its hours end"
-    return f"Notebook {name} keeps running: {tracked} manages it"
-
-
-def continue_work(console: Console, promoting: bool | None, find: Callable[[], Continuation]) -> None:
-    """Build an image and write the spec that trains, if the user wants both; without a terminal, print how.
-
-    Args:
-        console: of the command.
-        promoting: whether the user wants it; None asks.
-        find: returns how the work continues.
-    """
-    if promoting is False or (promoting is None and console.verbosity < 0):
-        return
-    try:
-        found = find()
-    except KaigenError:
-        if promoting:
-            raise
-        return
-    if promoting is None and not (sys.stdin.isatty() and sys.stderr.isatty()):
-        console.say("to train what the notebook has, run:")
-        for line in found.commands:
-            console.say(f"  {line}")
-        return
-    with suppress(click.Abort):
-        if promoting or click.confirm(found.question, err=True):
-            _print_promotion(console, found.write(console.say, console.report))
-
-
-def _work(
-    console: Console,
-    session: Session,
-    notebook: Manifest,
-    folder: Path | None,
-    seconds: float,
-    port: int,
-    no_browser: bool,
-) -> None:
-    """Forward a port, and synchronize a folder, until Ctrl-C.
-
-    Raises:
-        KeyboardInterrupt: Ctrl-C before the server answers, or another request to end.
-    """
-    ops_notebooks.scale(session.cluster, notebook, suspend=False)
-    with ops_open.forward_notebook(session.cluster, notebook, seconds, console.say, port) as found:
-        sync = ops_open.FolderSync(session.cluster, notebook, found, folder, console.say) if folder else None
-        if sync is not None:
-            _warn(console, sync.run())
-        console.out(found.url)
-        with nullcontext() if no_browser else ops_open.show_address(found.url):
-            console.say("press Ctrl-C to end")
-            _keep(console, sync)
-
-
-def _keep(console: Console, sync: FolderSync | None) -> None:
-    """Synchronize again and again until Ctrl-C, and a last time after it."""
-    failure = ""
-    try:
-        while True:
-            time.sleep(_INTERVAL_S)
-            failure = _again(console, sync, failure)
-    except interrupts.Terminated:
-        raise
-    except KeyboardInterrupt:
-        pass
-    finally:
-        if sync is not None:
-            with interrupts.ignore_interrupts():
-                _warn(console, sync.run())
-
-
-def _again(console: Console, sync: FolderSync | None, failure: str) -> str:
-    """Synchronize once more; return the failure, which is printed once."""
-    if sync is None:
-        return ""
-    try:
-        _warn(console, sync.run())
-    except (SystemFailure, OSError) as error:
-        if str(error) != failure:
-            console.say(f"not synchronized, trying again: {error}")
-        return str(error)
-    return ""
-
-
-def _warn(console: Console, lines: list[str]) -> None:
-    for line in lines:
-        console.say(f"skipped {line}")
-
-
 @click.command("sync")
 @click.argument("name")
-@click.argument("folder", type=_FOLDER)
+@click.argument("folder", type=FOLDER)
 @cluster_options
 @click.option(
     "--direction",
@@ -309,7 +112,7 @@ def _warn(console: Console, lines: list[str]) -> None:
     show_default=True,
     help="The side that changes.",
 )
-@_timeout_option
+@timeout_option
 @click.pass_obj
 def sync(console: Console, /, name: str, folder: Path, direction: str, timeout: str, **where: Any) -> None:
     """Synchronize a local folder with the files of a running Notebook, once.
@@ -323,13 +126,13 @@ def sync(console: Console, /, name: str, folder: Path, direction: str, timeout: 
     notebook = ops_notebooks.find_notebook(session.cluster, session.namespace, name)
     if ops_notebooks.row_of(notebook).phase in ("Suspended", "Suspending"):
         raise CheckFailed(f"Notebook {name} is suspended", hint=f"start it: kaigen notebook resume {name}")
-    with ops_open.forward_notebook(session.cluster, notebook, _seconds(timeout), console.say) as found:
+    with ops_open.forward_notebook(session.cluster, notebook, seconds_of(timeout), console.say) as found:
         run = ops_open.FolderSync(
             session.cluster, notebook, found, folder, console.out, folder_sync.Direction(direction)
         )
         skipped = run.run()
     if skipped:
-        _warn(console, skipped)
+        warn_skipped(console, skipped)
         raise CheckFailed(f"{len(skipped)} files were not synchronized")
 
 
@@ -383,13 +186,7 @@ def promote(
     notebook_job.write_promotion(made, config)
     if made.changed:
         console.say(f"{folder} has changes that are not in the commit, so the image will not have them")
-    _print_promotion(console, made)
-
-
-def _print_promotion(console: Console, made: Promotion) -> None:
-    console.out(str(made.path))
-    for field in made.blank:
-        console.say(f"fill in `{field}`: see the comment in {made.path}")
+    print_promotion(console, made)
 
 
 _COMMANDS = (

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 with lazy_imports():
     from kaigen.pipeline import sources
-    from kaigen.plan import locked, queues, specs, tables
+    from kaigen.plan import batches, locked, queues, specs, tables
     from kaigen.plan import prices as plan_prices
     from kaigen.sizing import answer as sizing_answer
     from kaigen.sizing import config_json
@@ -125,7 +125,7 @@ def command(
         _plan_specs(console, words, environment, requested, dialects, tokens=tokens, picture=picture, output=output)
         return
     config = read_config()
-    prices = plan_prices.Prices(config.catalog, tokens_per_second)
+    prices = plan_prices.Prices(config.catalog, tokens_per_second, config.region)
     with refusals():
         facts = (
             config_json.read_config_json(config_file, weights)
@@ -192,14 +192,18 @@ def _plan_specs(
     output: str,
 ) -> None:
     config = read_config_of(console, words, environment)
-    prices = plan_prices.Prices(config.catalog, tokens)
+    prices = plan_prices.Prices(config.catalog, tokens, config.region)
     run, chosen = specs.select_specs(words, config, stdin=sys.stdin.buffer if "-" in words else None)
     found = specs.plan_specs(chosen, run.resolve, lambda question: sizing_answer.with_options(question, requested))
     if picture is not None and len(found.plans) > 1:
         raise click.UsageError("--picture draws one plan; name one APP")
-    queued = queues.plan_queues(run) if not any(requested.values()) else None
+    # Options are about what serves.
+    is_plain = not any(requested.values())
+    of_batches = batches.plan_batches(chosen, run.resolve) if is_plain else ()
+    queued = queues.plan_queues(run) if is_plain else None
     if output == "json":
         rings = [tables.ring_data(item) for item in found.rings]
+        rings += [batches.batch_data(item) for item in of_batches]
         of_queues = queues.queue_data(queued) if queued is not None else []
         _print_json(console, [*tables.plans_data(found.plans, dialects, prices), *rings, *of_queues])
     else:
@@ -209,12 +213,13 @@ def _plan_specs(
                 console.out()
             console.out(f"{item.source}: {item.name}")
             _print_answer(console, item.answer, dialects, prices)
-            for rows in tables.host_tables(item):
+            for rows in (*tables.host_tables(item), *tables.cold_start_tables(item.cold_start)):
                 console.out()
                 for line in table(rows):
                     console.out(line)
+        _print_batches(console, of_batches, first=not (found.plans or found.rings))
         if queued is not None:
-            _print_queues(console, queued, first=not (found.plans or found.rings))
+            _print_queues(console, queued, first=not (found.plans or found.rings or of_batches))
     for item in found.plans:
         if not item.rendered:
             console.say(
@@ -225,7 +230,9 @@ def _plan_specs(
         console.out(f"{name}: {text}") if output != "json" else console.say(f"{name}: {text}")
     for without in found.without:
         console.say(f"{without.name}: {without.why}")
-    if not (found.plans or found.rings or found.without or found.diagnostics or found.conversions or queued):
+    if not (
+        found.plans or found.rings or found.without or found.diagnostics or found.conversions or queued or of_batches
+    ):
         console.say("no Topology found; `kaigen plan` plans Topologies, and models by --preset or --config")
     problems = Diagnostics(found.diagnostics)
     problems.raise_errors()
@@ -242,6 +249,18 @@ def _print_rings(console: Console, found: specs.SpecPlans) -> None:
         console.out(f"{item.source}: {item.name}")
         console.out(tables.ring_title(item))
         for rows in tables.ring_tables(item):
+            console.out()
+            for line in table(rows):
+                console.out(line)
+
+
+def _print_batches(console: Console, found: Sequence[batches.BatchOfSpec], *, first: bool) -> None:
+    for number, item in enumerate(found):
+        if number or not first:
+            console.out()
+        console.out(f"{item.source}: {item.name}")
+        console.out(batches.batch_title(item))
+        for rows in batches.batch_tables(item):
             console.out()
             for line in table(rows):
                 console.out(line)

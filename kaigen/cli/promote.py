@@ -21,17 +21,20 @@ if TYPE_CHECKING:
     from kaigen.promote import Move, Promotion
 
 with lazy_imports():
-    from kaigen import commit_promotion
+    from kaigen import commit_promotion, rollouts
     from kaigen.cli import gates
     from kaigen.cluster import connect
     from kaigen.diff import text as diff_text
     from kaigen.gates import verdicts
+    from kaigen.scaffold import changes as scaffold_changes
 
 
 @click.command("promote")
 @click.argument("apps", nargs=-1, metavar="[APP]...")
 @click.option("--from", "source", default="", metavar="ENV", help="Environment to promote from.")
-@click.option("--to", "target", required=True, metavar="ENV", help="Environment to promote to.")
+@click.option("--to", "target", default="", metavar="ENV", help="Environment to promote to.")
+@click.option("--weight", type=click.IntRange(0, 100), metavar="PERCENT", help="Requests that the canary of APP gets.")
+@click.option("--finish", is_flag=True, help="Make the canary of APP the version that serves.")
 @click.option("--commit", default="", metavar="GITREF", help="Promote the specs of this commit, also an older one.")
 @click.option("--hold", is_flag=True, help="Keep the apps at their commits until they are promoted by name.")
 @click.option("--dry-run", is_flag=True, help="Print what would change; write nothing.")
@@ -45,6 +48,8 @@ def command(
     apps: tuple[str, ...],
     source: str,
     target: str,
+    weight: int | None,
+    finish: bool,
     commit: str,
     hold: bool,
     dry_run: bool,
@@ -65,11 +70,23 @@ def command(
     If the environment of --from has gates, which are Jobs with `workload: benchmark` or `evaluate`, their reports in
     `reports/ENV` must be about what it runs now and have passed. Otherwise the command prints them, writes no pins and
     exits with 1.
+
+    With --weight or --finish it changes the `canary` of one Topology in its file, to be reviewed and committed. More
+    requests need the gates that judge the canary: those of --from, or of kaigen.yaml without an environment.
     """
-    if not (source or commit or hold) or (source and commit):
-        raise click.UsageError("give --from, or --commit or --hold for an environment with `follows: commits`")
     here = Path.cwd()
     root = Path() if (found := find_root(here)) == here else found
+    if weight is not None or finish:
+        if len(apps) != 1 or target or commit or hold or (finish and weight is not None):
+            raise click.UsageError("give --weight or --finish, one APP, and no other environment than that of --from")
+        _move_canary(
+            console, load_config(root, source), apps[0], weight, (from_cluster, context, kubeconfig), dry_run, output
+        )
+        return
+    if not target:
+        raise click.UsageError("give --to, or --weight or --finish for the canary of a Topology")
+    if not (source or commit or hold) or (source and commit):
+        raise click.UsageError("give --from, or --commit or --hold for an environment with `follows: commits`")
     promotion: Promotion
     if load_config(root, target).follows_commits:
         request = commit_promotion.Request(target, source, apps, commit, hold, skip)
@@ -83,7 +100,8 @@ def command(
         console.report(promotion.diagnostics)
         console.say("")
     if source and promotion.text is not None:
-        _pass_gates(console, load_config(root, source), target, apps, (from_cluster, context, kubeconfig))
+        refused = f"so nothing is promoted to {target}"
+        _pass_gates(console, load_config(root, source), refused, apps, (from_cluster, context, kubeconfig))
     if not dry_run:
         promotion.write()
     if output == "json":
@@ -92,8 +110,48 @@ def command(
         _text(console, promotion, source or "this clone", target, dry_run)
 
 
+def _move_canary(
+    console: Console,
+    config: Config,
+    app: str,
+    weight: int | None,
+    address: tuple[bool, str, str],
+    dry_run: bool,
+    output: str,
+) -> None:
+    """Change the weight of a canary, or make it the version that serves."""
+    change = rollouts.plan_finish(config, app) if weight is None else rollouts.plan_weight(config, app, weight)
+    if change.raises:
+        refused = f"so {change.app} stays at {change.old} %"
+        _pass_gates(console, config, refused, (change.pool,), address)
+    if not dry_run:
+        scaffold_changes.write_changes([change.file])
+    if output == "json":
+        data = {
+            "app": change.app,
+            "file": change.file.path.as_posix(),
+            "pool": change.pool,
+            "from": change.old,
+            "weight": change.new,
+            "finished": change.finished,
+            "removed": change.removed,
+            "written": change.file.action == "change" and not dry_run,
+        }
+        console.out(json.dumps(data, indent=2, ensure_ascii=False))
+        return
+    for line in change.file.diff():
+        console.out(line)
+    if change.finished:
+        done = f"{change.pool} serves {change.app}, and its pods stay; {change.removed} goes"
+    elif change.file.action == "keep":
+        done = f"{change.pool} gets {change.new} % of the requests already"
+    else:
+        done = f"{change.pool} gets {change.new} % of the requests to {change.app}, before {change.old} %"
+    console.say(f"{done}{', not written' if dry_run else ''}")
+
+
 def _pass_gates(
-    console: Console, config: Config, target: str, apps: tuple[str, ...], address: tuple[bool, str, str]
+    console: Console, config: Config, refused: str, apps: tuple[str, ...], address: tuple[bool, str, str]
 ) -> None:
     """Check that the gates of the source have passed, and print their reports if not."""
     from_cluster, context, kubeconfig = address
@@ -106,10 +164,11 @@ def _pass_gates(
         return
     console.write(gates.render_verdicts([each for each in judged if not each.passed]))
     count = sum(not each.passed for each in judged)
-    where = f"{count} of {len(judged)} gates of {config.environment} have not passed"
-    console.say(f"{where}, so nothing is promoted to {target}")
+    of = f" of {config.environment}" if config.environment else ""
+    console.say(f"{count} of {len(judged)} gates{of} have not passed, {refused}")
     if any(each.state in ("missing", "outdated") for each in judged):
-        console.say(f"wait for their Jobs, then run: kaigen gates --env {config.environment} --from-cluster")
+        environment = f" --env {config.environment}" if config.environment else ""
+        console.say(f"wait for their Jobs, then run: kaigen gates{environment} --from-cluster")
     raise click.exceptions.Exit(1)
 
 

@@ -10,6 +10,7 @@ from kaigen.cli.options import read_configs, require_repository
 from kaigen.scaffold.changes import write_changes
 from kaigen.scaffold.image_settings import images_to_pin
 from kaigen.scaffold.repository import plan_upgrade
+from kaigen.scaffold.spellings import respelled_files
 from kaigen.scaffold.templates import CONFIG
 
 
@@ -25,15 +26,18 @@ def command(console: Console, dry_run: bool, images: bool) -> None:
     """Update a repository to the installed version of kaigen.
 
     Updates the schemas for editors and the version of hooks and pipelines, adds missing lines to .gitignore and
-    .gitattributes, and adds images that apps use to those that kaigen.yaml pins, with the version that the rendered
-    tree has. Prints the changes as a diff before it writes them; of the schemas, only with -v. Keeps commits, digests
-    and newer versions.
+    .gitattributes, adds images that apps use to those that kaigen.yaml pins, with the version that the rendered tree
+    has, and rewrites fields of specs and overrides that have an old spelling. Prints the changes as a diff before it
+    writes them; of the schemas, only with -v. Keeps commits, digests, comments and newer versions.
     """
     configs = read_configs()
     config = configs[0]
     require_repository(config)
     pins = images_to_pin(configs)
-    changes = [change for change in plan_upgrade(config.root, pins, images=images) if change.action != "keep"]
+    planned = {change.path: change for change in plan_upgrade(config.root, pins, images=images)}
+    planned |= {change.path: change for change in respelled_files(configs, planned.values())}
+    notes = [change for change in planned.values() if change.action == "keep" and change.note]
+    changes = [change for _, change in sorted(planned.items()) if change.action != "keep"]
     for change in changes:
         if change.path.suffix == ".json" and console.verbosity < 1:
             continue
@@ -43,6 +47,8 @@ def command(console: Console, dry_run: bool, images: bool) -> None:
         write_changes(changes)
     for change in changes:
         console.say(f"{'would update' if dry_run else 'updated'} {change.path.as_posix()}")
+    for change in notes:
+        console.say(f"kept {change.path.as_posix()}: {change.note}")
     if not changes:
         console.say(f"the repository is up to date with kaigen {__version__}")
     elif images and any(change.path == config.root / CONFIG for change in changes):

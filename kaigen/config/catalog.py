@@ -45,8 +45,8 @@ class EngineRow(Block):
 
     tool_call_parser: Annotated[str | None, Meta(description="vLLM's --tool-call-parser.")] = None
     tool_chat_template: Annotated[
-        Annotated[str, text(r"^tool_chat_template_[a-z0-9_.]+\.jinja$")] | None,
-        Meta(description="Chat template for tools, in vLLM's examples/ folder."),
+        Annotated[str, text(r"^([a-z0-9_]+/)*[a-z0-9_.]+\.jinja$")] | None,
+        Meta(description="Chat template for tools or scores, in vLLM's examples/ folder."),
     ] = None
     reasoning_parser: Annotated[str | None, Meta(description="vLLM's --reasoning-parser.")] = None
     tokenizer_mode: Annotated[str | None, Meta(description="vLLM's --tokenizer-mode.")] = None
@@ -120,6 +120,10 @@ class PresetRow(Block):
     ] = None
     indexer_bytes_per_token_per_layer: Annotated[
         Count | None, Meta(description="Cache of sparse attention's indexer.")
+    ] = None
+    encoder_tokens: Annotated[
+        Count | None,
+        Meta(description="Tokens of an encoder, whose keys and values each layer of the decoder caches per sequence."),
     ] = None
     kv_upper_bound: Annotated[str | None, Meta(description="Why the cache is smaller than the other fields imply.")] = (
         None
@@ -244,6 +248,20 @@ class CatalogFile(Block):
             description="Percent off the list price of a cloud, `aws` or `azure`, or of an instance type, for those "
             "without a price in `prices`.",
             examples=[{"aws": 28, "p5.48xlarge": 45}],
+        ),
+    ] = field(default_factory=dict)
+    carbon: Annotated[
+        dict[Word, Annotated[float, Meta(ge=0)]],
+        Meta(
+            description="Grams of CO2e of a kilowatt hour, by the `region` of an environment. kaigen has no own table.",
+            examples=[{"region-a": 50, "region-b": 400}],
+        ),
+    ] = field(default_factory=dict)
+    watts: Annotated[
+        dict[Word, Size],
+        Meta(
+            description="Power of a node under load in watts, by instance type. kaigen has no own table.",
+            examples=[{"p5.48xlarge": 9000}],
         ),
     ] = field(default_factory=dict)
 

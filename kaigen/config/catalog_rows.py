@@ -55,18 +55,23 @@ def read_catalog(root: Path, folder: str, problems: Diagnostics) -> Catalog:
     documents = [item for source in sources for item in _valid(source, problems)]
     prices: dict[str, float] = {}
     discounts: dict[str, float] = {}
+    carbon: dict[str, float] = {}
+    watts: dict[str, float] = {}
     currency = ""
     for each in documents:
         prices |= _data(each).get("prices", {})
         discounts |= _data(each).get("discounts", {})
+        carbon |= _data(each).get("carbon", {})
+        watts |= _data(each).get("watts", {})
         currency = _data(each).get("currency", currency)
     tables = {table: tuple(row for _, _, row in _rows(documents, table)) for table in TABLES}
-    own = Catalog(catalog_digest(sources), tables, prices, currency, discounts)
+    own = Catalog(catalog_digest(sources), tables, prices, currency, discounts, carbon, watts)
     if not problems.has_errors:
         for table in TABLES:
             _check_names(table, documents, problems)
         _check_references(documents, own, problems)
         _check_prices(documents, own, problems)
+        _check_watts(documents, own, problems)
     return own
 
 
@@ -139,15 +144,29 @@ def _check_prices(documents: Sequence[Document], own: Catalog, problems: Diagnos
             if not own.currency:
                 problems.add(Diagnostic("KG0740", "`prices` require `currency`", mark, "add `currency: USD`"))
                 return
-            found = instances.find_instance(name, own)
-            if found is None:
-                near = instances.nearest_instances(name, own, limit=1)
-                hint = f"did you mean `{near[0]}`?" if near else "add it to `instances`"
-                problems.add(Diagnostic("KG1102", f"unknown instance type `{name}`", mark, hint))
-            elif found.name != name:
-                hint = f"write `{found.name}`"
-                problems.add(Diagnostic("KG0740", f"`{name}` is another name of `{found.name}`", mark, hint))
+            if (wrong := _wrong_instance(name, own, mark)) is not None:
+                problems.add(wrong)
             elif name in seen:
                 hint = f"delete one; it is also at {seen[name]}"
                 problems.add(Diagnostic("KG0741", f"two prices of `{name}`", mark, hint))
             seen.setdefault(name, mark)
+
+
+def _check_watts(documents: Sequence[Document], own: Catalog, problems: Diagnostics) -> None:
+    """Report powers of unknown instance types."""
+    for each in documents:
+        for name in _data(each).get("watts", {}):
+            if (wrong := _wrong_instance(name, own, each.mark(("watts", name), key=True))) is not None:
+                problems.add(wrong)
+
+
+def _wrong_instance(name: str, own: Catalog, mark: Mark) -> Diagnostic | None:
+    """Return why a name is not that of an instance type; None if it is."""
+    found = instances.find_instance(name, own)
+    if found is None:
+        near = instances.nearest_instances(name, own, limit=1)
+        hint = f"did you mean `{near[0]}`?" if near else "add it to `instances`"
+        return Diagnostic("KG1102", f"unknown instance type `{name}`", mark, hint)
+    if found.name != name:
+        return Diagnostic("KG0740", f"`{name}` is another name of `{found.name}`", mark, f"write `{found.name}`")
+    return None

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
 
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
@@ -48,5 +51,23 @@ def read_document(path: Path, code: str, problems: Diagnostics, most: int = FILE
 def validate_block(document: Document, entry: KindEntry, problems: Diagnostics) -> Block | None:
     """Return the document as its kind's model; None when something is wrong with it."""
     model, diagnostics = validate_document(document, entry)
-    problems.extend(diagnostics)
+    problems.extend(_by_environment(item, document.data) for item in diagnostics)
     return model
+
+
+def _by_environment(item: Diagnostic, data: Any) -> Diagnostic:
+    """Return an error about a value that is written once for each environment, with a hint where it belongs."""
+    environments = data.get("environments") if isinstance(data, dict) else None
+    path = item.path.split(".")
+    value = data
+    for step in path:
+        value = value.get(step) if isinstance(value, dict) else None
+    if not isinstance(environments, dict) or not isinstance(value, dict):
+        return item
+    if not value or not value.keys() <= environments.keys():
+        return item
+    first, own = next(iter(value.items()))
+    text = f"{own}" if isinstance(own, str | int) else "…"
+    for step in reversed(path):
+        text = f"{{{step}: {text}}}"
+    return replace(item, hint=f"each environment has its own: `environments: {{{first}: {text}}}`")

@@ -70,12 +70,23 @@ class SharedFields(Block):
         Version | None, Meta(description="Kubernetes version that objects are validated against.", examples=["1.36"])
     ] = None
     profile: Annotated[str | None, Meta(description="Cluster profile.", examples=["generic", "eks"])] = None
+    region: Annotated[
+        str | None,
+        Meta(description="Region of the clusters, by its name in `carbon` of the catalog.", examples=["region-a"]),
+    ] = None
     cluster: Annotated[
         ClusterVersions | None, Meta(description="Versions of the controllers that run in the clusters.")
     ] = None
     namespace: Annotated[LabelName | None, Meta(description="Namespace of specs without a namespace.")] = None
     format: Annotated[
         Format | None, Meta(description="Form of the output: `manifests`, `chart` or `both`. Default: `manifests`.")
+    ] = None
+    kustomizations: Annotated[
+        bool | None,
+        Meta(
+            description="Also write a `kustomization.yaml` for each namespace, of its apps, and one for all of them, "
+            "for `kubectl apply -k` and overlays. Argo CD and Flux do not read them. Default: false."
+        ),
     ] = None
     registry: Annotated[
         RegistryText | RegistryBlock | None,

@@ -66,9 +66,11 @@ def syncers(values: Values) -> Any:
 LAYERS: Mapping[str, Callable[[Values], Any]] = {
     "kubernetes": last,
     "profile": last,
+    "region": last,
     "cluster": update(1),
     "namespace": last,
     "format": last,
+    "kustomizations": last,
     "registry": last,
     "images": update(1),
     "storageClasses": update(1),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.gpus import gpu_resources
 from kaigen.catalog.profiles import profile_names
 from kaigen.config.block_settings import ChosenApps
@@ -103,6 +104,7 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
         check_gitops(file, layers, form, problems)
     check_clusters(file, layers, problems)
     catalog = read_catalog(root, file.catalog, problems)
+    _check_region(layers, catalog, problems)
     problems.raise_errors()
     registry = file.registry if isinstance(file.registry, str) else ""
     pinned = given_images(pins.images) if pins else {}
@@ -116,6 +118,7 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
         environment=environment,
         kubernetes=file.kubernetes or base.kubernetes,
         profile=profile,
+        region=file.region or "",
         cluster=file.cluster,
         namespace=file.namespace or base.namespace,
         implied_namespace=document is not None and file.namespace is None,
@@ -139,6 +142,7 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
         specs=tuple(file.specs),
         output=output,
         format=form,
+        kustomizations=bool(file.kustomizations),
         passthrough=file.passthrough,
         external_secrets=secrets,
         kinds=tuple(file.kinds),
@@ -178,6 +182,18 @@ def _check_names(layers: Layers, problems: Diagnostics) -> None:
                 hint = did_you_mean(value, known) or "known: " + ", ".join(known)
                 mark = layers.mark_of(path)
                 problems.add(Diagnostic("KG0703", f"unknown `{name}` `{value}`", mark, hint, path=dotted_path(path)))
+
+
+def _check_region(layers: Layers, catalog: Catalog, problems: Diagnostics) -> None:
+    """Report regions that are not in the table of carbon, where there is one."""
+    for place, layer in layers.layers:
+        region = layer.get("region")
+        if region is not None and catalog.carbon and region not in catalog.carbon:
+            hint = did_you_mean(region, catalog.carbon) or f"add it to `carbon`, which has {', '.join(catalog.carbon)}"
+            mark, path = layers.mark_of((*place, "region")), dotted_path((*place, "region"))
+            problems.add(
+                Diagnostic("KG0703", f"the catalog has no carbon of the region `{region}`", mark, hint, path=path)
+            )
 
 
 def _check_labels(layers: Layers, problems: Diagnostics) -> None:

@@ -85,6 +85,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
         environment: its name; empty for none.
         kubernetes: target version.
         profile: name of the profile.
+        region: of the clusters, by its name in the catalogue; empty for none.
         cluster: versions of the controllers in the clusters; None for those that kaigen assumes.
         namespace: namespace of specs that name none.
         implied_namespace: kaigen.yaml sets no namespace for the environment; `namespace` is the default.
@@ -106,6 +107,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
         specs: files and folders with the specs.
         output: folder that is rendered into, the environment's name included.
         format: the form of the output.
+        kustomizations: whether each namespace and the output have a kustomization.
         passthrough: copy plain Kubernetes objects unchanged.
         external_secrets: how ExternalSecrets are written; None to write none.
         kinds: folders that define kinds of the user's own.
@@ -134,6 +136,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
     environment: str = ""
     kubernetes: str = "1.36"
     profile: str = "generic"
+    region: str = ""
     cluster: config_cluster.ClusterVersions | None = None
     namespace: str = "default"
     implied_namespace: bool = False
@@ -155,6 +158,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
     specs: tuple[str, ...] = ("specs",)
     output: str = "rendered"
     format: Format = "manifests"
+    kustomizations: bool = False
     passthrough: bool = False
     external_secrets: ExternalSecretsSettings | None = None
     kinds: tuple[str, ...] = ()

@@ -39,6 +39,7 @@ class Item(Struct, frozen=True):
         runs: whether the pods end, and cost only while they run.
         seconds: how long a run may take; 0 without a limit.
         mean: pods on average over a week, where their number follows the time alone.
+        carbon: kilograms of CO2e of an hour of one pod; None when it is unknown.
     """
 
     app: str
@@ -51,6 +52,14 @@ class Item(Struct, frozen=True):
     runs: bool
     seconds: int
     mean: float | None = None
+    carbon: float | None = None
+
+    @property
+    def emitted(self) -> tuple[float, float] | None:
+        """Kilograms of CO2e of an hour at least and at most; None when they are unknown."""
+        if self.carbon is None:
+            return None
+        return (0.0 if self.runs else self.least * self.carbon), self.most * self.carbon
 
     @property
     def month(self) -> tuple[float, float] | None:
@@ -91,12 +100,14 @@ class Costs(Struct, frozen=True):
         currency: of all prices.
         items: by app.
         idle: GPUs that pods that always run leave unused, by instance type.
+        region: of the environment, where its catalogue has the carbon of some; empty otherwise.
     """
 
     environment: str
     currency: str
     items: tuple[Item, ...]
     idle: tuple[Idle, ...]
+    region: str = ""
 
 
 def collect(compilation: Compilation, config: Config, apps: Sequence[str] = ()) -> Costs:
@@ -116,7 +127,8 @@ def collect(compilation: Compilation, config: Config, apps: Sequence[str] = ()) 
         for each in item.objects
         for found in _items(each.body, item, config, limits)
     )
-    return Costs(config.environment, currency_of(config.catalog), items, tuple(_idle(items)))
+    region = config.region if config.catalog.carbon else ""
+    return Costs(config.environment, currency_of(config.catalog), items, tuple(_idle(items)), region)
 
 
 _Key = tuple[str, str, str]
@@ -164,6 +176,7 @@ def _items(body: Object, item: Compiled, config: Config, limits: _Limits) -> Ite
             is_run(body),
             run_seconds(body) or 0,
             None if mean is None else mean * each,
+            cost.carbon(config.catalog, config.region),
         )
 
 

@@ -18,12 +18,23 @@ def costs_data(found: Costs) -> dict[str, Any]:
         "environment": found.environment,
         "currency": found.currency,
         "apps": [_item(item) for item in found.items],
-        "perHour": dict(zip(("least", "most"), _sum(found.items), strict=True)),
+        "perHour": dict(zip(("least", "most"), _sum(item.hours for item in found.items), strict=True)),
+        **_carbon(found),
         "idle": [
             {"instanceType": each.instance, "nodes": each.nodes, "gpus": each.gpus, "used": each.used}
             for each in found.idle
         ],
     }
+
+
+def _carbon(found: Costs) -> dict[str, Any]:
+    if not found.region:
+        return {}
+    return {"region": found.region, "kgCO2ePerHour": _ends(_sum(item.emitted for item in found.items))}
+
+
+def _ends(pair: tuple[float, float]) -> dict[str, float]:
+    return {"least": round(pair[0], 4), "most": round(pair[1], 4)}
 
 
 def _item(item: Item) -> dict[str, Any]:
@@ -41,7 +52,8 @@ def _item(item: Item) -> dict[str, Any]:
             **({} if item.mean is None else {"mean": round(item.mean, 4)}),
         },
         "instanceType": cost.instance.name if cost.instance else None,
-        "perHour": None if hours is None else {"least": round(hours[0], 4), "most": round(hours[1], 4)},
+        "perHour": None if hours is None else _ends(hours),
+        **({} if item.emitted is None else {"kgCO2ePerHour": _ends(item.emitted)}),
         **({"price": cost.rate.amount, "priceFrom": cost.rate.source} if cost.rate else {}),
         **({"while": "it runs"} if item.runs else {}),
         **({"seconds": item.seconds} if item.seconds else {}),
@@ -69,7 +81,7 @@ def cost_rows(found: Costs) -> Iterator[tuple[str, ...]]:
             "–" if item.month is None or item.runs else _range(*item.month),
             "; ".join(_notes(item)),
         )
-    least, most = _sum(found.items)
+    least, most = _sum(item.hours for item in found.items)
     months = [item.month for item in found.items if item.month is not None and not item.runs]
     always = sum(each for each, _ in months), sum(each for _, each in months)
     unknown = sum(item.hours is None for item in found.items)
@@ -86,7 +98,7 @@ def tenant_rows(found: Costs) -> Iterator[tuple[str, ...]]:
     for name in sorted({item.tenant for item in found.items}):
         own = [item for item in found.items if item.tenant == name]
         is_known = any(item.hours is not None for item in own)
-        yield name or "–", _range(*_sum(own)) if is_known else _UNKNOWN
+        yield name or "–", _range(*_sum(item.hours for item in own)) if is_known else _UNKNOWN
 
 
 def idle_lines(found: Costs) -> Iterator[str]:
@@ -95,6 +107,16 @@ def idle_lines(found: Costs) -> Iterator[str]:
         unused = each.gpus - each.used
         nodes = plural(each.nodes, "node")
         yield f"{plural(unused, 'GPU')} of {nodes} {each.instance} idle: its pods use {each.used} of {each.gpus}"
+
+
+def carbon_line(found: Costs) -> str:
+    """Return what all apps emit in an hour, in words; empty without a table of carbon."""
+    if not found.region:
+        return ""
+    unknown = sum(item.carbon is None for item in found.items)
+    without = f", without {plural(unknown, 'object')} whose node has no known power" if unknown else ""
+    text = _range(*_sum(item.emitted for item in found.items))
+    return f"{text} kg CO2e an hour in {found.region}{without}" if unknown < len(found.items) else ""
 
 
 def _notes(item: Item) -> Iterator[str]:
@@ -109,9 +131,9 @@ def _notes(item: Item) -> Iterator[str]:
         yield item.cost.why
 
 
-def _sum(items: Iterable[Item]) -> tuple[float, float]:
-    hours = [item.hours for item in items if item.hours is not None]
-    return round(sum(least for least, _ in hours), 4), round(sum(most for _, most in hours), 4)
+def _sum(pairs: Iterable[tuple[float, float] | None]) -> tuple[float, float]:
+    known = [pair for pair in pairs if pair is not None]
+    return round(sum(least for least, _ in known), 4), round(sum(most for _, most in known), 4)
 
 
 def _range(least: float, most: float, form: str = ",.2f") -> str:

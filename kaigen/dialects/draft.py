@@ -13,6 +13,7 @@ from kaigen.diagnostics.problem import dotted_path
 from kaigen.kinds.block import Block, read_block
 from kaigen.kinds.lowering import Lowered
 from kaigen.kinds.positioned import SourceField, Unplaced, find_source
+from kaigen.kinds.spelling import old_spellings, respell
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():
@@ -91,7 +92,7 @@ class Draft:
     def finish(self, kind: type[B], lowering: Lowering) -> B | None:
         """Return the spec, or None after errors at foreign fields that the kind cannot represent."""
         try:
-            return read_block(kind, self.data)
+            return read_block(kind, respell(self.data, old_spellings(self.data, kind)))
         except ValidationError:
             violations = block_schema.violations(kind, self.data)
             document = Unplaced(self.data)

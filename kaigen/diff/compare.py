@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import field
 
 from kaigen.config.settings import Config
-from kaigen.diff.cost import affects_cost, cost_change
+from kaigen.diff.cost import affects_cost, carbon_change, cost_change
 from kaigen.diff.model import ABSENT, AppChange, AppStatus, Change, Effect, FieldChange, ObjectChange, ObjectStatus
 from kaigen.diff.names import NamedApp, merge_apps, new_alias, rename_effects
 from kaigen.diff.objects import Obj, Unreadable, read_objects, strip_header
@@ -217,8 +217,10 @@ class ComparedApp(NamedApp):
             was = [old for each in now if (old := before.get(id(each), each)) is not None]
             was += [pair.old for pair in pairs if pair.new is None and pair.old is not None]
             paths = (path for side in (self.after, self.before) for path, _ in side.objects.values())
-            if text := cost_change(was, now, self.trees.config(next(paths))):
-                yield Effect("info", text, "cost")
+            config = self.trees.config(next(paths))
+            for name, change in (("cost", cost_change), ("carbon", carbon_change)):
+                if text := change(was, now, config):
+                    yield Effect("info", text, name)
 
 
 def _unreadable(file: str, path: str, status: ObjectStatus, effect: Effect) -> ObjectChange:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from kaigen.catalog.rates import currency_of
 from kaigen.config.settings import Config
 from kaigen.diff.objects import Obj
-from kaigen.kubernetes.costs import hour_of, is_run, pod_costs
+from kaigen.kubernetes.costs import PodCost, carbon_hour_of, hour_of, is_run, pod_costs
 from kaigen.kubernetes.kind_table import kind_of
 from kaigen.kubernetes.manifest import Object, mapping
 from kaigen.kubernetes.requests import least_replicas, most_replicas, scaled_replicas
@@ -37,8 +37,28 @@ def cost_change(old: Sequence[Obj], new: Sequence[Obj], config: Config) -> str:
     return f"its GPUs cost {_text(now)} {currency} an hour" + (f": {_text(before)} before" if any(before) else "")
 
 
-def _hours(objs: Sequence[Obj], config: Config) -> tuple[float, float] | None:
-    """Return the price of an hour at least and at most; runs cost nothing at least. None when one is unknown."""
+def carbon_change(old: Sequence[Obj], new: Sequence[Obj], config: Config) -> str:
+    """Return how the carbon of an hour of the GPUs of an app changes, in words. The arguments are as above."""
+    if not config.region:
+        return ""
+    before, now = _hours(old, config, _carbon), _hours(new, config, _carbon)
+    if before is None or now is None or before == now:
+        return ""
+    return f"its GPUs emit {_text(now)} kg CO2e an hour" + (f": {_text(before)} before" if any(before) else "")
+
+
+def _price(costs: list[PodCost], _: Config) -> float | None:
+    return hour_of(costs)
+
+
+def _carbon(costs: list[PodCost], config: Config) -> float | None:
+    return carbon_hour_of(costs, config.catalog, config.region)
+
+
+def _hours(
+    objs: Sequence[Obj], config: Config, each: Callable[[list[PodCost], Config], float | None] = _price
+) -> tuple[float, float] | None:
+    """Return the price or carbon of an hour at least and at most; runs have none at least. None when one is unknown."""
     bodies = [cast("Object", obj.data) for obj in objs]
     # The objects of an app are in one namespace, which files may leave out.
     placed = [("", body) for body in bodies]
@@ -47,7 +67,7 @@ def _hours(objs: Sequence[Obj], config: Config) -> tuple[float, float] | None:
     for body in bodies:
         key = ("", str(body.get("kind")), str(mapping(body.get("metadata")).get("name")))
         for number, replicas in enumerate((least.get(key), most.get(key))):
-            hour = hour_of(pod_costs(_with_replicas(body, replicas), config.catalog, config.profile))
+            hour = each(pod_costs(_with_replicas(body, replicas), config.catalog, config.profile), config)
             if hour is None:
                 return None
             total[number] += 0 if is_run(body) and number == 0 else hour

@@ -14,6 +14,8 @@ MARKER = "<!-- kaigen diff -->"
 """The first line, which identifies the comment when a pipeline updates it."""
 
 MIN_CHARS = 500
+MAX_CHARS = 60_000
+"""Default length of the text; GitHub allows 65,536 characters."""
 """The minimum length of a useful comment."""
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&])")
@@ -23,15 +25,15 @@ _TICKS = re.compile("`+")
 _MAX_OBJECTS = 50
 
 
-def render_markdown(change: Change, max_chars: int = 60_000) -> str:
+def render_markdown(change: Change, max_chars: int = MAX_CHARS) -> str:
     """Return a change as Markdown, ending in a newline: a table of apps, then folded details of each.
 
     Args:
         change: the result of `compare`.
-        max_chars: maximum length of the text, at least 500; GitHub allows 65,536 characters.
+        max_chars: maximum length of the text, at least 500.
             Details that do not fit are omitted from the end, where the least important apps are, and counted.
     """
-    head = _escape(headline(change))
+    head = escape(headline(change))
     if not change.apps:
         return f"{MARKER}\n{head}\n{_lock(change, max_chars // 4)}"
     budget = max(max_chars, MIN_CHARS)
@@ -50,7 +52,7 @@ def _lock(change: Change, limit: int) -> str:
     """Return what a changed lock means as a list, about `limit` characters."""
     text = ""
     for number, line in enumerate(change.lock):
-        item = f"- {_escape(line)}\n"
+        item = f"- {escape(line)}\n"
         if len(text) + len(item) > limit:
             return f"{text}- _and {plural(len(change.lock) - number, 'entry', 'entries')} more_\n"
         text = text or f"\nWhat `{LOCK_NAME}` stands for:\n\n"
@@ -88,7 +90,7 @@ def _row(app: AppChange, title: str, limit: int) -> str:
 
 
 def _effect(effect: Effect) -> str:
-    text = _escape(effect.text)
+    text = escape(effect.text)
     return text if effect.level == "info" else f"**{effect.level}:** {text}"
 
 
@@ -130,7 +132,7 @@ def _object(item: ObjectChange, *, with_fields: bool) -> str:
     return f"{text}\n  {fence}diff\n{body}  {fence}\n\n"
 
 
-def _escape(text: str) -> str:
+def escape(text: str) -> str:
     """Return text on one line, escaped for Markdown, HTML and table cells."""
     return _MENTION.sub("\\1\u200b", _SPECIAL.sub(r"\\\1", clean(text)))
 

@@ -15,6 +15,9 @@ from kaigen.diff.pairing import Pair
 from kaigen.diff.trees import AppKey, FileRole, Trees, place_of
 from kaigen.kubernetes.metadata_keys import ALIAS_OF
 
+_SERVES = ("Deployment", "StatefulSet", "LeaderWorkerSet")
+"""Kinds that run the pods of a Topology."""
+
 
 class Side(Struct):
     """The files of an app in one tree, by path within the app: the whole path and the bytes."""
@@ -114,7 +117,13 @@ def _merge_renamed(gone: Sequence[NamedApp], come: Sequence[NamedApp]) -> set[Ap
 
 
 def new_alias(pairs: Iterable[Pair]) -> str:
-    """Return the app that answers in place of one that is its alias now and was none before; empty for others."""
+    """Return the app that answers in place of one that is its alias now and was none before; empty for others.
+
+    An app whose canary gets every request has its own pods still.
+    """
+    pairs = list(pairs)
+    if any(new is not None and new.kind in _SERVES for _, new, _ in pairs):
+        return ""
     for old, new, _ in pairs:
         if old is None or new is None or new.kind != "Service" or ALIAS_OF in old.annotations:
             continue

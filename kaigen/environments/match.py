@@ -20,9 +20,11 @@ from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.environments.patch import Entries, FileEntry, Layer, PatchedDocument, place_of, reach
 from kaigen.environments.variables import Expansion, expansions
 from kaigen.kinds.builtin import BUILTIN_KINDS
+from kaigen.kinds.entry import OWN_SYSTEM
 from kaigen.kinds.kind import ForeignKind
 from kaigen.kinds.lowering import ENVIRONMENTS
 from kaigen.kinds.promotable import SHORT, is_promotable, promotable_fields
+from kaigen.kinds.spelling import old_spellings, respell
 
 if TYPE_CHECKING:
     from kaigen.diagnostics.collector import Diagnostics
@@ -54,7 +56,10 @@ def patch_document(
         inside = not override.folder or contains(override.folder, source)
         if inside and _fits(override, document, entry, namespace):
             matched.append(index)
-            layers.append(Layer(dict(override.patch), place_of(override, config), override.environment))
+            own: dict[str, Any] = dict(override.patch)
+            if entry.system == OWN_SYSTEM:
+                own = respell(own, old_spellings(own, entry.model()))
+            layers.append(Layer(own, place_of(override, config), override.environment))
     name = pin_name(document, entry)
     if name in config.pins:
         matched.append(name)

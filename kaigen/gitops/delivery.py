@@ -89,7 +89,8 @@ def facts_of(app: App, objects: Sequence[Rendered], needs: Iterable[AppKey] = ()
         if is_scaled_live(body):
             scaled.add((version, kind, text(mapping(body.get("metadata")).get("name"))))
         if (limit := run_seconds(body)) is not None:
-            deadlines.append(limit)
+            # That of a TrainJob is in its TrainingRuntime.
+            deadlines += [limit] if limit or kind != "TrainJob" else []
             metadata = item.object.body.get("metadata")
             name = metadata.get("name") if isinstance(metadata, Mapping) else None
             fixed_jobs |= not isinstance(name, HashedName)

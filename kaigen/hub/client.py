@@ -24,6 +24,9 @@ from kaigen.oci.http import Opener, user_agent
 HUB = "https://huggingface.co"
 _LARGEST_FILE = 64 << 20
 """Bytes of a response: files that are not in large-file storage have at most 10 MiB."""
+_ATTEMPTS = 4
+_TIMEOUT_S = 15.0
+"""Seconds of silence of the Hub, after which it is asked again: a person waits for `kaigen lock`."""
 _KEPT = frozenset({"content-range", "content-type", "link", "x-error-code", "x-error-message"})
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -83,7 +86,7 @@ class Hub:
         self._endpoint = endpoint or os.environ.get("HF_ENDPOINT") or HUB
         self._token = os.environ.get("HF_TOKEN", "").strip()
         self._stored = "" if self._token else stored_token()
-        self._opener = Opener(None, "the Hub", _LARGEST_FILE)
+        self._opener = Opener(None, "the Hub", _LARGEST_FILE, attempts=_ATTEMPTS, timeout=_TIMEOUT_S)
         self._is_ready = False
 
     def commit(self, repo: str, name: str, endpoint: str | None) -> str:

@@ -7,7 +7,18 @@ from msgspec import Meta, field
 from kaigen.kinds.base import AppName, Metadata
 from kaigen.kinds.block import Block
 from kaigen.kinds.entry import API_VERSION
-from kaigen.kinds.exposure import AliasService, Route
+from kaigen.kinds.exposure import AliasService, Route, Weight
+
+
+class AliasCanary(Block):
+    """A second Topology that answers a share of the requests."""
+
+    topology: Annotated[
+        AppName, Meta(description="Name of the Topology in the same namespace.", examples=["assistant-v2"])
+    ]
+    weight: Annotated[
+        Weight, Meta(description="Percentage of requests that it answers; with 100, also those of the Service.")
+    ] = 0
 
 
 class AliasSpec(Block):
@@ -26,6 +37,9 @@ class AliasSpec(Block):
             description="How requests from outside the cluster reach the alias: the block of the old Topology. "
             "Default: they do not."
         ),
+    ] = None
+    canary: Annotated[
+        AliasCanary | None, Meta(description="A second Topology that answers a share of the requests.")
     ] = None
 
 

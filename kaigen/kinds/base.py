@@ -154,6 +154,14 @@ class KeyRef(Block):
     ]
 
 
+class ObjectRef(Block):
+    """A Secret or ConfigMap in the same namespace."""
+
+    text_means: ClassVar[str] = "name"
+
+    name: Annotated[ObjectName, Meta(description="Name of the object.", examples=["registry-login"])]
+
+
 class TokenSecret(Block):
     """The Secret with a token."""
 

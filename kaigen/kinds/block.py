@@ -1,5 +1,6 @@
 """A mapping of a document as a typed object: reading, the fields that the document sets, copies with changes."""
 
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar, TypeVar, dataclass_transform
@@ -21,7 +22,15 @@ class Block(Struct, metaclass=_BlockMeta, frozen=True, forbid_unknown_fields=Tru
 
     Besides the types of msgspec, a field may have a type with a method `from_document`, which returns the value for
     plain data or raises ValueError, and an attribute `json_schema`.
+
+    Attributes:
+        text_means: the field that a text in place of the block was once written for; empty for none. See
+            `kaigen.kinds.spelling`.
+        formerly: fields that the block once had, each with the path in the block that has its value now.
     """
+
+    text_means: ClassVar[str] = ""
+    formerly: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
 
 class Choice(Block):
@@ -117,6 +126,14 @@ def derive_fields(block: B, **changes: Any) -> B:
     """Return a block with other values of some fields, of which only those count as set that the document sets."""
     copy = replace(block, **changes)
     force_setattr(copy, _SET_FIELDS, set_fields(block))
+    return copy
+
+
+def without_fields(block: B, *names: str) -> B:
+    """Return a block with the defaults of some fields, which do not count as set."""
+    defaults = {item.name: default_of(item) for item in fields(block) if item.name in names}
+    copy = replace(block, **defaults)
+    force_setattr(copy, _SET_FIELDS, set_fields(block) - set(names))
     return copy
 
 

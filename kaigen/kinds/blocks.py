@@ -1,5 +1,6 @@
 """Blocks that several kinds share: resources, placement, image, environment, security, volumes."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
@@ -22,6 +23,7 @@ from kaigen.kinds.base import (
     Labels,
     MountPath,
     ObjectName,
+    ObjectRef,
     Quantity,
     TokenSecret,
     text,
@@ -114,6 +116,14 @@ class Nearness(Choice):
     ] = None
 
 
+SPREAD: Mapping[str, Json] = {
+    "maxSkew": 1,
+    "topologyKey": "kubernetes.io/hostname",
+    "whenUnsatisfiable": "ScheduleAnyway",
+}
+"""The constraint of pods that would rather be on different nodes."""
+
+
 class Placement(Block):
     """Where pods may run, and their priority."""
 
@@ -174,9 +184,10 @@ class ImageBlock(Block):
         Literal["Always", "IfNotPresent", "Never"] | None,
         Meta(description="When to pull the image. Default: the default of Kubernetes."),
     ] = None
-    pull_secrets: Annotated[list[ObjectName], Meta(description="Names of Secrets of type dockerconfigjson.")] = field(
-        default_factory=list
-    )
+    pull_secrets: Annotated[
+        list[ObjectRef],
+        Meta(description="Secrets of type dockerconfigjson.", examples=[[{"name": "registry-login"}]]),
+    ] = field(default_factory=list)
 
 
 Image = Annotated[str, text(NO_BLANKS, min_length=1, max_length=512), IMAGE] | ImageBlock

@@ -11,7 +11,7 @@ from kaigen.kinds.base import (
     RELATIVE_PATH,
     Duration,
     Labels,
-    ObjectName,
+    ObjectRef,
     Quantity,
     TokenSecret,
     text,
@@ -91,7 +91,7 @@ class Build(Choice):
         ),
     ] = None
     push_secret: Annotated[
-        ObjectName | None,
+        ObjectRef | None,
         Meta(
             description="Secret of type dockerconfigjson that may push to `repository` and `cache`, and pull "
             "`artifact` and private base images. Only the builder reads it. For pods that pull the image, set "

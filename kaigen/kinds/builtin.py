@@ -41,6 +41,7 @@ BUILTIN_KINDS: tuple[CompiledKind, ...] = (
         nullable=(("spec", "model", "facts", "config", "*"),),
         compiler_reference="kaigen.compile.topology.compile:compile_topology",
         facts=("spec", "model", "facts"),
+        split_reference="kaigen.kinds.versions:specs_of",
     ),
     CompiledKind(
         API_VERSION,

@@ -17,7 +17,7 @@ class Naming(Struct, frozen=True):
         volume: name of the pod's volume for results.
         plain: name the objects after the app, without a hash or a suffix.
         run_prefix: beginning of the name of a plain Job, before that of the app.
-        claim_prefix: beginning of the name of the claim for results.
+        claim_prefix: beginning of the name of the claim for results, which then has no suffix.
         pod_labels: further labels of the pods and of their selectors; an empty value is the app's name.
     """
 

@@ -1,15 +1,16 @@
 """The kind `Endpoint`: one address for the models of many Topologies, with a key and a limit for each client."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
 from kaigen.core.json_types import JsonObject
-from kaigen.kinds.base import AppName, Duration, LabelName, Metadata, ObjectName, Quantity, TokenSecret, text
+from kaigen.kinds.base import AppName, Duration, LabelName, Metadata, ObjectRef, Quantity, TokenSecret, text
 from kaigen.kinds.block import Block
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.exposure import HostRoute, Service
-from kaigen.kinds.operation import DownloadMonitoring
+from kaigen.kinds.operation import RequestMonitoring
 from kaigen.kinds.pod import PodFields
 
 ModelName = Annotated[str, text(r"^[^\s,]+$", min_length=1, max_length=253)]
@@ -50,8 +51,8 @@ class EndpointClient(Block):
     secret: Annotated[
         TokenSecret | None,
         Meta(
-            description="Secret with the keys of the client, one a line. Default: the Secret of `keys`, and in it the "
-            "name of the client."
+            description="Secret with the keys of the client, one a line. Default: the Secret of `keysSecret`, and "
+            "in it the name of the client."
         ),
     ] = None
 
@@ -72,6 +73,8 @@ class EndpointTest(Block):
 class EndpointSpec(PodFields):
     """The models behind the address, and who may use them."""
 
+    formerly: ClassVar[Mapping[str, tuple[str, ...]]] = {"keys": ("keysSecret",)}
+
     models: Annotated[
         Annotated[list[AppName | EndpointModel], Meta(min_length=1, max_length=200)],
         Meta(
@@ -87,12 +90,12 @@ class EndpointSpec(PodFields):
             examples=[{"team-a": {"models": ["chat"], "requestsPerMinute": 60}}],
         ),
     ]
-    keys: Annotated[
-        ObjectName | None,
+    keys_secret: Annotated[
+        ObjectRef | None,
         Meta(
             description="Secret with the keys of clients: under the name of each client its keys, one a line. Default: "
             "`NAME-keys`.",
-            examples=["models-keys"],
+            examples=[{"name": "models-keys"}],
         ),
     ] = None
     exclusive: Annotated[
@@ -119,8 +122,11 @@ class EndpointSpec(PodFields):
         HostRoute | None, Meta(description="How requests from outside the cluster reach the Endpoint.")
     ] = None
     monitoring: Annotated[
-        DownloadMonitoring | None,
-        Meta(description="A PodMonitor for the metrics of Envoy, and alerts; `{}` for the defaults."),
+        RequestMonitoring | None,
+        Meta(
+            description="A PodMonitor for the metrics of Envoy, which then count requests by client and model, alerts, "
+            "a dashboard, and traces; `{}` for the PodMonitor only."
+        ),
     ] = None
     metrics_from: Annotated[
         list[JsonObject],

@@ -44,6 +44,9 @@ _DEEPEST = 6
 _MOST_HOMES = 2
 """Most blocks that a hint names."""
 
+_COPY = "canary"
+"""A block that repeats fields of the one that it is in, so that no hint names it."""
+
 
 class Explained(Struct, frozen=True):
     """One error of a document.
@@ -212,7 +215,7 @@ class _Explainer:
                     fields = branch.get("properties", {})
                     if place and name in fields and self._may_be(fields[name], value):
                         homes.append(place)
-                    below += [(f"{place}.{key}".strip("."), field) for key, field in fields.items()]
+                    below += [(f"{place}.{key}".strip("."), field) for key, field in fields.items() if key != _COPY]
             if homes:
                 return list(dict.fromkeys(homes))
             level = below

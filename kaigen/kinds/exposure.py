@@ -1,5 +1,6 @@
 """Blocks of a Topology and its aliases: how requests reach the app."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
@@ -13,6 +14,7 @@ from kaigen.kinds.base import (
     Duration,
     LabelName,
     ObjectName,
+    ObjectRef,
     Port,
     text,
 )
@@ -21,6 +23,9 @@ from kaigen.kinds.block import Block, Choice
 _DOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 HOST = r"^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 ROUTE_PATH = r"^/[A-Za-z0-9/_.~%-]*$"
+
+Weight = Annotated[int, Meta(ge=0, le=100)]
+"""A percentage of requests."""
 
 
 class AliasService(Block):
@@ -92,8 +97,11 @@ class Ingress(Block):
 class Tls(Block):
     """The TLS certificate of a host."""
 
-    secret_name: Annotated[
-        ObjectName, Meta(description="Secret of type `kubernetes.io/tls` with the certificate.", examples=["chat-tls"])
+    formerly: ClassVar[Mapping[str, tuple[str, ...]]] = {"secretName": ("secret",)}
+
+    secret: Annotated[
+        ObjectRef,
+        Meta(description="Secret of type `kubernetes.io/tls` with the certificate.", examples=[{"name": "chat-tls"}]),
     ]
     cluster_issuer: Annotated[
         ObjectName | None,
@@ -150,11 +158,11 @@ class Oidc(Block):
         ),
     ]
     secret: Annotated[
-        ObjectName | None,
+        ObjectRef | None,
         Meta(
             description="Secret with the keys `client-secret`, of the provider, and `cookie-secret`, 16, 24 or 32 "
             "random bytes, also in Base64. Default: `NAME-oidc`.",
-            examples=["research-oidc"],
+            examples=[{"name": "research-oidc"}],
         ),
     ] = None
     allowed_groups: Annotated[
@@ -201,13 +209,23 @@ class Router(Block):
     """Envoy in front of the replicas, for vLLM with the endpoint picker of the Gateway API Inference Extension."""
 
     policy: Annotated[
-        Literal["prefix", "load"],
+        Literal["prefix", "load", "session"],
         Meta(
             description="Which replica gets a request: `prefix` prefers one that has the beginning of the prompt in "
-            "its cache, `load` the one with the fewest requests and the most free cache. Engines other than vLLM have "
-            "no picker and always get `load`."
+            "its cache, `load` the one with the fewest requests and the most free cache; `session` sends all requests "
+            "with one value of `sessionHeader` to one replica, without a picker. Other engines than vLLM have no "
+            "picker; their default is `load`."
         ),
     ] = "prefix"
+    session_header: Annotated[
+        str,
+        text(
+            r"^[a-z0-9][-a-z0-9]*$",
+            max_length=100,
+            description="Request header of `policy: session`, such as the number of a conversation or the name of a "
+            "user. Requests without it go to any replica.",
+        ),
+    ] = "x-session-id"
     replicas: Annotated[
         int, Meta(ge=1, le=20, description="Pods of the router; for vLLM, each has its own picker.")
     ] = 2
@@ -236,16 +254,37 @@ class Router(Block):
     ] = field(default_factory=list)
 
 
+class KeySecret(Block):
+    """The Secret with API keys."""
+
+    text_means: ClassVar[str] = "name"
+
+    name: Annotated[ObjectName, Meta(description="Name of the Secret.", examples=["chat-api-key"])]
+    key: Annotated[
+        str,
+        text(
+            r"^[-._a-zA-Z0-9]+$",
+            max_length=253,
+            description="Key in the Secret, whose value are the API keys, one a line. Default: `api-key`.",
+        ),
+    ] = "api-key"
+
+
 class Auth(Choice):
     """The API keys, one of which requests must have as `Authorization: Bearer KEY`."""
 
     exactly_one: ClassVar[tuple[str, ...]] = ("secret", "sha256")
+    formerly: ClassVar[Mapping[str, tuple[str, ...]]] = {"key": ("secret", "key")}
 
-    secret: Annotated[ObjectName | None, Meta(description="Name of the Secret.", examples=["chat-api-key"])] = None
+    secret: Annotated[
+        KeySecret | None, Meta(description="Secret with the keys.", examples=[{"name": "chat-api-key"}])
+    ] = None
     sha256: Annotated[
         Annotated[list[Annotated[str, text(SHA256)]], Meta(min_length=1)] | None,
         Meta(description="SHA-256 checksums of the keys, in place of a Secret; only for `engine: distributedLlama`."),
     ] = None
-    key: Annotated[str, text(r"^[-._a-zA-Z0-9]+$", max_length=253, description="Key of the keys, one a line.")] = (
-        "api-key"
-    )
+
+    @property
+    def key(self) -> str:
+        """Key in the Secret; empty without one."""
+        return self.secret.key if self.secret is not None else ""

@@ -21,6 +21,10 @@ class Target(Block):
     """The Topology that is judged."""
 
     name: Annotated[AppName, Meta(description="A Topology in the same namespace.", examples=["assistant"])]
+    version: Annotated[
+        Literal["serving", "canary"],
+        Meta(description="Which of its versions: the one that serves, or its `canary` while it has one."),
+    ] = "serving"
     wait: Annotated[
         Duration, Meta(description="Longest time to wait until its pods are rolled out and it answers.")
     ] = "30m"

@@ -26,7 +26,8 @@ class Generate(Block):
         Literal["chat", "complete", "embed", "classify"],
         Meta(
             description="What vLLM does with each line: answer a conversation, continue a text, return a vector, or "
-            "return the label of a text."
+            "return the label of a text. With `format: openai`, each line has its `url`; `embed` and `classify` make "
+            "vLLM able to do these."
         ),
     ] = "chat"
     format: Annotated[
@@ -36,11 +37,18 @@ class Generate(Block):
             "OpenAI's batch files, and so are the results."
         ),
     ] = "rows"
+    results: Annotated[
+        Literal["jsonl", "parquet"],
+        Meta(
+            description="File of the results: `results.jsonl`, or `results.parquet`, which requires an image with "
+            "pyarrow."
+        ),
+    ] = "jsonl"
     input: Annotated[
         MountPath | None,
         Meta(
-            description="A file of JSON lines (`.jsonl`, `.ndjson`) or a folder of such files. Parquet requires an "
-            "image with pyarrow. Default: the folder of `inputs`.",
+            description="A file of JSON lines (`.jsonl`, `.ndjson`) or Parquet (`.parquet`), or a folder of such "
+            "files. Parquet requires an image with pyarrow. Default: the folder of `inputs`.",
             examples=["/inputs/reviews/test.jsonl"],
         ),
     ] = None

@@ -355,15 +355,19 @@ class JobSpec(Choice, PodFields):
         ),
     ] = None
     groups: Annotated[
-        Literal["jobSet", "indexedJob"] | None,
-        Meta(description="Workload kind for several nodes. Default: JobSet if the profile has it."),
+        Literal["jobSet", "indexedJob", "trainJob"] | None,
+        Meta(
+            description="Workload kind for several nodes. Default: JobSet if the profile has it. `trainJob` is a "
+            "TrainJob of Kubeflow Trainer with a TrainingRuntime of its own."
+        ),
     ] = None
     retries: Annotated[
         int,
         Meta(ge=0, le=100, description="Number of retries of a failed pod. With several nodes, all pods start again."),
     ] = 2
     deadline: Annotated[
-        Duration | None, Meta(description="Time limit of the job, including retries; of each attempt with a JobSet.")
+        Duration | None,
+        Meta(description="Time limit of the job, including retries; of each attempt with a JobSet or TrainJob."),
     ] = None
     ttl: Annotated[
         Ttl | PodTtl | None,

@@ -8,7 +8,7 @@ from kaigen.core.json_types import FieldPath
 from kaigen.kinds.base import APP_NAME_MAX, AUTO, Metadata
 from kaigen.kinds.block import derive_fields, set_fields
 from kaigen.kinds.blocks import Security
-from kaigen.kinds.lowering import Lowered, Lowering
+from kaigen.kinds.lowering import Lowered, Lowering, origins_below
 from kaigen.kinds.model import Downloaded, DownloadSpec, FilesOfLoader
 from kaigen.system.lazy_import import lazy_imports
 
@@ -116,20 +116,20 @@ def _origins(loader: Loader, data: Any) -> dict[FieldPath, FieldPath]:
     """Return where the fields of the Job are written in a document with this data."""
     written = _value(data, LOADER)
     origins: dict[FieldPath, FieldPath] = {
-        **_below(data["metadata"], ("metadata",), ("metadata",)),
+        **origins_below(data["metadata"], ("metadata",), ("metadata",)),
         ("spec",): LOADER,
-        **_below(written, ("spec",), LOADER),
+        **origins_below(written, ("spec",), LOADER),
         ("spec", "model", "name"): (*LOADER, "model"),
         ("spec", "inputs"): (*LOADER, "dataset"),
     }
     volume: FieldPath = ("spec", "output", "volume")
     if loader.volume is not None:
-        origins |= _below(written["volume"], volume, (*LOADER, "volume"))
+        origins |= origins_below(written["volume"], volume, (*LOADER, "volume"))
     else:
-        origins |= _below(_value(data, _STORE), volume, _STORE)
+        origins |= origins_below(_value(data, _STORE), volume, _STORE)
     for name in ("placement", "security"):
         if name not in set_fields(loader):
-            origins |= _below(_value(data, ("spec", name)), ("spec", name), ("spec", name))
+            origins |= origins_below(_value(data, ("spec", name)), ("spec", name), ("spec", name))
     return origins
 
 
@@ -137,12 +137,3 @@ def _value(data: Any, path: FieldPath) -> Any:
     for key in path:
         data = data.get(key, {})
     return data
-
-
-def _below(data: Any, path: FieldPath, origin: FieldPath) -> dict[FieldPath, FieldPath]:
-    """Return the origin of a field, and of every field in it that is written."""
-    found = {path: origin}
-    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
-    for key, value in items:
-        found |= _below(value, (*path, key), (*origin, key))
-    return found

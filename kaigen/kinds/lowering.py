@@ -66,6 +66,21 @@ class Lowered(Struct, frozen=True):
     sources: Mapping[FieldPath, SourceField] = field(default_factory=dict)
 
 
+def origins_below(data: Any, path: FieldPath, origin: FieldPath) -> dict[FieldPath, FieldPath]:
+    """Return the origin of a field, and of every field in it that is written.
+
+    Args:
+        data: what is written.
+        path: the field of the spec.
+        origin: the field of the document.
+    """
+    found = {path: origin}
+    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in items:
+        found |= origins_below(value, (*path, key), (*origin, key))
+    return found
+
+
 class LoweringResult(Struct, frozen=True):
     """What the lowering of one document returns.
 

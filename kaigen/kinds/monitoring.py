@@ -126,7 +126,7 @@ class Dashboard(Block):
 
 
 class Traces(Block):
-    """Traces of requests, which the engine sends by OTLP."""
+    """Traces of requests, which vLLM, its router and an Endpoint send by OTLP."""
 
     endpoint: Annotated[
         str, text(ADDRESS, description="URL of the collector.", examples=["http://otel-collector.monitoring:4317"])

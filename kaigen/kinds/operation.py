@@ -123,14 +123,21 @@ class DownloadMonitoring(Block):
     alerts: Annotated[Alerts | None, Meta(description="Alert rules; `{}` for the defaults. Default: none.")] = None
 
 
-class Monitoring(DownloadMonitoring):
-    """What the Prometheus operator, Grafana and a collector of traces know of the app."""
+class RequestMonitoring(DownloadMonitoring):
+    """What the Prometheus operator, Grafana and a collector of traces know of an app that answers requests."""
 
-    slo: Annotated[Slo | None, Meta(description="Objectives, whose alerts are among `alerts`.")] = None
     dashboard: Annotated[
         Dashboard | None, Meta(description="A dashboard for Grafana; `{}` for the defaults. Default: none.")
     ] = None
-    traces: Annotated[Traces | None, Meta(description="Where the engine sends traces of requests.")] = None
+    traces: Annotated[
+        Traces | None, Meta(description="Where traces of requests go: of vLLM, its router, and an Endpoint.")
+    ] = None
+
+
+class Monitoring(RequestMonitoring):
+    """What the Prometheus operator, Grafana and a collector of traces know of the app."""
+
+    slo: Annotated[Slo | None, Meta(description="Objectives, whose alerts are among `alerts`.")] = None
 
 
 class Disruption(Choice):

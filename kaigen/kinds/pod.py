@@ -14,6 +14,7 @@ from kaigen.kinds.base import (
     Labels,
     MountPath,
     ObjectName,
+    ObjectRef,
     Quantity,
     text,
 )
@@ -78,8 +79,8 @@ class EnvFrom(Choice):
 
     exactly_one: ClassVar[tuple[str, ...]] = ("secret", "config")
 
-    secret: Annotated[ObjectName | None, Meta(description="Name of a Secret.")] = None
-    config: Annotated[ObjectName | None, Meta(description="Name of a ConfigMap.")] = None
+    secret: Annotated[ObjectRef | None, Meta(description="A Secret.", examples=[{"name": "tokens"}])] = None
+    config: Annotated[ObjectRef | None, Meta(description="A ConfigMap.")] = None
     prefix: Annotated[
         Annotated[str, text(ENV_NAME, max_length=128)] | None,
         Meta(description="Beginning of the names of the variables."),
@@ -149,6 +150,8 @@ class Sidecar(ExtraContainer):
 class Files(Block):
     """The keys of a ConfigMap or Secret as files."""
 
+    text_means: ClassVar[str] = "name"
+
     name: Annotated[ObjectName, Meta(description="Name of the object.", examples=["tuning"])]
     items: Annotated[
         dict[Annotated[str, text(r"^[-._a-zA-Z0-9]+$", max_length=253)], SubPath],
@@ -190,10 +193,8 @@ class PodVolume(Choice):
     claim_name: Annotated[
         ObjectName | None, Meta(description="An existing PersistentVolumeClaim.", examples=["datasets"])
     ] = None
-    config_map: Annotated[
-        ObjectName | Files | None, Meta(description="A ConfigMap as files: its name, or a block.")
-    ] = None
-    secret: Annotated[ObjectName | Files | None, Meta(description="A Secret as files: its name, or a block.")] = None
+    config_map: Annotated[Files | None, Meta(description="A ConfigMap as files.", examples=[{"name": "tuning"}])] = None
+    secret: Annotated[Files | None, Meta(description="A Secret as files.", examples=[{"name": "license"}])] = None
     empty_dir: Annotated[EmptyDir | None, Meta(description="Scratch space; `{}` for the defaults.")] = None
     ephemeral: Annotated[
         Volume | None, Meta(description="A volume that Kubernetes creates and deletes with each pod.")
@@ -258,7 +259,11 @@ class PodFields(Block):
         Meta(description="Containers that run before the main container, by name, after kaigen's own."),
     ] = field(default_factory=dict)
     image_pull_secrets: Annotated[
-        list[ObjectName], Meta(description="Names of Secrets of type dockerconfigjson, for all images.")
+        list[ObjectRef],
+        Meta(
+            description="Secrets of type dockerconfigjson, for all images, as in a pod.",
+            examples=[[{"name": "registry-login"}]],
+        ),
     ] = field(default_factory=list)
     hostname: Annotated[LabelName | None, Meta(description="Host name of the pod.")] = None
     dns_policy: Annotated[

@@ -134,6 +134,13 @@ class QueueSpec(Choice):
     cohort: Annotated[
         ObjectName | None, Meta(description="Cohort: queues that lend each other what they do not use.")
     ] = None
+    parent_cohort: Annotated[
+        ObjectName | None,
+        Meta(
+            description="Cohort that `cohort` belongs to: its queues also borrow from the queues there. Set by the "
+            "Queue with the name of the cohort. Default: none."
+        ),
+    ] = None
     flavors_of: Annotated[
         AppName | None,
         Meta(

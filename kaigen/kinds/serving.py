@@ -4,17 +4,19 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
-from kaigen.core.json_types import JsonObject
+from kaigen.core.json_types import Json, JsonObject
 from kaigen.kinds.base import (
     ADDRESS,
     DNS_LABEL,
     FILE_PATH,
+    FLAG,
     NO_BLANKS,
     RELATIVE_PATH,
     AppName,
     LabelName,
     MountPath,
     ObjectName,
+    ObjectRef,
     Quantity,
     TokenSecret,
     text,
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     FileName = str
 else:
     FileName = Literal["model.m", "tokenizer.t"]
+
+EngineArgs = dict[Annotated[str, text(FLAG, max_length=120)], Json] | list[Annotated[str, Meta(min_length=1)]]
+PoolName = Annotated[str, text(DNS_LABEL, min_length=1, max_length=20)]
 
 
 class Facts(Block):
@@ -93,9 +98,10 @@ class ImageVolume(Block):
         Literal["Always", "IfNotPresent", "Never"] | None,
         Meta(description="When to pull the image. Default: the default of Kubernetes."),
     ] = None
-    pull_secrets: Annotated[list[ObjectName], Meta(description="Names of Secrets of type dockerconfigjson.")] = field(
-        default_factory=list
-    )
+    pull_secrets: Annotated[
+        list[ObjectRef],
+        Meta(description="Secrets of type dockerconfigjson.", examples=[[{"name": "registry-login"}]]),
+    ] = field(default_factory=list)
 
 
 class JobOutput(Block):

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta, field
 
-from kaigen.kinds.base import ADDRESS, NO_BLANKS, RELATIVE_PATH, ObjectName, text
+from kaigen.kinds.base import ADDRESS, NO_BLANKS, RELATIVE_PATH, ObjectRef, text
 from kaigen.kinds.block import Block
 from kaigen.kinds.bucket import LOCATION, BucketCredentials
 from kaigen.kinds.promotable import IMAGE
@@ -108,7 +108,7 @@ class Oci(Block):
     ] = field(default_factory=list)
     exclude: Annotated[Globs, Meta(description="Globs of files to skip.")] = field(default_factory=list)
     pull_secret: Annotated[
-        ObjectName | None, Meta(description="Secret of type dockerconfigjson. Only the downloader reads it.")
+        ObjectRef | None, Meta(description="Secret of type dockerconfigjson. Only the downloader reads it.")
     ] = None
     plain_http: Annotated[bool, Meta(description="Use HTTP instead of HTTPS, for a registry inside the cluster.")] = (
         False

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import Meta, field
 
 from kaigen.catalog.engines import engine_choices, engine_names
-from kaigen.core.json_types import Json, JsonObject
-from kaigen.kinds.base import FLAG, AppName, Duration, Metadata, Port, TokenSecret, text
-from kaigen.kinds.block import Block
+from kaigen.core.json_types import JsonObject
+from kaigen.kinds.base import AppName, Duration, Metadata, Port, TokenSecret, text
+from kaigen.kinds.block import Block, later
 from kaigen.kinds.blocks import Image, Mounted, Params, ParamsFile, Placement, Resources, Security, Transfer
 from kaigen.kinds.build import Build
 from kaigen.kinds.entry import API_VERSION
@@ -15,15 +15,15 @@ from kaigen.kinds.exposure import Auth, InferencePool, Route, Router, Service
 from kaigen.kinds.operation import Autoscale, Disruption, Monitoring, Probes, ProvisioningRef, Rollout
 from kaigen.kinds.pod import PodFields, Variables
 from kaigen.kinds.promotable import NAME
-from kaigen.kinds.serving import Adapter, ServedModelRef, Shape, Storage
+from kaigen.kinds.serving import Adapter, EngineArgs, PoolName, ServedModelRef, Shape, Storage
 
 if TYPE_CHECKING:
+    from kaigen.kinds.canary import Canary
+
     EngineName = str
 else:
+    Canary = later("kaigen.kinds.canary:Canary")
     EngineName = Literal[engine_names()]
-
-
-EngineArgs = dict[Annotated[str, text(FLAG, max_length=120)], Json] | list[Annotated[str, Meta(min_length=1)]]
 
 
 class TopologySpec(PodFields):
@@ -160,6 +160,18 @@ class TopologySpec(PodFields):
         Meta(description="PodDisruptionBudget for several replicas. Default: one pod may be unavailable."),
     ] = None
     rollout: Annotated[Rollout, Meta(description="How a change is rolled out.")] = field(default_factory=Rollout)
+    canary: Annotated[
+        Canary | None,
+        Meta(description="The next version, as a second pool of pods that gets a share of the requests."),
+    ] = None
+    pool: Annotated[
+        PoolName | None,
+        Meta(
+            description="What follows the name of the Topology in that of the pool that serves. "
+            "`kaigen promote --finish` writes it. Default: the pool has the name of the Topology.",
+            examples=["v2"],
+        ),
+    ] = None
     probes: Annotated[Probes, Meta(description="Probes of the engine.")] = field(default_factory=Probes)
     drain: Annotated[
         Duration, Meta(description="Time for requests in flight to finish when a pod stops.", examples=["5m"])

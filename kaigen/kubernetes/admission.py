@@ -1,7 +1,6 @@
 """Which workloads Kueue admits: the quota of ClusterQueues, what they borrow, and the flavors that pods may have.
 
-Source: `pkg/scheduler/flavorassigner` and `pkg/cache/scheduler/resource_node.go` of sigs.k8s.io/kueue v0.19.2, without
-preemption, hierarchies of cohorts, and what is free on single nodes.
+Source: `pkg/scheduler/flavorassigner` of sigs.k8s.io/kueue v0.19.2, without preemption and the room on single nodes.
 """
 
 from __future__ import annotations
@@ -12,31 +11,17 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from kaigen.kubernetes.cohorts import Cohorts, Member, Place, Quota, quotas_of
 from kaigen.kubernetes.manifest import Object, entries, mapping, text, type_of
-from kaigen.kubernetes.quantities import NANO, nano
+from kaigen.kubernetes.quantities import NANO
 from kaigen.kubernetes.requests import readable
 from kaigen.kubernetes.workload import PodSet, Workload
 
 _PODS = "pods"
 """The resource that counts pods, where a queue has a quota of it."""
 
-Place = tuple[str, str]
-"""A flavor and a resource."""
 Usage = Counter[tuple[str, Place]]
 """What workloads use, by ClusterQueue and place, in billionths of the unit."""
-
-
-class Quota(Struct, frozen=True):
-    """The quota of one resource of a flavor, in billionths of the unit; None for no limit."""
-
-    nominal: int
-    borrow: int | None
-    lend: int | None
-
-    @property
-    def own(self) -> int:
-        """What is never lent."""
-        return 0 if self.lend is None else max(0, self.nominal - self.lend)
 
 
 class ClusterQueue(Struct, frozen=True):
@@ -117,12 +102,15 @@ class Queues:
         self.flavors: dict[str, Flavor] = {}
         self.priorities: dict[str, int] = {}
         self._levels: dict[str, tuple[str, ...]] = {}
+        cohorts: list[Member] = []
         for namespace, body in objects:
             obj = dict(body)
             name, spec = text(mapping(obj.get("metadata")).get("name")), mapping(obj.get("spec"))
             match type_of(obj):
                 case "ClusterQueue.kueue.x-k8s.io":
                     self.cluster_queues[name] = _cluster_queue(name, spec)
+                case "Cohort.kueue.x-k8s.io":
+                    cohorts.append(Member(name, text(spec.get("parentName")), quotas_of(spec)))
                 case "LocalQueue.kueue.x-k8s.io":
                     self.local[namespace, name] = text(spec.get("clusterQueue"))
                 case "ResourceFlavor.kueue.x-k8s.io":
@@ -132,6 +120,8 @@ class Queues:
                 case "WorkloadPriorityClass.kueue.x-k8s.io":
                     value = obj.get("value")
                     self.priorities[name] = value if isinstance(value, int) else 0
+        queues = self.cluster_queues.values()
+        self.cohorts = Cohorts((Member(each.name, each.cohort, each.quotas) for each in queues), cohorts)
 
     def queue_of(self, workload: Workload) -> ClusterQueue | None:
         """Return the ClusterQueue of a workload; None when no object defines it, or not all of its flavors."""
@@ -168,6 +158,8 @@ class Queues:
             queue: its ClusterQueue.
             used: what other workloads use; nothing by default.
         """
+        if self.cohorts.is_cycle(queue.cohort):
+            return Admission(why_not=[f"the cohorts above {queue.name} are a cycle"])
         usage: Counter[Place] = Counter()
         assigned: dict[str, str] = {}
         for pods in workload.pod_sets:
@@ -215,21 +207,10 @@ class Queues:
             place: flavor and resource.
             used: what workloads use; nothing by default.
         """
-        taken: Usage = Counter() if used is None else used
-        quota = queue.quotas.get(place)
-        if quota is None:
+        if place not in queue.quotas:
             return 0
-        mine = taken[queue.name, place]
-        if not queue.cohort:
-            return quota.nominal - mine
-        shared = 0
-        for other in self.cluster_queues.values():
-            theirs = other.quotas.get(place) if other.cohort == queue.cohort else None
-            if theirs is not None:
-                shared += theirs.nominal - theirs.own - max(0, taken[other.name, place] - theirs.own)
-        if quota.borrow is not None:
-            shared = min(shared, quota.nominal - quota.own - max(0, mine - quota.own) + quota.borrow)
-        return max(0, quota.own - mine) + shared
+        taken = {name: amount for (name, each), amount in (used or {}).items() if each == place}
+        return self.cohorts.available(queue.name, place, taken)
 
     def _mismatch(self, pods: PodSet, name: str, queue: ClusterQueue) -> str:
         """Return why pods cannot be on the nodes of a flavor; empty when they can."""
@@ -247,20 +228,13 @@ class Queues:
 
 
 def _cluster_queue(name: str, spec: Object) -> ClusterQueue:
-    groups, quotas = [], {}
+    groups = []
     for _, group in entries(spec.get("resourceGroups")):
         covered, flavors = group.get("coveredResources"), entries(group.get("flavors"))
-        for _, flavor in flavors:
-            for _, each in entries(flavor.get("resources")):
-                quotas[text(flavor.get("name")), text(each.get("name"))] = Quota(
-                    nano(each.get("nominalQuota")) or 0,
-                    nano(each.get("borrowingLimit")),
-                    nano(each.get("lendingLimit")),
-                )
         resources = tuple(map(str, covered)) if isinstance(covered, list) else ()
         groups.append((resources, tuple(text(flavor.get("name")) for _, flavor in flavors)))
     cohort = text(spec.get("cohortName")) or text(spec.get("cohort"))
-    return ClusterQueue(name, cohort, tuple(groups), quotas)
+    return ClusterQueue(name, cohort, tuple(groups), quotas_of(spec))
 
 
 def _flavor(spec: Object) -> Flavor:
@@ -311,8 +285,13 @@ def _holds(expression: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
 
 
 def shares_nothing(queues: Queues) -> Iterator[ClusterQueue]:
-    """Yield the queues of cohorts that no other queue of the cohort has a flavor in common with."""
+    """Yield the queues of cohorts that no other queue of the tree of cohorts has a flavor in common with."""
+    roots = {queue.name: queues.cohorts.root(queue.cohort) for queue in queues.cluster_queues.values()}
     for queue in queues.cluster_queues.values():
-        others = [each for each in queues.cluster_queues.values() if each.cohort == queue.cohort and each != queue]
+        others = [
+            each
+            for each in queues.cluster_queues.values()
+            if roots[each.name] == roots[queue.name] and each.name != queue.name
+        ]
         if queue.cohort and others and not any(queue.quotas.keys() & each.quotas.keys() for each in others):
             yield queue

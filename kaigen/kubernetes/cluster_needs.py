@@ -61,6 +61,7 @@ SUPPLIERS: Mapping[str, str] = {
     "monitoring.coreos.com": "Prometheus Operator",
     "ray.io": "KubeRay",
     "source.toolkit.fluxcd.io": "Flux: source-controller",
+    "trainer.kubeflow.org": "Kubeflow Trainer",
 }
 """What serves an API group and acts on its objects."""
 

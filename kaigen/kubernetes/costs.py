@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from kaigen.catalog.carbon import carbon_of
 from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.gpus import is_gpu_resource
 from kaigen.catalog.instances import Instance
@@ -46,6 +47,19 @@ class PodCost(Struct, frozen=True):
         if self.instance is None or self.rate is None:
             return None
         return self.rate.amount * self.gpus / self.instance.count
+
+    def carbon(self, catalog: Catalog, region: str) -> float | None:
+        """Return the kilograms of CO2e of one pod in an hour, its share of the node; None when they are unknown."""
+        node = None if self.instance is None else carbon_of(self.instance, catalog, region)
+        return None if node is None or self.instance is None else node * self.gpus / self.instance.count
+
+
+def carbon_hour_of(costs: list[PodCost], catalog: Catalog, region: str) -> float | None:
+    """Return the kilograms of CO2e of an hour of an object's pods, without an autoscaler; None when unknown."""
+    each = [(cost.pods, cost.carbon(catalog, region)) for cost in costs]
+    if any(kilograms is None for _, kilograms in each):
+        return None
+    return sum(pods * (kilograms or 0) for pods, kilograms in each)
 
 
 def pod_costs(obj: Object, catalog: Catalog, profile: str) -> list[PodCost]:

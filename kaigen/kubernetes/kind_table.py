@@ -53,6 +53,9 @@ def longest_name(obj: Object) -> int:
     spec = mapping(obj.get("spec"))
     if spec.get("completionMode") == "Indexed":
         return min(limit, _LABEL_MAX - len(f"-{_last(spec.get('completions'))}"))
+    if obj.get("kind") == "TrainingRuntime":
+        # Its JobSet has the name of its TrainJob, which is its own where kaigen made both.
+        spec = mapping(mapping(spec.get("template")).get("spec"))
     for _, replicated in entries(spec.get("replicatedJobs")):
         job = mapping(mapping(replicated.get("template")).get("spec"))
         last = _last(job.get("completions", job.get("parallelism")))

@@ -254,6 +254,7 @@ _CLUSTER_KINDS = (
         # https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/, 2026-11-01
         health=HealthConditions(("Active",), broken=("Active",)),
     ),
+    ObjectKind("Cohort.kueue.x-k8s.io", references=()),
     ObjectKind(
         "LocalQueue.kueue.x-k8s.io",
         references=(),

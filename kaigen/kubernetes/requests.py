@@ -15,6 +15,7 @@ from kaigen.kubernetes.manifest import Object, entries, mapping, text, type_of
 from kaigen.kubernetes.metadata_keys import SCALED_BY
 from kaigen.kubernetes.pods import PodTemplate, containers, pod_templates
 from kaigen.kubernetes.quantities import NANO, nano
+from kaigen.kubernetes.runs import job_set_spec
 
 STORAGE = "storage"
 _SIDECAR = "Always"
@@ -186,7 +187,8 @@ def pod_count(obj: Object, template: PodTemplate, most: int | None = None, *, su
             return _job(mapping(mapping(spec.get("jobTemplate")).get("spec")))
         case "ScaledJob.keda.sh":
             return _count(spec, "maxReplicaCount", _KEDA_MOST) * _job(mapping(spec.get("jobTargetRef")))
-        case "JobSet.jobset.x-k8s.io":
+        case "JobSet.jobset.x-k8s.io" | "TrainingRuntime.trainer.kubeflow.org":
+            spec, _ = job_set_spec(obj)
             return sum(
                 _count(job, "replicas") * _job(mapping(mapping(job.get("template")).get("spec")))
                 for _, job in entries(spec.get("replicatedJobs"))

@@ -63,6 +63,7 @@ _READ_ONLY = {
     "policy": ("poddisruptionbudgets",),
     "ray.io": ("rayclusters", "rayjobs", "rayservices"),
     "resource.k8s.io": ("resourceclaims", "resourceclaimtemplates"),
+    "trainer.kubeflow.org": ("trainingruntimes", "trainjobs"),
 }
 
 HARMLESS_RIGHTS: tuple[Right, ...] = (
@@ -131,6 +132,7 @@ _GRANTABLE = {
     "networking.k8s.io": ("ingresses",),
     "policy": ("poddisruptionbudgets",),
     "resource.k8s.io": ("resourceclaims", "resourceclaimtemplates"),
+    "trainer.kubeflow.org": ("trainingruntimes", "trainjobs"),
 }
 
 CUSTOM_RIGHT = rf"[a-z0-9-]+(\.[a-z0-9-]+)+\.[a-z0-9-]+=({'|'.join(GRANTABLE_VERBS)})"

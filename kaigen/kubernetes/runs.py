@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from kaigen.core.json_types import FieldPath
 from kaigen.kubernetes.manifest import Object, entries, mapping, text, type_of
 from kaigen.kubernetes.metadata_keys import EXPIRES_AT, FAILED_TTL, RUN, TTL
 
 
 def run_seconds(obj: Object) -> int | None:
-    """Return the longest duration of a Job or JobSet in seconds; 0 without a limit, None for any other object."""
+    """Return the longest duration of a run in seconds; 0 without a limit, None for any other object.
+
+    A TrainJob and its TrainingRuntime both have one.
+    """
     spec = mapping(obj.get("spec"))
     match type_of(obj):
         case "Job.batch":
             return _seconds(spec)
-        case "JobSet.jobset.x-k8s.io":
+        case "TrainJob.trainer.kubeflow.org":
+            return _seconds(spec)
+        case "JobSet.jobset.x-k8s.io" | "TrainingRuntime.trainer.kubeflow.org":
+            spec, _ = job_set_spec(obj)
             restarts = mapping(spec.get("failurePolicy")).get("maxRestarts")
             attempts = 1 + (restarts if isinstance(restarts, int) else 0)
             jobs = [
@@ -23,6 +30,14 @@ def run_seconds(obj: Object) -> int | None:
             ]
             return attempts * max(jobs) if jobs and all(jobs) else 0
     return None
+
+
+def job_set_spec(obj: Object) -> tuple[Object, FieldPath]:
+    """Return the spec of a JobSet, or of the one in a TrainingRuntime, and its place."""
+    spec = mapping(obj.get("spec"))
+    if obj.get("kind") != "TrainingRuntime":
+        return spec, ("spec",)
+    return mapping(mapping(spec.get("template")).get("spec")), ("spec", "template", "spec")
 
 
 def _seconds(job_spec: Object) -> int:
@@ -53,7 +68,7 @@ def end_of_job(job: Object) -> tuple[datetime, bool] | None:
 
 
 def end_of(run: Object) -> Object | None:
-    """Return the condition with which a Job or JobSet ended; None while it has not ended."""
+    """Return the condition with which a run ended; None while it has not ended."""
     for _, condition in entries(mapping(run.get("status")).get("conditions")):
         if condition.get("type") in ("Complete", "Completed", "Failed") and condition.get("status") == "True":
             return condition

@@ -47,6 +47,8 @@ _KEDA = (
     f"gcpSecretManager.credentials.clientSecret.{_KEY}",
     f"oauth2.clientSecret.{_KEY}",
 )
+_TRAIN_INPUTS = ("dataset", "model")
+_TRAIN_PATCHES = "spec.runtimePatches[].trainingRuntimeSpec.template.spec.replicatedJobs[]"
 _FURTHER: dict[str, tuple[str, ...]] = {
     SECRET: ("metadata.name",),
     SEALED_SECRET: ("metadata.name",),
@@ -61,6 +63,11 @@ _FURTHER: dict[str, tuple[str, ...]] = {
     "ServiceMonitor.monitoring.coreos.com": tuple(f"spec.endpoints[].{field}.name" for field in _ENDPOINT),
     "TriggerAuthentication.keda.sh": tuple(f"spec.{field}" for field in _KEDA),
     "ClusterTriggerAuthentication.keda.sh": ("spec.secretTargetRef[].name", *(f"spec.{field}" for field in _KEDA)),
+    "TrainJob.trainer.kubeflow.org": (
+        *(f"spec.initializer.{field}.secretRef.name" for field in _TRAIN_INPUTS),
+        *(f"spec.initializer.{field}.env[].{_KEY}" for field in _TRAIN_INPUTS),
+        f"spec.trainer.env[].{_KEY}",
+    ),
     "RayCluster.ray.io": tuple(f"spec.{field}" for field in _RAY),
     "RayService.ray.io": tuple(f"spec.rayClusterConfig.{field}" for field in _RAY),
     "GitRepository.source.toolkit.fluxcd.io": (
@@ -109,6 +116,8 @@ def secret_paths() -> dict[str, tuple[Step, ...]]:
     }
     for type_, paths in _FURTHER.items():
         found.setdefault(type_, []).extend(map(_steps, paths))
+    patched = _steps(f"{_TRAIN_PATCHES}.template.spec.template.spec")
+    found["TrainJob.trainer.kubeflow.org"] += [(*patched, *path) for path in pod_secret_paths()]
     return {type_: tuple(paths) for type_, paths in found.items() if paths}
 
 

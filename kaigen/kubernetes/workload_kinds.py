@@ -1,7 +1,7 @@
 """Rows of the table of object kinds: everything that runs pods.
 
 Immutable fields follow Kubernetes v1.36's validation of updates (`pkg/apis/*/validation`), the CEL rules in the
-custom resources' own schemas, and the webhooks of LeaderWorkerSet and JobSet.
+custom resources' own schemas, and the webhooks of LeaderWorkerSet, JobSet and Kubeflow Trainer.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ _RAY_LABELS = ("app.kubernetes.io/", "ray.io/")
 _OWN_PODS = PodSelector("selector", own=True)
 _SELECTOR = ImmutableField("spec.selector")
 _MANAGED_BY = ImmutableField("spec.managedBy")
+_RUNTIME_PODS = (PodPath("spec.template.spec.replicatedJobs[].template.spec.template"),)
+_RUNTIMES = ("ClusterTrainingRuntime.trainer.kubeflow.org", "TrainingRuntime.trainer.kubeflow.org")
 
 
 def _ray_containers(cluster: str) -> tuple[PodPath, ...]:
@@ -192,6 +194,39 @@ WORKLOAD_KINDS = (
         wave=3,
         # https://jobset.sigs.k8s.io/docs/reference/jobset.v1alpha2/, 2026-11-01
         health=HealthConditions(("Completed",), degraded=("Failed",), suspended=("Suspended",)),
+        family="workload",
+    ),
+    # Kubeflow Trainer makes a JobSet of a TrainJob and the TrainingRuntime that it names; both have its name.
+    ObjectKind(
+        "TrainingRuntime.trainer.kubeflow.org",
+        pods=_RUNTIME_PODS,
+        restart_policies=_ENDING,
+        default_restart_policy="OnFailure",
+        claim_templates=("spec.template.spec.volumeClaimPolicies[].templates",),
+        pod_labels=(*_JOB_LABELS, "jobset.sigs.k8s.io/", "trainer.kubeflow.org/"),
+        references=(),
+        name=SUBDOMAIN_NAME,
+        emitted=True,
+        wave=2,
+        family="workload",
+    ),
+    ObjectKind("ClusterTrainingRuntime.trainer.kubeflow.org", pods=_RUNTIME_PODS, references=()),
+    ObjectKind(
+        "TrainJob.trainer.kubeflow.org",
+        lifecycle="run",
+        references=(ReferenceField("spec.runtimeRef.name", _RUNTIMES),),
+        immutable=(
+            ImmutableField("spec.runtimeRef"),
+            ImmutableField("spec.initializer"),
+            ImmutableField("spec.trainer"),
+            ImmutableField("spec.activeDeadlineSeconds"),
+            _MANAGED_BY,
+        ),
+        name=label_1035_name(63, "its JobSet has it in a label"),
+        emitted=True,
+        wave=3,
+        # github.com/kubeflow/trainer/v2 v2.2.1, pkg/apis/trainer/v1alpha1/trainjob_types.go
+        health=HealthConditions(("Complete",), degraded=("Failed",), suspended=("Suspended",)),
         family="workload",
     ),
     ObjectKind(

@@ -6,7 +6,7 @@ LeaderWorkerSet replica by replica).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from kaigen.catalog.catalog import Catalog
 from kaigen.kubernetes.manifest import Object, entries, mapping, text, type_of
@@ -16,20 +16,27 @@ from kaigen.kubernetes.requests import pod_count, pod_requests
 from kaigen.kubernetes.workload import PodSet, Workload
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_RUNS = frozenset({"Job.batch", "JobSet.jobset.x-k8s.io", "CronJob.batch"})
+_TRAIN_JOB, _RUNTIME = "TrainJob.trainer.kubeflow.org", "TrainingRuntime.trainer.kubeflow.org"
+_RUNS = frozenset({"Job.batch", "JobSet.jobset.x-k8s.io", "CronJob.batch", _TRAIN_JOB})
 _SERVED = frozenset({"Deployment.apps", "StatefulSet.apps", "LeaderWorkerSet.leaderworkerset.x-k8s.io"})
 
 QUEUED_TYPES = _RUNS | _SERVED
 """Kinds of objects that kaigen's own kinds put into a queue."""
 
+POD_TYPES = QUEUED_TYPES | {_RUNTIME}
+"""Kinds of objects that have their pods."""
 
-def workload_of(obj: Object, namespace: str, catalog: Catalog) -> Workload | None:
+
+def _workload_of(
+    obj: Object, namespace: str, catalog: Catalog, runtimes: Mapping[tuple[str, str], Object]
+) -> Workload | None:
     """Return the workload of an object; None for one without a queue, or of a kind that kaigen does not queue.
 
     Args:
         obj: the object.
         namespace: that it is in.
         catalog: has the GPUs.
+        runtimes: TrainingRuntimes by namespace and name: the pods of TrainJobs.
     """
     kind, spec = type_of(obj), mapping(obj.get("spec"))
     if kind not in QUEUED_TYPES:
@@ -42,6 +49,11 @@ def workload_of(obj: Object, namespace: str, catalog: Catalog) -> Workload | Non
         return None
     copies = _replicas(spec) if kind in {"Deployment.apps", "LeaderWorkerSet.leaderworkerset.x-k8s.io"} else 1
     one = {**obj, "spec": {**spec, "replicas": 1}} if copies != 1 else obj
+    if kind == _TRAIN_JOB:
+        runtime = runtimes.get((namespace, text(mapping(spec.get("runtimeRef")).get("name"))))
+        if runtime is None:
+            return None
+        one = runtime
     return Workload(
         namespace,
         text(obj.get("kind")),
@@ -80,5 +92,11 @@ def _items(value: object) -> tuple[Object, ...]:
 
 def workloads_of(objects: Iterable[tuple[str, Object]], catalog: Catalog) -> tuple[Workload, ...]:
     """Return the workloads of objects, each with its namespace."""
-    found = (workload_of(obj, namespace, catalog) for namespace, obj in objects)
+    placed = list(objects)
+    runtimes = {
+        (namespace, text(mapping(obj.get("metadata")).get("name"))): obj
+        for namespace, obj in placed
+        if type_of(obj) == _RUNTIME
+    }
+    found = (_workload_of(obj, namespace, catalog, runtimes) for namespace, obj in placed)
     return tuple(each for each in found if each is not None)

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaigen.catalog.presets import find_preset
+from kaigen.compile.pod_images import mirror_image
 from kaigen.config.lock_file import Lock, git_key, lock_ref, lock_with, namespace_of, source_key
 from kaigen.config.settings import Config, LockRef
 from kaigen.diagnostics.collector import Diagnostics
@@ -96,11 +97,13 @@ class Image(Struct, frozen=True):
         name: as in the rendered objects, before mirroring.
         apps: the apps that use it.
         is_built: whether a Job of an app builds it.
+        copies: where the mirrors of the environments have it.
     """
 
     name: str
     apps: tuple[str, ...]
     is_built: bool = False
+    copies: tuple[str, ...] = ()
 
 
 def source_names(configs: Sequence[Config]) -> dict[str, SourceName]:
@@ -198,22 +201,34 @@ def images(configs: Sequence[Config], lock: Lock) -> dict[str, Image]:
         InputError: a spec is invalid.
     """
     ref = lock_ref(lock_with(lock.entries, {}, lock.git))
-    used: dict[str, list[str]] = {}
-    built: set[str] = set()
-    for found in for_each(configs, lambda config: _images(config, ref)):
-        for name, app, is_built in found:
-            used.setdefault(name, []).append(app)
-            built |= {name} if is_built else set()
-    return {name: Image(name, tuple(dict.fromkeys(used[name])), name in built) for name in sorted(used)}
+    found = [image for each in for_each(configs, lambda config: _images(config, ref)) for image in each]
+    used: dict[str, list[Image]] = {}
+    for image in sorted(found, key=lambda image: image.name):
+        used.setdefault(image.name, []).append(image)
+    return {
+        name: Image(
+            name,
+            tuple(dict.fromkeys(app for image in group for app in image.apps)),
+            any(image.is_built for image in group),
+            tuple(dict.fromkeys(copy for image in group for copy in image.copies)),
+        )
+        for name, group in used.items()
+    }
 
 
-def _images(config: Config, ref: LockRef) -> list[tuple[str, str, bool]]:
+def _images(config: Config, ref: LockRef) -> list[Image]:
     # The images' own names: a mirror has copies with the same digests.
     plain = replace(config, mirror=None, images=config.plain_images or config.images, lock=ref, licenses=None)
     # What an environment follows has the lock of its commit.
     plain = replace(plain, follows_commits=False)
+    mirror = config.mirror
     return [
-        (image, f"{item.app.namespace}/{item.app.name}", image in item.app.built)
+        Image(
+            image,
+            (f"{item.app.namespace}/{item.app.name}",),
+            image in item.app.built,
+            (mirror_image(image, mirror),) if mirror is not None else (),
+        )
         for item in Run.load((), plain, use_cache=False).apps()
         for image in sorted(_of(item, item.values) & _of(item, item.app.default_values()))
         if is_image(image) and not parse_image(image).digest

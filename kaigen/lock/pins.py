@@ -22,6 +22,7 @@ from kaigen.kinds.blocks import HubRepository
 from kaigen.kinds.build import COMMIT
 from kaigen.kinds.promotable import Found, promotable_values
 from kaigen.kinds.repositories import sources
+from kaigen.kinds.spelling import present_document
 from kaigen.kinds.validate import validate_document
 from kaigen.kubernetes.images import ImageName, is_image, parse_image
 from kaigen.lock.registries import Registries
@@ -154,7 +155,7 @@ def _names_in(source: Source, problems: Diagnostics) -> Iterator[Name]:
         entry = find_any_kind(document.apiVersion, document.kind)
         if entry is None:
             continue
-        block, diagnostics = validate_document(with_placeholders(document, entry), entry)
+        block, diagnostics = validate_document(with_placeholders(present_document(document, entry), entry), entry)
         problems.extend(diagnostics)
         if block is not None:
             yield from _names(document, block)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from msgspec import Struct
 
@@ -15,8 +16,11 @@ from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kubernetes.images import parse_image
 from kaigen.lock.names import GitName, Image, SourceName, git_names, images, source_names
 from kaigen.lock.servers import Servers, git_commit
+from kaigen.oci.http import Unreachable
 
 _CODE = "KG0751"
+_HINT = "run it where the server can be reached; behind a proxy, set HTTPS_PROXY"
+_IMAGE_HINT = f"{_HINT}. Or set `registry.mirror` in kaigen.yaml, or leave images out with --no-images"
 
 
 class LockPlan(Struct, frozen=True):
@@ -72,7 +76,12 @@ def stale(configs: Sequence[Config]) -> Stale:
 
 
 def plan_lock(
-    configs: Sequence[Config], servers: Servers, upgrade: Collection[str] | None = None, *, built: bool = False
+    configs: Sequence[Config],
+    servers: Servers,
+    upgrade: Collection[str] | None = None,
+    *,
+    built: bool = False,
+    asks_images: bool = True,
 ) -> LockPlan:
     """Return the lock with an entry for each name in the specs of all environments, and no others.
 
@@ -81,6 +90,7 @@ def plan_lock(
         servers: are asked about what has no entry.
         upgrade: names of apps, sources and images that are resolved again; all if it is empty, none if None.
         built: also ask for images that the cluster builds; those of the lock stay in any case.
+        asks_images: ask for images; without it, those of the lock stay, and others get no entry.
 
     Raises:
         InputError: the lock or a spec is invalid, or a name does not exist; with all problems.
@@ -108,13 +118,13 @@ def plan_lock(
     digests: dict[str, str] = {}
     not_built = []
     for name, image in used.items():
-        is_kept = upgrade is None or not _is_chosen_image(image, upgrade)
+        is_kept = upgrade is None or not asks_images or not _is_chosen_image(image, upgrade)
         known = old.images.get(name, "") if is_kept or (image.is_built and not built) else ""
         if not known and image.is_built:
             known = answers.built(image) if built else ""
             if built and not known:
                 not_built.append(name)
-        digest = known or ("" if image.is_built else answers.digest(image))
+        digest = known or ("" if image.is_built or not asks_images else answers.digest(image))
         if digest:
             digests[name] = digest
     answers.raise_errors()
@@ -138,10 +148,16 @@ class _Answers:
             return None
 
     def digest(self, image: Image) -> str:
-        """Return the digest of an image; nothing if there is a problem."""
+        """Return the digest of an image, from a mirror if need be; nothing if there is a problem."""
+        registries = self._servers.registries
         try:
-            return self._servers.registries.digest(parse_image(image.name))
+            return registries.digest(parse_image(image.name))
         except SystemFailure as error:
+            if isinstance(error, Unreachable):
+                for copy in image.copies:
+                    with suppress(SystemFailure):
+                        return registries.digest(parse_image(copy))
+                error.hint = _IMAGE_HINT
             self._add(error, None, "", f"of {', '.join(image.apps)}")
             return ""
 
@@ -169,7 +185,8 @@ class _Answers:
     def _add(self, error: CheckFailed | SystemFailure, mark: Mark | None, field: str, whose: str = "") -> None:
         self._failed |= isinstance(error, SystemFailure)
         message = f"{error} ({whose})" if whose else str(error)
-        self._problems.add(Diagnostic(_CODE, message, mark, error.hint, path=field))
+        hint = error.hint or (_HINT if isinstance(error, Unreachable) else "")
+        self._problems.add(Diagnostic(_CODE, message, mark, hint, path=field))
 
 
 def _is_chosen(name: SourceName | GitName, upgrade: Collection[str]) -> bool:

@@ -13,6 +13,7 @@ from kaigen.kinds.sources import Oci
 from kaigen.kubernetes.images import ImageName, is_image, parse_image
 from kaigen.lock.answers import read_facts
 from kaigen.oci.attachments import EMPTY
+from kaigen.oci.http import Unreachable
 from kaigen.oci.registry import LATEST, Registry, registry_of
 
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
@@ -22,6 +23,9 @@ _NAMES = ("org.opencontainers.image.title", "org.cncf.model.filepath")
 _LICENCES = "org.opencontainers.image.licenses"
 """Annotation with an SPDX expression (source: OCI image specification)."""
 _LONGEST_LICENCE = 200
+_ATTEMPTS = 3
+_TIMEOUT_S = 10.0
+"""Seconds without an answer about an image, which is a few bytes, after which it is asked again."""
 
 
 class Registries:
@@ -34,6 +38,7 @@ class Registries:
             plain_http: connect to remote registries without TLS.
         """
         self._plain_http = plain_http
+        self._unreachable: dict[str, Unreachable] = {}
 
     def digest(self, image: ImageName) -> str:
         """Return the digest of an image or index.
@@ -50,10 +55,20 @@ class Registries:
     def find_digest(self, image: ImageName) -> str | None:
         """Return the digest of an image or index; None if the registry does not have it.
 
+        A registry that could not be reached is not asked about another image.
+
         Raises:
-            SystemFailure: the registry cannot be reached, or rejects the request.
+            Unreachable: the registry cannot be reached.
+            SystemFailure: it rejects the request.
         """
-        return registry_of(image, plain_http=self._plain_http).digest(image.tag or LATEST)
+        if image.registry in self._unreachable:
+            raise self._unreachable[image.registry]
+        registry = registry_of(image, plain_http=self._plain_http, attempts=_ATTEMPTS, timeout=_TIMEOUT_S)
+        try:
+            return registry.digest(image.tag or LATEST)
+        except Unreachable as error:
+            self._unreachable[image.registry] = error
+            raise
 
     def artifact(self, oci: Oci, *, data: bool) -> LockedArtifact:
         """Return the layers of an artifact or an image.

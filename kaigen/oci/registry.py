@@ -301,15 +301,17 @@ class Registry:
         return f"Bearer {token}"
 
 
-def registry_of(image: ImageName, *, plain_http: bool) -> Registry:
+def registry_of(image: ImageName, *, plain_http: bool, attempts: int = 0, timeout: float = 0.0) -> Registry:
     """Return a client that reads the repository of an image or an artifact.
 
     Args:
         image: the image.
         plain_http: connect without TLS to a registry that is not on this machine.
+        attempts: how often a request is sent that fails; 0 for the default.
+        timeout: seconds of silence that count as a failure; 0 for the default.
     """
     reference = Reference(image.registry, image.repository, image.tag or LATEST)
-    return Registry(reference, plain_http=plain_http, access="pull")
+    return Registry(reference, plain_http=plain_http, access="pull", attempts=attempts, timeout=timeout)
 
 
 def digest_of(content: bytes) -> str:

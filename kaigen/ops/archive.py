@@ -13,7 +13,7 @@ from typing import IO, Any
 from msgspec import Struct
 from pathspec import GitIgnoreSpec
 
-from kaigen.diagnostics.errors import SystemFailure
+from kaigen.diagnostics.errors import NotFound, SystemFailure
 
 IGNORE_FILES = (".kaigenignore", ".gitignore")
 """Files with patterns of what stays at home, in the syntax of Git. The first one that a folder has is read."""
@@ -51,10 +51,11 @@ def entries_of(source: Path, name: str = "") -> list[Entry]:
         name: name of a file in the archive; its own name when empty.
 
     Raises:
-        SystemFailure: there is no such file, or something in the folder cannot be copied.
+        NotFound: there is no such file.
+        SystemFailure: something in the folder cannot be copied.
     """
     if not source.exists():
-        raise SystemFailure(f"{source}: no such file or folder")
+        raise NotFound(f"{source}: no such file or folder")
     if not source.is_dir():
         return [Entry(source, _checked(name or source.name, source), source.stat().st_size)]
     ignored = ignore_rule(source)

@@ -53,6 +53,12 @@ class Contents:
         self._broken: dict[str, _Broken] = {}
         self.skipped: set[str] = set()
 
+    def wait_at_most(self, seconds: float) -> None:
+        """Wait at most some seconds for each answer from now on."""
+        self._connection.timeout = seconds
+        if self._connection.sock is not None:
+            self._connection.sock.settimeout(seconds)
+
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()

@@ -14,6 +14,7 @@ from kaigen.ops.interrupts import ignore_interrupts
 INTERRUPTED_S = 3.0
 """Seconds for which a cluster that does not answer is asked to delete something after Ctrl-C."""
 _TIMEOUTS_S = (2.0, 4.0)
+_POD = "v1/Pod"
 
 Say = Callable[[str], object]
 
@@ -68,7 +69,8 @@ class Creation:
                 self.undo(say)
             raise
         except BaseException:
-            self._announce()
+            if any(kind != _POD for kind, _, _ in self._made):  # pods of this command are not what the user asked for
+                self._announce()
             self.undo(say)
             raise
 
@@ -112,10 +114,10 @@ def _short(kind: str, name: str, _grace: int | None) -> str:
 
 
 @contextmanager
-def hurry(cluster: Cluster) -> Iterator[None]:
+def hurry(cluster: Cluster, seconds: float = INTERRUPTED_S) -> Iterator[None]:
     """Let requests fail within seconds: the user has pressed Ctrl-C and waits."""
     before = cluster.patience, cluster.timeouts
-    cluster.patience, cluster.timeouts = INTERRUPTED_S, _TIMEOUTS_S
+    cluster.patience, cluster.timeouts = seconds, _TIMEOUTS_S
     try:
         yield
     finally:

@@ -32,6 +32,8 @@ LONGEST_S = 6 * 3600
 """Seconds after which a pod ends whose command was killed."""
 
 _POLL_S = 0.5
+_NO_CLASS = "storageclass.storage.k8s.io "
+_CLASS_HINT = "list those of the cluster: kubectl get storageclass; and name one with --storage-class"
 _SHARED = {"ReadWriteMany", "ReadOnlyMany"}
 
 Say = Callable[[str], object]
@@ -225,7 +227,8 @@ def wait_running(
             raise SystemFailure(f"pod {name} does not start: {ended.text if ended is not None else phase}")
         found = waiting(pod, read_clues(cluster, pod))
         if patience.ends(found) or time.monotonic() > until:
-            raise SystemFailure(f"pod {name} does not start: {found.line if found is not None else phase}")
+            line = found.line if found is not None else phase
+            raise SystemFailure(f"pod {name} does not start: {line}", hint=_CLASS_HINT if _NO_CLASS in line else "")
         time.sleep(_POLL_S)
 
 

@@ -45,6 +45,7 @@ def logs(
     container: str = "",
     tail: int | None = None,
     command: Command = _command,
+    name: str = "",
     say: Say = lambda text: None,
 ) -> Iterator[bytes]:
     """Yield the lines that the newest pod of a Job prints.
@@ -56,13 +57,14 @@ def logs(
         container: name of the container; the main one when empty.
         tail: only so many of the last lines.
         command: makes the commands of hints.
+        name: the name of the Job in these commands; its own when empty.
         say: receives what the container waits for, if it is waited for.
 
     Raises:
         CheckFailed: the Job has no pods, or no such container, or the container did not start.
         SystemFailure: the cluster cannot be reached, or the container has no log.
     """
-    source = _Source(cluster, job, command, say)
+    source = _Source(cluster, job, command, name, say)
     pod = source.pod(wait=follow)
     chosen = _container(pod, container)
     if follow:
@@ -109,10 +111,11 @@ def _has_log(pod: Manifest, container: str) -> bool:
 class _Source:
     """The pods of a Job, and why they print nothing."""
 
-    def __init__(self, cluster: Cluster, job: Manifest, command: Command, say: Say) -> None:
+    def __init__(self, cluster: Cluster, job: Manifest, command: Command, name: str, say: Say) -> None:
         self.cluster = cluster
         self._job = job
         self._name = job["metadata"]["name"]
+        self._shown = name or self._name
         self._command = command
         self._say = say
         self._said = ""
@@ -132,7 +135,7 @@ class _Source:
             if state.phase in ENDED:
                 if state.phase == "Failed":
                     raise CheckFailed(f"{expiry_of_pods(job)}; it failed: {run_state(job).message}")
-                hint = f"the results stay in its volume: {self._command('fetch', self._name)}"
+                hint = f"the results stay in its volume: {self._command('fetch', self._shown)}"
                 raise CheckFailed(expiry_of_pods(job), hint=hint)
             if not wait:
                 raise CheckFailed(f"Job {self._name} has no pods yet: {state.message}", hint=self._wait_hint())
@@ -144,7 +147,7 @@ class _Source:
         found = failure([pod])
         if found is not None:
             options = ["-c", found.container] if found.container not in ("", container) else []
-            hint = f"read what it printed: {self._command('logs', self._name, *options)}" if options else ""
+            hint = f"read what it printed: {self._command('logs', self._shown, *options)}" if options else ""
             return CheckFailed(f'container "{container}" did not run: {found.text}', hint=hint)
         return CheckFailed(f'container "{container}" has not started: {self._why(pod)}', hint=self._wait_hint())
 
@@ -173,7 +176,7 @@ class _Source:
             self._say(f"waiting: {why}")
 
     def _wait_hint(self) -> str:
-        return f"wait for it with: {self._command('logs', self._name, '-f')}"
+        return f"wait for it with: {self._command('logs', self._shown, '-f')}"
 
 
 class _Follower:

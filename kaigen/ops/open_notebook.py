@@ -97,6 +97,10 @@ def forward_notebook(cluster: Cluster, notebook: Manifest, seconds: float, say: 
         yield Opened(forward.port, token)
 
 
+_LAST_S = 10.0
+"""Seconds without an answer of the server that end the last synchronization."""
+
+
 class FolderSync:
     """Synchronizes a folder with the files of an open Notebook."""
 
@@ -116,6 +120,16 @@ class FolderSync:
         self._record = Record(folder, f"{metadata['namespace']}.{metadata['name']}", volume)
         self._say, self._direction = say, direction
         self._said: set[str] = set()
+
+    def run_last(self) -> list[str]:
+        """Synchronize once for a user who waits for the end: a server that is silent for some seconds is an error.
+
+        Raises:
+            SystemFailure: as `run`.
+            OSError: as `run`.
+        """
+        self._remote.wait_at_most(_LAST_S)
+        return self.run()
 
     def run(self) -> list[str]:
         """Synchronize once, and return what was skipped for the first time.

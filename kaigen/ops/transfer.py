@@ -12,7 +12,7 @@ from msgspec import Struct
 from kaigen.cluster.client import Cluster
 from kaigen.cluster.errors import StreamBroken
 from kaigen.cluster.execution import CommandStream, run_command
-from kaigen.diagnostics.errors import SystemFailure
+from kaigen.diagnostics.errors import NotFound, SystemFailure
 from kaigen.ops.archive import Entry, Received, content_of, digest_of_start, mode_of, read_archive, write_archive
 from kaigen.system.progress import Progress
 
@@ -201,7 +201,8 @@ def download(mount: Mount, path: str, target: Callable[[str], Path], progress: P
         progress: receives the bytes that were received, and about all bytes.
 
     Raises:
-        SystemFailure: there is no such path, or a copy differs from the original.
+        NotFound: there is no such path.
+        SystemFailure: a copy differs from the original.
     """
     found = mount.persist(lambda: _download(mount, path, target, progress))
     return found
@@ -210,7 +211,7 @@ def download(mount: Mount, path: str, target: Callable[[str], Path], progress: P
 def _download(mount: Mount, path: str, target: Callable[[str], Path], progress: Progress | None) -> Received:
     kind = mount.kind(path)
     if kind == "none":
-        raise SystemFailure(f"{path}: no such file or folder in the volume")
+        raise NotFound(f"{path}: no such file or folder in the volume")
     parent, _, name = path.rstrip("/").rpartition("/")
     folder, chosen = (path, ".") if kind == "folder" else (parent or "/", name)
     total = int(mount.output(_SIZE, path) or 0) * 1024

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
@@ -22,12 +22,17 @@ from kaigen.kubernetes.schemas import is_cluster_scoped
 from kaigen.kubernetes.workloads import workloads_of
 from kaigen.pipeline.gpu_facts import GpuFacts, GpuObject
 from kaigen.pipeline.queue_facts import QueueFacts
+from kaigen.pipeline.rollout_facts import RolloutFacts
 from kaigen.tenancy.hosts import hosts_of
 
 if TYPE_CHECKING:
     from kaigen.compile.app import Rendered
     from kaigen.compile.context import Context
     from kaigen.pipeline.result import Compiled
+
+_ALL = 100
+_SPLIT = ("Topology", "Alias")
+"""Kinds whose requests a canary may get a share of."""
 
 
 def app_objects(item: Compiled) -> Iterator[tuple[str, Identity, str]]:
@@ -70,6 +75,20 @@ def app_queues(item: Compiled, catalog: Catalog) -> QueueFacts | None:
     objects = tuple((namespace, body) for namespace, body in placed if group_of(body) == QUEUE_GROUP)
     workloads = tuple(to_builtins(each) for each in workloads_of(placed, catalog))
     return QueueFacts(objects, workloads) if objects or workloads else None
+
+
+def app_rollout(item: Compiled) -> RolloutFacts | None:
+    """Return the versions that the requests of an app go to; None for one."""
+    block: Any = item.spec.block if item.spec is not None and item.app.kind in _SPLIT else None
+    if block is None or block.spec.canary is None:
+        return None
+    canary, route = block.spec.canary, block.spec.route
+    if item.app.kind == "Alias":
+        pools = (block.spec.topology, canary.topology)
+    else:
+        pools = (item.app.name, f"{item.app.name}-{canary.pool}")
+    split = canary.weight == _ALL or (route is not None and route.gateway is not None)
+    return RolloutFacts(pools, 0 if split else canary.weight)
 
 
 def own_images(objects: Iterable[Rendered], context: Context) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from kaigen.catalog.profiles import get_profile
 from kaigen.check import codes
 from kaigen.check.budgets import budget_findings
+from kaigen.check.clouds import cloud_findings
 from kaigen.check.controller_versions import version_findings
 from kaigen.check.custom_rules import default_findings
 from kaigen.check.grants import grant_findings
@@ -276,6 +277,8 @@ def _problems(objects: Sequence[Rendered], context: Context, app: App) -> Iterab
         if context.config.has_argocd:
             for problem in default_findings(item.body):
                 yield item, problem
+        for problem in cloud_findings(item.body, context.profile, context.catalog):
+            yield item, problem
         for problem in check_policy(item.body, pod_security=item.object.pod_security or app.pod_security):
             yield item, problem
         for problem in grant_findings(item.body, app.namespace, context.config.allow):

@@ -46,6 +46,7 @@ _GROUPS = ("argoproj.io", "toolkit.fluxcd.io")
 _NAMES = frozenset({ALLOW_DNS, ALLOW_NETWORK, DEFAULT_DENY, QUOTA, "argocd-cm"})
 
 _LISTED = 5
+_STAGED = "--custom-apply-stage-kinds=trainer.kubeflow.org/TrainingRuntime"
 """Most names in a message."""
 
 AppKey = tuple[str, str]
@@ -228,6 +229,28 @@ def shared_hosts(apps: Sequence[RunApp], tenants: Sequence[Tenant]) -> Iterator[
             message = f"the host `{host}` is also that of app `{other.name}` in namespace `{other.namespace}`"
             hint = "choose another host for one of them, or list it in `hosts` of both tenants in kaigen.yaml"
             found = unit.diagnostic(app, "KG0384", message, ("metadata", "name"), hint)
+            yield replace(found, severity=Severity.WARNING)
+
+
+def refused_train_jobs(apps: Sequence[RunApp], config: Config) -> Iterator[Diagnostic]:
+    """Return a warning for each app whose TrainJob is applied before its TrainingRuntime: Kubeflow Trainer refuses it.
+
+    Source: the webhook of github.com/kubeflow/trainer v2.2.1, `ApplyAllStaged` of github.com/fluxcd/pkg/ssa v0.76.2,
+    and `InstallOrder` of helm.sh/helm, which sorts kinds that it does not know by their names.
+    """
+    with_flux = config.gitops is not None and config.gitops.flux is not None
+    for unit, app in apps:
+        if unit is None or not any(each.kind == "TrainJob" for each in app.objects):
+            continue
+        path = ("spec", "groups")
+        if config.format != "manifests":
+            message = "Helm makes the TrainJob before its TrainingRuntime, so Kubeflow Trainer refuses it"
+            found = unit.diagnostic(app, "KG0484", message, path, "set `format: manifests`, or `groups: jobSet`")
+            yield replace(found, severity=Severity.WARNING)
+        elif with_flux:
+            message = "Flux asks about the TrainJob before it makes its TrainingRuntime, so Kubeflow Trainer refuses it"
+            hint = f"run kustomize-controller 1.8 or newer with `{_STAGED}`, or set `groups: jobSet`"
+            found = unit.diagnostic(app, "KG0484", message, path, hint)
             yield replace(found, severity=Severity.WARNING)
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kaigen.config.tenant_settings import default_namespace
+from kaigen.core.text import plural
 from kaigen.diagnostics.collector import Diagnostics
-from kaigen.diagnostics.diagnostic import Diagnostic
+from kaigen.diagnostics.diagnostic import Diagnostic, Severity
+from kaigen.diagnostics.problem import dotted_path
 from kaigen.diagnostics.suggest import did_you_mean, nearest
 from kaigen.dialects.registry import find_kind, own_kinds
+from kaigen.kinds import spelling
 from kaigen.kinds.base import AUTO
 from kaigen.kinds.kind import CompiledKind
 from kaigen.kinds.lowering import LoweringContext
@@ -117,9 +120,11 @@ def _read_spec(
     document: Document, entry: Kind, source: str, config: Config, documents: InputDocuments
 ) -> DocumentResult:
     """Validate and lower a document of a known kind, with the environment's overrides and pins applied."""
+    found: list[Diagnostic] = []
+    document, moves = spelling.present_spelling(document, entry)
+    notes = _old_spelling(document, moves)
     patched_document: Document | PatchedDocument = document
     matched: tuple[int | str, ...] = ()
-    found: list[Diagnostic] = []
     namespace = default_namespace(source, config.tenants, config.namespace)
     if (
         config.overrides
@@ -128,7 +133,8 @@ def _read_spec(
         or namespace != config.namespace
         or _VARIABLE.search(document.source.text)
     ):
-        patched_document, found = match.patch_document(document, entry, config, source)
+        patched_document, changed = match.patch_document(document, entry, config, source)
+        found += changed
         matched = match.matched_by(patched_document)
         block, problems = entry.validate(patched_document)
         found += match.explain_removed_fields(patched_document, problems)
@@ -141,12 +147,12 @@ def _read_spec(
         is_own = find_kind(document.apiVersion, document.kind) is entry
         made = repair.repair(patched_document, entry, found) if is_own else None
         if made is None:
-            return _invalid(*found)
+            return _invalid(*found, *notes)
         block, repaired = made
         result = entry.lower(block, repaired, context)
         doubtful = _specs(result, repaired, document, entry, source, config, ())
         found += [item for item in repaired.sound(result.diagnostics) if item not in found]
-        return DocumentResult(doubtful=tuple((each, repaired) for each in doubtful), diagnostics=tuple(found))
+        return DocumentResult(doubtful=tuple((each, repaired) for each in doubtful), diagnostics=(*found, *notes))
     result = entry.lower(block, patched_document, context)
     specs = _specs(result, patched_document, document, entry, source, config, matched)
     return DocumentResult(
@@ -154,8 +160,23 @@ def _read_spec(
         consumed=result.consumed,
         joined=result.joined,
         lookups=result.looked_up,
-        diagnostics=(*found, *result.diagnostics),
+        diagnostics=(*found, *notes, *result.diagnostics),
     )
+
+
+def _old_spelling(document: Document, moves: Sequence[spelling.Move]) -> Iterator[Diagnostic]:
+    """Yield a note about the fields of a document that are written as they once were."""
+    if moves:
+        old, new = dotted_path(moves[0].old), dotted_path(moves[0].new)
+        more = f", and {plural(len(moves) - 1, 'field')} more" if len(moves) > 1 else ""
+        yield Diagnostic(
+            "KG0457",
+            f"`{old}` is now `{new}`{more}",
+            document.mark(moves[0].new, key=True),
+            "run `kaigen upgrade`, which rewrites it",
+            Severity.NOTE,
+            new,
+        )
 
 
 def _specs(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 NEVER_ADMITTED = "KG0479"
 UNKNOWN_QUEUE = "KG0480"
 SHARES_NOTHING = "KG0481"
+COHORT_CYCLE = "KG0482"
 
 _PLACEMENT: FieldPath = ("spec", "placement")
 _NAME: FieldPath = ("metadata", "name")
@@ -53,7 +54,13 @@ def queue_problems(apps: Sequence[RunApp]) -> Iterator[Diagnostic]:
         if unit is None or app.queues is None:
             continue
         for _, body in app.queues.objects:
-            if (name := _queue_name(body)) in owners:
+            name = _queue_name(body)
+            cohort = queues.cluster_queues[name].cohort if name in queues.cluster_queues else ""
+            if queues.cohorts.is_cycle(cohort):
+                names = " → ".join(queues.cohorts.above(cohort))
+                message = f"the cohorts {names} are a cycle, in which Kueue admits nothing"
+                yield _at(unit, app, COHORT_CYCLE, message, ("spec", "cohort"), "remove one `parentCohort` of them")
+            elif name in owners:
                 message = f"no other queue of the cohort `{owners[name].cohort}` has a flavor of `{name}`"
                 hint = "set `flavorsOf` to the Queue of the cohort that has the flavors"
                 yield _at(unit, app, SHARES_NOTHING, message, ("spec", "cohort"), hint, warning=True)

@@ -27,6 +27,7 @@ from kaigen.pipeline.cross_checks import (
     gpu_quotas,
     implied_namespace,
     missing_objects,
+    refused_train_jobs,
     shared_hosts,
     sync_clashes,
     unknown_overrides,
@@ -67,8 +68,9 @@ if TYPE_CHECKING:
     from kaigen.system.progress import Progress
 
 with lazy_imports():
+    from kaigen.emit import kustomizations
     from kaigen.environments import folder_overrides
-    from kaigen.pipeline import commits, external_secrets, queue_checks, result, sync
+    from kaigen.pipeline import commits, external_secrets, queue_checks, result, rollout_checks, sync
 
 
 class Run:
@@ -203,7 +205,10 @@ class Run:
         found.extend(clashes(apps))
         found.extend(sync_clashes(apps, self.config))
         found.extend(shared_hosts(apps, self.config.tenants))
+        found.extend(refused_train_jobs(apps, self.config))
         found.extend(folders_without_files(self.config))
+        if not self._partial and any(app.rollout is not None for _, app in apps):
+            found.extend(rollout_checks.rollout_problems(apps, self.config))
         if self._has_quota:
             found.extend(gpu_quotas(apps, self.config))
             found.extend(cost_budgets(apps, self.config))
@@ -296,6 +301,8 @@ class Run:
         files = self._files(form)
         if self.config.gitops is not None and not self._partial:
             files |= self._sync_files(form)
+        if self.config.kustomizations and not self._partial:
+            files |= kustomizations.group_kustomizations(files)
         return dict(sorted(files.items()))
 
     def stream(self) -> str:
@@ -374,7 +381,7 @@ class Run:
     def _summarize(self) -> None:
         """Give every file a summary with what this run needs."""
         secrets = self.config.external_secrets is not None or any(unit.has_plain for unit in self.units)
-        detail = Detail(self._form, self.config.gitops is not None, secrets, self._has_quota)
+        detail = Detail(self._form, self.config.gitops is not None, secrets, self._counts_gpus)
         self.compiled += summarize_units(self.units, detail, self._progress)
 
     @cached_property
@@ -405,6 +412,12 @@ class Run:
         """Whether GPUs of tenants or their cost are limited, and the run has every app that counts."""
         tenants = self.config.tenants
         return not self._partial and any(each.gpus is not None or each.per_hour is not None for each in tenants)
+
+    @property
+    def _counts_gpus(self) -> bool:
+        """Whether a quota or a budget limits GPUs."""
+        tenancy = self.config.gitops.tenancy if self.config.gitops is not None else None
+        return self._has_quota or bool(tenancy is not None and tenancy.quota)
 
     def _missing_objects(self) -> list[Diagnostic]:
         """Return a warning for each reference to an object that no app of the repository makes."""

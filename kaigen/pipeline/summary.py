@@ -13,6 +13,7 @@ from kaigen.gitops.facts import AppFacts
 from kaigen.kinds.input_documents import Key, ObjectName
 from kaigen.pipeline.gpu_facts import GpuFacts
 from kaigen.pipeline.queue_facts import QueueFacts
+from kaigen.pipeline.rollout_facts import RolloutFacts
 from kaigen.secrets.facts import Facts
 from kaigen.system.lazy_import import lazy_imports
 
@@ -88,6 +89,7 @@ class AppSummary(Struct, frozen=True, array_like=True):
         gpus: what it requests of GPUs; None when the run does not need them.
         unpinned: names of kaigen's own images that it uses and the settings do not pin.
         queues: what it has to do with queues; None for nothing.
+        rollout: the versions that its requests go to; None for one.
     """
 
     namespace: str
@@ -103,6 +105,7 @@ class AppSummary(Struct, frozen=True, array_like=True):
     gpus: GpuFacts | None = None
     unpinned: tuple[str, ...] = ()
     queues: QueueFacts | None = None
+    rollout: RolloutFacts | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -213,6 +216,7 @@ def summarize(
         app_reach.app_gpus(item, config.catalog, config.profile) if detail.gpus else None,
         unpinned,
         app_reach.app_queues(item, config.catalog),
+        app_reach.app_rollout(item),
     )
 
 

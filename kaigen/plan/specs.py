@@ -13,6 +13,7 @@ from kaigen.pipeline.app_names import unknown_app
 from kaigen.pipeline.run import Run
 from kaigen.pipeline.sources import is_path
 from kaigen.sizing.answer import Answer, Question, answer
+from kaigen.sizing.cold_start import ColdStart
 from kaigen.sizing.host import HostPart
 from kaigen.sizing.problem import PlanError
 from kaigen.sizing.ring import RingPlan
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 with lazy_imports():
     from kaigen.compile.model import resolution as model_resolution
     from kaigen.compile.topology import resolution as topology_resolution
-    from kaigen.compile.topology import ring, sizing
+    from kaigen.compile.topology import ring, router, scaling, sizing
     from kaigen.diagnostics import diagnostic
     from kaigen.kinds import model as kinds_model
     from kaigen.kinds import topology as kinds_topology
@@ -48,6 +49,7 @@ class SpecPlan(Struct, frozen=True):
         host: memory of the node that flags reserve in each pod.
         memory: that each pod requests.
         shared_memory: size of `/dev/shm` in each pod; empty for the container runtime's default.
+        cold_start: how long the first request waits; None where a replica always runs, or nothing holds requests.
     """
 
     name: str
@@ -57,6 +59,7 @@ class SpecPlan(Struct, frozen=True):
     host: tuple[HostPart, ...] = ()
     memory: str = ""
     shared_memory: str = ""
+    cold_start: ColdStart | None = None
 
 
 class NoPlan(Struct, frozen=True):
@@ -80,6 +83,7 @@ class RingOfSpec(Struct, frozen=True):
         plan: nodes, context and memory.
         root: memory that the root requests.
         worker: memory that each worker requests; empty without workers.
+        cold_start: as that of `SpecPlan`.
     """
 
     name: str
@@ -87,6 +91,7 @@ class RingOfSpec(Struct, frozen=True):
     plan: RingPlan
     root: str
     worker: str
+    cold_start: ColdStart | None = None
 
 
 class SpecPlans(Struct, frozen=True):
@@ -175,7 +180,8 @@ def _plan(
         return None, (sizing.plan_problem(error, resolution.spec),)
     host, resources = engine.host_parts(resolution.spec, resolution.parallelism), resolution.resources
     shared = resources.shared_memory or ""
-    return SpecPlan(name, spec.source, found, question.names_nodes, host, _memory(resources), shared), ()
+    cold = cold_start(resolution)
+    return SpecPlan(name, spec.source, found, question.names_nodes, host, _memory(resources), shared, cold), ()
 
 
 def _ring(spec: Spec, resolution: TopologyResolution, plan: RingPlan) -> RingOfSpec | NoPlan | None:
@@ -189,7 +195,16 @@ def _ring(spec: Spec, resolution: TopologyResolution, plan: RingPlan) -> RingOfS
         return NoPlan(name, f"{ring.unknown_shape(model, resolution.context.catalog)}; {hint}")
     worker = resolution.worker_resources if plan.nodes > 1 else None
     memory = _memory(worker) if worker is not None else ""
-    return RingOfSpec(name, spec.source, plan, _memory(resolution.resources), memory)
+    return RingOfSpec(name, spec.source, plan, _memory(resolution.resources), memory, cold_start(resolution))
+
+
+def cold_start(resolution: TopologyResolution) -> ColdStart | None:
+    """Return how long the first request waits; None where a replica always runs, or nothing holds requests."""
+    autoscaling, block = resolution.autoscaling, resolution.spec.router
+    if autoscaling is None or autoscaling.spec.min > 0 or block is None or not autoscaling.held:
+        return None
+    given, hold = resolution.spec.probes.startup is not None, router.held_seconds(resolution, block)
+    return ColdStart(scaling.POLLING, scaling.scrape_seconds(resolution), resolution.startup, given, hold)
 
 
 def _memory(resources: ResolvedResources) -> str:

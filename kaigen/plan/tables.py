@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kaigen.plan.prices import Prices
     from kaigen.plan.specs import RingOfSpec, SpecPlan
     from kaigen.sizing.answer import Answer
+    from kaigen.sizing.cold_start import ColdStart
 
 Rows = Sequence[Sequence[str]]
 
@@ -65,6 +66,42 @@ def host_tables(item: SpecPlan) -> list[Rows]:
     return [[("EACH POD", "GiB", ""), *parts, *shared, ("memory", item.memory, "requested")]]
 
 
+def cold_start_tables(found: ColdStart | None) -> list[Rows]:
+    """Return how long the first request waits as a table; none where a replica always runs."""
+    if found is None:
+        return []
+    read = f"Prometheus reads every {found.scrape} s, and " if found.scrape else ""
+    limit = "`probes.startup`" if found.given else "the limit of the startup probe, by the size of the weights"
+
+    def row(name: str, more: int, how: str) -> tuple[str, str, str, str]:
+        return (name, _time(found.noticed(0.5) + more), _time(found.noticed(0.99) + more), how)
+
+    start = _time(found.start)
+    return [
+        [
+            ("FIRST REQUEST", "P50", "P99", ""),
+            row("until KEDA knows", 0, f"{read}KEDA asks every {found.polling} s"),
+            ("until a pod is ready", start, start, f"at most: {limit}"),
+            row("wait", found.start, f"at most; the router holds it for {_time(found.hold)}"),
+        ]
+    ]
+
+
+def _time(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return " ".join(text for text in (f"{minutes} min" if minutes else "", f"{rest} s" if rest else "") if text)
+
+
+def cold_start_data(found: ColdStart | None) -> dict[str, Json]:
+    """Return how long the first request waits as plain data; empty where a replica always runs."""
+    if found is None:
+        return {}
+    waits: dict[str, Json] = {
+        name: round(found.noticed(share) + found.start, 1) for name, share in (("p50", 0.5), ("p99", 0.99))
+    }
+    return {"coldStart": {"startSeconds": found.start, "waitSeconds": waits, "holdSeconds": found.hold}}
+
+
 def ring_title(item: RingOfSpec) -> str:
     """Return the ring of a spec in one line."""
     nodes = "1 node" if item.plan.nodes == 1 else f"{item.plan.nodes} nodes"
@@ -77,7 +114,7 @@ def ring_tables(item: RingOfSpec) -> list[Rows]:
     rows = [("NODE", "NUMBER", "GiB", "REQUESTS"), ("root", "1", f"{plan.root / GIB:.2f}", item.root)]
     if item.worker:
         rows.append(("worker", str(plan.nodes - 1), f"{plan.worker / GIB:.2f}", item.worker))
-    return [rows]
+    return [rows, *cold_start_tables(item.cold_start)]
 
 
 def ring_data(item: RingOfSpec) -> dict[str, Json]:
@@ -92,13 +129,19 @@ def ring_data(item: RingOfSpec) -> dict[str, Json]:
     }
     if item.worker:
         data["worker"] = {"bytes": plan.worker, "memory": item.worker}
-    return {"app": item.name, "source": item.source, "ring": data}
+    return {"app": item.name, "source": item.source, "ring": data, **cold_start_data(item.cold_start)}
 
 
 def plans_data(plans: Iterable[SpecPlan], dialects: Sequence[Dialect], prices: Prices) -> list[dict[str, Json]]:
     """Return the plans of specs as plain data, with prices and the estimates of these dialects."""
     return [
-        {"app": item.name, "source": item.source, **answer_data(item.answer, dialects, prices), **_host_data(item)}
+        {
+            "app": item.name,
+            "source": item.source,
+            **answer_data(item.answer, dialects, prices),
+            **_host_data(item),
+            **cold_start_data(item.cold_start),
+        }
         for item in plans
     ]
 

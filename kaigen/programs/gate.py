@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import importlib.util
 import json
 import os
 import random
@@ -37,6 +38,8 @@ MESSAGE = os.environ.get("KAIGEN_MESSAGE", "/dev/termination-log")
 ACCOUNT = os.environ.get("KAIGEN_ACCOUNT", "/var/run/secrets/kubernetes.io/serviceaccount")
 PAUSE = 2
 """Seconds between two looks at what is waited for."""
+SETTLE = float(os.environ.get("KAIGEN_SETTLE", "10"))
+"""Seconds after a rollout in which the Service may still reach pods that end: until each node knows its endpoints."""
 
 PERCENTILES = ("50", "90", "95", "99")
 LATENCIES = ("ttft", "tpot", "itl", "e2el")
@@ -124,7 +127,7 @@ def why_waiting(live: Any, expected: Sequence[Mapping[str, Any]]) -> str:
 
     Args:
         live: the Deployment, StatefulSet or LeaderWorkerSet in the cluster; None if there is none.
-        expected: name, image, command and arguments of the containers that its pods have.
+        expected: name, image, command, arguments and plain variables of the containers that its pods have.
     """
     if live is None:
         return "is not in the cluster"
@@ -132,10 +135,8 @@ def why_waiting(live: Any, expected: Sequence[Mapping[str, Any]]) -> str:
     template = spec.get("template") or spec["leaderWorkerTemplate"]["leaderTemplate"]
     found = {each["name"]: each for each in template["spec"]["containers"]}
     for container in expected:
-        own = found.get(container["name"], {})
-        for field, value in container.items():
-            if own.get(field) != value:
-                return f"has another {field} of container {container['name']}: {_shorten(str(own.get(field)))}"
+        if why := _difference(found.get(container["name"], {}), container):
+            return why
     if status.get("observedGeneration", live["metadata"].get("generation")) != live["metadata"].get("generation"):
         return "waits for its controller"
     wanted = spec.get("replicas", 1)
@@ -144,6 +145,19 @@ def why_waiting(live: Any, expected: Sequence[Mapping[str, Any]]) -> str:
         return "has no replicas"
     if not updated == replicas == wanted or ready < wanted:
         return f"has {ready} ready and {updated} updated replicas of {wanted}"
+    return ""
+
+
+def _difference(own: Mapping[str, Any], container: Mapping[str, Any]) -> str:
+    """Return what of a container is not as Git has it; a webhook may add variables."""
+    variables = {each["name"]: each.get("value", "") for each in own.get("env", ())}
+    for field, value in container.items():
+        if field == "env":
+            name = next((each["name"] for each in value if variables.get(each["name"]) != each["value"]), None)
+            if name is not None:
+                return f"has another variable {name} of container {container['name']}: {variables.get(name)}"
+        elif own.get(field) != value:
+            return f"has another {field} of container {container['name']}: {_shorten(str(own.get(field)))}"
     return ""
 
 
@@ -162,13 +176,13 @@ def _why_no_answer(url: str) -> str:
 
 
 def wait(api: Api, params: Mapping[str, Any], url: str, workloads: Sequence[str]) -> None:
-    """Wait until the pods are those of Git and the Service answers.
+    """Wait until the pods are those of Git and the Service answers, and has no earlier pods behind it.
 
     Raises:
         Failed: the time is over.
     """
     target, said = params["target"], ""
-    end = time.monotonic() + target["wait"]
+    end, since = time.monotonic() + target["wait"], None
     while True:
         why = ""
         for path, containers in zip(workloads, target["containers"], strict=True):
@@ -181,13 +195,58 @@ def wait(api: Api, params: Mapping[str, Any], url: str, workloads: Sequence[str]
                 break
         why = why or _why_no_answer(url)
         if not why:
-            return
+            since = time.monotonic() if since is None else since
+            if time.monotonic() - since >= SETTLE:
+                return
+            time.sleep(min(PAUSE, SETTLE))
+            continue
+        since = None
         if why != said:
             print(f"waiting: {target['name']}: {why}", flush=True)
             said = why
         if time.monotonic() > end:
             raise Failed(NOT_READY, f"{target['name']} was not ready in {target['wait']} s: {why}")
         time.sleep(PAUSE)
+
+
+_PANDAS = '''"""What `vllm bench serve` needs of pandas to read a file of prompts."""
+import json
+
+
+class Rows:
+    def __init__(self, rows):
+        self.columns = [*rows[0]] if rows else []
+        self._rows = rows
+
+    def iterrows(self):
+        for number, row in enumerate(self._rows):
+            yield number, Row(row)
+
+
+class Row(dict):
+    def to_dict(self):
+        return dict(self)
+
+
+def read_json(path_or_buf, lines):
+    with open(path_or_buf, encoding="utf-8") as stream:
+        return Rows([json.loads(line) for line in stream if line.strip()])
+'''
+
+
+def without_pandas(folder: str) -> dict[str, str]:
+    """Return the variables with which vLLM's tool reads prompts although the image has no pandas.
+
+    vLLM's images do not have the packages of its extra `bench` (docker/Dockerfile.cpu installs `[audio]` only), and
+    `CustomDataset.load_data` in vllm/benchmarks/datasets/datasets.py (0.32.0) reads JSON lines by pandas.
+    """
+    if importlib.util.find_spec("pandas") is not None:
+        return {}
+    place = f"{folder}/pandas-lines"
+    os.makedirs(place, exist_ok=True)
+    with open(f"{place}/pandas.py", "w", encoding="utf-8") as stream:
+        stream.write(_PANDAS)
+    return {"PYTHONPATH": os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), place)))}
 
 
 def prompts(count: int, words: int) -> Iterator[str]:
@@ -216,9 +275,10 @@ def benchmark(params: Mapping[str, Any], url: str, model: str, folder: str) -> d
             *("--skip-chat-template", "--num-prompts", str(count), "--max-concurrency", str(own["concurrency"])),
             *(("--request-rate", str(own["rate"])) if "rate" in own else ()),
             *("--num-warmups", str(own["warmups"]), "--ready-check-timeout-sec", "0", "--extra-body", json.dumps(body)),
-            *("--percentile-metrics", ",".join(LATENCIES), "--metric-percentiles", ",".join(PERCENTILES)),
-            *("--save-result", "--result-dir", folder, "--result-filename", "bench.json", "--disable-tqdm"),
-        ]
+            *("--save-result", "--save-detailed", "--result-dir", folder, "--result-filename", "bench.json"),
+            "--disable-tqdm",
+        ],
+        without_pandas(folder),
     )
     return benchmark_numbers(_json(f"{folder}/bench.json"), count)
 
@@ -226,17 +286,37 @@ def benchmark(params: Mapping[str, Any], url: str, model: str, folder: str) -> d
 def benchmark_numbers(found: Mapping[str, Any], count: int) -> dict[str, float]:
     """Return the numbers of a result of `vllm bench serve`.
 
+    They are computed from the times of each request: without a tokenizer, the tool summarizes only the latency of
+    whole requests (`benchmark` in vllm/benchmarks/serve.py, 0.32.0, whose definitions these are).
+
     Args:
-        found: the result.
+        found: the result, with details.
         count: the number of requests.
     """
     numbers = {"errors": 1 - found["completed"] / count}
     if not found["completed"]:
         return numbers
-    for name in LATENCIES:
-        numbers[f"{name}.mean"] = found[f"mean_{name}_ms"]
-        numbers |= {f"{name}.p{each}": found[f"p{each}_{name}_ms"] for each in PERCENTILES}
+    times: dict[str, list[float]] = {name: [] for name in LATENCIES}
+    for first, steps, tokens in zip(found["ttfts"], found["itls"], found["output_lens"], strict=True):
+        # A failed request has no tokens.
+        if tokens:
+            times["ttft"].append(first)
+            times["tpot"] += [sum(steps) / (tokens - 1)] if tokens > 1 else []
+            times["itl"] += steps
+            times["e2el"].append(first + sum(steps))
+    for name, values in times.items():
+        # With one token for each request there are none between tokens.
+        ordered = sorted(values or [0.0])
+        numbers[f"{name}.mean"] = 1000 * sum(ordered) / len(ordered)
+        numbers |= {f"{name}.p{each}": 1000 * percentile(ordered, int(each)) for each in PERCENTILES}
     return {**numbers, "throughput": found["output_throughput"], "requestThroughput": found["request_throughput"]}
+
+
+def percentile(ordered: Sequence[float], share: int) -> float:
+    """Return a percentile of sorted numbers, between two of them where it falls there, as numpy does."""
+    at = (len(ordered) - 1) * share / 100
+    low, high = ordered[int(at)], ordered[min(int(at) + 1, len(ordered) - 1)]
+    return low + (high - low) * (at - int(at))
 
 
 def evaluate(params: Mapping[str, Any], url: str, model: str, folder: str) -> dict[str, float]:
@@ -286,20 +366,20 @@ def accuracy(task: str, found: Mapping[str, Any], metric: str | None) -> float:
     return float(*chosen.values())
 
 
-def run_tool(command: Sequence[str]) -> None:
-    """Run a program; what it prints is the log of the pod.
+def run_tool(command: Sequence[str], more: Mapping[str, str] | None = None) -> None:
+    """Run a program, with more variables; what it prints is the log of the pod.
 
     Raises:
         Failed: it fails.
     """
-    key = {"OPENAI_API_KEY": _key() or "EMPTY"}
+    own = {"OPENAI_API_KEY": _key() or "EMPTY", **(more or {})}
     last: deque[str] = deque(maxlen=3)
     try:
         process = subprocess.Popen(
             command,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **key},
+            env={**os.environ, **own},
             encoding="utf-8",
             errors="replace",
         )

@@ -4,7 +4,7 @@
 
 The shards of a Job each take a range of the lines. Answers are stored in parts, each a file that is renamed when it is
 whole, so a pod that starts again goes on after the last part. The shard that ends last joins the parts, in the order of
-the lines, to `results.jsonl` and `failures.jsonl`, and writes `results.json`.
+the lines, to `results.jsonl` or `results.parquet` and `failures.jsonl`, and writes `results.json`.
 
 vLLM's own `vllm run-batch` starts again from the first line: it opens its result with "w", and stops at the first line
 that is not a request (vLLM 0.33.0: `batch_output_writer` and `validate_batch` in
@@ -14,6 +14,8 @@ vllm/entrypoints/launchers/run_batch.py).
 import contextlib
 import hashlib
 import http.client
+import importlib.util
+import itertools
 import json
 import os
 import re
@@ -24,11 +26,13 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from typing import Any, NamedTuple
 
 LINES = (".jsonl", ".ndjson")
+TABLE = ".parquet"
 LONGEST = 16 << 20
 """Longest line, in bytes."""
 PORT, PATIENCE, START, REPORT = 8000, 900.0, 3600.0, 30.0
@@ -84,20 +88,19 @@ class Input:
         self.root = path if os.path.isdir(path) else os.path.dirname(path)
         self.files = sorted(self._find(path))
         if not self.files:
-            raise Failed(WRONG_INPUT, f"no file of {path} ends in {', '.join((*LINES, '.parquet'))}")
+            raise Failed(WRONG_INPUT, f"no file of {path} ends in {', '.join((*LINES, TABLE))}")
         found = hashlib.sha256()
-        self.count = 0
+        self._counts: list[int] = []
         for file in self.files:
             found.update(self._name(file).encode() + b"\0")
-            for text in _lines(file):
-                self.count += 1
-                found.update(text)
+            self._counts.append(_count(file, found.update))
+        self.count = sum(self._counts)
         self.digest = found.hexdigest()
         if not self.count:
             raise Failed(WRONG_INPUT, f"{path} has no lines")
 
     def _find(self, path: str) -> Iterator[str]:
-        endings = (*LINES, ".parquet")
+        endings = (*LINES, TABLE)
         if not os.path.exists(path):
             raise Failed(WRONG_INPUT, f"{path} does not exist")
         if os.path.isfile(path):
@@ -112,23 +115,68 @@ class Input:
     def lines(self, first: int, end: int) -> Iterator[Line]:
         """Yield the lines from one place to before another."""
         place = 0
-        for file in self.files:
-            for number, text in enumerate(_lines(file), 1):
-                if first <= place < end:
-                    yield Line(place, self._name(file), number, text)
-                place += 1
+        for file, count in zip(self.files, self._counts, strict=True):
+            begin, stop = max(first - place, 0), min(end - place, count)
+            if begin < stop:
+                for number, text in enumerate(_lines(file, begin, stop), begin):
+                    yield Line(place + number, self._name(file), number + 1, text)
+            place += count
+
+    def sources(self) -> Iterator[tuple[str, str, bool]]:
+        """Yield the name of each file in the results, its path, and whether it is a table."""
+        yield from ((self._name(file), file, file.endswith(TABLE)) for file in self.files)
 
 
-def _lines(file: str) -> Iterator[bytes]:
-    """Yield the lines of a file, or the rows of a table as lines. Of a line that is too long, yield the beginning."""
-    if file.endswith(".parquet"):
-        try:
-            from pyarrow import parquet
-        except ImportError:
-            raise Failed(WRONG_INPUT, f"{file}: the image has no pyarrow; convert the file to JSON lines") from None
-        for batch in parquet.ParquetFile(file).iter_batches(1000):
-            yield from (json.dumps(row, default=str).encode() for row in batch.to_pylist())
-        return
+def _count(file: str, update: Callable[[bytes], object]) -> int:
+    """Return the number of lines of a file, and pass its content to a function."""
+    if not file.endswith(TABLE):
+        count = 0
+        for text in _texts(file):
+            update(text)
+            count += 1
+        return count
+    with open(file, "rb") as stream:
+        while piece := stream.read(1 << 20):
+            update(piece)
+    with _readable():
+        return int(tables().Table(file).count)
+
+
+def _lines(file: str, first: int, end: int) -> Iterator[bytes]:
+    """Yield the lines of a file from one to before another, or the rows of a table as lines."""
+    if file.endswith(TABLE):
+        with _readable():
+            yield from tables().Table(file).lines(first, end)
+    else:
+        yield from itertools.islice(_texts(file), first, end)
+
+
+@cache
+def tables() -> Any:
+    """Return the module for Parquet."""
+    path = os.environ.get("KAIGEN_TABLES", os.path.join(os.path.dirname(__file__), "kaigen_tables.py"))
+    spec = importlib.util.spec_from_file_location("kaigen_tables", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except ImportError as error:
+        raise Failed(WRONG_INPUT, f"Parquet needs pyarrow, which the image does not have: {error}") from None
+    return module
+
+
+@contextlib.contextmanager
+def _readable() -> Iterator[None]:
+    module = tables()
+    try:
+        yield
+    except module.Broken as error:
+        raise Failed(WRONG_INPUT, str(error)) from None
+
+
+def _texts(file: str) -> Iterator[bytes]:
+    """Yield the lines of a file. Of a line that is too long, yield the beginning."""
     with open(file, "rb") as stream:
         while text := stream.readline(LONGEST + 1):
             rest = text
@@ -396,11 +444,17 @@ class Parts:
 
 def write(path: str, pieces: Sequence[bytes] | Iterator[bytes]) -> None:
     """Write a file that exists with all of its content or not at all, also after a crash of the node."""
+    with whole(path) as new, open(new, "wb") as stream:
+        stream.writelines(pieces)
+
+
+@contextlib.contextmanager
+def whole(path: str) -> Iterator[str]:
+    """Yield the path of a new file, which replaces another one when it is written."""
     new = f"{path}.{socket.gethostname()}-{os.getpid()}.tmp"
     try:
-        with open(new, "wb") as stream:
-            stream.writelines(pieces)
-            stream.flush()
+        yield new
+        with open(new, "rb") as stream:
             os.fsync(stream.fileno())
         os.replace(new, path)
     except BaseException:
@@ -433,8 +487,19 @@ class Run:
         self.requests = Requests(params, model)
         what = [{name: params.get(name) for name in ("task", "format", "prompt", "system", "parameters")}]
         what += [{"input": lines.digest, "model": model, "weights": _identity(folder), "shards": shards}]
+        self.results = f"results.{params.get('results', 'jsonl')}"
         self.key = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
         self.folder = os.path.join(output, f".generate-{self.key[:16]}")
+
+    @property
+    def done(self) -> int:
+        """The number of lines that all shards have stored answers to."""
+        count = 0
+        for index in range(self.shards):
+            parts = self.parts(index)
+            deque(parts.chain(), maxlen=0)
+            count += parts.done - parts.first
+        return count
 
     def parts(self, index: int) -> Parts:
         """Return the parts of a shard."""
@@ -449,7 +514,8 @@ class Run:
                 found = json.load(stream)
         except (OSError, ValueError):
             return None
-        return found if isinstance(found, dict) and found.get("run") == self.key else None
+        is_own = isinstance(found, dict) and found.get("run") == self.key
+        return found if is_own and os.path.exists(os.path.join(self.output, self.results)) else None
 
     def work(self, engine: Engine, parts: Parts) -> None:
         """Ask the engine about every line that has no answer, in a window of requests."""
@@ -491,7 +557,8 @@ class Run:
     def report(self, parts: Parts, pace: float) -> None:
         """Print the progress."""
         done = f"{parts.done - parts.first} of {parts.end - parts.first} lines"
-        print(f"shard {self.index}: {done}, {parts.failures} failed, {pace:.1f} lines/s", flush=True)
+        of_all = f"{self.done} of {self.lines.count} lines of all shards"
+        print(f"shard {self.index}: {done}, {parts.failures} failed, {pace:.1f} lines/s; {of_all}", flush=True)
 
     def answer(self, engine: Engine, line: Line) -> bytes:
         """Return what is stored for a line."""
@@ -518,7 +585,7 @@ class Run:
                 # Another shard may have joined, and deleted the parts.
                 return self.summary
         try:
-            write(os.path.join(self.output, "results.jsonl"), _marked(paths, b"+"))
+            self._write_results(paths)
             write(os.path.join(self.output, "failures.jsonl"), _marked(paths, b"-"))
             failures = sum(1 for _ in _marked(paths, b"-"))
         except FileNotFoundError:
@@ -529,6 +596,19 @@ class Run:
         found = {"run": self.key, "lines": lines, "results": lines - failures, "failures": failures}
         write(os.path.join(self.output, "results.json"), [_json(found)])
         return found
+
+    def _write_results(self, paths: Sequence[str]) -> None:
+        path = os.path.join(self.output, self.results)
+        for other in {"results.jsonl", "results.parquet"} - {self.results}:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(os.path.join(self.output, other))
+        if not path.endswith(TABLE):
+            write(path, _marked(paths, b"+"))
+            return
+        module = tables()
+        with _readable(), whole(path) as new:
+            sources = [module.Source(*each) for each in self.lines.sources()]
+            module.write_results(new, sources, _marked(paths, b"+"))
 
     def clean(self) -> None:
         """Delete the parts, those of earlier settings too."""
@@ -571,7 +651,8 @@ def run(
         return completion_of(this, found)
     parts = this.parts(index)
     parts.open()
-    print(f"shard {index}: lines {parts.first + 1} to {parts.end}, {parts.done - parts.first} are done", flush=True)
+    print(f"shard {index}: lines {parts.first + 1} to {parts.end}", flush=True)
+    this.report(parts, 0)
     if not parts.complete:
         port = int(os.environ.get("KAIGEN_ENGINE_PORT", PORT))
         engine = Engine(command, port, is_openai=this.requests.is_openai)
@@ -580,7 +661,7 @@ def run(
             this.work(engine, parts)
         finally:
             engine.stop()
-    own = {"shard": index, "lines": parts.end - parts.first, "failures": parts.failures}
+    own = {"shard": {"index": index, "lines": parts.end - parts.first, "failures": parts.failures}}
     joined = this.join()
     return own if joined is None else {**own, **completion_of(this, joined)}
 
@@ -590,7 +671,7 @@ def completion_of(this: Run, summary: dict[str, Any]) -> dict[str, Any]:
     this.clean()
     if not summary["results"]:
         raise Failed(TOO_MANY, "every line failed; failures.jsonl has the reasons")
-    return {"all": summary}
+    return {name: summary[name] for name in ("lines", "results", "failures")}
 
 
 def stop(number: int, frame: object) -> None:

@@ -139,7 +139,7 @@ def add_entry(text: str, wanted: str, name: str) -> str | None:
             return None
         entry = textwrap.dedent(wanted.split("\n", 1)[1])
         lines = _ended(text).splitlines(keepends=True)
-        lines.insert(_last_line(items) + 1, textwrap.indent(entry, " " * items.start_mark.column))
+        lines.insert(last_line(items) + 1, textwrap.indent(entry, " " * items.start_mark.column))
         merged = "".join(lines)
     try:
         found = yaml.safe_load(merged)
@@ -148,11 +148,11 @@ def add_entry(text: str, wanted: str, name: str) -> str | None:
     return merged if found == {**old, name: [*(old.get(name) or []), *new[name]]} else None
 
 
-def _last_line(node: yaml.Node) -> int:
+def last_line(node: yaml.Node) -> int:
     """Return the line on which a value ends, without the comments and blank lines after it."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
-        return _last_line(last[1] if isinstance(last, tuple) else last)
+        return last_line(last[1] if isinstance(last, tuple) else last)
     end: yaml.Mark = node.end_mark
     return end.line if end.column else max(end.line - 1, node.start_mark.line)
 

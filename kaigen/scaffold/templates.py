@@ -54,6 +54,7 @@ class Choices(Struct, frozen=True):
         syncers: what syncs an environment instead, `argocd` or `flux`, by its name.
         reaper: add the chart of kaigen-reaper, with objects for what syncs.
         runner: labels of the runners of GitHub Actions.
+        profiles: cluster profiles of environments with another one, by name.
     """
 
     profile: str = "generic"
@@ -64,6 +65,7 @@ class Choices(Struct, frozen=True):
     syncers: Mapping[str, str] = field(default_factory=dict)
     reaper: bool = False
     runner: tuple[str, ...] = ("ubuntu-latest",)
+    profiles: Mapping[str, str] = field(default_factory=dict)
 
     def check(self) -> None:
         """Check the values.
@@ -72,9 +74,15 @@ class Choices(Struct, frozen=True):
             InputError: one of them is not possible.
         """
         found = []
-        if self.profile not in profile_names():
-            hint = did_you_mean(self.profile, profile_names()) or "known: " + ", ".join(profile_names())
-            found.append(Diagnostic("KG0703", f"unknown `profile` `{self.profile}`", hint=hint))
+        for profile in dict.fromkeys([self.profile, *self.profiles.values()]):
+            if profile not in profile_names():
+                hint = did_you_mean(profile, profile_names()) or "known: " + ", ".join(profile_names())
+                found.append(Diagnostic("KG0703", f"unknown `profile` `{profile}`", hint=hint))
+        for name in self.profiles:
+            if name not in self.environments:
+                hint = did_you_mean(name, self.environments) or f"add it: `--environments {name},…`"
+                message = f"`--profile` names the environment `{name}`, which is not created"
+                found.append(Diagnostic("KG0703", message, hint=hint))
         names = [(name, "an environment", APP_NAME_MAX) for name in self.environments]
         names += [(self.namespace_of(name), "a namespace", _LONGEST_NAMESPACE) for name in self.environments]
         for name, what, longest in [(self.namespace, "a namespace", _LONGEST_NAMESPACE), *names]:
@@ -132,6 +140,7 @@ def top_files(place: Place, runner: Sequence[str] = ("ubuntu-latest",)) -> dict[
     Args:
         place: the folder in the Git repository.
         runner: labels of the runners of GitHub Actions.
+        profiles: cluster profiles of environments with another one, by name.
     """
     below = place.below
     inside = f"{below}/" if below else ""
@@ -195,8 +204,9 @@ def _environments(choices: Choices) -> str:
     names = choices.environments
     lines = ["environments:"]
     for name in names or ("dev", "prod"):
+        profile = f", profile: {choices.profiles[name]}" if name in choices.profiles else ""
         syncer = f", gitops: {{{choices.syncers[name]}: {{}}}}" if name in choices.syncers else ""
-        lines.append(f"  {name}: {{namespace: {choices.namespace_of(name)}{syncer}}}")
+        lines.append(f"  {name}: {{namespace: {choices.namespace_of(name)}{profile}{syncer}}}")
     lines.append(f"promotion: [{', '.join(names or ('dev', 'prod'))}]")
     head = "# The same specs for several namespaces or clusters; each is rendered into a folder of its name"
     if names:

@@ -32,6 +32,10 @@ _NAMES = {
     ),
 }
 """Keys by quantity, in order of precedence; architectures differ."""
+_WHISPER = (
+    *("d_model", "decoder_layers", "decoder_attention_heads"),
+    *("max_target_positions", "max_source_positions", "vocab_size"),
+)
 NO_CACHE = "an encoder keeps no KV cache"
 """Why the cache of an encoder is smaller than that of a decoder of its shape."""
 MOST = 10**9
@@ -73,12 +77,7 @@ def facts_of_config(config: Mapping[str, Json], *, name: str, weights: float) ->
         PlanError: a number without which there is no sum is missing, or a number is impossible.
     """
     if config.get("is_encoder_decoder") is True:
-        raise PlanError(
-            "KG1103",
-            Field.MODEL,
-            "the config is of an encoder-decoder model, which keeps a second KV cache of its input",
-            "the plan does not know its size; measure it with the engine",
-        )
+        return _transcriber(config, name, weights)
     text = next((inner for key in _INNER if isinstance(inner := config.get(key), Mapping)), config)
     layers, heads = _number(text, "layers"), _number(text, "heads")
     hidden = _number(text, "hidden size")
@@ -113,6 +112,37 @@ def facts_of_config(config: Mapping[str, Json], *, name: str, weights: float) ->
         encoder=any(key in config for key in ("vision_config", "audio_config", "vision_tower")),
         quantization=method if isinstance(method, str) else "",
         dtype="float16" if dtype == "float16" else "bfloat16",
+    )
+
+
+def _transcriber(config: Mapping[str, Json], name: str, weights: float) -> ModelFacts:
+    """Return the facts of a Whisper, the only encoder-decoder model of the catalogue."""
+    if config.get("model_type") != "whisper":
+        raise PlanError(
+            "KG1103",
+            Field.MODEL,
+            "the config is of an encoder-decoder model, and the plan knows only Whisper of these",
+            "measure the memory of the model with the engine",
+        )
+    numbers = {key: _integer(config, key) for key in _WHISPER}
+    if wrong := next((key for key, value in numbers.items() if not value), None):
+        raise wrong_number(wrong, config.get(wrong))
+    width, layers, heads, context, heard, words = numbers.values()
+    if width % heads:
+        raise _impossible(f"the config has {heads} heads and a width of {width}, which do not match")
+    return ModelFacts(
+        name=name,
+        weights=weights,
+        layers=layers,
+        heads=heads,
+        kv_heads=heads,
+        head_dim=width // heads,
+        hidden_size=width,
+        max_context=context,
+        encoder_tokens=heard,
+        vocabulary=words,
+        encoder=True,
+        dtype="float16" if (config.get("dtype") or config.get("torch_dtype")) == "float16" else "bfloat16",
     )
 
 

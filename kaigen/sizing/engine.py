@@ -145,5 +145,5 @@ def blocks_of(facts: ModelFacts, token: float, tp: int, pp: int) -> Blocks | Non
     # Without layers that have attention, a block is a state: so many tokens of one byte.
     token = max(token, 1.0)
     step = int(constant("blockTokens"))
-    tokens = step * ceil(facts.state_mib * 2**20 / states / tp / (token * step))
+    tokens = step * max(1, ceil(facts.state_mib * 2**20 / states / tp / (token * step)))
     return Blocks(ceil(group / pp) * tokens * token, tokens, ceil(layers / group), ceil(states / group))

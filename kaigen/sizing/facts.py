@@ -38,6 +38,7 @@ class ModelFacts(Struct, frozen=True):
         state_mib: state of layers without attention, in MiB, of all of them together.
         state_layers: number of layers with a state; 0 without.
         indexer_bytes: bytes per token and layer of the indexer of sparse attention.
+        encoder_tokens: of the encoder, whose keys and values each layer of the decoder keeps for a sequence; 0 without.
         kv_upper_bound: why the real cache is smaller; empty when the size is exact.
         vocabulary: size; None when unknown.
         encoder: whether the model accepts images or audio.
@@ -63,6 +64,7 @@ class ModelFacts(Struct, frozen=True):
     state_mib: int = 0
     state_layers: int = 0
     indexer_bytes: int = 0
+    encoder_tokens: int = 0
     kv_upper_bound: str = ""
     vocabulary: int | None = None
     encoder: bool = False
@@ -80,6 +82,8 @@ class ModelFacts(Struct, frozen=True):
     @property
     def has_experts(self) -> bool:
         """Whether it is a mixture of experts: its layers have more parameters than dense ones of its width."""
+        if self.encoder_tokens:  # the layers of its encoder are not counted
+            return False
         parameters = self.weights * GIB / (1 if self.quantization else 2)
         words = self.vocabulary or constant("vocabularyUnknown")
         dense = self.layers * constant("denseLayer") * self.hidden_size**2
@@ -212,6 +216,7 @@ def facts_of(preset: Preset, quantization: str | None = None) -> ModelFacts:
         state_mib=preset.state_mib,
         state_layers=preset.state_layers,
         indexer_bytes=preset.indexer_bytes,
+        encoder_tokens=preset.encoder_tokens,
         kv_upper_bound=preset.kv_upper_bound,
         vocabulary=preset.vocabulary,
         encoder=len(preset.modalities) > 1,

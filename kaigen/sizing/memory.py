@@ -151,7 +151,9 @@ def cache_cost(facts: ModelFacts, engine: EngineMemory, tp: int, pp: int, contex
     """Return the size of the cache for sequences of `context` tokens on the GPU with most layers.
 
     Layers with a sliding window keep the window, and while a prompt is read also the step that is being computed.
-    Layers with a state keep it in blocks that are as large as those of the other layers.
+    Layers with a state keep it in blocks that are as large as those of the other layers. Layers of the decoder of an
+    encoder-decoder model also keep the whole input of a sequence; vLLM starts only where one input of a full step fits
+    (source: CrossAttentionSpec of vllm/v1/kv_cache_interface.py, 0.10.2 to 0.33.0).
     """
     if (blocks := cache_blocks(facts, tp, pp, kv_bits)) is not None:
         return CacheCost(0.0, blocks.of_sequence(context, engine.states) * blocks.bytes)
@@ -164,6 +166,10 @@ def cache_cost(facts: ModelFacts, engine: EngineMemory, tp: int, pp: int, contex
     sequence = full * tokens * (each + facts.indexer_bytes)
     sequence += window * min(tokens, ceil((facts.window + block) / block) * block) * each
     fixed = window * min(tokens, engine.tokens) * each
+    if facts.encoder_tokens:
+        heard = ceil(facts.encoder_tokens / block) * block
+        sequence += full * heard * each
+        fixed += full * max(0, engine.tokens - heard) * each
     return CacheCost(fixed, sequence)
 
 

@@ -39,13 +39,14 @@ def preset_row(
         raise InputError.of("KG1103", f"{path} does not name the model's repository", hint="set --repo OWNER/NAME")
     facts = facts_of_config(config, name=name, weights=weights)
     architectures = config.get("architectures")
+    hears = _has(config, "audio") or facts.encoder_tokens > 0
     row: dict[str, Any] = {
         "name": name,
         "repo": repo,
         "revision": revision,
         "licence": licence,
         "architecture": architectures[0] if isinstance(architectures, list) and architectures else "unknown",
-        "modalities": ["text", *(["image"] * _has(config, "vision")), *(["audio"] * _has(config, "audio"))],
+        "modalities": ["text", *(["image"] * _has(config, "vision")), *(["audio"] * hears)],
         "layers": facts.layers,
         "hiddenSize": facts.hidden_size,
         "heads": facts.heads,
@@ -64,6 +65,7 @@ def preset_row(
         "slidingWindow": window,
         "stateMiBPerSequence": facts.state_mib,
         "stateLayers": facts.state_layers if facts.state_layers != facts.layers - (facts.kv_layers or 0) else 0,
+        "encoderTokens": facts.encoder_tokens,
         "maxContext": facts.max_context,
         "vocabularySize": facts.vocabulary,
         "parametersB": None if quantization else round(weights * GIB / 2e9, 3),

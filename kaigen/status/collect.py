@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -20,6 +21,7 @@ from kaigen.kubernetes.manifest import Identity, Object, entries, group_of, iden
 from kaigen.kubernetes.runs import end_of, time_of
 from kaigen.kubernetes.schemas import is_cluster_type
 from kaigen.status.app_status import AppStatus, Run
+from kaigen.status.batch import batch_progress
 from kaigen.status.facts import current_facts, endpoint_facts, recorded_facts, records_facts, workspace_facts
 from kaigen.status.syncers import find_sync, read_syncers
 
@@ -191,7 +193,8 @@ def collect(compilation: Compilation, config: Config, cluster: Cluster, apps: Se
     namespaces = sorted({item.app.namespace for item in chosen})
     pods = {namespace: _pods(cluster, namespace) for namespace in namespaces}
     syncers = read_syncers(cluster, config.gitops, namespaces)
-    clues = _clues(cluster, live, namespaces, [pod for found in pods.values() for pod in found])
+    every = [pod for found in pods.values() for pod in found]
+    clues, progress = _clues(cluster, live, namespaces, every), batch_progress(cluster, every)
     result = []
     for item in chosen:
         own = wanted[id(item)]
@@ -207,7 +210,7 @@ def collect(compilation: Compilation, config: Config, cluster: Cluster, apps: Se
                 name=item.app.name,
                 kind=item.app.kind,
                 objects=states,
-                runs=find_runs(item.app.namespace, item.app.name, own, live, of_app, clues),
+                runs=find_runs(item.app.namespace, item.app.name, own, live, of_app, clues, progress),
                 sync=find_sync(own, syncers),
                 facts={
                     **workspace_facts(item.app.kind, states, of_app),
@@ -342,7 +345,13 @@ def _clues(cluster: Cluster, live: Live, namespaces: Iterable[str], pods: Iterab
 
 
 def find_runs(
-    namespace: str, name: str, own: Mapping[Identity, Object], live: Live, pods: Sequence[Object], clues: Clues
+    namespace: str,
+    name: str,
+    own: Mapping[Identity, Object],
+    live: Live,
+    pods: Sequence[Object],
+    clues: Clues,
+    progress: Mapping[tuple[str, str], str] = MappingProxyType({}),
 ) -> tuple[Run, ...]:
     """Return the runs of an app, the newest first: those that its specs make, and those that its schedule started.
 
@@ -353,6 +362,7 @@ def find_runs(
         live: what the cluster has.
         pods: its pods.
         clues: events, and volume claims.
+        progress: of batches that run, by namespace and name of the Job.
     """
     found = [
         (identity, body)
@@ -368,7 +378,10 @@ def find_runs(
             identity.name,
             _state(live, identity, pods, clues),
             identity in own or identity == newest,
-            run_facts(body, [pod for pod in pods if _is_of(pod, identity.name)]),
+            {
+                **run_facts(body, [pod for pod in pods if _is_of(pod, identity.name)]),
+                **({"progress": done} if (done := progress.get((namespace, identity.name))) else {}),
+            },
         )
         for identity, body in found
     )

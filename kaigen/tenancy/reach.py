@@ -86,6 +86,8 @@ class Reach(NamedTuple):
 
 
 _OF_JOB = ".spec.template"
+_PATCH = ("spec", "runtimePatches", ALL, "trainingRuntimeSpec", "template")
+_PATCHED_JOB = (*_PATCH, "spec", "replicatedJobs", ALL, "template")
 
 RAY_HEADS: dict[str, Step] = {
     "RayCluster.ray.io": ("spec", "headGroupSpec"),
@@ -121,6 +123,12 @@ def _template_paths() -> dict[str, tuple[Step, ...]]:
         "Gateway.gateway.networking.k8s.io": [("spec", "infrastructure")],
         "ResourceClaimTemplate.resource.k8s.io": [("spec", "metadata")],
         "SealedSecret.bitnami.com": [("spec", "template", "metadata")],
+        "TrainJob.trainer.kubeflow.org": [
+            (*_PATCH, "metadata"),
+            (*_PATCHED_JOB, "metadata"),
+            (*_PATCHED_JOB, "spec", "template", "metadata"),
+        ],
+        "TrainingRuntime.trainer.kubeflow.org": [("spec", "template", "metadata")],
         **{type_: [*_ray_paths(type_)] for type_ in RAY_HEADS},
     }
     for row in KINDS.values():

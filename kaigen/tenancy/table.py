@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kaigen.tenancy.reach import Reach
 from kaigen.tenancy.rows.classes import CLASS_REACHES
-from kaigen.tenancy.rows.controllers import SECRET_REACHES, SYNCER_REACHES
+from kaigen.tenancy.rows.controllers import SECRET_REACHES, SYNCER_REACHES, TRAINING_REACHES
 from kaigen.tenancy.rows.metadata import METADATA_REACHES
 from kaigen.tenancy.rows.network import NETWORK_REACHES, RAY_REACHES
 from kaigen.tenancy.rows.network_policies import NETWORK_POLICY_REACHES
@@ -30,5 +30,6 @@ REACHES: tuple[Reach, ...] = (
     *RESERVED_REACHES,
     *NETWORK_POLICY_REACHES,
     *SYNCER_REACHES,
+    *TRAINING_REACHES,
 )
 """Every rule."""

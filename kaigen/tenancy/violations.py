@@ -18,6 +18,7 @@ from kaigen.kubernetes.manifest import Object, mapping, text, type_of, values_at
 from kaigen.kubernetes.pod_security import LEVELS
 from kaigen.kubernetes.pods import pod_templates
 from kaigen.kubernetes.references import references_of
+from kaigen.kubernetes.rights import USUAL_KINDS
 from kaigen.kubernetes.schemas import is_cluster_scoped
 from kaigen.kubernetes.secrets import SECRET
 from kaigen.tenancy import unknown
@@ -253,5 +254,7 @@ def _problem(tenant: Tenant, what: str, value: str, path: FieldPath, grant: str,
     )
     if grant == "storageClasses":
         hint += "; with a list, the class of the profile needs an entry, too"
+    if grant == "kinds" and tenant.granted("kinds") == tuple(USUAL_KINDS):
+        hint += f"; with a list, all kinds need an entry: `kaigen tenants suggest {tenant.folders[0]}` prints it"
     message = f"tenant `{tenant.name}` is not granted {f'{what} {value}'.strip()}"
     return Denied(codes.TENANT_NOT_GRANTED, message, path, hint, grant=grant, value=value)

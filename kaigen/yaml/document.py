@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -38,6 +38,7 @@ class Document(Struct, frozen=True, eq=False):
         data: its value, shared with nothing else.
         node: the node tree of the text.
         members: the members of its mappings by name, of those that were searched.
+        written: for values of `data` that are elsewhere in the text, the path there by the path in `data`.
     """
 
     source: Source
@@ -45,6 +46,7 @@ class Document(Struct, frozen=True, eq=False):
     data: Json
     node: Node
     members: dict[MappingNode, Members] = field(default_factory=dict)
+    written: Mapping[FieldPath, FieldPath] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Document({self.source!r}, index={self.index}, data={self.data!r})"
@@ -94,6 +96,11 @@ class Document(Struct, frozen=True, eq=False):
             return None
         return (start.index, end.index) if start.index < end.index else None
 
+    def pair(self, path: Sequence[Step]) -> tuple[Node, Node] | None:
+        """Return the nodes of the key and the value at a path; None where there is no such key."""
+        key, node, steps = self._walk(path)
+        return (key, node) if key is not None and steps == len(path) else None
+
     def is_flow(self, path: Sequence[Step]) -> bool:
         """Return whether a mapping or sequence is written in braces or brackets."""
         _, node, _ = self._walk(path)
@@ -101,6 +108,10 @@ class Document(Struct, frozen=True, eq=False):
 
     def _walk(self, path: Sequence[Step]) -> tuple[Node | None, Node, int]:
         """Follow a path as far as it exists; return the last key, the node reached, and the number of steps."""
+        for moved, place in self.written.items():
+            if tuple(path[: len(moved)]) == moved:
+                path = (*place, *path[len(moved) :])
+                break
         key: Node | None = None
         node = self.node
         for count, step in enumerate(path):

@@ -26,7 +26,7 @@ spec:
   model: qwen
   engine: transformers
   resources: {gpus: 0}
-  auth: {secret: chat-key}
+  auth: {secret: {name: chat-key}}
   env: {TOKEN: {secret: {name: token, key: value}}}
   autoscale: {min: 2, max: 5, metric: cpu}
   route: {host: chat.example.com, gateway: {name: public}}

@@ -122,7 +122,7 @@ def test_the_name_changes_only_with_the_pod_template(app_case: AppCase) -> None:
     hashed = [o.hashed for o in app.objects if o.hashed][-1]
     assert hashed is not None
     # The pod waits for the Job that builds its image, or whose output it uploads, by the name of that Job.
-    awaited = ("job-build", "job", "jobset")
+    awaited = ("job-build", "job", "jobset", "trainingruntime")
     named = [o.hashed for o in app.objects if o.hashed not in (None, hashed) and o.role in awaited]
     fixed = [
         {key: node for key, node in each.spec.items() if key not in MUTABLE_JOB_FIELDS}
@@ -165,7 +165,7 @@ def test_labels_and_annotations_start_a_new_run_because_pods_have_them(metadata:
     [
         {"image": "j"},
         {"image": {"ref": "i", "pullPolicy": "Always"}},
-        {"image": {"ref": "i", "pullSecrets": ["s"]}},
+        {"image": {"ref": "i", "pullSecrets": [{"name": "s"}]}},
         {"command": ["c"]},
         {"args": ["a"]},
         {"env": {"A": "a"}},

@@ -185,8 +185,10 @@ def _check_copy(item: Compiled, first: Objects, second: Objects) -> None:
     for own, other in ((first, second), (second, first)):
         own_pods, other_pods = list(_pod_labels(own)), list(_pod_labels(other))
         for selector in _selectors(own):
-            # The Service of an alias selects the pods of another app.
-            assert any(_selects(selector, pod) for pod in own_pods) == (item.app.kind != "Alias")
+            # The Service of an alias selects the pods of another app, and so does that of a canary with every request.
+            is_foreign = selector.get("app.kubernetes.io/name", item.app.name) != item.app.name
+            is_own = item.app.kind != "Alias" and ("app.kubernetes.io/instance" in selector or not is_foreign)
+            assert any(_selects(selector, pod) for pod in own_pods) == is_own
             assert not any(_selects(selector, pod) for pod in other_pods)
         assert {name for _, name in _names(other)}.isdisjoint(_used_names(own))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,14 @@ import kaigen
 from kaigen.catalog.images import default_images
 from kaigen.check.policy import check_policy
 from kaigen.check.schema_check import check_object
+from kaigen.compile.builders.alerts import RUNBOOK
+from kaigen.diagnostics.codes import page_url
 from kaigen.kubernetes.schemas import SUPPORTED_VERSIONS
 from tests import helm
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "kaigen-reaper"
+PAGE = ROOT / "docs" / f"{RUNBOOK}.md"
 NAMESPACE = "kaigen-system"
 VALUES: dict[str, dict[str, Any]] = {
     "defaults": {},
@@ -35,6 +39,12 @@ VALUES: dict[str, dict[str, Any]] = {
         "imagePullSecrets": [{"name": "pull"}],
         "serviceAccount": {"annotations": {"cloud": "identity"}},
         "podMonitor": {"enabled": True, "interval": "30s", "labels": {"prometheus": "main"}},
+        "prometheusRule": {
+            "enabled": True,
+            "labels": {"rules": "main"},
+            "alertLabels": {"team": "platform"},
+            "runbook": "https://runbooks.example.com/reaper",
+        },
         "labels": {"team": "ml"},
         "annotations": {"note": "text"},
         "podLabels": {"cost": "shared"},
@@ -106,6 +116,9 @@ def test_every_value_reaches_an_object() -> None:
         '"cloud": "identity"',
         '"interval": "30s"',
         '"prometheus": "main"',
+        '"rules": "main"',
+        '"team": "platform"',
+        '"https://runbooks.example.com/reaper#kaigenreaperdown"',
         '"team": "ml"',
         '"all": "yes"',
         '"note": "text"',
@@ -179,6 +192,26 @@ def test_the_versions_are_those_of_kaigen() -> None:
     assert chart["version"] == chart["appVersion"] == kaigen.__version__
     images = {spec["containers"][0]["image"] for spec in pod_specs(render({}))}
     assert images == {default_images()["reaper"]}
+
+
+def test_alerts_read_the_metrics_of_the_pod_monitor_and_link_to_the_documentation() -> None:
+    objects = render({"podMonitor": {"enabled": True}, "prometheusRule": {"enabled": True}})
+    (monitor,), (rule,) = find(objects, "PodMonitor"), find(objects, "PrometheusRule")
+    rules = rule["spec"]["groups"][0]["rules"]
+    assert [each["alert"] for each in rules] == ["KaigenReaperErrors", "KaigenReaperDown"]
+    headings = {line[4:].lower() for line in PAGE.read_text().splitlines() if line.startswith("### ")}
+    for each in rules:
+        assert f'{{job="{NAMESPACE}/{monitor["metadata"]["name"]}"}}' in each["expr"]
+        page, _, heading = each["annotations"]["runbook_url"].partition("#")
+        assert page == page_url(RUNBOOK)
+        assert heading in headings
+        assert "{{ $labels" not in each["annotations"]["summary"]
+
+
+def test_alerts_need_the_metrics_of_a_pod_monitor() -> None:
+    with pytest.raises(helm.HelmError, match=re.escape("prometheusRule.enabled needs podMonitor.enabled")):
+        render({"prometheusRule": {"enabled": True}})
+    assert find(render({"prometheusRule": {"enabled": True}, "schedule": "@hourly"}), "PrometheusRule") == []
 
 
 def test_helm_lint_has_no_warning() -> None:

@@ -24,7 +24,7 @@ from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes.claims import listed_claims
-from kaigen.kubernetes.manifest import names_of, type_of
+from kaigen.kubernetes.manifest import group_of, names_of, type_of
 from kaigen.kubernetes.names import SUBDOMAIN
 from kaigen.kubernetes.pods import pod_templates
 from tests.cluster.api_mutations import Mutation, Mutator, bases, values_of
@@ -126,15 +126,31 @@ def _pods(obj: Object) -> Iterator[Object]:
             yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def of_webhooks(obj: Object) -> Counter[tuple[str, FieldPath]]:
-    """Return code and place of what kaigen refuses because the webhook of a controller does."""
-    rules = CONTROLLER_RULES.get(type_of(obj))
-    return Counter((each.code, each.path) for each in (*(rules(obj) if rules else ()), *queued_findings(obj)))
+_KUEUE = "kueue.x-k8s.io"
 
 
-def without_webhooks(obj: Object) -> tuple[Problem, ...]:
-    """Return the errors of `kaigen check` except those of webhooks, which come after those of the schema."""
-    left, found = of_webhooks(obj), []
+def asked_groups(client: Client) -> frozenset[str]:
+    """Return the API groups of controllers whose webhooks the API server asks: other tests may have started them."""
+    found = client.objects("admissionregistration.k8s.io/v1/ValidatingWebhookConfiguration")
+    rules = [rule for each in found for webhook in each.get("webhooks", ()) for rule in webhook.get("rules", ())]
+    return frozenset(group for rule in rules for group in rule["apiGroups"])
+
+
+def of_other_webhooks(obj: Object, asked: Collection[str]) -> Counter[tuple[str, FieldPath]]:
+    """Return code and place of what kaigen refuses because a webhook does that the API server does not ask.
+
+    Args:
+        obj: the object.
+        asked: the groups whose webhooks it asks.
+    """
+    rules = None if group_of(obj) in asked else CONTROLLER_RULES.get(type_of(obj))
+    queued = () if _KUEUE in asked else queued_findings(obj)
+    return Counter((each.code, each.path) for each in (*(rules(obj) if rules else ()), *queued))
+
+
+def errors_by(obj: Object, asked: Collection[str]) -> tuple[Problem, ...]:
+    """Return the errors of `kaigen check` except those of other webhooks, which come after those of the schema."""
+    left, found = of_other_webhooks(obj, asked), []
     for each in reversed(kaigen_errors(obj)):
         if left[each.code, each.path]:
             left[each.code, each.path] -= 1
@@ -143,27 +159,23 @@ def without_webhooks(obj: Object) -> tuple[Problem, ...]:
     return tuple(reversed(found))
 
 
-def judge(
-    client: Client, namespace: str, mutations: Iterable[Mutation], threads: int = 8, *, webhooks: bool = False
-) -> Iterator[Verdicts]:
-    """Yield both verdicts of each object.
+def judge(client: Client, namespace: str, mutations: Iterable[Mutation], threads: int = 8) -> Iterator[Verdicts]:
+    """Yield both verdicts of each object; kaigen's is without webhooks that the API server does not ask.
 
     Args:
         client: for the API server.
         namespace: of the objects.
         mutations: the objects.
         threads: questions at the same time.
-        webhooks: whether the API server asks the webhooks of the controllers; if not, kaigen's verdict is without them.
     """
 
     def ask(mutation: Mutation) -> str | None:
         return server_refusal(client, mutation.body, namespace)
 
-    given = list(mutations)
+    given, asked = list(mutations), asked_groups(client)
     with ThreadPoolExecutor(threads) as pool:
         for mutation, refusal in zip(given, pool.map(ask, given), strict=True):
-            found = kaigen_errors(mutation.body) if webhooks else without_webhooks(mutation.body)
-            yield Verdicts(mutation, found, refusal)
+            yield Verdicts(mutation, errors_by(mutation.body, asked), refusal)
 
 
 def unchanged(*kinds: str) -> list[Mutation]:

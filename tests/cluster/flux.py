@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -107,15 +107,20 @@ class Flux:
     def locked_down(self) -> Iterator[None]:
         """Run the controllers of Kustomizations and HelmReleases with `LOCKDOWN` while in the context."""
         self.start_helm()
-        names = (self.user, self.helm_user)
-        usual = {name: self._options[name] for name in names}
+        with self.with_options(LOCKDOWN, self.user, self.helm_user):
+            yield
+
+    @contextmanager
+    def with_options(self, options: Sequence[str], *names: str) -> Iterator[None]:
+        """Run controllers with further options while in the context; that of Kustomizations without a name."""
+        usual = {name: self._options[name] for name in names or (self.user,)}
         try:
-            for name in names:
+            for name in usual:
                 self._plane.processes.stop(name)
-                self._start(name, *usual[name], *LOCKDOWN)
+                self._start(name, *usual[name], *options)
             yield
         finally:
-            for name in names:
+            for name in usual:
                 self._plane.processes.stop(name)
                 self._start(name, *usual[name])
 

@@ -156,6 +156,12 @@ def read_reports(cluster: Cluster, code: int) -> str:
     return call(cluster.node, *words, folder=cluster.team.folder, code=code)
 
 
+def change(cluster: Cluster, *specs: Object) -> None:
+    """Write specs that are not committed: the cluster has the earlier ones."""
+    cluster.team.specs = {each["metadata"]["name"]: each for each in specs}
+    cluster.team.write()
+
+
 def report_of(cluster: Cluster) -> str:
     """Return the file of the report; empty if there is none."""
     path = cluster.team.folder / "reports" / cluster.team.environment / cluster.team.space / "speed.md"

@@ -1,4 +1,4 @@
-"""Controllers with webhooks on a plane or a real node: LeaderWorkerSet, JobSet, Kueue and the webhooks of KEDA."""
+"""Controllers with webhooks on a plane or a real node: LeaderWorkerSet, JobSet, Kubeflow Trainer, Kueue and KEDA's."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from tests.cluster.webhooks import Webhook, configurations, make_certificates
 _HOST = "127.0.0.1"
 _CUSTOM_KIND = "apiextensions.k8s.io/v1/CustomResourceDefinition"
 _LWS_GROUP, _JOB_SET_GROUP, _KUEUE_GROUP = "leaderworkerset.x-k8s.io", "jobset.x-k8s.io", "kueue.x-k8s.io"
+_TRAINER_GROUP = "trainer.kubeflow.org"
 
 _ALWAYS = ("CREATE", "UPDATE")
 
@@ -50,8 +51,13 @@ _JOB_SET = (
     Webhook("mutate", "", "v1", "Pod", "pods", ("CREATE",), _JOB_SET_PODS),
     Webhook("validate", "", "v1", "Pod", "pods", ("CREATE",), _JOB_SET_PODS),
 )
+_TRAINER = (
+    *_both(_TRAINER_GROUP, "v1alpha1", "TrainJob", "trainjobs", _ALWAYS),
+    Webhook("validate", _TRAINER_GROUP, "v1alpha1", "TrainingRuntime", "trainingruntimes"),
+)
 _KUEUE = (
     *_both(_KUEUE_GROUP, "v1beta2", "ClusterQueue", "clusterqueues"),
+    Webhook("validate", _KUEUE_GROUP, "v1beta2", "Cohort", "cohorts"),
     *_both(_KUEUE_GROUP, "v1beta2", "ResourceFlavor", "resourceflavors"),
     *_both(_KUEUE_GROUP, "v1beta2", "Workload", "workloads"),
     *_both("batch", "v1", "Job", "jobs"),
@@ -67,6 +73,7 @@ _KEDA = tuple(
     Webhook("validate", _KEDA_GROUP, "v1alpha1", kind, f"{kind.lower()}s")
     for kind in ("ScaledObject", "ScaledJob", "TriggerAuthentication", "ClusterTriggerAuthentication")
 )
+_KUEUE_TRAINER = _both(_TRAINER_GROUP, "v1alpha1", "TrainJob", "trainjobs")
 _KUEUE_FRAMEWORKS = (
     "batch/job",
     "jobset.x-k8s.io/jobset",
@@ -75,6 +82,7 @@ _KUEUE_FRAMEWORKS = (
     "deployment",
     "statefulset",
 )
+_KUEUE_TRAIN_JOB = f"{_TRAINER_GROUP}/trainjob"
 _CONVERTED = ("clusterqueues", "cohorts", "localqueues", "multikueueclusters", "workloads")
 """Kinds of Kueue whose versions its controller converts."""
 
@@ -103,8 +111,25 @@ class GroupControllers:
             "jobset", "config.jobset.x-k8s.io/v1alpha1", _JOB_SET, {"internalCertManagement": {"enable": False}}
         )
 
+    def start_trainer(self) -> None:
+        """Start Kubeflow Trainer, which makes JobSets of TrainJobs. Kueue must not have been started before."""
+        self.start_job_set()
+        # It reads its certificates from a folder of the temporary one.
+        certificates = self._folder / "k8s-webhook-server" / "serving-certs"
+        if not certificates.exists():
+            self._pair()
+            certificates.parent.mkdir()
+            certificates.symlink_to(self._folder / "certificates")
+        settings: Object = {
+            "certManagement": {"enable": False},
+            "webhook": {"host": _HOST},
+        }
+        self._start("trainer", f"config.{_TRAINER_GROUP}/v1alpha1", _TRAINER, settings)
+
     def start_kueue(self, program: str = "kueue") -> None:
         """Start Kueue, which admits the pods of objects with the label of a queue.
+
+        It admits TrainJobs where Kubeflow Trainer has been started.
 
         Args:
             program: the version: `kueue`, or that of an older one, which then replaces it.
@@ -115,6 +140,7 @@ class GroupControllers:
             self._replace_kueue(*other)
         else:
             self._plane.make_namespace("kueue-system")
+        trains = _KUEUE_TRAINER if "trainer" in self._started else ()
         secret = {name: base64.b64encode(content).decode() for name, content in self._pair().items()}
         self._plane.client.create(
             {
@@ -132,10 +158,10 @@ class GroupControllers:
                 "webhookSecretName": "kueue-webhook-server-cert",
             },
             "featureGates": {"VisibilityOnDemand": False},
-            "integrations": {"frameworks": list(_KUEUE_FRAMEWORKS)},
+            "integrations": {"frameworks": [*_KUEUE_FRAMEWORKS, *([_KUEUE_TRAIN_JOB] if trains else [])]},
             "namespace": "kueue-system",
         }
-        self._start(program, "config.kueue.x-k8s.io/v1beta2", _KUEUE, settings, name="kueue")
+        self._start(program, "config.kueue.x-k8s.io/v1beta2", (*_KUEUE, *trains), settings, name="kueue")
 
     def _replace_kueue(self, program: str) -> None:
         """End a version of Kueue, so that another one can start."""
@@ -188,10 +214,11 @@ class GroupControllers:
             "kind": "Configuration",
             "health": {"healthProbeBindAddress": f"{_HOST}:{health}"},
             "metrics": {"bindAddress": "0"},
-            "webhook": {"host": _HOST, "port": port, "certDir": str(self._folder / "certificates")},
+            "webhook": {"host": _HOST, "certDir": str(self._folder / "certificates")},
             "leaderElection": {"leaderElect": False},
             **settings,
         }
+        config["webhook"]["port"] = port
         settings_file = self._folder / f"{program}.yaml"
         settings_file.write_text(yaml.safe_dump(config))
         entries = configurations(name, webhooks, url, files["ca.crt"])
@@ -199,7 +226,8 @@ class GroupControllers:
             # It writes its authority into them before it starts.
             self._create(entries)
         kubeconfig = self._plane.kubeconfig_for(name)
-        self._plane.start(program, str(path), f"--config={settings_file}", f"--kubeconfig={kubeconfig}")
+        env = {"TMPDIR": str(self._folder)}
+        self._plane.start(program, str(path), f"--config={settings_file}", f"--kubeconfig={kubeconfig}", env=env)
         self._plane.processes.wait_until(partial(self._serves, port), f"{program} serves its webhooks")
         if name != "kueue":
             self._create(entries)
@@ -223,6 +251,8 @@ class GroupControllers:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         for file in sorted(folder.glob("*.yaml")):
             kind: Object = yaml.load(file.read_text(), loader)
+            if kind.get("kind") != "CustomResourceDefinition":
+                continue  # The kustomization next to them.
             name = kind["metadata"]["name"]
             if client.find(_CUSTOM_KIND, name) is None:
                 client.create(kind)

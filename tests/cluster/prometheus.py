@@ -6,6 +6,7 @@ import base64
 import gzip
 import http.client
 import json
+import shutil
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -33,6 +34,14 @@ _RULE = {
     "metricsQuery": "sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)",
 }
 """The adapter serves every metric of pods under its own name."""
+
+
+def program(name: str) -> str:
+    """Return the path of Prometheus, promtool or amtool: that of the PATH, or the one that is built here.
+
+    Those of a distribution evaluate rules, too, but do not find pods.
+    """
+    return shutil.which(name) or str(locate_part(name))
 
 
 class Prometheus:

@@ -22,7 +22,7 @@ from tests.cluster.audit import Request
 from tests.cluster.client import Object, is_true
 from tests.cluster.plane import RUNNING, Plane
 from tests.cluster.processes import wait_until
-from tests.cluster.tools.parts import ALL_PARTS
+from tests.cluster.tools.parts import programs
 
 NODE = "node"
 """The value of `by` for the kubelet and containerd: containers of the objects ran."""
@@ -210,6 +210,11 @@ def _admits(entry: Emitted, _: Seen) -> bool:
     return any(is_true({"status": binding}, "Accepted") for binding in entry.status.get("bindings") or [])
 
 
+def _picked_from(entry: Emitted, found: Seen) -> bool:
+    """Whether its picker is ready, which it is only once it has read the pool."""
+    return (entry.namespace, entry.body["spec"]["endpointPickerRef"]["name"]) in found.serving
+
+
 def _in_active_queue(_: Emitted, found: Seen) -> bool:
     """Whether Kueue admits pods by a ClusterQueue; it writes no status of what a ClusterQueue refers to."""
     return any(other.kind == "ClusterQueue" and is_true({"status": other.status}, "Active") for other in found.emitted)
@@ -236,13 +241,25 @@ _NEEDS_PODS: Mapping[str, Rule] = {
 }
 """When an object counts as run, of kinds that a real node must have run."""
 
+
+def _trained(entry: Emitted, found: Seen) -> bool:
+    """Whether a TrainJob of the runtime, which has its name, succeeded."""
+    return any(
+        _ran(other, found)
+        for other in found.emitted
+        if (other.kind, other.namespace, other.name) == ("TrainJob", entry.namespace, entry.name)
+    )
+
+
 _RULES: Mapping[str, Rule] = {
     **_NEEDS_PODS,
     "HorizontalPodAutoscaler": _conditions("ScalingActive"),
     "Ingress": lambda entry, _: bool(entry.status.get("loadBalancer", {}).get("ingress")),
     "Gateway": _conditions("Programmed"),
     "HTTPRoute": _accepted_by_parent,
+    "InferencePool": _picked_from,
     "PodMonitor": _admits,
+    "TrainingRuntime": _trained,
     "ResourceQuota": lambda entry, _: bool(entry.status.get("used")),
     "Namespace": lambda entry, found: any(other.namespace == entry.name for other in found.emitted),
     "ValidatingAdmissionPolicy": _decided,
@@ -250,7 +267,7 @@ _RULES: Mapping[str, Rule] = {
     "ValidatingPolicy": _decided,
     "ClusterQueue": _conditions("Active"),
     "LocalQueue": _conditions("Active"),
-    **dict.fromkeys(("ResourceFlavor", "Topology", "WorkloadPriorityClass"), _in_active_queue),
+    **dict.fromkeys(("Cohort", "ResourceFlavor", "Topology", "WorkloadPriorityClass"), _in_active_queue),
     "Application": lambda entry, _: _is_healthy_application(entry),
     "ApplicationSet": _conditions("ResourcesUpToDate"),
     "AppProject": _has_healthy_application,
@@ -292,11 +309,6 @@ def unproven(found: Seen, mark: Mark) -> Iterator[str]:
         elif mark.by and not any(_ran(entry, found) for entry in objects):
             last = objects[-1]
             yield f"no {kind} ran: {last.name} has status {last.status}"
-
-
-def programs() -> dict[str, str]:
-    """Return the versions of the programs that `by` may name: those that `tools/` builds."""
-    return {program: part.version_of(program) for part in ALL_PARTS for program in part.packages}
 
 
 def absent(cluster: Plane, found: Seen, by: Iterable[str]) -> list[str]:

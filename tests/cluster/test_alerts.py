@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,14 @@ from typing import Any
 import pytest
 import yaml
 
+from kaigen.compile.builders.alerts import RUNBOOK
 from tests.cluster.apps import compiled
 from tests.cluster.client import Object
-from tests.cluster.tools.parts import locate_part
+from tests.cluster.prometheus import program
 
 pytestmark = pytest.mark.engine
 
+ROOT = Path(__file__).parents[2]
 FOLDER = Path(__file__).parent / "alerts"
 RULE = "PrometheusRule"
 
@@ -37,7 +40,7 @@ def rules(objects: dict[tuple[str, str], Object], tmp_path_factory: pytest.TempP
 
 
 def promtool(*arguments: str) -> None:
-    done = subprocess.run([str(locate_part("promtool")), *arguments], capture_output=True, text=True)
+    done = subprocess.run([program("promtool"), *arguments], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -99,3 +102,33 @@ def test_each_alert_fires_by_its_cause_only(objects: dict[tuple[str, str], Objec
     content = {"rule_files": [rules.name], "evaluation_interval": "1m", "tests": tests}
     path.write_text(yaml.safe_dump(content, sort_keys=False))
     promtool("test", "rules", str(path))
+
+
+@pytest.mark.parametrize(
+    ("labels", "receivers"),
+    [
+        ({"team": "search", "severity": "warning"}, "search"),
+        ({"team": "search", "severity": "critical"}, "on-call,search"),
+        ({"team": "vision", "severity": "warning"}, "platform"),
+        ({"severity": "critical"}, "on-call"),
+    ],
+)
+def test_alertmanager_routes_by_team_as_documented(tmp_path: Path, labels: dict[str, str], receivers: str) -> None:
+    text = (ROOT / "docs" / f"{RUNBOOK}.md").read_text()
+    (block,) = [each for each in re.findall("```yaml\n(.*?)```", text, re.DOTALL) if "receivers:" in each]
+    (tmp_path / "alertmanager.yaml").write_text(block)
+    given = {"alertname": "KaigenQueue", "namespace": "ml", "app": "chat", **labels}
+    config = [f"--config.file={tmp_path / 'alertmanager.yaml'}"]
+    command = [program("amtool"), "config", "routes", "test", *config]
+    done = subprocess.run(
+        [*command, f"--verify.receivers={receivers}", *(f"{key}={value}" for key, value in given.items())],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_labels_of_an_alert_are_those_that_are_routed(objects: dict[tuple[str, str], Object]) -> None:
+    rules = [rule for (_, kind), body in objects.items() if kind == RULE for rule in body["spec"]["groups"][0]["rules"]]
+    assert all(rule["labels"].keys() >= {"severity", "app", "namespace"} for rule in rules)
+    assert {rule["labels"].get("team") for rule in rules if rule["labels"]["app"] == "once"} == {"search"}

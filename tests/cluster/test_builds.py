@@ -49,7 +49,7 @@ spec:
   build:
     repository: {host}/acme/folder
     provenance: max
-    pushSecret: push
+    pushSecret: {name: push}
     plainHttp: true
 """
 FOLDER_DOCKERFILE = """\
@@ -69,7 +69,7 @@ spec:
     args: {{NOTE: "a,b $(HOME) $HOME 'c'"}}
     cache: {host}/acme/cache
     provenance: max
-    pushSecret: push
+    pushSecret: {name: push}
     plainHttp: true
 """
 

@@ -6,12 +6,16 @@
 from __future__ import annotations
 
 from kaigen.kubernetes.quantities import canonical
-from tests.cluster.client import Object
+from tests.cluster.api_mutations import Mutation
+from tests.cluster.client import Object, kind_of
 from tests.cluster.differential import judge, placed, report, sample, server_refusal, unchanged, unexplained
+from tests.cluster.group_controllers import GroupControllers
 from tests.cluster.plane import Plane
 from tests.unit.check import api_rules, custom_rules
+from tests.unit.check.example_objects import example
 
 OBJECTS = 1500
+"""Always the same ones: their choice is by a seed, and by nothing of the process."""
 CASES = (*api_rules.CASES, *custom_rules.CASES)
 
 
@@ -22,6 +26,20 @@ def test_check_and_the_api_server_agree_on_valid_and_changed_objects(plane: Plan
     assert not left, f"{len(left)} of {len(verdicts)} objects differ without a reason:\n{report(left)}"
     refused = [each for each in verdicts if each.server]
     assert len(refused) > len(verdicts) // 3
+
+
+def test_kaigens_verdict_is_by_the_webhooks_that_are_asked(
+    plane: Plane, groups: GroupControllers, namespace: str
+) -> None:
+    group: Object = example("LeaderWorkerSet")
+    group["spec"]["leaderWorkerTemplate"]["size"] = 0
+    mutation = Mutation(kind_of(group), "size 0", placed(group))
+    (before,) = judge(plane.client, namespace, [mutation])
+    assert before.agree
+    groups.start_leader_worker_set()
+    (after,) = judge(plane.client, namespace, [mutation])
+    assert after.agree
+    assert after.server
 
 
 def test_the_api_server_refuses_what_the_rules_of_check_refuse(plane: Plane, namespace: str) -> None:

@@ -45,7 +45,7 @@ metadata: {{name: phi}}
 spec:
   {GPU}
   servedNames: [org/phi]
-  auth: {{secret: phi-key}}
+  auth: {{secret: {{name: phi-key}}}}
 ---
 apiVersion: kaigen.dev/v1alpha1
 kind: Endpoint
@@ -54,6 +54,7 @@ spec:
   models: [chat, phi]
   maxBody: 8Mi
   drain: 2s
+  monitoring: {{}}
   clients:
     team-a: {{models: [chat, legal]}}
     team-b: {{models: ["*"]}}

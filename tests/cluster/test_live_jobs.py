@@ -16,13 +16,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.apps import CLAIM, POD
+from tests.cluster.apps import CLAIM, POD, compiled, spec
 from tests.cluster.client import Object
 from tests.cluster.images import BASE, build_from, runtime_image
 from tests.cluster.live import SMALL, call, objects, start
 from tests.cluster.node import Node
 from tests.cluster.processes import wait_until
 from tests.cluster.reaper import ACCOUNT, CHART
+from tests.cluster.test_node import install
 
 pytestmark = pytest.mark.engine
 
@@ -70,6 +71,8 @@ WORK = "sh -c 'echo working; cat /artifacts/image.jpg > /artifacts/output.json'"
 @pytest.mark.promise("Ephemeral GPU", "`egpu list`")
 @pytest.mark.promise("Ephemeral GPU", "`egpu cleanup`, also with `--namespace`, deletes PVCs where the TTL has expired")
 @pytest.mark.promise("Ephemeral GPU", "`egpu delete --delete-pvc`")
+@pytest.mark.promise("Ephemeral GPU", "`kubectl logs -l app=gpu-job`")
+@pytest.mark.promise("Ephemeral GPU", "`kubectl wait pvc/artifacts-NAME`")
 @pytest.mark.ran("Job", "PersistentVolumeClaim", by="node")
 def test_every_egpu_command_of_the_readme(node: Node, tmp_path: Path) -> None:
     add_gpus(node)
@@ -114,6 +117,11 @@ def test_every_egpu_command_of_the_readme(node: Node, tmp_path: Path) -> None:
     assert "persistentvolumeclaim/artifacts-training-job deleted" in egpu("cleanup", "--namespace", "default")
     egpu("delete", "training-job")
     assert "PersistentVolumeClaim/artifacts-my-job" in objects(node, "default")
+    kept = egpu("delete", "my-job")
+    assert "persistentvolumeclaim/artifacts-my-job stays until it expires" in kept
+    left = egpu("delete", "my-job", code=1)
+    assert "delete it with: egpu delete my-job --delete-pvc" in kept
+    assert "delete it with: egpu delete my-job --delete-pvc" in left
     egpu("delete", "my-job", "--delete-pvc")
     wait_until(lambda: objects(node, "default") == set(), "nothing is left")
 
@@ -151,6 +159,7 @@ values:
 @pytest.mark.promise("Ephemeral GPU", "`make example`: the example resource is applied and watched")
 @pytest.mark.promise("Ephemeral GPU", "`make artifacts`")
 @pytest.mark.promise("Ephemeral GPU", "`make clean`")
+@pytest.mark.promise("Ephemeral GPU", "`kubectl wait pvc/artifacts-NAME`")
 @pytest.mark.ran("Job", "PersistentVolumeClaim", by=("node", "downloader", "reaper"))
 def test_a_resource_of_the_operator_runs_after_its_image_was_copied(node: Node, tmp_path: Path) -> None:
     """The README's way with kubectl: apply, wait for the volume, copy the image, read the result."""
@@ -160,7 +169,6 @@ def test_a_resource_of_the_operator_runs_after_its_image_was_copied(node: Node, 
     (tmp_path / "specs").mkdir()
     text = (ROOT / "examples/ephemeral/ephemeralaccelerationjob.yaml").read_text()
     text = text.replace("gpu-job-inference:latest", INFER)
-    text = text.replace("metadata:\n", 'metadata:\n  annotations: {kaigen.dev/compat: "true"}\n', 1)
     (tmp_path / "specs" / "job.yaml").write_text(text)
     (tmp_path / "kaigen.yaml").write_text(_CONFIG)
     call(node, "kaigen", "render", folder=tmp_path)
@@ -185,6 +193,36 @@ def test_a_resource_of_the_operator_runs_after_its_image_was_copied(node: Node, 
     node.run("helm", "uninstall", ACCOUNT, "--namespace", "default", "--wait")
     node.run("kubectl", "delete", "-k", str(folder), "--wait=false")
     wait_until(lambda: "sample-inference" not in str(objects(node, "default")), "nothing is left", 120)
+
+
+def test_files_for_a_job_of_git_go_to_its_own_volume(node: Node, node_namespace: str, tmp_path: Path) -> None:
+    copying = "cat /data/input.jpg /data/more.txt > /data/output.json"
+    wanted = spec(
+        "Job",
+        "photo",
+        image=BASE,
+        command=["sh", "-c", copying],
+        args=["--output=/data/output.json"],
+        resources={"cpu": "50m", "memory": "64Mi"},
+        output={"volume": {"size": "1Gi", "mountPath": "/data"}},
+        inputs={"into": "output", "files": [{"path": path, "wait": "5m"} for path in ("more.txt", "input.jpg")]},
+    )
+    install(node, compiled(tmp_path / "specs", [wanted], node_namespace), "manifests", tmp_path)
+    job = partial(call, node, "kaigen", "job")
+    where = ("-n", node_namespace)
+    (tmp_path / "image.jpg").write_text("an image")
+    (tmp_path / "more.txt").write_text(" and more")
+    job("cp", str(tmp_path / "more.txt"), "photo:/data/more.txt", *where)
+    with served(node, tmp_path) as url:
+        copied = job("copy-file", "photo", f"{url}/image.jpg", "--target-path", "/data/input.jpg", *where)
+    assert copied.endswith("8 B downloaded to photo:/data/input.jpg\n")
+    claims = {name for name in objects(node, node_namespace) if name.startswith("PersistentVolumeClaim/")}
+    assert claims == {"PersistentVolumeClaim/photo-output"}
+    assert job("watch", "photo", *where).endswith("[Succeeded] Job completed successfully\n")
+    job("fetch", "photo", str(tmp_path / "result"), *where)
+    assert (tmp_path / "result").read_text() == "an image and more"
+    missing = job("cp", "photo:/data/none", str(tmp_path), *where, code=1)
+    assert missing == "error: /data/none: no such file or folder in the volume\n"
 
 
 def _pods_of(node: Node, name: str) -> list[Object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cluster.apps import CLAIM, JOB, POD
+from tests.cluster.apps import CLAIM, JOB, POD, spec
 from tests.cluster.client import Object
 from tests.cluster.images import BASE
 from tests.cluster.live import SMALL, call, start
@@ -24,6 +25,7 @@ NAMED_S = 10
 """Seconds within which a command names what is missing."""
 NO_CLASS = 'storageclass.storage.k8s.io "absent" not found'
 NO_RUNTIME = 'FailedCreate: pod rejected: RuntimeClass "absent" not found'
+RUNTIME_CLASS = "node.k8s.io/v1/RuntimeClass"
 NO_IMAGE = (
     'failed to pull and unpack image "registry.invalid/absent:1": failed to resolve reference '
     '"registry.invalid/absent:1": registry.invalid/absent:1: not found'
@@ -33,14 +35,23 @@ NO_SECRET = 'secret "hf-token" not found'
 WORK = ("--image", BASE, "--command", "true", *SMALL)
 
 
-def named(plane: Plane, text: str, *words: str) -> None:
+def named(
+    plane: Plane, text: str, *words: str, folder: Path | None = None, meanwhile: Callable[[], object] = lambda: None
+) -> None:
     """Start a command, and expect a line with a text in time.
+
+    Args:
+        plane: the cluster.
+        text: the text.
+        words: the command.
+        folder: where it runs.
+        meanwhile: what then happens in the cluster; the time begins after it.
 
     Raises:
         AssertionError: there is none; the text is what it printed.
     """
-    begin, printed = time.monotonic(), ""
-    with start(plane, *words) as process, ThreadPoolExecutor(1) as pool:
+    printed = ""
+    with start(plane, *words, folder=folder) as process, ThreadPoolExecutor(1) as pool:
         assert process.stdout is not None
         stdout = process.stdout
 
@@ -53,6 +64,8 @@ def named(plane: Plane, text: str, *words: str) -> None:
             return False
 
         reading = pool.submit(read)
+        meanwhile()
+        begin = time.monotonic()
         while not reading.done() and time.monotonic() - begin < NAMED_S:
             time.sleep(0.05)
         process.kill()
@@ -115,6 +128,7 @@ def test_a_missing_storage_class_is_named_and_ends_what_waits_for_it(plane: Plan
     assert time.monotonic() - begin < NAMED_S
     assert re.search(f"error: pod copy-file-early-[0-9a-f]+ does not start: ProvisioningFailed: .*{NO_CLASS}", printed)
     assert "kubectl describe" not in printed
+    assert "hint: list those of the cluster: kubectl get storageclass; and name one with --storage-class" in printed
     # A Job without a pod, as a syncer leaves it: the pod was refused.
     plane.client.create(job_of("refused", runtimeClassName="absent"), namespace)
     named(plane, NO_RUNTIME, "egpu", "watch", "refused", "-n", namespace)
@@ -145,13 +159,73 @@ def test_a_missing_input_image_and_secret_are_named(plane: Plane, held: str) -> 
     named(plane, f"[Pending] CreateContainerConfigError: {NO_SECRET}", "kaigen", "job", "watch", "photo", *own)
 
 
+REFUSED = "error: timm/resnet50.tv_in1k is not on https://hub.example, or HF_TOKEN is invalid (status 401)\n"
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ({"waiting": {"reason": "ErrImagePull", "message": NO_IMAGE}}, f"[Pending] ErrImagePull: {NO_IMAGE}"),
+        (
+            {"waiting": {"reason": "CreateContainerConfigError", "message": NO_SECRET}},
+            f"[Pending] CreateContainerConfigError: {NO_SECRET}",
+        ),
+        (
+            {"terminated": {"exitCode": 10, "reason": "Error", "message": REFUSED}},
+            "[Failed] init container fetch-model: exit code 10: timm/resnet50.tv_in1k is not on https://hub.example",
+        ),
+    ],
+)
+def test_create_names_what_is_missing_while_it_waits(plane: Plane, held: str, state: Object, expected: str) -> None:
+    phase = {"phase": "Failed"} if "terminated" in state else {}
+    named(
+        plane,
+        expected,
+        *("kaigen", "job", "create", "photo", "-n", held, *SMALL, "--ttl", "1h", "--wait"),
+        meanwhile=lambda: set_state(plane, pod_of(plane, held, "photo"), state, **phase),
+    )
+
+
+def test_a_missing_runtime_class_is_named_by_create(plane: Plane, namespace: str, tmp_path: Path) -> None:
+    settings = {"apiVersion": "kaigen.dev/v1alpha1", "kind": "Config", "profile": "k3s", "namespace": namespace}
+    (tmp_path / "kaigen.yaml").write_text(yaml.safe_dump(settings))
+    words = ("create", "gpu", "-n", namespace, "--gpu", "1", "--storage-class", "standard", *WORK, "--wait")
+    # The cluster of the tests has the class.
+    kept = plane.client.get(RUNTIME_CLASS, "nvidia", "")
+    plane.client.delete(RUNTIME_CLASS, "nvidia", "")
+    plane.client.wait_gone(RUNTIME_CLASS, "nvidia", "")
+    try:
+        named(plane, 'FailedCreate: pod rejected: RuntimeClass "nvidia" not found', "egpu", *words, folder=tmp_path)
+    finally:
+        plane.client.create(
+            {key: kept[key] for key in ("apiVersion", "kind", "handler")} | {"metadata": {"name": "nvidia"}}, ""
+        )
+
+
+def test_a_notebook_that_cannot_start_is_suspended_and_no_hint_leads_to_its_pod(
+    plane: Plane, namespace: str, tmp_path: Path
+) -> None:
+    storage = {"size": "1Gi", "storageClassName": "absent"}
+    (tmp_path / "lab.yaml").write_text(yaml.safe_dump(spec("Notebook", "lab", storage=storage)))
+    settings = {"apiVersion": "kaigen.dev/v1alpha1", "kind": "Config", "profile": "k3s", "namespace": namespace}
+    (tmp_path / "kaigen.yaml").write_text(yaml.safe_dump(settings))
+    begin = time.monotonic()
+    opening = ("notebook", "open", "-f", "lab.yaml", "--no-browser")
+    printed = call(plane, "kaigen", *opening, folder=tmp_path, code=3)
+    assert time.monotonic() - begin < NAMED_S
+    assert "error: Notebook lab does not start: ProvisioningFailed" in printed
+    assert NO_CLASS in printed
+    assert "Notebook lab suspended; its files stay" in printed
+    assert "kubectl describe" not in printed
+    assert plane.client.get("apps/v1/StatefulSet", "lab", namespace)["spec"]["replicas"] == 0
+
+
 def test_the_message_of_an_init_container_is_why_a_job_failed(plane: Plane, held: str) -> None:
     job = partial(call, plane, "kaigen", "job")
     own = ("-n", held)
     job("create", "photo", *own, *SMALL, "--ttl", "1h")
     pod = pod_of(plane, held, "photo")
-    said = "error: timm/resnet50.tv_in1k is not on https://hub.example, or HF_TOKEN is invalid (status 401)\n"
-    ended = {"exitCode": 10, "reason": "Error", "message": f"starting\n{said}"}
+    ended = {"exitCode": 10, "reason": "Error", "message": f"starting\n{REFUSED}"}
     set_state(plane, pod, {"terminated": ended}, phase="Failed")
     why = "init container fetch-model: exit code 10: timm/resnet50.tv_in1k is not on https://hub.example"
     printed = job("watch", "photo", *own, code=1)

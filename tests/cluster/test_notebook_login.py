@@ -46,7 +46,7 @@ SPEC = {
         "route": {
             "host": HOST,
             "ingress": {},
-            "tls": {"secretName": "lab-tls"},
+            "tls": {"secret": {"name": "lab-tls"}},
             "oidc": {
                 "issuer": ISSUER,
                 "clientId": "notebooks",

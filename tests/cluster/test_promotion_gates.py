@@ -15,7 +15,7 @@ import pytest
 from tests import openai_server, vllm_bench
 from tests.cluster.apps import JOB, compiled, job_name, spec
 from tests.cluster.client import Object, is_true
-from tests.cluster.gated import Cluster, decides, jobs, make_cluster, measured, read_reports, wait_run
+from tests.cluster.gated import Cluster, change, decides, jobs, make_cluster, measured, read_reports, wait_run
 from tests.cluster.images import BASE, build_from, runtime_image
 from tests.cluster.node import Node
 from tests.cluster.processes import wait_until
@@ -90,8 +90,9 @@ def test_a_benchmark_decides_about_a_promotion(cluster: Cluster) -> None:
     wait_until(lambda: any(is_true(each, "Complete") for each in other()), "the other app is synced", 120)
     assert set(jobs(node, team.space)) == before
     # Another engine is judged anew, and its pods, not those before them.
-    cluster.publish(engine(DELAY="0.2"), speed("60s"))
+    change(cluster, engine(DELAY="0.2"), speed("60s"))
     read_reports(cluster, 1)
+    cluster.publish(engine(DELAY="0.2"), speed("60s"))
     wait_run(cluster, "Complete", runs)
     read_reports(cluster, 0)
     assert measured(cluster)["ttft.p50"] >= 200

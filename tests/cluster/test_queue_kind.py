@@ -50,7 +50,7 @@ def queues(plane: Plane, groups: GroupControllers, namespace: str) -> Iterator[s
     for body in plane.client.objects("v1/Node", ""):
         if body["metadata"]["name"].startswith(namespace):
             plane.client.delete("v1/Node", body["metadata"]["name"])
-    for kind in ("ClusterQueue", "ResourceFlavor", "Topology", "WorkloadPriorityClass"):
+    for kind in ("ClusterQueue", "Cohort", "ResourceFlavor", "Topology", "WorkloadPriorityClass"):
         for body in plane.client.objects(f"{API}/{kind}", ""):
             if body["metadata"]["name"].startswith(namespace):
                 plane.client.delete(f"{API}/{kind}", body["metadata"]["name"])
@@ -176,6 +176,23 @@ def test_two_pods_are_placed_in_the_only_rack_with_room_for_both(plane: Plane, q
     assert not is_admitted(plane, queues, too_many)
 
 
+def check_prediction(plane: Plane, apps: Mapping[str, Compiled], queues: str, *, fits: bool) -> None:
+    """Apply queues, then a Job `j`, and compare what Kueue does with it with what was predicted."""
+    (said,) = predicted(apps, queues).values()
+    assert bool(said.never) is not fits
+    for name, app in apps.items():
+        if name != "j":
+            apply(plane, app)
+    wait_active(plane, queues, queues)
+    apply(plane, apps["j"])
+    name = said.workload.name
+    if fits:
+        wait_until(lambda: is_admitted(plane, queues, name), "the Job is admitted", every=0.2)
+    else:
+        wait_until(lambda: bool(why_pending(plane, queues, name)), "Kueue says why the Job waits", every=0.2)
+        assert not is_admitted(plane, queues, name)
+
+
 @pytest.mark.parametrize(
     ("case", "fits"),
     [
@@ -223,19 +240,7 @@ def test_kueue_agrees_with_kaigen_about_what_a_queue_can_hold(
     }
     documents, run = needs[case]
     apps = compiled_with_problems(tmp_path, [*documents, run], queues)
-    (said,) = predicted(apps, queues).values()
-    assert bool(said.never) is not fits
-    for name, app in apps.items():
-        if name != "j":
-            apply(plane, app)
-    wait_active(plane, queues, queues)
-    apply(plane, apps["j"])
-    name = said.workload.name
-    if fits:
-        wait_until(lambda: is_admitted(plane, queues, name), "the Job is admitted", every=0.2)
-    else:
-        wait_until(lambda: bool(why_pending(plane, queues, name)), "Kueue says why the Job waits", every=0.2)
-        assert not is_admitted(plane, queues, name)
+    check_prediction(plane, apps, queues, fits=fits)
 
 
 def compiled_with_problems(folder: Path, documents: Sequence[Object], namespace: str) -> dict[str, Compiled]:
@@ -281,3 +286,37 @@ def test_a_run_with_a_higher_priority_stops_another_one_which_starts_again(
     assert is_true(plane.client.get("batch/v1/Job", urgent, queues), "Complete")
     # It did not fail: preemption counts as no attempt.
     assert not plane.client.get("batch/v1/Job", slow, queues)["status"].get("failed")
+
+
+@pytest.mark.ran("Cohort", by="kueue")
+@pytest.mark.parametrize(
+    ("count", "lend", "parents", "fits"),
+    [
+        (10, None, True, True),
+        (11, None, True, False),
+        (5, None, False, False),
+        (6, 2, True, True),
+        (7, 2, True, False),
+    ],
+)
+def test_kueue_agrees_with_kaigen_about_nested_cohorts(
+    plane: Plane, queues: str, tmp_path: Path, count: int, lend: int | None, parents: bool, fits: bool
+) -> None:
+    """A queue of 4 GPUs and one of 6 in cohorts of their own, which are in a third one."""
+    labels = {"queues.example.com/nodes": queues}
+    gpus = {"gpuType": "H100", "nodeLabels": labels}
+    other, top = f"{queues}-b", f"{queues}-top"
+    parent = {"parentCohort": top} if parents else {}
+    documents = [
+        spec("Queue", queues, cohort=queues, **parent, quota=[{**gpus, "gpus": 4}]),
+        spec(
+            "Queue",
+            other,
+            cohort=other,
+            parentCohort=top,
+            flavorsOf=queues,
+            quota=[{**gpus, "gpus": 6, **({"lend": lend} if lend else {})}],
+        ),
+    ]
+    apps = compiled_with_problems(tmp_path, [*documents, job("j", queues, resources={"gpus": count})], queues)
+    check_prediction(plane, apps, queues, fits=fits)

@@ -176,8 +176,27 @@ class Running:
     """
 
     def __init__(
-        self, stack: ExitStack, envoy: Path, folder: Path, *, fail_open: bool, hold: int = 0, delay: float = 0
+        self,
+        stack: ExitStack,
+        envoy: Path,
+        folder: Path,
+        *,
+        fail_open: bool,
+        hold: int = 0,
+        delay: float = 0,
+        others: str = HOSTS[0],
     ) -> None:
+        """Start all.
+
+        Args:
+            stack: ends them.
+            envoy: the program.
+            folder: for configuration and logs.
+            fail_open: whether requests go to any engine without the picker.
+            hold: seconds that the picker holds requests.
+            delay: seconds until the picker sees the engines.
+            others: the host of all engines, to which requests go that the picker does not see.
+        """
         for host in HOSTS:
             serve(stack, (host, ENGINE_PORT), Engine)
         serve(stack, ("127.0.0.1", API_PORT), type("DelayedApi", (Api,), {"delay": delay}))
@@ -198,15 +217,23 @@ class Running:
             "NAMESPACE": "ns",
             "POD_NAME": "m-router-5-x",
         }
-        self.picker = start(stack, [str(locate_part("epp")), *flags], folder / "picker.log", env)
+        self._picker = (stack, [str(locate_part("epp")), *flags], folder / "picker.log", env)
+        self.picker = start(*self._picker)
         self.command = [str(envoy), "--config-path", str(folder / "envoy.yaml"), "--disable-hot-restart"]
-        self.command += ["--config-yaml", engines_cluster(HOSTS[0], ENGINE_PORT)]
+        self.command += ["--config-yaml", engines_cluster(others, ENGINE_PORT)]
         start(
             stack, [*self.command, "--concurrency", "2", "--log-level", "error"], folder / "envoy.log", dict(os.environ)
         )
         until(lambda: ask({"prompt": "x"}, key="")[0] == 401)
         ready = b'inference_pool_ready_pods{name="m"} ' + (b"0" if delay else b"2")
         until(lambda: ready in read(9090, "/metrics"))
+
+    def replace_picker(self) -> None:
+        """Kill the picker, and start another one, as the kubelet does."""
+        self.picker.kill()
+        self.picker.wait()
+        time.sleep(1)
+        self.picker = start(*self._picker)
 
 
 def serve(stack: ExitStack, address: tuple[str, int], handler: type[Handler]) -> ThreadingHTTPServer:
@@ -294,8 +321,10 @@ def test_answers_go_on_when_the_picker_dies_and_open_sends_requests_to_any(
     with ThreadPoolExecutor() as pool:
         streams = [pool.submit(ask, {"prompt": "x", "stream": True}) for _ in range(5)]
         time.sleep(0.7)
+        asked = [pool.submit(lambda: [ask({"prompt": "x" * 100_000})[0] for _ in range(60)]) for _ in range(4)]
         running.picker.kill()
         assert [stream.result() for stream in streams] == [(200, b"x" * 20)] * 5
+        assert [each.result() for each in asked] == [[200] * 60] * 4
     assert [ask({"prompt": "x"})[0] for _ in range(20)] == [200] * 20
     assert ask({"prompt": "x"}, key="wrong")[0] == 401
     # Only the first of the engines is in the cluster of all, so the header would lead to the second.
@@ -317,4 +346,15 @@ def test_requests_to_an_empty_pool_wait_for_the_first_replica(envoy: Path, tmp_p
         time.sleep(2)
         lines = read(9090, "/metrics").decode().splitlines()
         assert sum(float(line.split()[-1]) for line in lines if line.startswith(f"{QUEUE_METRIC}{{")) == 10
+        assert [each.result()[0] for each in held] == [200] * 10
+
+
+def test_requests_that_a_picker_held_wait_for_the_next_one(envoy: Path, tmp_path: Path, stack: ExitStack) -> None:
+    running = Running(stack, envoy, tmp_path, fail_open=True, hold=60, delay=9, others="nowhere.invalid")
+    with ThreadPoolExecutor(10) as pool:
+        held = [pool.submit(ask, {"prompt": "x"}) for _ in range(10)]
+        time.sleep(2)
+        running.replace_picker()
+        time.sleep(3)
+        assert not any(each.done() for each in held)
         assert [each.result()[0] for each in held] == [200] * 10

@@ -33,13 +33,19 @@ def stack() -> Iterator[ExitStack]:
         yield stack
 
 
-def run(stack: ExitStack, folder: Path, hold: int, sums: Sequence[str] = ()) -> None:
-    """Start Envoy; no engine runs."""
+def run(stack: ExitStack, folder: Path, hold: int, sums: Sequence[str] = (), session: str = "") -> None:
+    """Start Envoy; no engine runs. With a session, both hosts are in the cluster."""
     (folder / "keys").write_text("one\n")
-    config = plain_config(keys="" if sums else str(folder / "keys"), hold=hold, sums=sums, port=PORT)
+    config = plain_config(keys="" if sums else str(folder / "keys"), hold=hold, sums=sums, session=session, port=PORT)
     (folder / "envoy.yaml").write_text(dump(config))
     command = [str(locate_envoy()), "--config-path", str(folder / "envoy.yaml"), "--disable-hot-restart"]
-    command += ["--config-yaml", engines_cluster(HOST, ENGINE_PORT, plain=True), "--log-level", "error"]
+    clusters = engines_cluster(HOST, ENGINE_PORT, plain=True, session=bool(session))
+    if session:
+        first, second = (f"{{endpoint: {{address: {{socket_address: {{address: {each}" for each in HOSTS)
+        end = f", port_value: {ENGINE_PORT}}}}}}}}}"
+        clusters = clusters.replace(first + end, f"{first}{end}, {second}{end}")
+        assert second in clusters
+    command += ["--config-yaml", clusters, "--log-level", "error"]
     start(stack, [*command, "--concurrency", "2"], folder / "envoy.log", dict(os.environ))
     until(lambda: ask({}, key="wrong")[0] == 401)
 
@@ -51,9 +57,9 @@ def unanswered() -> float:
     return float(value)
 
 
-def engine(stack: ExitStack) -> BaseServer:
-    """Start the engine."""
-    return serve(stack, (HOST, ENGINE_PORT), Engine)
+def engine(stack: ExitStack, host: str = HOST) -> BaseServer:
+    """Start an engine."""
+    return serve(stack, (host, ENGINE_PORT), Engine)
 
 
 def test_requests_wait_for_the_first_replica_and_are_counted(stack: ExitStack, tmp_path: Path) -> None:
@@ -125,6 +131,23 @@ def test_keys_are_checked_by_their_checksums(stack: ExitStack, tmp_path: Path) -
 def test_a_request_that_upgrades_its_connection_is_refused(stack: ExitStack, tmp_path: Path) -> None:
     run(stack, tmp_path, hold=60)
     assert ask({}, headers={"connection": "upgrade", "upgrade": "websocket"})[0] == 403
+
+
+def test_requests_of_a_session_stay_with_an_engine_while_it_runs(stack: ExitStack, tmp_path: Path) -> None:
+    run(stack, tmp_path, hold=20, session="x-user")
+    engine(stack)
+
+    def hosts(user: str) -> set[str]:
+        return {ask({}, headers={"x-user": user})[1]["host"] for _ in range(6)}
+
+    users = [f"user-{number}" for number in range(12)]
+    with ExitStack() as second:
+        engine(second, HOSTS[1])
+        first = {user: hosts(user) for user in users}
+        assert {len(each) for each in first.values()} == {1}
+        assert set().union(*first.values()) == set(HOSTS)
+        assert {ask({})[1]["host"] for _ in range(40)} == set(HOSTS)
+    assert [hosts(user) for user in users] == [{HOST}] * 12
 
 
 def test_answers_that_stream_are_passed_on_in_pieces(stack: ExitStack, tmp_path: Path) -> None:

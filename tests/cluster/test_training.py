@@ -20,7 +20,12 @@ from tests.cluster.vllm_image import vllm_image
 
 pytestmark = pytest.mark.engine
 
-JOB_SET = "jobset.x-k8s.io/v1alpha2/JobSet"
+ENDS = {
+    "jobSet": ("jobset.x-k8s.io/v1alpha2/JobSet", "Completed"),
+    "trainJob": ("trainer.kubeflow.org/v1alpha1/TrainJob", "Complete"),
+    "indexedJob": (JOB, "Complete"),
+}
+"""The object of a run, and the condition that it has when it succeeded."""
 STEPS = 24
 TRAIN = """
 import json, os, time, torch, torch.distributed as dist
@@ -94,6 +99,9 @@ def kill(node: Node, namespace: str, index: int, name: str = "train") -> None:
     "groups",
     [
         pytest.param("jobSet", marks=pytest.mark.ran("JobSet", by=("node", "jobset"))),
+        pytest.param(
+            "trainJob", marks=pytest.mark.ran("TrainJob", "TrainingRuntime", by=("node", "trainer", "jobset"))
+        ),
         pytest.param("indexedJob", marks=pytest.mark.ran("Job", "Service", by="node")),
     ],
 )
@@ -101,14 +109,14 @@ def test_training_goes_on_as_one_world_after_each_loss(
     node: Node, node_namespace: str, node_groups: GroupControllers, tmp_path: Path, groups: str
 ) -> None:
     node.import_image(vllm_image())
-    node_groups.start_job_set()
+    node_groups.start_trainer()
     (app,) = compiled(tmp_path, [training(groups)], node_namespace, "generic").values()
     for rendered in app.objects:
         node.client.apply(rendered.body)
     for lost, step in ((1, 5), (0, 12)):
         wait_until(partial(reached, node, node_namespace, step), f"step {step}", 300, every=0.5)
         kill(node, node_namespace, lost)
-    kind, condition = (JOB_SET, "Completed") if groups == "jobSet" else (JOB, "Complete")
+    kind, condition = ENDS[groups]
     (run,) = node.client.objects(kind, node_namespace)
     name = run["metadata"]["name"]
     node.client.wait(kind, name, node_namespace, partial(is_true, condition=condition), "complete", 300)

@@ -105,7 +105,7 @@ def topology() -> Object:
         "model": "tiny",
         "servedNames": ["tiny", "small"],
         "adapters": [{"name": name, "model": name} for name in ("north", "south")],
-        "auth": {"secret": "key"},
+        "auth": {"secret": {"name": "key"}},
         "resources": {"gpus": 0, "cpu": "100m", "memory": "6Gi"},
         "env": {"VLLM_CPU_KVCACHE_SPACE": "1"},
         "engineArgs": {"enforce-eager": True},

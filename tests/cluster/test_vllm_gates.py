@@ -48,7 +48,8 @@ def cluster(node: Node, node_namespace: str, tmp_path: Path, request: pytest.Fix
 def test_the_benchmark_of_vllm_decides_about_a_promotion(cluster: Cluster, node: Node) -> None:
     hub = start_hub(node, base_files(context=CONTEXT))
     try:
-        specs = [model("tiny", hub), topology("assistant", "tiny")]
+        # The volumes of k3s, the profile of the repository, are for one node.
+        specs = [model("tiny", hub, "ReadWriteOnce"), topology("assistant", "tiny")]
         cluster.team.settings["allow"] = {"servers": ["hub.test"]}
         decides(cluster, *specs, strict=speed("1ms"), loose=speed("60s"), patience=600)
     finally:

@@ -62,7 +62,7 @@ def webhooks(plane: Plane, groups: GroupControllers, namespace: str) -> str:
 
 def test_check_and_the_webhooks_agree_on_valid_and_changed_objects(plane: Plane, webhooks: str) -> None:
     mutations = [*unchanged(*KINDS), *sample(seed=2, count=OBJECTS, kinds=KINDS)]
-    verdicts = list(judge(plane.client, webhooks, mutations, webhooks=True))
+    verdicts = list(judge(plane.client, webhooks, mutations))
     left = unexplained(verdicts)
     assert not left, f"{len(left)} of {len(verdicts)} objects differ without a reason:\n{report(left)}"
     assert sum(bool(each.server) for each in verdicts) > len(verdicts) // 4
@@ -99,7 +99,7 @@ def test_check_and_the_webhooks_agree_on_the_examples_of_the_projects(
 ) -> None:
     found = examples(program)
     assert len(found) >= count
-    left = unexplained(judge(plane.client, webhooks, found, webhooks=True))
+    left = unexplained(judge(plane.client, webhooks, found))
     assert not left, report(left)
 
 

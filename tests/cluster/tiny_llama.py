@@ -62,6 +62,29 @@ def base_files(context: int = 2048) -> Files:
     }
 
 
+def classifier_files(labels: Sequence[str], context: int = 512) -> Files:
+    """Return the files of a model that gives each text one of these labels.
+
+    Args:
+        labels: the labels.
+        context: longest context in tokens.
+    """
+    files = base_files(context)
+    config = json.loads(files["config.json"])
+    names = {str(number): label for number, label in enumerate(labels)}
+    config |= {
+        "architectures": ["LlamaForSequenceClassification"],
+        "id2label": names,
+        "label2id": {label: int(number) for number, label in names.items()},
+        "num_labels": len(labels),
+        "pad_token_id": 0,
+    }
+    chance = random.Random(1)
+    tensors = {name: tensor for name, tensor in _weights(chance).items() if name != "lm_head.weight"}
+    tensors["score.weight"] = _matrix(chance, len(labels), _HIDDEN)
+    return {**files, "config.json": _json(config), "model.safetensors": _safetensors(tensors)}
+
+
 def adapter_files(seed: int) -> Files:
     """Return the files of a LoRA adapter that changes every answer.
 

@@ -30,13 +30,19 @@ def start_hub(node: Node, files: Files) -> Hub:
     return hub
 
 
-def model(name: str, hub: Hub) -> Object:
-    """Return the spec of a Model, on a volume that all pods mount."""
+def model(name: str, hub: Hub, access: str = "ReadWriteMany") -> Object:
+    """Return the spec of a Model, on a volume that all pods mount.
+
+    Args:
+        name: name of the app.
+        hub: where its files are.
+        access: access mode of the volume.
+    """
     return spec(
         "Model",
         name,
         source={"huggingFace": {"repo": REPO, "revision": COMMIT, "endpoint": hub.url}},
-        store={"volume": {"size": "1Gi", "accessModes": ["ReadWriteMany"], "storageClassName": "local-path"}},
+        store={"volume": {"size": "1Gi", "accessModes": [access], "storageClassName": "local-path"}},
     )
 
 

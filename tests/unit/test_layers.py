@@ -59,6 +59,7 @@ LAYERS: tuple[str, ...] = (
     "kaigen.promote",
     "kaigen.commit_promotion",
     "kaigen.scaffold",
+    "kaigen.rollouts",
     "kaigen.contexts",
     "kaigen.ops",
     "kaigen.lock",

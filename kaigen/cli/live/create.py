@@ -61,7 +61,7 @@ def _options(flavor: Flavor) -> list[Any]:
             default="",
             metavar="PATH",
             help="Weights of the model in the volume. Default: MODEL.safetensors of the project, if it has one, or "
-            "else, for resnet50, a pinned file of the Hugging Face Hub.",
+            "else the pinned weights of torchvision, which the pod downloads.",
         ),
         click.option("--gpu", type=click.IntRange(0), default=flavor.gpu, show_default=True, help="Number of GPUs."),
         click.option("--cpu", default="1", show_default=True, metavar="QUANTITY", help="CPU cores to request."),

@@ -118,4 +118,4 @@ def _offer(console: Console, mount: Mount, folder: str, *, keep: bool) -> None:
     try:
         ops_helper.wait_end(mount.cluster, mount.namespace, mount.pod)
     except KeyboardInterrupt:
-        console.say("")
+        console.say(f"deleting pod/{mount.pod}")

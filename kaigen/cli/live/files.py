@@ -16,7 +16,7 @@ from kaigen.cli.live.create import inside_mount
 from kaigen.cli.live.flavor import Flavor
 from kaigen.cli.live.session import Session, cluster_options, size_text, transfer_line
 from kaigen.core.text import plural
-from kaigen.diagnostics.errors import SystemFailure
+from kaigen.diagnostics.errors import NotFound, SystemFailure
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
@@ -141,9 +141,18 @@ def _fetch(flavor: Flavor) -> click.Command:
         session = Session(console, flavor, **where)
         claim = session.volume(name, pvc_name)
         artifact = "" if everything else ops_jobs.artifact_of(session.job(name))
-        _download(session, claim, artifact or claim.mount_path, target, name)
+        try:
+            _download(session, claim, artifact or claim.mount_path, target, name)
+        except NotFound as error:
+            raise NotFound(f"Job {name} has no result yet: {error}", hint=_whereabouts(session, name)) from None
 
     return command
+
+
+def _whereabouts(session: Session, name: str) -> str:
+    """Return how to learn why a Job has no result."""
+    every = session.command("fetch", name, "--all")
+    return f"see what it does: {session.command('get', name)}; or download all its files: {every}"
 
 
 def _copy_file(flavor: Flavor) -> click.Command:

@@ -38,7 +38,7 @@ def _delete(flavor: Flavor) -> click.Command:
         if job is None:
             # The volume outlives its Job, and one of `copy-file` is there before it.
             if not (deletes_volume and _delete_own_volume(session, name, pvc_name)):
-                session.job(name)
+                _report_missing(session, name)
             return
         metadata = job["metadata"]
         if syncer := runs.tracked_by(job):
@@ -49,6 +49,9 @@ def _delete(flavor: Flavor) -> click.Command:
         console.out(f"job.batch/{metadata['name']} deleted")
         if deletes_volume:
             _delete_volumes(session, name, job, pvc_name)
+        elif flavor.keeps_pvc and (kept := sorted(ops_helper.claims_of(job["spec"]["template"]))):
+            again = session.command("delete", name, "--delete-pvc")
+            console.say(f"persistentvolumeclaim/{', '.join(kept)} stays until it expires; delete it with: {again}")
 
     if flavor.keeps_pvc:
         option = click.option("--delete-pvc", is_flag=True, help="Delete the volume, too.")
@@ -61,6 +64,26 @@ def _delete(flavor: Flavor) -> click.Command:
     return click.command("delete", help=about)(function)
 
 
+def _report_missing(session: Session, name: str) -> None:
+    """Raise that there is no Job of a name, and how to delete the volume that it left.
+
+    Raises:
+        CheckFailed: in any case.
+    """
+    claim = f"artifacts-{name}"
+    found = session.cluster.find(ops_helper.CLAIM, claim, session.namespace) if session.flavor.keeps_pvc else None
+    if found is not None and _owner(found) == session.flavor.job(name):
+        again = session.command("delete", name, "--delete-pvc")
+        hint = f"its PersistentVolumeClaim {claim} is left; delete it with: {again}"
+        raise CheckFailed(f'Job "{name}" not found in namespace {session.namespace}', hint=hint)
+    session.job(name)
+
+
+def _owner(claim: Manifest) -> str:
+    """Return the name of the Job for which a volume was created; empty if no live command did."""
+    return str((claim["metadata"].get("annotations") or {}).get(metadata_keys.RUN, ""))
+
+
 def _delete_own_volume(session: Session, name: str, pvc_name: str) -> bool:
     """Delete the volume of a name that has no Job, and return whether there is one.
 
@@ -71,8 +94,7 @@ def _delete_own_volume(session: Session, name: str, pvc_name: str) -> bool:
     found = session.cluster.find(ops_helper.CLAIM, claim, session.namespace)
     if found is None or "deletionTimestamp" in found["metadata"]:
         return False
-    owner = (found["metadata"].get("annotations") or {}).get(metadata_keys.RUN)
-    if owner != session.flavor.job(name):
+    if _owner(found) != session.flavor.job(name):
         raise CheckFailed(f"PersistentVolumeClaim {claim} was not created for Job {name}")
     if syncer := runs.tracked_by(found):
         raise CheckFailed(f"PersistentVolumeClaim {claim} is managed by {syncer}")
@@ -88,8 +110,7 @@ def _delete_volumes(session: Session, name: str, job: Manifest, pvc_name: str) -
         if found is None:
             session.console.say(f"PersistentVolumeClaim {claim} not found")
             continue
-        owner = (found["metadata"].get("annotations") or {}).get(metadata_keys.RUN)
-        if not pvc_name and owner != job["metadata"]["name"]:
+        if not pvc_name and _owner(found) != job["metadata"]["name"]:
             session.console.say(f"PersistentVolumeClaim {claim} was not created for Job {name}; it stays")
             continue
         session.cluster.delete(ops_helper.CLAIM, claim, session.namespace, uid=found["metadata"]["uid"])

@@ -152,11 +152,24 @@ class Session:
         """The namespace of a list; empty for all."""
         return "" if self._everywhere else self.namespace
 
-    def command(self, *words: str) -> str:
-        """Return a command of the program that the user called, for the same cluster and namespace."""
+    def command(self, *words: str, program: str = "", namespace: str = "") -> str:
+        """Return a command for the same cluster and namespace.
+
+        Args:
+            words: its arguments.
+            program: another program than the one that the user called.
+            namespace: another namespace than the one that the user gave.
+        """
         context, kubeconfig = self._address
-        options = (("-n", self._given), ("--context", context), ("--kubeconfig", kubeconfig))
-        return shlex.join([*self.flavor.program.split(), *words, *(w for pair in options if pair[1] for w in pair)])
+        options = (("-n", namespace or self._given), ("--context", context), ("--kubeconfig", kubeconfig))
+        named = (program or self.flavor.program).split()
+        return shlex.join([*named, *words, *(w for pair in options if pair[1] for w in pair)])
+
+    def name_of(self, job: Manifest) -> str:
+        """Return the name by which a user finds a Job: that of its app, or its own if the app may have others."""
+        own = str(job["metadata"]["name"])
+        app = ops_jobs.row_of(job).name
+        return app if own == self.flavor.job(app) else own
 
     def job(self, name: str) -> Manifest:
         """Return a Job by the name that the user typed.

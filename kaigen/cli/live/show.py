@@ -153,7 +153,7 @@ def follow(session: Session, job: Manifest, seconds: float | None) -> None:
         CheckFailed: it failed or was deleted.
         SystemFailure: it did not end in time.
     """
-    name = job["metadata"]["name"]
+    name = session.name_of(job)
     state = None
     try:
         for state in ops_jobs.changes(session.cluster, job, seconds):
@@ -173,7 +173,7 @@ def _hint(session: Session, job: Manifest, container: str) -> str:
     if ops_jobs.pods_expire(job):
         return "its pods are deleted at once; to read what they print, create it with a longer --ttl"
     options = ["-c", container] if container else []
-    return f"read what it printed: {session.command('logs', job['metadata']['name'], *options)}"
+    return f"read what it printed: {session.command('logs', session.name_of(job), *options)}"
 
 
 def _logs(flavor: Flavor) -> click.Command:
@@ -194,6 +194,7 @@ def _logs(flavor: Flavor) -> click.Command:
             container=container,
             tail=tail,
             command=session.command,
+            name=session.name_of(job),
             say=console.say,
         )
         for line in lines:

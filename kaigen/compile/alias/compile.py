@@ -6,22 +6,28 @@ keeps its Service and its route under the same Application or Kustomization, and
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec import Struct
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
-from kaigen.compile.builders.network import client_service, service_port
-from kaigen.compile.builders.other_apps import find_spec
+from kaigen.compile.builders.jobs import completion_test
+from kaigen.compile.builders.network import service_port
+from kaigen.compile.builders.pools import (
+    ALL,
+    Answering,
+    Canary,
+    answering_pods,
+    canary_service,
+    find_canary,
+    find_serving,
+    leading_service,
+    share_of,
+    waiting_job,
+)
 from kaigen.compile.builders.routes import check_route, route_objects
-from kaigen.compile.builders.workloads import SERVE
 from kaigen.compile.context import Context
 from kaigen.compile.engines.registry import engine_of
-from kaigen.compile.expressions import Tree
 from kaigen.compile.finish import frame_of
 from kaigen.compile.kind_compiler import Description, KindCompiler
 from kaigen.compile.problems import Problems
@@ -30,11 +36,11 @@ from kaigen.compile.topology.networking import default_path
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.alias import Alias, AliasSpec
 from kaigen.kinds.base import Metadata
-from kaigen.kinds.topology import Topology, TopologySpec
-from kaigen.kubernetes.metadata_keys import ALIAS_OF
+from kaigen.kinds.topology import TopologySpec
 
 _TOPOLOGY: FieldPath = ("spec", "topology")
-_NAME, _INSTANCE, _COMPONENT = (f"app.kubernetes.io/{key}" for key in ("name", "instance", "component"))
+_CANARY: FieldPath = ("spec", "canary", "topology")
+_NAME = "app.kubernetes.io/name"
 
 
 class AliasResolution(Struct, frozen=True):
@@ -46,11 +52,9 @@ class AliasResolution(Struct, frozen=True):
         context: what it is compiled for.
         frame: names and labels of the objects.
         serving: the spec of the Topology.
-        component: value of the component label of its pods that answer.
-        labels: further labels that select them.
-        target: port of the pods, by name or number.
-        further_ports: numbers of further ports of its Service by name.
-        more: further fields of its Service.
+        topology: name of the Topology, which `spec.topology` is unless that has pools with names of their own.
+        answering: its pods.
+        canary: a second pool that answers a share; None for none.
     """
 
     metadata: Metadata
@@ -58,11 +62,9 @@ class AliasResolution(Struct, frozen=True):
     context: Context
     frame: Frame
     serving: TopologySpec
-    component: str = SERVE
-    labels: Mapping[str, str] = field(default_factory=dict)
-    target: int | str = "http"
-    further_ports: Mapping[str, int] = field(default_factory=dict)
-    more: Mapping[str, Tree] = field(default_factory=dict)
+    topology: str
+    answering: Answering = Answering()
+    canary: Canary | None = None
 
 
 def resolve_alias(block: Alias, context: Context, problems: Problems, naming: None) -> AliasResolution:
@@ -76,31 +78,15 @@ def resolve_alias(block: Alias, context: Context, problems: Problems, naming: No
     """
     spec, metadata = block.spec, block.metadata
     namespace = metadata.namespace or context.config.namespace
-    topology = problems.attempt(lambda: find_spec(Topology, context, namespace, spec.topology, _TOPOLOGY), None)
-    serving = topology.spec if topology is not None else TopologySpec()
-    resolution = AliasResolution(metadata, spec, context, frame_of(metadata, context), serving)
-    objects: Sequence[Mapping[str, Any]] | None = None
-    if topology is not None and context.objects_of is not None:
-        objects = context.objects_of(("Topology", namespace, spec.topology), context)
-    # None, too, for a Topology with errors, which are reported there.
-    named = (each for each in objects or () if each["metadata"]["name"] == spec.topology)
-    service = next((each["spec"] for each in named if each["kind"] == "Service"), None)
-    return resolution if service is None else _of_service(resolution, service)
-
-
-def _of_service(resolution: AliasResolution, service: Mapping[str, Any]) -> AliasResolution:
-    """Return a resolution whose Service selects what the Service of the Topology does."""
-    first, *further = service["ports"]
-    own = (_NAME, _INSTANCE, _COMPONENT)
-    early = "publishNotReadyAddresses"
-    return replace(
-        resolution,
-        component=service["selector"][_COMPONENT],
-        labels={key: value for key, value in service["selector"].items() if key not in own},
-        target=first["targetPort"],
-        further_ports={port["name"]: port["port"] for port in further},
-        more={early: True} if service.get(early) else {},
-    )
+    found = problems.attempt(lambda: find_serving(context, namespace, spec.topology, _TOPOLOGY), None)
+    serving = found.topology.spec if found is not None else TopologySpec()
+    name = found.topology.metadata.name if found is not None else spec.topology
+    given = spec.canary
+    canary = None
+    if given is not None:
+        canary = problems.attempt(lambda: find_canary(context, namespace, given.topology, given.weight, _CANARY), None)
+    pods = answering_pods(context, namespace, name) if found is not None else Answering()
+    return AliasResolution(metadata, spec, context, frame_of(metadata, context), serving, name, pods, canary)
 
 
 def check_alias(resolution: AliasResolution, problems: Problems) -> None:
@@ -121,43 +107,42 @@ def check_alias(resolution: AliasResolution, problems: Problems) -> None:
 
 def alias_objects(resolution: AliasResolution) -> list[Object]:
     """Return the objects of an alias, in the order of values.yaml."""
-    spec, frame, serving = resolution.spec, resolution.frame, resolution.serving
+    spec, frame, serving, canary = resolution.spec, resolution.frame, resolution.serving, resolution.canary
     name = settings.text(
         "topology",
-        spec.topology,
+        resolution.topology,
         f"Value of the label `{_NAME}` of the pods that answer: the name of their chart.",
         origin=_TOPOLOGY,
     )
-    # Without the label of the release: that of the Topology is another one, whose name the chart cannot know.
-    made = client_service(
-        frame,
-        resolution.component,
-        spec.service,
-        target=resolution.target,
-        further_ports=resolution.further_ports,
-        more=resolution.more,
-        selector={_NAME: name, _COMPONENT: resolution.component, **resolution.labels},
-        notes={ALIAS_OF: name},
-    )
+    waiting = waiting_job(frame, resolution.context, canary)
+    made = leading_service(frame, spec.service, name, resolution.answering)
+    if canary is not None and canary.weight == ALL:
+        made = canary_service(frame, spec.service, canary)
+    tests = [
+        test for each in waiting if each.kind == "Job" for test in completion_test(frame, each, resolution.context)
+    ]
     if spec.route is None:
-        return [made]
+        return [*waiting, made, *tests]
     return [
+        *waiting,
         made,
         *route_objects(
             frame,
             spec.route,
             path=spec.route.path or default_path(serving, engine_of(serving)),
             service_port=service_port(spec.service),
-            pool=spec.topology if serving.inference_pool is not None else None,
+            pool=resolution.topology if serving.inference_pool is not None else None,
             profile=resolution.context.profile.name,
+            share=share_of(canary),
         ),
+        *tests,
     ]
 
 
 def describe_alias(resolution: AliasResolution) -> Description:
     """Return the summary."""
     pool = resolution.serving.inference_pool is not None
-    topology = resolution.spec.topology
+    topology = resolution.topology
     return Description(
         summary=f"Leads requests to the pods of Topology `{topology}`.",
         # Its pods are those of another app, so its own Service selects none here.
@@ -171,5 +156,5 @@ compile_alias = KindCompiler(
     objects=alias_objects,
     describe=describe_alias,
     default_naming=None,
-    settings_order=("topology", "service", "route"),
+    settings_order=("topology", "canary", "service", "route"),
 )

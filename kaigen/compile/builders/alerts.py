@@ -35,11 +35,13 @@ _FAST, _MEDIUM, _SLOW = (0.02, 1), (0.05, 6), (0.1, 3 * _DAY)
 Source: The Site Reliability Workbook, "Alerting on SLOs", table 5-8.
 """
 
+_OF_JOB_SET = "node-0-[0-9]+-[b-df-hj-np-tv-z2456789]{5}"
 _SUFFIX: Mapping[str, str] = {
     **POD_SUFFIX,
     # An Indexed Job has the index in front (source: k8s.io/kubernetes, pkg/controller/job).
     "Job": "([0-9]+-)?[b-df-hj-np-tv-z2456789]{5}",
-    "JobSet": "node-0-[0-9]+-[b-df-hj-np-tv-z2456789]{5}",
+    "JobSet": _OF_JOB_SET,
+    "TrainJob": _OF_JOB_SET,
     # The scheduled time of the run, in minutes (source: k8s.io/kubernetes, pkg/controller/cronjob).
     "CronJob": "[0-9]+-([0-9]+-)?[b-df-hj-np-tv-z2456789]{5}",
 }

@@ -221,9 +221,9 @@ def _token_arguments(build: Build) -> list[str]:
 def _push_secret(build: Build) -> Setting:
     return settings.text(
         "build.pushSecret",
-        build.push_secret or "",
+        build.push_secret.name if build.push_secret else "",
         "Secret of type dockerconfigjson with which the image is pushed.",
-        origin=(*AT, "pushSecret"),
+        origin=(*AT, "pushSecret", "name"),
     )
 
 

@@ -1,13 +1,14 @@
-"""The dashboard of a Topology for Grafana, in a ConfigMap."""
+"""The dashboard of a Topology or an Endpoint for Grafana, in a ConfigMap."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kaigen.compile.app import Object
+from kaigen.compile.builders.envoy_telemetry import COUNTED, LASTED
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.expressions import Expr, Joined, Namespace, Release, Shortened, Tree
 
@@ -26,42 +27,111 @@ _UID_MAX = 40
 _DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 _PLACE = re.compile("(<namespace>|<release>|<uid>)")
 _JOB = '{job="<namespace>/<release>"}'
+_FAILED = '{job="<namespace>/<release>",%(failed)s}'
 
-# Title, unit, the metrics that it needs, and expression and legend of each line.
-_PANELS: tuple[tuple[str, str, tuple[str, ...], tuple[tuple[str, str], ...]], ...] = (
-    (
+
+class Panel(NamedTuple):
+    """A graph.
+
+    Attributes:
+        title: its title.
+        unit: unit of Grafana.
+        lines: expression and legend of each line.
+        needs: metrics of the engine that it reads.
+    """
+
+    title: str
+    unit: str
+    lines: Sequence[tuple[str, str]]
+    needs: tuple[str, ...] = ()
+
+
+def _rate(metric: str, labels: str) -> str:
+    return f"rate({metric}{labels}[$__rate_interval])"
+
+
+def _quantiles(metric: str, labels: str) -> tuple[tuple[str, str], ...]:
+    """Return the lines of a histogram."""
+    inner = f"sum by (le) ({_rate(f'{metric}_bucket', labels)})"
+    return tuple((f"histogram_quantile({share / 100:g}, {inner})", f"p{share}") for share in (50, 95, 99))
+
+
+_COLLECTED = Panel("Metrics are collected", "short", ((f"sum(up{_JOB})", "pods"),))
+
+_ENGINE = (
+    Panel(
         "Requests",
         "short",
+        ((f"sum(%(running)s{_JOB})", "running"), (f"sum(%(waiting)s{_JOB})", "waiting")),
         ("waiting", "running"),
-        (("sum(%(running)s%(job)s)", "running"), ("sum(%(waiting)s%(job)s)", "waiting")),
     ),
-    (
-        "Time to the first token",
-        "s",
-        ("ttft",),
-        tuple(
-            (f"histogram_quantile({share}, sum by (le) (rate(%(ttft)s_bucket%(job)s[$__rate_interval])))", name)
-            for share, name in ((0.5, "p50"), (0.95, "p95"), (0.99, "p99"))
-        ),
-    ),
-    ("KV cache", "percentunit", ("cache",), (("%(cache)s%(job)s", "{{pod}}"),)),
-    (
+    Panel("Time to the first token", "s", _quantiles("%(ttft)s", _JOB), ("ttft",)),
+    Panel("KV cache", "percentunit", ((f"%(cache)s{_JOB}", "{{pod}}"),), ("cache",)),
+    Panel(
         "Answers",
         "reqps",
-        ("requests", "failed"),
         (
-            ("sum(rate(%(requests)s%(job)s[$__rate_interval]))", "all"),
-            ('sum(rate(%(requests)s{job="<namespace>/<release>",%(failed)s}[$__rate_interval]))', "failed"),
+            (f"sum({_rate('%(requests)s', _JOB)})", "all"),
+            (f"sum({_rate('%(requests)s', _FAILED)})", "failed"),
+        ),
+        ("requests", "failed"),
+    ),
+    Panel("Preemptions", "ops", ((f"sum by (pod) ({_rate('%(preemptions)s', _JOB)})", "{{pod}}"),), ("preemptions",)),
+    _COLLECTED,
+)
+
+_OF_ROUTER = '{job="<namespace>/<release>-router",envoy_http_conn_manager_prefix="requests"}'
+
+ROUTER_PANELS = (
+    Panel(
+        "Router: answers",
+        "reqps",
+        (
+            (
+                f"sum by (envoy_response_code_class) ({_rate('envoy_http_downstream_rq_xx', _OF_ROUTER)})",
+                "{{envoy_response_code_class}}xx",
+            ),
         ),
     ),
-    (
-        "Preemptions",
-        "ops",
-        ("preemptions",),
-        (("sum by (pod) (rate(%(preemptions)s%(job)s[$__rate_interval]))", "{{pod}}"),),
-    ),
-    ("Metrics are collected", "short", (), (("sum(up%(job)s)", "pods"),)),
+    Panel("Router: requests in flight", "short", ((f"sum(envoy_http_downstream_rq_active{_OF_ROUTER})", "requests"),)),
+    Panel("Router: time of answers", "ms", _quantiles("envoy_http_downstream_rq_time", _OF_ROUTER)),
 )
+
+_OF_TOPOLOGIES = '{job="<namespace>/<release>",envoy_cluster_name=~"topology-.+"}'
+_LIMITED = '{job="<namespace>/<release>",status="429"}'
+
+ENDPOINT_PANELS = (
+    Panel("Requests by client", "reqps", ((f"sum by (client) ({_rate(COUNTED, _JOB)})", "{{client}}"),)),
+    Panel("Requests by model", "reqps", ((f"sum by (model) ({_rate(COUNTED, _JOB)})", "{{model}}"),)),
+    Panel("Answers by status", "reqps", ((f"sum by (status) ({_rate(COUNTED, _JOB)})", "{{status}}"),)),
+    Panel("Over the limit (429)", "reqps", ((f"sum by (client) ({_rate(COUNTED, _LIMITED)})", "{{client}}"),)),
+    Panel("Time of answers", "ms", _quantiles(LASTED, _JOB)),
+    Panel(
+        "Requests in flight",
+        "short",
+        (
+            (
+                f"sum by (envoy_cluster_name) (envoy_cluster_upstream_rq_active{_OF_TOPOLOGIES})",
+                "{{envoy_cluster_name}}",
+            ),
+            (f"sum(envoy_cluster_upstream_rq_pending_active{_OF_TOPOLOGIES})", "waiting"),
+        ),
+    ),
+    _COLLECTED,
+)
+
+
+def engine_panels(metrics: Mapping[str, str]) -> list[Panel]:
+    """Return the panels whose metrics an engine has.
+
+    Args:
+        metrics: names of the engine's metrics, by what they measure.
+    """
+    return [
+        panel._replace(lines=[(expression % metrics, legend) for expression, legend in panel.lines])
+        for panel in _ENGINE
+        if set(panel.needs) <= set(metrics)
+    ]
 
 
 def dashboard_uid() -> Expr:
@@ -69,18 +139,18 @@ def dashboard_uid() -> Expr:
     return Shortened(Joined(("kaigen-", Namespace(), "-", Release())), _UID_MAX)
 
 
-def dashboard(frame: Frame, block: Dashboard, namespace: str, metrics: Mapping[str, str], runbook: str) -> Object:
-    """Return the ConfigMap with the dashboard of a Topology.
+def dashboard(frame: Frame, block: Dashboard, namespace: str, panels: Sequence[Panel], runbook: str) -> Object:
+    """Return the ConfigMap with the dashboard of an app.
 
     Args:
         frame: the app.
         block: the block of the spec.
         namespace: the app's namespace, in the name of the file.
-        metrics: names of the engine's metrics, by what they measure.
+        panels: its graphs.
         runbook: URL of the page about alerts.
     """
     values: dict[str, Expr] = {"<namespace>": Namespace(), "<release>": Release(), "<uid>": dashboard_uid()}
-    text = json.dumps(_content(metrics, runbook), indent=2)
+    text = json.dumps(_content(panels, runbook), indent=2)
     parts = tuple(values.get(part, part) for part in _PLACE.split(text) if part)
     body: dict[str, Tree] = {
         "apiVersion": "v1",
@@ -92,12 +162,7 @@ def dashboard(frame: Frame, block: Dashboard, namespace: str, metrics: Mapping[s
     return Object(role="configmap-dashboard", body=body)
 
 
-def _content(metrics: Mapping[str, str], runbook: str) -> Mapping[str, Any]:
-    names = {**metrics, "job": _JOB}
-    panels = [
-        _panel(number, title, unit, [(expression % names, legend) for expression, legend in lines])
-        for number, (title, unit, _, lines) in enumerate(each for each in _PANELS if set(each[2]) <= set(metrics))
-    ]
+def _content(panels: Sequence[Panel], runbook: str) -> Mapping[str, Any]:
     return {
         "uid": "<uid>",
         "title": "<namespace> / <release>",
@@ -114,20 +179,20 @@ def _content(metrics: Mapping[str, str], runbook: str) -> Mapping[str, Any]:
         "templating": {
             "list": [{"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus"}]
         },
-        "panels": panels,
+        "panels": [_graph(number, panel) for number, panel in enumerate(panels)],
     }
 
 
-def _panel(number: int, title: str, unit: str, lines: list[tuple[str, str]]) -> Mapping[str, Any]:
+def _graph(number: int, panel: Panel) -> Mapping[str, Any]:
     return {
         "id": number + 1,
-        "title": title,
+        "title": panel.title,
         "type": "timeseries",
         "datasource": _DATASOURCE,
         "gridPos": {"h": 8, "w": 12, "x": 12 * (number % 2), "y": 8 * (number // 2)},
-        "fieldConfig": {"defaults": {"unit": unit, "min": 0}, "overrides": []},
+        "fieldConfig": {"defaults": {"unit": panel.unit, "min": 0}, "overrides": []},
         "targets": [
             {"refId": chr(ord("A") + index), "datasource": _DATASOURCE, "expr": expression, "legendFormat": legend}
-            for index, (expression, legend) in enumerate(lines)
+            for index, (expression, legend) in enumerate(panel.lines)
         ],
     }

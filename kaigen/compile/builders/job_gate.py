@@ -30,7 +30,7 @@ _SUFFIX = f"-{_COMPONENT}"
 
 
 class AwaitedRun(Struct, frozen=True):
-    """A Job or JobSet that pods wait for.
+    """A run that pods wait for: a Job, JobSet or TrainJob.
 
     Attributes:
         kind: its kind.

@@ -192,7 +192,7 @@ def limited_spec(run: Run) -> dict[str, Tree]:
 
 
 def completion_test(frame: Frame, watched: Object, context: Context) -> list[Object]:
-    """Return the objects of `helm test` that wait until a Job or JobSet is complete, with access to it only.
+    """Return the objects of `helm test` that wait until a run is complete, with access to it only.
 
     A CronJob has no such end, so the test of one asks whether it exists.
     """
@@ -200,7 +200,7 @@ def completion_test(frame: Frame, watched: Object, context: Context) -> list[Obj
     if watched.kind == "CronJob":
         find: list[Tree] = ["get", "cronjob", name]
         return watching_test(frame, context, group="batch", resource="cronjobs", name=name, command=find)
-    condition = "complete" if watched.kind == "Job" else "completed"
+    condition = "completed" if watched.kind == "JobSet" else "complete"
     kind, group = watched.kind.lower(), str(watched.body["apiVersion"]).partition("/")[0]
     command: list[Tree] = ["wait", f"--for=condition={condition}", _timeout("1h", "the Job"), kind, name]
     return watching_test(frame, context, group=group, resource=f"{kind}s", name=name, command=command)

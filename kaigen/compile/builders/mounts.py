@@ -151,7 +151,7 @@ def mount_image(
         folder=point.folder,
         mounts=[read_only_mount(point.volume, point.folder, image.path)],
         volumes=[image_volume(point.volume, image, setting, origin)],
-        pull_secrets=image.pull_secrets,
+        pull_secrets=[each.name for each in image.pull_secrets],
     )
 
 

@@ -85,6 +85,7 @@ def service(
     more: Mapping[str, Tree] | None = None,
     selector: Tree = None,
     notes: Mapping[str, Tree] | None = None,
+    wave: int = 0,
 ) -> Object:
     """Return the Service of a component's ready pods.
 
@@ -99,6 +100,7 @@ def service(
         more: further fields of its spec.
         selector: labels of the pods; those of the component when None.
         notes: kaigen's annotations of it.
+        wave: its sync wave.
     """
     pods = frame.selector(component) if selector is None else selector
     ports: list[Tree] = [{"name": "http", "port": port, "targetPort": target, "protocol": "TCP"}]
@@ -106,10 +108,11 @@ def service(
         ports.append({"name": name, "port": number, "targetPort": number, "protocol": "TCP"})
     return Object(
         role="service",
+        wave=wave,
         body={
             "apiVersion": "v1",
             "kind": "Service",
-            "metadata": frame.metadata("", component, annotations=notes, more=annotations),
+            "metadata": frame.metadata("", component, wave=wave, annotations=notes, more=annotations),
             "spec": {"type": type, "selector": pods, "ports": ports, **(more or {})},
         },
     )
@@ -151,6 +154,7 @@ def client_service(
     more: Mapping[str, Tree] | None = None,
     selector: Tree = None,
     notes: Mapping[str, Tree] | None = None,
+    wave: int = 0,
 ) -> Object:
     """Return the Service of a spec that says how clients reach it.
 
@@ -163,6 +167,7 @@ def client_service(
         more: further fields of its spec.
         selector: labels of its pods; those of the component when None.
         notes: kaigen's annotations of it.
+        wave: its sync wave.
     """
     balanced: dict[str, Tree] = {}
     if given.type == "LoadBalancer":
@@ -197,6 +202,7 @@ def client_service(
         more={**balanced, **(more or {})},
         selector=selector,
         notes=notes,
+        wave=wave,
     )
 
 

@@ -176,8 +176,7 @@ def _volume(name: str, volume: PodVolume, context: Context) -> dict[str, Any]:
     return {"name": name, "projected": dict(volume.projected or {})}
 
 
-def _files(given: str | Files, name: str) -> dict[str, Any]:
-    block = Files(name=given) if isinstance(given, str) else given
+def _files(block: Files, name: str) -> dict[str, Any]:
     items = [{"key": key, "path": path} for key, path in block.items.items()]
     return {
         name: block.name,
@@ -190,9 +189,10 @@ def _files(given: str | Files, name: str) -> dict[str, Any]:
 def _env_from(sources: Sequence[EnvFrom]) -> list[dict[str, Any]]:
     found = []
     for each in sources:
-        field, name = ("secretRef", each.secret) if each.secret else ("configMapRef", each.config)
+        given, field = each.secret or each.config, "secretRef" if each.secret else "configMapRef"
+        assert given is not None
         optional = {"optional": True} if each.optional else {}
-        found.append({**({"prefix": each.prefix} if each.prefix else {}), field: {"name": name, **optional}})
+        found.append({**({"prefix": each.prefix} if each.prefix else {}), field: {"name": given.name, **optional}})
     return found
 
 

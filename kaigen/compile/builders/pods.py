@@ -70,7 +70,7 @@ def pull_secrets(*images: Image, spec: PodFields) -> list[Mapping[str, str]]:
     added = [each.image for each in (*spec.sidecars.values(), *spec.init_containers.values())]
     blocks = [image for image in (*images, *added) if isinstance(image, ImageBlock)]
     names = [*(name for block in blocks for name in block.pull_secrets), *spec.image_pull_secrets]
-    return [{"name": name} for name in dict.fromkeys(names)]
+    return [{"name": name} for name in dict.fromkeys(each.name for each in names)]
 
 
 def container_security(*, read_only: bool, capabilities: Sequence[str] = ()) -> dict[str, Tree]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from kaigen.catalog.proxies import gateway_limit, ingress_limit
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
@@ -14,9 +16,24 @@ from kaigen.kinds.block import document_name, set_fields
 from kaigen.kinds.exposure import Gateway, HostRoute, InferencePool, Tls
 
 WAVE = 4
+_ALL = 100
 _GATEWAY = "gateway.networking.k8s.io"
 _POOL = "inference.networking.k8s.io"
 _ORIGIN: FieldPath = ("spec", "route")
+
+
+class Share(Struct, frozen=True):
+    """The share of a route's requests that another Service gets.
+
+    Attributes:
+        service: name of the Service.
+        port: its port.
+        weight: percentage of the requests.
+    """
+
+    service: Tree
+    port: int
+    weight: int
 
 
 def check_route(route: HostRoute, problems: Problems) -> None:
@@ -37,7 +54,14 @@ def check_route(route: HostRoute, problems: Problems) -> None:
 
 
 def route_objects(
-    frame: Frame, route: HostRoute, *, path: str, service_port: Tree, pool: Tree, profile: str
+    frame: Frame,
+    route: HostRoute,
+    *,
+    path: str,
+    service_port: Tree,
+    pool: Tree,
+    profile: str,
+    share: Share | None = None,
 ) -> list[Object]:
     """Return the objects that route requests for a host to the app.
 
@@ -48,6 +72,7 @@ def route_objects(
         service_port: port of the app's Service.
         pool: name of the InferencePool to route to instead of the app's Service; None for the Service.
         profile: name of the cluster's profile.
+        share: what another Service gets of the requests over a Gateway; None for nothing.
     """
     if route.ingress is not None:
         return [_ingress(frame, route, path, service_port)]
@@ -58,7 +83,12 @@ def route_objects(
         if pool is not None
         else {"group": "", "kind": "Service", "name": Release(), "port": service_port, "weight": 1}
     )
-    return [*gateways, _http_route(frame, route, path, backend, profile)]
+    backends = [backend]
+    if share is not None:
+        backend["weight"] = _ALL - share.weight
+        other: dict[str, Tree] = {"group": "", "kind": "Service", "name": share.service, "port": share.port}
+        backends.append({**other, "weight": share.weight})
+    return [*gateways, _http_route(frame, route, path, backends, profile)]
 
 
 def route_host(route: HostRoute) -> Setting:
@@ -69,9 +99,9 @@ def route_host(route: HostRoute) -> Setting:
 def _tls_secret(tls: Tls) -> Tree:
     return settings.text(
         "route.tlsSecret",
-        tls.secret_name,
+        tls.secret.name,
         "Secret with the certificate of the host.",
-        origin=(*_ORIGIN, "tls", "secretName"),
+        origin=(*_ORIGIN, "tls", "secret", "name"),
     )
 
 
@@ -86,7 +116,7 @@ def _timeout(gateway: Gateway, profile: str) -> str:
     return "" if gateway_limit(gateway.class_name, profile) else "0s"
 
 
-def _http_route(frame: Frame, route: HostRoute, path: str, backend: dict[str, Tree], profile: str) -> Object:
+def _http_route(frame: Frame, route: HostRoute, path: str, backends: list[dict[str, Tree]], profile: str) -> Object:
     gateway = route.gateway
     assert gateway is not None
     parent: dict[str, Tree] = {"group": _GATEWAY, "kind": "Gateway"}
@@ -112,7 +142,7 @@ def _http_route(frame: Frame, route: HostRoute, path: str, backend: dict[str, Tr
     else:
         parent["name"] = Release()
     # The CRD's defaults are written out, since Argo CD reports defaulted fields in lists as differences.
-    rule: dict[str, Tree] = {"matches": [{"path": {"type": "PathPrefix", "value": path}}], "backendRefs": [backend]}
+    rule: dict[str, Tree] = {"matches": [{"path": {"type": "PathPrefix", "value": path}}], "backendRefs": [*backends]}
     timeout = _timeout(gateway, profile)
     if timeout:
         rule["timeouts"] = {"request": timeout, "backendRequest": timeout}

@@ -240,8 +240,8 @@ def source_variables(source: FileSource, origin: FieldPath, *, own: bool) -> lis
             _variable(f"SOURCE_{variable}", fields["name"], fields[part]) for variable, (part, _, _) in keys.items()
         ]
     if source.oci and source.oci.pull_secret:
-        texts = {"name": (source.oci.pull_secret, "Secret of type dockerconfigjson, for the registry.")}
-        fields = _settings("download.pullSecret", texts, (*origin, "oci"), own=own, names={"name": "pullSecret"})
+        texts = {"name": (source.oci.pull_secret.name, "Secret of type dockerconfigjson, for the registry.")}
+        fields = _settings("download.pullSecret", texts, (*origin, "oci", "pullSecret"), own=own)
         return [_variable("REGISTRY_AUTH", fields["name"], DOCKER_CONFIG_KEY)]
     return []
 
@@ -252,14 +252,12 @@ def _settings(
     origin: FieldPath,
     *,
     own: bool,
-    names: Mapping[str, str] | None = None,
 ) -> dict[str, Tree]:
     """Return texts as settings under a prefix, or as they are."""
     if not own:
         return {name: value for name, (value, _) in texts.items()}
-    fields = names or {}
     return {
-        name: settings.text(f"{prefix}.{name}", value, doc, origin=(*origin, fields.get(name, name)))
+        name: settings.text(f"{prefix}.{name}", value, doc, origin=(*origin, name))
         for name, (value, doc) in texts.items()
     }
 

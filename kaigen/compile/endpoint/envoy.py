@@ -6,6 +6,7 @@ read for its `model`, and the model decides the Topology.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from kaigen.compile.builders.envoy import (
@@ -13,12 +14,14 @@ from kaigen.compile.builders.envoy import (
     Config,
     bootstrap,
     connection_limits,
+    fallback_cluster,
     listener,
     lua_filter,
     no_limits,
     retries,
     router_filter,
 )
+from kaigen.compile.builders.envoy_telemetry import counts
 from kaigen.compile.endpoint.access import Access
 from kaigen.programs.files import program_text
 
@@ -49,15 +52,23 @@ _ERRORS = {
 }
 _FILL_SECONDS = 60
 
+_LABELS = {"client": "%DYNAMIC_METADATA(kaigen:client)%", "model": "%DYNAMIC_METADATA(kaigen:model)%"}
+"""Of the metrics of requests: a client of the spec, and a model that is served; `-` before either is known."""
 
-def envoy_config(access: Access, *, body: int, drain: int) -> Config:
+
+def envoy_config(
+    access: Access, *, body: int, drain: int, weights: Mapping[str, int] | None = None, counted: bool = False
+) -> Config:
     """Return Envoy's configuration, without the clusters of Topologies and of its own pods, whose names are settings.
 
     Args:
         access: who may use what.
         body: most bytes of a request's body.
         drain: seconds that a pod goes on when it ends.
+        weights: percentage of the requests that the canary of a Topology gets, where that is more than none.
+        counted: whether metrics count requests by client and model.
     """
+    weights = weights or {}
     paths = ", ".join(f'["{path}"] = true' for path in ASKED)
     keys = program_text("endpoint_keys.lua").replace("@FOLDER@", FOLDER).replace("@KEYS@", CLIENT_KEYS)
     models = program_text("endpoint_models.lua").replace("@FOLDER@", FOLDER).replace("@KEYS@", ENGINE_KEYS)
@@ -79,9 +90,9 @@ def envoy_config(access: Access, *, body: int, drain: int) -> Config:
                 },
             }
         ],
-        "access_log": [_access_log()],
+        "access_log": [_access_log(), *([counts(_LABELS, "%RESPONSE_CODE%")] if counted else [])],
         "local_reply_config": {"mappers": [_error(status) for status in (*_ERRORS, 0)]},
-        "route_config": {"virtual_hosts": [_routes(access)]},
+        "route_config": {"virtual_hosts": [_routes(access, weights)]},
         "http_filters": [
             lua_filter("kaigen.keys", keys.replace("@PATHS@", paths)),
             _limits(access),
@@ -94,11 +105,32 @@ def envoy_config(access: Access, *, body: int, drain: int) -> Config:
     return {
         "node": {"id": PEERS, "cluster": PEERS},
         "cluster_manager": {"local_cluster_name": PEERS},
-        **bootstrap([listener("requests", PORT, manager)], []),
+        **bootstrap(
+            [listener("requests", PORT, manager)],
+            [
+                fallback_cluster(_split(name), (canary_cluster(name), topology_cluster(name)))
+                for name in sorted(weights)
+            ],
+        ),
     }
 
 
-def _routes(access: Access) -> Config:
+def topology_cluster(name: str) -> str:
+    """Return the name of the cluster of a Topology."""
+    return f"topology-{name}"
+
+
+def canary_cluster(name: str) -> str:
+    """Return the name of the cluster of a Topology's canary."""
+    return f"canary-{name}"
+
+
+def _split(name: str) -> str:
+    """Return the name of the cluster that is the canary's, or the Topology's while no pod of the canary is ready."""
+    return f"split-{name}"
+
+
+def _routes(access: Access, weights: Mapping[str, int]) -> Config:
     """Return the route of each Topology; a request gets here only with one."""
     routes: list[Any] = [
         {
@@ -109,12 +141,21 @@ def _routes(access: Access) -> Config:
                     {"filter": "kaigen", "path": [{"key": "backend"}], "value": {"string_match": {"exact": topology}}}
                 ],
             },
-            "route": {"cluster": f"topology-{topology}", **no_limits(), **retries()},
+            "route": _target(topology, weights.get(topology, 0)),
         }
         for topology in sorted(set(access.models.values()))
     ]
     nothing = {"match": {"prefix": "/"}, "direct_response": {"status": 404}}
     return {"name": "models", "domains": ["*"], "routes": [*routes, nothing]}
+
+
+def _target(topology: str, weight: int) -> Config:
+    """Return how a route sends requests on: to the clusters that answer, without time limits."""
+    if not weight:
+        return {"cluster": topology_cluster(topology), **no_limits(), **retries()}
+    shares = {topology_cluster(topology): 100 - weight, _split(topology): weight}
+    clusters = [{"name": name, "weight": share} for name, share in shares.items()]
+    return {"weighted_clusters": {"clusters": clusters}, **no_limits(), **retries(elsewhere=True)}
 
 
 def _limits(access: Access) -> Config:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import account_fields, account_objects
-from kaigen.compile.builders.alerts import prometheus_rule
-from kaigen.compile.builders.envoy import READY, dns_cluster, dns_clusters
+from kaigen.compile.builders.alerts import RUNBOOK, prometheus_rule
+from kaigen.compile.builders.dashboard import ENDPOINT_PANELS, dashboard
+from kaigen.compile.builders.envoy import READY, STATISTICS, dns_cluster, dns_clusters
 from kaigen.compile.builders.envoy_pod import budget, envoy_container, over_nodes, proxy_deployment
+from kaigen.compile.builders.envoy_telemetry import with_traces
 from kaigen.compile.builders.jobs import readiness_test, seconds
 from kaigen.compile.builders.network import (
     client_peers,
@@ -24,10 +26,20 @@ from kaigen.compile.builders.pod_options import extended_pod
 from kaigen.compile.builders.pods import pod_security, pull_secrets
 from kaigen.compile.builders.routes import route_objects
 from kaigen.compile.endpoint.access import ACCESS_FILE
-from kaigen.compile.endpoint.envoy import CLIENT_KEYS, ENGINE_KEYS, FOLDER, PEERS, PORT, envoy_config
-from kaigen.compile.endpoint.resolution import EndpointResolution
+from kaigen.compile.endpoint.envoy import (
+    CLIENT_KEYS,
+    ENGINE_KEYS,
+    FOLDER,
+    PEERS,
+    PORT,
+    canary_cluster,
+    envoy_config,
+    topology_cluster,
+)
+from kaigen.compile.endpoint.resolution import Backend, EndpointResolution
 from kaigen.compile.expressions import DIGEST_LENGTH, Expr, Joined, Release, Tree
 from kaigen.compile.go_json import go_json, sha256_hex
+from kaigen.diagnostics.codes import page_url
 from kaigen.kinds.blocks import Security
 from kaigen.kubernetes.quantities import units
 from kaigen.yaml.dump import dump
@@ -67,12 +79,15 @@ def endpoint_objects(resolution: EndpointResolution) -> list[Object]:
     if spec.replicas > 1:
         objects.append(budget(frame, ENDPOINT, ""))
     if spec.monitoring is not None:
-        paths = "/stats/prometheus"
-        objects.append(pod_monitor(frame, ENDPOINT, spec.monitoring, paths, port="envoy-metrics"))
+        objects.append(pod_monitor(frame, ENDPOINT, spec.monitoring, STATISTICS, port="envoy-metrics"))
         block, context = spec.monitoring, resolution.context
         namespace = resolution.metadata.namespace or context.config.namespace
         if block.alerts is not None:
-            objects += prometheus_rule(frame, context, namespace, block.alerts, block.labels, [workload])
+            objects += prometheus_rule(
+                frame, context, namespace, block.alerts, block.labels, [workload], dashboard=block.dashboard
+            )
+        if block.dashboard is not None:
+            objects.append(dashboard(frame, block.dashboard, namespace, ENDPOINT_PANELS, page_url(RUNBOOK)))
     if spec.route is not None:
         profile = resolution.context.profile.name
         port = service_port(spec.service)
@@ -84,7 +99,14 @@ def _files(resolution: EndpointResolution) -> dict[str, str]:
     spec, access = resolution.spec, resolution.access
     body = units(spec.max_body)
     assert body is not None, "the model of the spec requires a quantity"
-    config = envoy_config(access, body=body, drain=seconds(spec.drain))
+    weights = {each.name: each.weight for each in resolution.backends if each.weight}
+    monitoring = spec.monitoring
+    counted = monitoring is not None
+    config = with_traces(
+        envoy_config(access, body=body, drain=seconds(spec.drain), weights=weights, counted=counted),
+        monitoring.traces if monitoring is not None else None,
+        resolution.metadata.name,
+    )
     return {"envoy.yaml": dump(config), ACCESS_FILE: access.text()}
 
 
@@ -188,8 +210,9 @@ def _client_keys(resolution: EndpointResolution) -> list[Tree]:
         {"key": name, "path": name} for name, client in sorted(given.items()) if client.secret is None
     ]
     if shared:
-        name = resolution.spec.keys or f"{resolution.metadata.name}-keys"
-        origin = ("spec", "keys") if resolution.spec.keys else ()
+        own = resolution.spec.keys_secret
+        name = own.name if own else f"{resolution.metadata.name}-keys"
+        origin = ("spec", "keysSecret", "name") if own else ()
         secret = settings.text("keysSecret", name, "Secret with the keys of clients.", origin=origin)
         sources.append({"secret": {"name": secret, "items": shared}})
     for name, client in sorted(given.items()):
@@ -206,7 +229,7 @@ def _engine_keys(resolution: EndpointResolution) -> list[Tree]:
     for backend in resolution.backends:
         auth = backend.topology.spec.auth
         if auth is not None and auth.secret is not None:
-            sources.append({"secret": {"name": auth.secret, "items": [{"key": auth.key, "path": backend.name}]}})
+            sources.append({"secret": {"name": auth.secret.name, "items": [{"key": auth.key, "path": backend.name}]}})
     return sources
 
 
@@ -214,16 +237,22 @@ def _clusters(resolution: EndpointResolution) -> Tree:
     """Return the argument with the Services of the Topologies, and with the own pods."""
     parts: list[str | Expr] = []
     text, end = dns_clusters(_MARK).split(_MARK)
-    hosts: list[tuple[str, Expr, int]] = [(PEERS, Release(_PODS), PORT)]
+    hosts: list[tuple[str, Expr, int, dict[str, bool]]] = [(PEERS, Release(_PODS), PORT, {})]
     for backend in resolution.backends:
-        name = backend.name
-        host: Expr = other_name(
-            f"topologies.{settings.key(name)}", f"Service of the Topology `{name}`", name, name, origin=backend.path
-        )
-        hosts.append((f"topology-{name}", host, backend.topology.spec.service.port))
-    for name, host, port in hosts:
-        start, after = dns_cluster(name, _MARK, port, idle=_IDLE).split(_MARK)
+        key, port = settings.key(backend.name), backend.topology.spec.service.port
+        host = _service(f"topologies.{key}", backend.service, backend)
+        hosts.append((topology_cluster(backend.name), host, port, {"split": True} if backend.weight else {}))
+        if backend.weight:
+            host = _service(f"canaries.{key}", backend.canary, backend)
+            hosts.append((canary_cluster(backend.name), host, port, {"split": True, "checked": True}))
+    for name, host, port, options in hosts:
+        start, after = dns_cluster(name, _MARK, port, idle=_IDLE, **options).split(_MARK)
         assert isinstance(host, Expr)
         parts += [text + start, host]
         text = f"{after}, "
     return Joined((*parts, text.removesuffix(", ") + end))
+
+
+def _service(key: str, name: str, backend: Backend) -> Expr:
+    """Return the setting with the name of the Service of a Topology."""
+    return other_name(key, f"Service of the Topology `{name}`", name, name, origin=backend.path)

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.other_apps import find_spec
+from kaigen.compile.builders.pools import find_serving
 from kaigen.compile.context import Context
 from kaigen.compile.endpoint.access import Access, Client
 from kaigen.compile.engines.registry import engine_of
@@ -29,11 +30,20 @@ class Backend(Struct, frozen=True):
         name: its name.
         topology: its spec.
         path: the field that names it.
+        canary: name of the Topology of its next version; empty without one.
+        weight: percentage of the requests that the next version gets.
     """
 
     name: str
     topology: Topology
     path: FieldPath
+    canary: str = ""
+    weight: int = 0
+
+    @property
+    def service(self) -> str:
+        """Name of the Service of the version that serves."""
+        return self.topology.metadata.name
 
 
 class EndpointResolution(Struct, frozen=True):
@@ -75,12 +85,15 @@ def resolve_endpoint(endpoint: Endpoint, context: Context, problems: Problems, n
         block = EndpointModel(name=given) if isinstance(given, str) else given
         path: FieldPath = ("spec", "models", index, *(() if isinstance(given, str) else ("name",)))
         try:
-            topology = find_spec(Topology, context, namespace, block.name, path)
+            serving = find_serving(context, namespace, block.name, path)
+            topology = serving.topology
+            if serving.weight:
+                find_spec(Topology, context, namespace, serving.canary, path)
             names = _names(block, topology, ("spec", "models", index))
         except ProblemError as error:
             problems.add(error.problem)
             continue
-        backends[block.name] = Backend(block.name, topology, path)
+        backends[block.name] = Backend(block.name, topology, path, serving.canary, serving.weight)
         for name in names:
             owner = models.setdefault(name, block.name)
             if owner != block.name:
@@ -91,7 +104,7 @@ def resolve_endpoint(endpoint: Endpoint, context: Context, problems: Problems, n
                 problems.error("KG0485", message, path, hint)
     clients = {name: _client(name, client, models, problems) for name, client in spec.clients.items()}
     guarded = frozenset(name for name, backend in backends.items() if backend.topology.spec.auth is not None)
-    secret = spec.keys or f"{metadata.name}-keys"
+    secret = spec.keys_secret.name if spec.keys_secret else f"{metadata.name}-keys"
     return EndpointResolution(
         metadata=metadata,
         spec=spec,

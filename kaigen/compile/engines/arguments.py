@@ -54,7 +54,10 @@ _DOC = "Additional flags of the engine."
 def key_reference(auth: Auth) -> dict[str, Tree]:
     """Return the name of the Secret with the API key, and its key there."""
     name = settings.text(
-        "auth.secretName", auth.secret or "", "Secret with the API key.", origin=("spec", "auth", "secret")
+        "auth.secretName",
+        auth.secret.name if auth.secret else "",
+        "Secret with the API key.",
+        origin=("spec", "auth", "secret", "name"),
     )
     return {"name": name, "key": auth.key}
 

@@ -35,8 +35,8 @@ AROUND_PODS = frozenset(
     (
         *("shape.replicas", "autoscale", "rollout", "disruption", "placement.queue", "placement.priority"),
         "security.podSecurity",
-        *("port", "service", "route", "inferencePool"),
-        *(f"router.{name}" for name in ("policy", "replicas", "hold", "metricsFrom")),
+        *("port", "service", "route", "inferencePool", "canary", "pool"),
+        *(f"router.{name}" for name in ("policy", "sessionHeader", "replicas", "hold", "metricsFrom")),
         *(f"monitoring.{name}" for name in ("interval", "labels", "alerts", "slo", "dashboard")),
     )
 )
@@ -51,7 +51,7 @@ PODS = AROUND_PODS | {
 }
 """Fields of engines whose pods kaigen makes."""
 
-SERVER = PODS | {*("engineArgs", "servedNames", "contextLength", "auth.secret", "auth.key"), "model.facts"}
+SERVER = PODS | {*("engineArgs", "servedNames", "contextLength", "auth.secret"), "model.facts"}
 """Fields of model servers."""
 
 HUB_SERVER = SERVER | {

@@ -60,8 +60,26 @@ KEYS_VARIABLE = "KAIGEN_API_KEYS"
 """The file with the API keys, for the middleware."""
 RAY_PORT = 6379
 
+_RERANKER = "is_original_qwen3_reranker"
+"""Setting of Qwen3's rerankers as their repositories have them."""
 _MOST_LORAS = 8
 """Adapters that one batch may use: vLLM reserves GPU memory for each."""
+
+
+def _check_template(spec: TopologySpec, preset_flags: Mapping[str, Json], problems: Problems) -> None:
+    """Warn of a reranker without the template of its questions, whose place in the user's image is not known.
+
+    Source: examples/pooling/score/qwen3_reranker_online.py of vLLM 0.33.0.
+    """
+    given = flag_values(spec)
+    if _RERANKER in str(preset_flags.get("hf-overrides")) and "chat-template" not in {**preset_flags, **given}:
+        problems.warning(
+            "KG0415",
+            "vLLM answers with scores that mean nothing without the chat template of the model",
+            ("spec", "preset") if spec.preset else ("spec", "model"),
+            "set `engineArgs.chat-template` to vLLM's examples/pooling/score/template/qwen3_reranker.jinja in the "
+            "image, or leave out `image`",
+        )
 
 
 class Vllm(Engine):
@@ -156,6 +174,7 @@ class Vllm(Engine):
         problems: Problems,
     ) -> None:
         """Report further repositories that vLLM cannot read, and weights in files that it would not find."""
+        _check_template(spec, preset_flags, problems)
         check_repositories(spec, weights, preset_flags, self.version(spec, image), lock, problems)
         check_shared_cache(spec, weights, folders, problems)
 

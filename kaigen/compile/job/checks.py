@@ -17,7 +17,7 @@ from kaigen.compile.expressions import Tree
 from kaigen.compile.job.classify import check_classify
 from kaigen.compile.job.inputs import check_inputs, check_job_egress
 from kaigen.compile.job.pod import SHARDS, container_mounts, node_variables, own_pod, params_of
-from kaigen.compile.job.resolution import JobResolution, Workload
+from kaigen.compile.job.resolution import JobResolution
 from kaigen.compile.job.restore import check_restore
 from kaigen.compile.job.schedule import check_schedule
 from kaigen.compile.job.tune import check_tune
@@ -83,10 +83,10 @@ def _check_lifetimes(resolution: JobResolution, problems: Problems) -> None:
     volume: FieldPath = ("spec", "output", "volume")
     if output and output.ttl is not None and output.retain and "retain" in set_fields(output):
         problems.error("KG0369", "a volume that expires is not retained", (*volume, "retain"), "keep `ttl` or `retain`")
-    if resolution.workload is not Workload.JOB_SET:
+    if not resolution.has_job_set:
         return
     # A JobSet creates and deletes its Jobs itself, with the metadata of its template, which is immutable.
-    where, hint = "on a JobSet", "set `groups: indexedJob`"
+    where, hint = f"on a {resolution.workload.value}", "set `groups: indexedJob`"
     if spec.ttl is not None:
         report_ignored_field(problems, "ttl", ("spec", "ttl"), where, hint)
     if output and output.ttl is not None:

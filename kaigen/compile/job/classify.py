@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kaigen.catalog.classifiers import classifier_weights
 from kaigen.compile.builders.pods import gpu_count
 from kaigen.compile.problems import Problems, report_ignored_field
 from kaigen.core.json_types import FieldPath
@@ -68,9 +69,7 @@ def _weights_path(spec: JobSpec, settings: Classify) -> str:
             "KG0364",
             f"there are no weights for {settings.model}",
             ("spec", "workload") if spec.classify is None else ("spec", "classify", "model"),
-            "set `model` to a Model with a safetensors file whose tensors have torchvision's names (for resnet50 "
-            "`huggingFace: {repo: timm/resnet50.tv_in1k, include: [model.safetensors]}` with "
-            "`classify.weights.version: IMAGENET1K_V1`), or `classify.weights.path`",
+            f"set {classifier_weights(settings.model).advice()}, or `classify.weights.path` to a file in the image",
         )
     folder = use.mount_path if isinstance(use, ModelUse) else "/model"
     return f"{folder.rstrip('/')}/{weights.file or _WEIGHTS_FILE}"

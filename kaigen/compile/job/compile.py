@@ -12,7 +12,7 @@ from kaigen.compile.builders.frame import POD_SECURITY
 from kaigen.compile.builders.image_build import awaited_builds, gate_failures
 from kaigen.compile.builders.job_gate import gate_access
 from kaigen.compile.builders.job_output import RUN
-from kaigen.compile.builders.jobs import Run, completion_test, failure_policy, job
+from kaigen.compile.builders.jobs import Run, completion_test, job
 from kaigen.compile.builders.network import headless_service, network_policy
 from kaigen.compile.builders.queueing import near_annotations, queue_labels
 from kaigen.compile.builders.reaper import EXPIRING, claim_job, ttl_annotations
@@ -21,6 +21,7 @@ from kaigen.compile.builders.storage import claim
 from kaigen.compile.builders.weights import PERMANENT_EXIT_CODES
 from kaigen.compile.expressions import Release, Tree
 from kaigen.compile.job.checks import check_job
+from kaigen.compile.job.groups import job_set, train_job, training_runtime
 from kaigen.compile.job.inputs import job_egress, permanent_input_failures
 from kaigen.compile.job.pod import MASTER_PORT, params_of, pod_pull_secrets, pod_spec
 from kaigen.compile.job.resolution import JobResolution, Workload, resolve_job
@@ -32,13 +33,6 @@ from kaigen.compile.pod_template import pod_template
 from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import OutputVolume, Ttl, VolumeTtl
 from kaigen.kubernetes.queues import PRIORITY_LABEL, QUEUE_LABEL
-
-REPLICATED_JOB = "node"
-"""Name of the only Job of a JobSet, in the names of its pods: `JOBSET-node-0-INDEX`."""
-
-_DISRUPTED = "has condition DisruptionTarget"
-"""Text of the message of a Job that failed because a pod was evicted (source: k8s.io/kubernetes,
-pkg/controller/job/pod_failure_policy.go)."""
 
 _WAVE = 3
 
@@ -59,9 +53,9 @@ def job_objects(resolution: JobResolution) -> list[Object]:
     objects += gate_access(spec, frame, awaited_builds(resolution.build), resolution.rules)
     if resolution.build is not None:
         objects.append(resolution.build.job)
-    make = job_set if resolution.workload is Workload.JOB_SET else job
     run = _run(resolution)
-    workload = cron_job(run, resolution.spec) or make(run)
+    runtime = training_runtime(run) if resolution.workload is Workload.TRAIN_JOB else None
+    workload = cron_job(run, resolution.spec) or _workload(run, resolution, runtime)
     labels = {key: value for key, value in (run.labels or {}).items() if key not in (QUEUE_LABEL, PRIORITY_LABEL)}
     uploaded = upload(resolution, workload, _WAVE, labels, run.annotations or {})
     last = workload if uploaded is None else uploaded.job
@@ -71,13 +65,20 @@ def job_objects(resolution: JobResolution) -> list[Object]:
     if resolution.output and resolution.output.ttl is not None:
         objects += _claim_job(resolution, resolution.output, resolution.output.ttl, last.name)
     objects += [policy, *job_egress(resolution, RUN)]
-    runs = [workload] if uploaded is None else [*uploaded.access, workload, uploaded.job]
+    runs = [workload] if runtime is None else [runtime, workload]
+    runs = runs if uploaded is None else [*uploaded.access, *runs, uploaded.job]
     return [
         *objects,
         *run_alerts(resolution, spec.monitoring, runs),
         *runs,
         *completion_test(frame, last, resolution.context),
     ]
+
+
+def _workload(run: Run, resolution: JobResolution, runtime: Object | None) -> Object:
+    if runtime is not None:
+        return train_job(run, runtime)
+    return job_set(run) if resolution.workload is Workload.JOB_SET else job(run)
 
 
 def _claim(resolution: JobResolution, output: OutputVolume) -> Object:
@@ -117,7 +118,7 @@ def _run(resolution: JobResolution) -> Run:
     annotations = {POD_SECURITY: level} if level != "restricted" else {}
     return Run(
         resolution.frame,
-        role="jobset" if resolution.workload is Workload.JOB_SET else "job",
+        role=resolution.workload.value.lower() if resolution.has_job_set else "job",
         component=RUN,
         wave=_WAVE,
         pod=pod_spec(resolution) if spec.template is None else {},
@@ -207,35 +208,3 @@ compile_job = KindCompiler(
         "podSpec",
     ),
 )
-
-
-def job_set(run: Run) -> Object:
-    """Return the JobSet of pods that work together.
-
-    Its only Job has no retries of its own: the first failed pod fails the Job, and JobSet deletes all pods and starts
-    them again. An eviction does not count as a retry.
-    """
-    policy = failure_policy(run.permanent, disruption="FailJob")
-    attempt = run.job_spec({"backoffLimit": 0}, policy, "Time limit of each attempt in seconds")
-    spec: dict[str, Tree] = {
-        "failurePolicy": {"maxRestarts": run.retry_limit, "rules": _rules(run)},
-        "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True},
-        "replicatedJobs": [{"name": REPLICATED_JOB, "replicas": 1, "template": {"spec": attempt}}],
-    }
-    return run.object({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet"}, spec)
-
-
-def _rules(run: Run) -> list[Tree]:
-    """Return what follows the failure of the Job, by its reason; for other reasons, JobSet starts it again."""
-    rules: list[Tree] = [
-        {"name": "timeLimit", "action": "FailJobSet", "onJobFailureReasons": ["DeadlineExceeded"]},
-        {
-            "name": "disruption",
-            "action": "RestartJobSetAndIgnoreMaxRestarts",
-            "onJobFailureReasons": ["PodFailurePolicy"],
-            **({"onJobFailureMessagePatterns": [_DISRUPTED]} if run.permanent else {}),
-        },
-    ]
-    if run.permanent:
-        rules.append({"name": "permanent", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"]})
-    return rules

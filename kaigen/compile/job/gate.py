@@ -10,11 +10,13 @@ from kaigen.compile.builders.egress import Server
 from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.builders.other_apps import find_spec, other_name
 from kaigen.compile.builders.params import FOLDER, KEY, ParamsOf
+from kaigen.compile.builders.pools import WORKLOADS, find_serving, workloads
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Expr, Joined, Release, Tree
 from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath, Json
+from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.block import document_name
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.gate import GATES, Benchmark, Evaluate, Require, Target
@@ -32,12 +34,6 @@ API_KEY = "TARGET_API_KEY"
 """Variable with the API key of the Topology."""
 
 _AT: FieldPath = ("spec", "target")
-_RESOURCES = {
-    "Deployment": ("apps", "v1", "deployments"),
-    "StatefulSet": ("apps", "v1", "statefulsets"),
-    "LeaderWorkerSet": ("leaderworkerset.x-k8s.io", "v1", "leaderworkersets"),
-}
-"""API group, version and plural of the kinds that run the pods of a Topology."""
 _IGNORES_END = frozenset({"vllm"})
 """Engines whose requests have the field `ignore_eos`."""
 _MEASURED = {"benchmark": ("accuracy",), "evaluate": (*Require.latencies, "throughput", "requestThroughput", "errors")}
@@ -64,31 +60,35 @@ def _topology(spec: JobSpec, namespace: str, context: Context) -> Topology | Non
     if target is None:
         return None
     origin = _AT if isinstance(spec.target, str) else (*_AT, "name")
-    return find_spec(Topology, context, namespace, target.name, origin)
+    serving = find_serving(context, namespace, target.name, origin)
+    if target.version == "canary" and serving.canary:
+        return find_spec(Topology, context, namespace, serving.canary, origin)
+    return serving.topology
+
+
+def _judged(spec: JobSpec, namespace: str, context: Context) -> Topology | None:
+    """Return the Topology that a Job judges; None without one, which `check_gate` reports."""
+    try:
+        return _topology(spec, namespace, context)
+    except ProblemError:
+        return None
 
 
 def judged_objects(spec: JobSpec, namespace: str, context: Context) -> Sequence[Mapping[str, Any]]:
     """Return the objects of the Topology; none when it has errors."""
-    target = target_of(spec)
-    if target is None or context.objects_of is None or not is_gate(spec):
+    if context.objects_of is None or not is_gate(spec):
         return ()
-    if context.specs.find(Topology, namespace, target.name) is None:
+    topology = _judged(spec, namespace, context)
+    if topology is None:
         return ()
-    return context.objects_of(("Topology", namespace, target.name), context) or ()
-
-
-def _workloads(objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield kind, name and pod template of what runs the pods."""
-    for body in objects:
-        kind, spec = str(body["kind"]), mapping(body.get("spec"))
-        if kind in _RESOURCES:
-            group = mapping(spec.get("leaderWorkerTemplate"))
-            template = mapping(spec.get("template") or group.get("leaderTemplate"))
-            yield kind, str(body["metadata"]["name"]), template
+    return context.objects_of(("Topology", namespace, topology.metadata.name), context) or ()
 
 
 def _container(body: Mapping[str, Any]) -> dict[str, Json]:
-    return {name: body[name] for name in ("name", "image", "command", "args") if name in body}
+    found: dict[str, Json] = {name: body[name] for name in ("name", "image", "command", "args") if name in body}
+    variables = body.get("env") or ()
+    plain: list[Json] = [{"name": each["name"], "value": each["value"]} for each in variables if "value" in each]
+    return {**found, "env": plain} if plain else found
 
 
 def _digest(objects: Sequence[Mapping[str, Any]]) -> str:
@@ -96,7 +96,7 @@ def _digest(objects: Sequence[Mapping[str, Any]]) -> str:
     kept: list[Any] = []
     for body in objects:
         kind = body["kind"]
-        if kind in _RESOURCES:
+        if kind in WORKLOADS:
             kept.append(dict(mapping(body.get("spec"))))
         elif kind == "ConfigMap":
             kept.append(dict(mapping(body.get("data"))))
@@ -123,6 +123,7 @@ def gate_params(
 ) -> ParamsOf:
     """Return the settings of the program as a file."""
     own, target = gate_settings(spec), target_of(spec)
+    topology = _judged(spec, namespace, context)
     objects = judged_objects(spec, namespace, context)
     values: dict[str, Json] = {}
     if own is not None:
@@ -131,12 +132,11 @@ def gate_params(
     if isinstance(own, Evaluate) and own.folder is None and inputs is not None:
         values["folder"] = inputs.mount_path
     if isinstance(own, Benchmark):
-        topology = context.specs.find(Topology, namespace, target.name) if target is not None else None
         values["ignoreEos"] = topology is not None and topology.spec.engine in _IGNORES_END
     judged: dict[str, Json] = {
-        "name": target.name if target is not None else "",
+        "name": topology.metadata.name if topology is not None else "",
         "wait": seconds(target.wait) if target is not None else 0,
-        "containers": [[_container(each) for each in pod["spec"]["containers"]] for _, _, pod in _workloads(objects)],
+        "containers": [[_container(each) for each in pod["spec"]["containers"]] for _, _, pod in workloads(objects)],
         "digest": _digest(objects),
     }
     found: dict[str, Json] = {
@@ -189,12 +189,12 @@ def gate_arguments(spec: JobSpec, namespace: str, context: Context) -> list[str]
 
 def _paths(spec: JobSpec, namespace: str, context: Context) -> Iterator[tuple[Expr, str, Tree]]:
     """Yield the path in the API of what runs the pods, its kind and its name."""
-    target = target_of(spec)
-    for number, (kind, name, _) in enumerate(_workloads(judged_objects(spec, namespace, context))):
-        assert target is not None
-        group, version, plural = _RESOURCES[kind]
+    topology = _judged(spec, namespace, context)
+    app = topology.metadata.name if topology is not None else ""
+    for number, (kind, name, _) in enumerate(workloads(judged_objects(spec, namespace, context))):
+        group, version, plural = WORKLOADS[kind]
         key = "target.workload" if number == 0 else f"target.workload{number + 1}"
-        known = other_name(key, f"{kind} of the Topology `{target.name}`", target.name, name, origin=_AT)
+        known = other_name(key, f"{kind} of the Topology `{app}`", app, name, origin=_AT)
         yield Joined((f"apis/{group}/{version}/{plural}/", known)), kind, known
 
 
@@ -213,7 +213,7 @@ def gate_rules(spec: JobSpec, namespace: str, context: Context) -> list[Tree]:
         },
     ]
     for _, kind, name in _paths(spec, namespace, context):
-        group, _, plural = _RESOURCES[kind]
+        group, _, plural = WORKLOADS[kind]
         rules.append({"apiGroups": [group], "resources": [plural], "resourceNames": [name], "verbs": ["get"]})
     return rules
 
@@ -227,14 +227,13 @@ def gate_variables(spec: JobSpec, namespace: str, context: Context) -> list[Tree
         found.append(
             {"name": name, "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['batch.kubernetes.io/{label}']"}}}
         )
-    target = target_of(spec)
-    topology = context.specs.find(Topology, namespace, target.name) if target is not None else None
+    topology = _judged(spec, namespace, context)
     if topology is None:
         return found
     found += _places(topology, [path for path, _, _ in _paths(spec, namespace, context)])
     auth = topology.spec.auth
     if auth is not None and auth.secret is not None and API_KEY not in spec.env:
-        secret = settings.text("target.secretName", auth.secret, "Secret with the API key of the Topology.")
+        secret = settings.text("target.secretName", auth.secret.name, "Secret with the API key of the Topology.")
         found.append({"name": API_KEY, "valueFrom": {"secretKeyRef": {"name": secret, "key": auth.key}}})
     return found
 
@@ -268,8 +267,7 @@ def gate_environment(cache: str) -> Mapping[str, str]:
 
 def gate_servers(spec: JobSpec, namespace: str, context: Context) -> list[Server]:
     """Return the server that the program asks, by the ports of its Service and of its pods."""
-    target = target_of(spec)
-    topology = context.specs.find(Topology, namespace, target.name) if target is not None else None
+    topology = _judged(spec, namespace, context)
     if topology is None or not is_gate(spec):
         return []
     ports = dict.fromkeys((topology.spec.service.port, topology.spec.port))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kaigen.catalog.engines import Version, engine_facts, parse_version, tag_version
@@ -15,7 +16,7 @@ from kaigen.compile.engines.arguments import MANAGED_FLAGS
 from kaigen.compile.engines.vllm import CPU_CACHE, CPU_CACHE_VARIABLE, Vllm
 from kaigen.compile.engines.vllm_flags import Given, list_flags, problem_of
 from kaigen.compile.field_expressions import flags
-from kaigen.compile.job.tune import gpu_of, job_model
+from kaigen.compile.job.tune import gpu_of, job_model, used_model
 from kaigen.compile.known_model import KnownModel
 from kaigen.compile.problems import Problems, report_ignored_field
 from kaigen.core.json_types import FieldPath, Json
@@ -26,6 +27,7 @@ from kaigen.kinds.blocks import GpuShare, Image
 from kaigen.kinds.generate import Generate
 from kaigen.kinds.job import Inputs, JobSpec, ModelUse, OutputVolume
 from kaigen.programs.files import program
+from kaigen.sizing.facts import Hardware, Request, hardware_of_gpu
 
 PERMANENT_EXIT_CODES = (2, 10, 11)
 """Exit codes after which a retry cannot succeed (source: kaigen/programs/generate.py)."""
@@ -33,7 +35,10 @@ PERMANENT_EXIT_CODES = (2, 10, 11)
 COMMAND = ("python3", program("generate.py"))
 
 _AT: FieldPath = ("spec", "generate")
-_PARAMS = ("task", "format", "prompt", "system", "parameters", "concurrency", "checkpoint_lines", "max_failures")
+_PARAMS = (
+    *("task", "format", "results", "prompt", "system", "parameters"),
+    *("concurrency", "checkpoint_lines", "max_failures"),
+)
 _MANAGED = {
     **dict.fromkeys(MANAGED_FLAGS, ""),
     **dict.fromkeys(("host", "uds", "runner", "ssl-certfile", "ssl-keyfile", "root-path"), ""),
@@ -45,6 +50,8 @@ _FREE = {
     *("max-num-seqs", "quantization", "trust-remote-code"),
 }
 """Flags that a Topology has fields for, and that `engineArgs` sets here."""
+
+_ACCESS_LOG = {f"{each}-uvicorn-access-log" for each in ("disable", "enable", "no-disable")}
 
 
 def generate_settings(spec: JobSpec) -> Generate:
@@ -75,6 +82,7 @@ def generate_environment(spec: JobSpec, cache: str) -> Mapping[str, str]:
     """Return the variables of vLLM, which writes to a folder of the pod and reaches nothing."""
     return {
         "USER": "kaigen",
+        "KAIGEN_TABLES": program("kaigen_tables.py"),
         "HF_HOME": f"{cache}/huggingface",
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "HF_HUB_OFFLINE": "1",
@@ -132,11 +140,86 @@ def generate_arguments(
     if settings.task in ("embed", "classify") and "runner" in flags_of(nearest_version(version)):
         own.append("--runner=pooling")
     gpus, given = gpu_count(spec.resources), {_flag(name) for name in settings.engine_args}
+    # A line for each request would hide the progress.
+    if not given & _ACCESS_LOG and "disable-uvicorn-access-log" in flags_of(nearest_version(version)):
+        own.append("--disable-uvicorn-access-log")
     if gpus > 1 and not given & {"tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size"}:
         own.append(f"--tensor-parallel-size={gpus}")
     own += [str(each) for each in flags(settings.engine_args, list_flags(version))]
     files = [f"{FOLDER}/{KEY}", source, output.mount_path]
     return [*files, name, folder, "--", *engine_facts(Vllm.name).command, *own]
+
+
+class Sized(Struct, frozen=True):
+    """What a shard needs of its GPUs.
+
+    Attributes:
+        gpus: number of them.
+        gpu: their model; empty when the spec does not say so.
+        model: the model; None when its size is unknown.
+        hardware: the GPUs of a shard; None when they are unknown.
+        request: what the shard asks of them; None when the model is unknown.
+        why: what is unknown.
+    """
+
+    gpus: int
+    gpu: str = ""
+    model: KnownModel | None = None
+    hardware: Hardware | None = None
+    request: Request | None = None
+    why: str = ""
+
+
+def generate_size(spec: JobSpec, namespace: str, context: Context) -> Sized:
+    """Return what a shard needs of its GPUs: vLLM keeps one sequence of the context, and as many as fit.
+
+    Args:
+        spec: a spec with the workload `generate`.
+        namespace: namespace of the app.
+        context: has the Model that the spec names.
+    """
+    gpus = gpu_count(spec.resources)
+    if not gpus:
+        return Sized(0, why="it runs on CPUs")
+    model = Problems().attempt(lambda: used_model(spec, namespace, context), None)
+    gpu = Problems().attempt(lambda: gpu_of(spec, context.catalog), None)
+    if gpu is None:
+        why = "the spec does not say which GPUs the nodes have; set `resources.gpuType`"
+        return Sized(gpus, why=why)
+    if model is None:
+        return Sized(gpus, gpu.name, why="kaigen does not know the size of the model; run `kaigen lock` or set `facts`")
+    settings = generate_settings(spec)
+    given = {_flag(name): value for name, value in settings.engine_args.items()}
+    share = spec.resources.gpus
+    profile = share.profile if isinstance(share, GpuShare) else None
+    sizes = {name: _size(given.get(f"{name}-parallel-size")) for name in ("tensor", "pipeline", "data")}
+    request = Request(
+        context_length=settings.context_length or model.facts.max_context,
+        # vLLM splits the model over all GPUs of a pod, unless a flag says otherwise.
+        tensor_parallel=sizes["tensor"] or (gpus if gpus > 1 and not any(sizes.values()) else None),
+        pipeline_parallel=sizes["pipeline"],
+        data_parallel=sizes["data"],
+        utilization=_share(given.get("gpu-memory-utilization")),
+        kv_cache_dtype=_name(given.get("kv-cache-dtype")),
+        quantization=_name(given.get("quantization")),
+        nodes=1,
+        engine_fits_context=False,
+        version=_version(spec, generate_image(spec, context)),
+    )
+    hardware = hardware_of_gpu(gpu, gpus, profile or "")
+    return Sized(gpus, hardware.gpu, model, hardware, request)
+
+
+def _size(value: Json) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def _share(value: Json) -> float | None:
+    return float(value) if isinstance(value, int | float) and 0 < value <= 1 else None
+
+
+def _name(value: Json) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _version(spec: JobSpec, image: Image) -> Version | None:
@@ -163,10 +246,13 @@ def check_generate(spec: JobSpec, namespace: str, context: Context, problems: Pr
         report_ignored_field(problems, "nodes", ("spec", "nodes"), "on `workload: generate`", hint)
     set_here = set_fields(settings)
     if settings.format == "openai":
-        for name in ("task", "prompt", "system", "parameters"):
+        for name in ("prompt", "system", "parameters"):
             if name in set_here:
                 hint = "leave it out: each line has its whole request"
                 report_ignored_field(problems, name, (*_AT, name), "with `format: openai`", hint)
+        if settings.results == "parquet":
+            hint = "leave it out, or use `format: rows`"
+            problems.error("KG0468", "OpenAI's batch files are JSON lines", (*_AT, "results"), hint)
     elif settings.system is not None and settings.task != "chat":
         hint = "leave it out, or set `task: chat`"
         report_ignored_field(problems, "system", (*_AT, "system"), f"with `task: {settings.task}`", hint)

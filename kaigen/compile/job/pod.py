@@ -197,7 +197,7 @@ def node_variables(resolution: JobResolution) -> list[dict[str, Tree]]:
         return [] if resolution.spec.schedule is None else [run]
     domain: str | Expr = resolution.frame.headless_service
     own: list[dict[str, Tree]] = []
-    if resolution.workload is Workload.JOB_SET:
+    if resolution.has_job_set:
         # The Service of a JobSet has its name, and the name ends in a hash, so the pods read it from a label.
         domain = "$(JOBSET_NAME)"
         own.append({"name": "JOBSET_NAME", "valueFrom": label_value("jobset.sigs.k8s.io/jobset-name")})

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.image_build import ImageBuild, image_build
@@ -45,12 +46,22 @@ _SCRATCH_FOLDERS = ("/tmp", "/scratch", "/var/tmp")
 """Folders that the container may write to; the first one without a volume is used."""
 
 
+TRAINER_CONTAINER = "node"
+"""Name of the container that Kubeflow Trainer requires (source: `expectedContainerNames` in
+pkg/webhooks/trainingruntime_webhook.go of github.com/kubeflow/trainer/v2 v2.2.1)."""
+
+
 class Workload(Enum):
     """Which object runs the pods."""
 
     JOB = "Job"
     INDEXED_JOB = "Indexed Job"
     JOB_SET = "JobSet"
+    TRAIN_JOB = "TrainJob"
+    """Kubeflow Trainer makes a JobSet with the name of the TrainJob."""
+
+
+_GROUPS = {"indexedJob": Workload.INDEXED_JOB, "jobSet": Workload.JOB_SET, "trainJob": Workload.TRAIN_JOB}
 
 
 class JobResolution(Struct, frozen=True):
@@ -102,9 +113,15 @@ class JobResolution(Struct, frozen=True):
         return self.spec.args if self.program is None else self.program.arguments
 
     @property
+    def has_job_set(self) -> bool:
+        """Whether the pods are those of a JobSet with the name of the run."""
+        return self.workload in (Workload.JOB_SET, Workload.TRAIN_JOB)
+
+    @property
     def claim_name(self) -> Release:
         """Name of the claim for results."""
-        return Release("" if self.naming.plain else "-output", self.naming.claim_prefix)
+        named = self.naming.plain or self.naming.claim_prefix
+        return Release("" if named else "-output", self.naming.claim_prefix)
 
 
 def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) -> JobResolution:
@@ -123,6 +140,9 @@ def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) 
         ),
     )
     namespace = job.metadata.namespace or context.config.namespace
+    workload = _workload(spec, context)
+    if workload is Workload.TRAIN_JOB:
+        naming = replace(naming, container=TRAINER_CONTAINER)
     memory = problems.attempt(lambda: _memory(spec, namespace, context), None)
     resources = problems.attempt(
         lambda: work_resources(_resources(spec), context, shared_memory=not naming.plain, memory=memory), NO_RESOURCES
@@ -161,7 +181,7 @@ def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) 
         context=context,
         naming=naming,
         frame=frame,
-        workload=_workload(spec, context),
+        workload=workload,
         resources=resources,
         inputs=inputs,
         output=output,
@@ -205,8 +225,8 @@ def _workload(spec: JobSpec, context: Context) -> Workload:
     # A CronJob starts Jobs only.
     if spec.schedule is not None:
         return Workload.INDEXED_JOB
-    job_set = context.profile.job_set if spec.groups is None else spec.groups == "jobSet"
-    return Workload.JOB_SET if job_set else Workload.INDEXED_JOB
+    default = "jobSet" if context.profile.job_set else "indexedJob"
+    return _GROUPS[spec.groups or default]
 
 
 def _scratch_folder(spec: JobSpec, inputs: Inputs | None, output: OutputVolume | None, weights: Mounted) -> str:

@@ -11,7 +11,7 @@ from kaigen.compile.builders.pods import SCRATCH
 from kaigen.compile.builders.weights import restore_container
 from kaigen.compile.expressions import Setting, Tree
 from kaigen.compile.field_expressions import Arguments
-from kaigen.compile.job.resolution import JobResolution, Workload
+from kaigen.compile.job.resolution import JobResolution
 from kaigen.compile.job.upload import AT, output_bucket
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
@@ -49,9 +49,7 @@ def with_restore(resolution: JobResolution, init: Sequence[Tree]) -> list[Tree]:
     note = f"{resolution.scratch_folder}/{_NOTE}"
     endpoint, region = transfer_server(bucket)
     _, keys = transfer_arguments(bucket, AT, RESTORE)
-    label = (
-        "jobset.sigs.k8s.io/jobset-name" if resolution.workload is Workload.JOB_SET else "batch.kubernetes.io/job-name"
-    )
+    label = "jobset.sigs.k8s.io/jobset-name" if resolution.has_job_set else "batch.kubernetes.io/job-name"
     run: Tree = {"name": _RUN, "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{label}']"}}}
     restore = restore_container(
         bucket,

@@ -18,6 +18,7 @@ RUN_NAME = "JOB_NAME"
 """Variable with the name of the run, which is that of its folder in the output."""
 
 _AT: FieldPath = ("spec", "schedule")
+_WITHOUT_SCHEDULE = {"jobSet": "JobSet", "trainJob": "TrainJob"}
 
 
 def schedule_of(spec: JobSpec) -> Schedule | None:
@@ -112,9 +113,9 @@ def check_schedule(spec: JobSpec, problems: Problems) -> None:
     bucket, ttl = (output.bucket, output.volume.ttl) if output is not None else (None, None)
     single: list[tuple[bool, FieldPath, str, str]] = [
         (
-            spec.groups == "jobSet",
+            spec.groups in _WITHOUT_SCHEDULE,
             ("groups",),
-            "a JobSet cannot have a schedule",
+            f"a {_WITHOUT_SCHEDULE.get(spec.groups or '')} cannot have a schedule",
             "leave it out: an Indexed Job has one",
         ),
         (

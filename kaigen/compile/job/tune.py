@@ -92,6 +92,15 @@ def tune_arguments(spec: JobSpec, inputs: Inputs | None, output: OutputVolume | 
 def job_model(spec: JobSpec, namespace: str, context: Context) -> KnownModel | None:
     """Return the model that is trained; None when its size is unknown, or its weights are quantized.
 
+    Args and raises: as `used_model`.
+    """
+    found = used_model(spec, namespace, context)
+    return found if found is not None and not found.facts.quantization else None
+
+
+def used_model(spec: JobSpec, namespace: str, context: Context) -> KnownModel | None:
+    """Return the model that a Job uses; None when its size is unknown.
+
     Args:
         spec: the spec.
         namespace: namespace of the app.
@@ -106,11 +115,9 @@ def job_model(spec: JobSpec, namespace: str, context: Context) -> KnownModel | N
     name, place = (use.name, use.namespace) if isinstance(use, ModelUse) else (use, None)
     model = context.specs.find(Model, place or namespace, name) if name else None
     if model is not None and model.spec.facts is not None:
-        found: KnownModel | None = model_of_facts(model.spec.facts, model.metadata.name, None, ("spec", "model"))
-    else:
-        hub = model.spec.source.hugging_face if model is not None else hub
-        found = model_of_repository(hub.repo, context.catalog) if hub is not None else None
-    return found if found is not None and not found.facts.quantization else None
+        return model_of_facts(model.spec.facts, model.metadata.name, None, ("spec", "model"))
+    hub = model.spec.source.hugging_face if model is not None else hub
+    return model_of_repository(hub.repo, context.catalog) if hub is not None else None
 
 
 def tune_memory(spec: JobSpec, namespace: str, context: Context) -> str | None:

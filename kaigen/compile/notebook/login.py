@@ -112,9 +112,9 @@ def login_volumes(route: ProtectedRoute, name: str) -> list[Tree]:
     oidc = route.oidc
     secret = settings.text(
         "oidc.secret",
-        oidc.secret or f"{name}-oidc",
+        oidc.secret.name if oidc.secret else f"{name}-oidc",
         "Secret with `client-secret` and `cookie-secret`.",
-        origin=(*_ORIGIN, "secret") if oidc.secret else (),
+        origin=(*_ORIGIN, "secret", "name") if oidc.secret else (),
     )
     items: Tree = [{"key": key, "path": key} for key in ("client-secret", "cookie-secret")]
     volumes: list[Tree] = [{"name": _SECRET_VOLUME, "secret": {"secretName": secret, "items": items}}]

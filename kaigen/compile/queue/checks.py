@@ -12,6 +12,8 @@ from kaigen.kinds.queue import Queue
 from kaigen.kubernetes.queues import Version
 
 _NO_COHORT = "KG0476"
+_CYCLE = "KG0482"
+_OWN_COHORT = "KG0483"
 _TOPOLOGY = "KG0478"
 _PLACES_PODS: Version = (0, 14)
 """The first version that has Topology-Aware Scheduling on (source: pkg/features of sigs.k8s.io/kueue v0.19.2)."""
@@ -43,10 +45,21 @@ def _check_cohort(resolution: QueueResolution, problems: Problems) -> None:
         for field, value in (("borrow", entry.borrow), ("lend", entry.lend)):
             if value is not None and spec.cohort is None:
                 _needs_cohort(field, (*path, field), problems)
-    needing: tuple[tuple[str, object], ...] = (("fairSharing", spec.fair_sharing), ("flavorsOf", spec.flavors_of))
+    needing: tuple[tuple[str, object], ...] = (
+        ("fairSharing", spec.fair_sharing),
+        ("flavorsOf", spec.flavors_of),
+        ("parentCohort", spec.parent_cohort),
+    )
     for field, given in needing:
         if given is not None and spec.cohort is None:
             _needs_cohort(field, ("spec", field), problems)
+    if spec.parent_cohort is not None and spec.cohort not in (None, resolution.metadata.name):
+        message = f"the Queue of the cohort `{spec.cohort}` has another name, `{resolution.metadata.name}`"
+        hint = "set `parentCohort` in a Queue with the name of the cohort"
+        problems.error(_OWN_COHORT, message, ("spec", "parentCohort"), hint)
+    if spec.parent_cohort is not None and spec.parent_cohort == spec.cohort:
+        message = f"the cohort `{spec.cohort}` cannot be in itself"
+        problems.error(_CYCLE, message, ("spec", "parentCohort"), "name another cohort, or leave it out")
     if preemption is not None and preemption.reclaim_within_cohort == "Never" and preemption.borrow_within_cohort:
         message = "`borrowWithinCohort` needs a `reclaimWithinCohort` other than Never"
         at: FieldPath = ("spec", "preemption", "borrowWithinCohort")

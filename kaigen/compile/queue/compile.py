@@ -31,6 +31,7 @@ def queue_objects(resolution: QueueResolution) -> list[Object]:
             objects += _topology(resolution)
             objects += [_flavor(resolution, each) for each in resolution.flavors]
         objects += [_priority(resolution, name, value) for name, value in spec.priorities.items()]
+        objects += _cohort(resolution)
         objects.append(_cluster_queue(resolution))
     if not resolution.local:
         return objects
@@ -121,12 +122,20 @@ def _priority(resolution: QueueResolution, name: str, value: int) -> Object:
     )
 
 
+def _cohort(resolution: QueueResolution) -> list[Object]:
+    """Return the Cohort with the name of the queue, if it is in another one."""
+    spec = resolution.spec
+    if spec.parent_cohort is None or spec.cohort is None:
+        return []
+    return [_cluster_object(resolution, "cohort", "Cohort", spec={"parentName": spec.parent_cohort})]
+
+
 def _cluster_queue(resolution: QueueResolution) -> Object:
     spec, covered = resolution.spec, resolution.resources
     cohort = "cohortName" if resolution.api_version.endswith("v1beta2") else "cohort"
     names: list[Tree] = [*resolution.namespaces]
     body: dict[str, Tree] = {
-        **({cohort: spec.cohort} if spec.cohort else {}),
+        **({cohort: Release() if spec.parent_cohort else spec.cohort} if spec.cohort else {}),
         "namespaceSelector": {
             "matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": names}]
         },

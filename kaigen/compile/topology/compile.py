@@ -7,6 +7,7 @@ from kaigen.compile.builders.access import account_objects
 from kaigen.compile.builders.job_gate import gate_access
 from kaigen.compile.builders.jobs import readiness_test
 from kaigen.compile.builders.nodes import node_pool
+from kaigen.compile.builders.pools import ALL, waiting_job
 from kaigen.compile.builders.resources import claim_template
 from kaigen.compile.builders.workloads import SERVE
 from kaigen.compile.kind_compiler import Description, KindCompiler
@@ -45,6 +46,7 @@ def topology_objects(resolution: TopologyResolution) -> list[Object]:
     objects += workload
     objects += scaling_objects(resolution, workload[0])
     objects += monitoring_objects(resolution, objects)
+    objects += waiting_job(frame, resolution.context, resolution.canary)
     objects += route_objects_of(resolution)
     minutes = -(-resolution.startup // 60) + 10
     objects += readiness_test(frame, workload[0], resolution.context, minutes=minutes)
@@ -68,6 +70,9 @@ def _external_objects(resolution: TopologyResolution) -> tuple[tuple[str, str], 
     """Return kind and name of the objects that the app refers to but does not make."""
     spec = resolution.spec
     objects: list[tuple[str, str]] = []
+    if resolution.canary is not None and resolution.canary.weight == ALL:
+        # It selects the pods of the canary, which are those of another app.
+        objects.append(("Service", resolution.metadata.name))
     if spec.inference_pool is not None:
         objects.append(("Service", spec.inference_pool.endpoint_picker))
     autoscale = spec.autoscale
@@ -103,6 +108,7 @@ compile_topology = KindCompiler(
         "serviceAccount",
         "service",
         "route",
+        "canary",
         "inferencePool",
         "router",
         "autoscaling",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from kaigen.catalog.vllm_flags import has_metric, minor_of, nearest_version
 from kaigen.compile.app import Object
 from kaigen.compile.builders.alerts import RUNBOOK, left_out, prometheus_rule
-from kaigen.compile.builders.dashboard import dashboard
+from kaigen.compile.builders.dashboard import ROUTER_PANELS, dashboard, engine_panels
 from kaigen.compile.builders.network import pod_monitor
 from kaigen.compile.builders.workloads import SERVE
 from kaigen.compile.problems import Problems
@@ -45,8 +45,8 @@ def monitoring_objects(resolution: TopologyResolution, objects: Sequence[Object]
             startup=resolution.startup,
         )
     if block.dashboard is not None:
-        metrics, runbook = engine_metrics(resolution), page_url(RUNBOOK)
-        found.append(dashboard(frame, block.dashboard, resolution.namespace, metrics, runbook))
+        panels = [*engine_panels(engine_metrics(resolution)), *(ROUTER_PANELS if spec.router is not None else ())]
+        found.append(dashboard(frame, block.dashboard, resolution.namespace, panels, page_url(RUNBOOK)))
     return found
 
 

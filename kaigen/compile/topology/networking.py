@@ -12,6 +12,7 @@ from kaigen.compile.builders.network import (
     network_policy,
     service_port,
 )
+from kaigen.compile.builders.pools import ALL, canary_service, share_of
 from kaigen.compile.builders.routes import inference_pool, route_objects
 from kaigen.compile.builders.workloads import SERVE, WORKER
 from kaigen.compile.engines.base import Engine
@@ -48,7 +49,9 @@ def service_objects(resolution: TopologyResolution) -> list[Object]:
 
 
 def _service(resolution: TopologyResolution) -> Object:
-    naming = resolution.naming
+    naming, canary = resolution.naming, resolution.canary
+    if canary is not None and canary.weight == ALL:
+        return canary_service(resolution.frame, resolution.spec.service, canary)
     return client_service(
         resolution.frame,
         SERVE if resolution.spec.router is None else ROUTER,
@@ -99,5 +102,6 @@ def route_objects_of(resolution: TopologyResolution) -> list[Object]:
             service_port=service_port(spec.service),
             pool=pool,
             profile=resolution.context.profile.name,
+            share=share_of(resolution.canary),
         )
     return objects

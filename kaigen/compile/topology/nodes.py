@@ -18,7 +18,7 @@ from kaigen.compile.engines.launch import Parallelism
 from kaigen.compile.expressions import Tree
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.block import replace_fields
-from kaigen.kinds.blocks import Resources
+from kaigen.kinds.blocks import SPREAD, Resources
 from kaigen.kinds.operation import Karpenter, Provisioning, ProvisioningRef
 from kaigen.kinds.topology import Topology
 
@@ -28,11 +28,6 @@ _KNOWN_DOMAINS = re.compile(
     r"(^|\.)(kubernetes\.io|k8s\.io|karpenter\.sh|karpenter\.k8s\.aws|azure\.com|google\.com|nvidia\.com)$"
 )
 """Domains of labels that Kubernetes, a cloud or a driver sets on nodes."""
-_SPREAD: Mapping[str, Any] = {
-    "maxSkew": 1,
-    "topologyKey": "kubernetes.io/hostname",
-    "whenUnsatisfiable": "ScheduleAnyway",
-}
 
 
 def karpenter_of(provisioning: ProvisioningRef) -> Karpenter | None:
@@ -228,7 +223,7 @@ def scheduling_fields(
         update = {"spot": False, "tolerations": [tolerated, *placement.tolerations]}
     several = _max_replicas(topology) > 1 if parallelism.nodes == 1 else spread
     if not placement.topology_spread and several:
-        update["topology_spread"] = [dict(_SPREAD)]
+        update["topology_spread"] = [dict(SPREAD)]
     if update:
         placement = replace_fields(placement, **update)
     return placement_fields(frame, placement, context, resources)

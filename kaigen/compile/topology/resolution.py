@@ -16,6 +16,7 @@ from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.builders.mounts import Mounted, together
 from kaigen.compile.builders.nodes import NodePoolRequest
 from kaigen.compile.builders.pods import BUILT, NO_RESOURCES, ResolvedResources, pod_security
+from kaigen.compile.builders.pools import Canary, find_canary
 from kaigen.compile.context import Context
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.launch import Parallelism, Weights
@@ -36,6 +37,7 @@ from kaigen.kinds.blocks import Image
 from kaigen.kinds.compat import ServingNaming
 from kaigen.kinds.model import Model
 from kaigen.kinds.topology import Topology, TopologySpec
+from kaigen.kinds.versions import CANARY, canary_name
 
 FURTHER = NamedSource("models", "model", Model, gate="wait-for-model-")
 """The spec's field with further Models, in addition to the one that is served."""
@@ -80,6 +82,7 @@ class TopologyResolution(Struct, frozen=True):
         security: security context of the pods.
         node_pool: nodes that Karpenter makes; None where the pods run on existing nodes.
         autoscaling: how replicas follow the load; None where their number is fixed.
+        canary: its next version, which gets a share of the requests; None for none.
     """
 
     metadata: Metadata
@@ -108,11 +111,17 @@ class TopologyResolution(Struct, frozen=True):
     security: Mapping[str, Tree]
     node_pool: NodePoolRequest | None
     autoscaling: Autoscaling | None
+    canary: Canary | None = None
 
     @property
     def mounted(self) -> Mounted:
         """How the weights, the adapters and further Models reach the engine's container."""
         return together((self.weights.mounted, *self.adapters, *self.models.values()))
+
+    @property
+    def has_picker(self) -> bool:
+        """Whether its router asks an endpoint picker."""
+        return has_picker(self.spec, self.engine)
 
     @property
     def can_surge(self) -> bool:
@@ -123,6 +132,11 @@ class TopologyResolution(Struct, frozen=True):
         """
         scarce = (self.resources.has_gpu or self.resources.devices > 0) and self.node_pool is None
         return not (self.mounted.pinned or self.engine.is_ring or scarce)
+
+
+def has_picker(spec: TopologySpec, engine: Engine) -> bool:
+    """Whether the router of a spec asks an endpoint picker."""
+    return engine.has_picker and spec.router is not None and spec.router.policy != "session"
 
 
 def resolve_topology(
@@ -222,6 +236,7 @@ def resolve_topology(
         if karpenter
         else None,
         autoscaling=problems.attempt(lambda: _autoscaling(spec, engine), None),
+        canary=problems.attempt(lambda: _canary(topology, namespace, context), None),
     )
 
 
@@ -238,6 +253,14 @@ def _image(
         hint = f"set `image`, or `images.{name}` in kaigen.yaml" if name else "set `image`"
         problems.error("KG0341", f"{engine.label} requires `image`", ("spec", "engine"), hint)
     return "unknown", ()
+
+
+def _canary(topology: Topology, namespace: str, context: Context) -> Canary | None:
+    canary = topology.spec.canary
+    # Without a pool, the document was not lowered, and there is no other spec.
+    if canary is None or canary.pool is None:
+        return None
+    return find_canary(context, namespace, canary_name(topology), canary.weight, CANARY)
 
 
 def _worker_resources(
@@ -267,5 +290,5 @@ def _autoscaling(spec: TopologySpec, engine: Engine) -> Autoscaling | None:
         return None
     held: Counter = ""
     if spec.router is not None:
-        held = "picker" if engine.has_picker else "envoy"
+        held = "picker" if has_picker(spec, engine) else "envoy"
     return resolve_autoscaling(spec.autoscale, engine.facts.metrics or {}, engine.label, held=held)

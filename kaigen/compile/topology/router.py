@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import role_and_binding, token_mount, token_volume
-from kaigen.compile.builders.envoy import READY, STATISTICS
+from kaigen.compile.builders.envoy import READY, STATISTICS, Config
 from kaigen.compile.builders.envoy_pod import (
     budget,
     container_port,
@@ -21,6 +21,7 @@ from kaigen.compile.builders.envoy_pod import (
     proxy_deployment,
     proxy_resources,
 )
+from kaigen.compile.builders.envoy_telemetry import with_traces
 from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.builders.network import headless_service, network_switch, pod_monitor
 from kaigen.compile.builders.pods import NO_NETWORK, image_fields, pod_security
@@ -69,7 +70,7 @@ def router_objects(resolution: TopologyResolution) -> list[Object]:
     router, frame = resolution.spec.router, resolution.frame
     if router is None:
         return []
-    picks = resolution.engine.has_picker
+    picks = resolution.has_picker
     files = _files(resolution, router)
     config = Release(f"{ROUTER_SUFFIX}-{sha256_hex(go_json(files))[:DIGEST_LENGTH]}")
     metadata = frame.metadata("", ROUTER, name=config)
@@ -123,13 +124,27 @@ def _files(resolution: TopologyResolution, router: Router) -> dict[str, str]:
     spec, hold = resolution.spec, held_seconds(resolution, router)
     auth = _keys(resolution)
     keys = f"{KEY_FOLDER}/{auth.key}" if auth is not None else ""
-    if not resolution.engine.has_picker:
+    if not resolution.has_picker:
         sums = spec.auth.sha256 if spec.auth is not None else None
-        return {"envoy.yaml": dump(plain_config(keys=keys, hold=hold, sums=sums or ()))}
+        config = plain_config(keys=keys, hold=hold, sums=sums or (), session=_session(router))
+        return {"envoy.yaml": dump(_traced(config, resolution))}
+    config = envoy_config(keys=keys, fail_open=router.failure_mode == "open", hold=hold)
     return {
-        "envoy.yaml": dump(envoy_config(keys=keys, fail_open=router.failure_mode == "open", hold=hold)),
+        "envoy.yaml": dump(_traced(config, resolution)),
         "picker.yaml": dump(picker_config(router.policy, adapters=bool(spec.adapters), hold=hold)),
     }
+
+
+def _session(router: Router) -> str:
+    """Return the header by which requests stay with a replica; empty for none."""
+    return router.session_header if router.policy == "session" else ""
+
+
+def _traced(config: Config, resolution: TopologyResolution) -> Config:
+    """Return the configuration of an Envoy that sends its traces to where the engine sends its own."""
+    monitoring = resolution.spec.monitoring
+    traces = monitoring.traces if monitoring is not None else None
+    return with_traces(config, traces, f"{resolution.metadata.name}{ROUTER_SUFFIX}")
 
 
 def _keys(resolution: TopologyResolution) -> Auth | None:
@@ -197,7 +212,7 @@ def _policies(resolution: TopologyResolution, router: Router) -> list[Object]:
     if peers:
         if monitored or not _asks_router(resolution):
             own.append({"ports": [port], "from": metrics})
-        ports = (METRICS, READY) if resolution.engine.has_picker else (READY,)
+        ports = (METRICS, READY) if resolution.has_picker else (READY,)
         front.append({"ports": [{"port": each, "protocol": "TCP"} for each in ports], "from": metrics})
     return [
         _policy(resolution, "networkpolicy", "", engine_pods(frame, resolution.spec), own),
@@ -219,7 +234,7 @@ def _policy(resolution: TopologyResolution, role: str, suffix: str, pods: Tree, 
 
 
 def _deployment(resolution: TopologyResolution, router: Router, config: Tree) -> Object:
-    auth, picks = _keys(resolution), resolution.engine.has_picker
+    auth, picks = _keys(resolution), resolution.has_picker
     drain = seconds(resolution.spec.drain)
     pod: dict[str, Tree] = {
         **({"serviceAccountName": Release(ROUTER_SUFFIX)} if picks else {}),
@@ -229,7 +244,7 @@ def _deployment(resolution: TopologyResolution, router: Router, config: Tree) ->
         "imagePullSecrets": image_pull_secrets(resolution),
         "topologySpreadConstraints": [over_nodes(resolution.frame, ROUTER)],
         "securityContext": pod_security(Security()),
-        "containers": [_envoy(resolution, drain), *([_picker(resolution, drain)] if picks else [])],
+        "containers": [_envoy(resolution, router, drain), *([_picker(resolution, drain)] if picks else [])],
         "volumes": [
             {"name": _VOLUME, "configMap": {"name": config}},
             *([token_volume()] if picks else []),
@@ -240,8 +255,9 @@ def _deployment(resolution: TopologyResolution, router: Router, config: Tree) ->
     return proxy_deployment(resolution.frame, ROUTER, ROUTER_SUFFIX, replicas, pod)
 
 
-def _envoy(resolution: TopologyResolution, drain: int) -> dict[str, Tree]:
-    start, end = engines_cluster("HOST", resolution.port, plain=not resolution.engine.has_picker).split("HOST")
+def _envoy(resolution: TopologyResolution, router: Router, drain: int) -> dict[str, Tree]:
+    session, plain = bool(_session(router)), not resolution.has_picker
+    start, end = engines_cluster("HOST", resolution.port, plain=plain, session=session).split("HOST")
     return envoy_container(
         resolution.context,
         "router.",
@@ -295,7 +311,7 @@ def _config_mount() -> dict[str, Tree]:
 def _monitor(resolution: TopologyResolution) -> Object:
     monitoring = resolution.spec.monitoring
     assert monitoring is not None
-    if not resolution.engine.has_picker:
+    if not resolution.has_picker:
         return pod_monitor(resolution.frame, ROUTER, monitoring, STATISTICS, port="envoy-metrics", suffix=ROUTER_SUFFIX)
     return pod_monitor(
         resolution.frame,

@@ -16,6 +16,7 @@ from kaigen.compile.builders.envoy import (
     connection_limits,
     dns_cluster,
     dns_clusters,
+    http_options,
     listener,
     lua_filter,
     many_requests,
@@ -59,6 +60,17 @@ _SCORERS = {
 
 _HELD_BYTES = "256Mi"
 _HELD_BODY = 16 << 20
+
+_KEPT_BODY = 4 << 20
+"""Longest body that Envoy keeps until the picker has answered, to send the request again if the picker dies."""
+
+_INNER = 8081
+"""Port of the loopback interface with the listener that asks the picker."""
+
+_AGAIN = "x-kaigen-again"
+"""Header of answers of that listener to requests that no replica got."""
+
+_TRIES = 20
 
 
 def picker_config(policy: str, *, adapters: bool, hold: int) -> Config:
@@ -125,18 +137,27 @@ def envoy_config(*, keys: str, fail_open: bool, hold: int, port: int = PORT) -> 
                 "grpc_health_check": {},
             }
         ],
-        "typed_extension_protocol_options": {
-            "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
-                "@type": f"{EXTENSIONS}.upstreams.http.v3.HttpProtocolOptions",
-                "explicit_http_config": {"http2_protocol_options": {}},
-            }
-        },
+        **http_options({"explicit_http_config": {"http2_protocol_options": {}}}),
     }
-    requests = listener("requests", port, _requests(keys, fail_open=fail_open, hold=hold))
-    return bootstrap([requests], [chosen, picker])
+    inner: Config = {
+        **static_cluster("inner", _INNER),
+        **many_requests(again=True),
+        **http_options(
+            {
+                "common_http_protocol_options": {"idle_timeout": "60s"},
+                "explicit_http_config": {"http_protocol_options": {}},
+            }
+        ),
+    }
+    manager = _manager("requests", _requests(fail_open, hold), [*_key_filters(keys), _kept()])
+    manager["route_config"]["virtual_hosts"][0]["include_request_attempt_count"] = True
+    requests = listener("requests", port, manager)
+    picked = listener("picked", _INNER, _picked(fail_open=fail_open, hold=hold), host="127.0.0.1")
+    limit = {"per_connection_buffer_limit_bytes": _KEPT_BODY}
+    return bootstrap([{**requests, **limit}, picked], [inner, chosen, picker])
 
 
-def plain_config(*, keys: str, hold: int, sums: Sequence[str] = (), port: int = PORT) -> Config:
+def plain_config(*, keys: str, hold: int, sums: Sequence[str] = (), session: str = "", port: int = PORT) -> Config:
     """Return the configuration of an Envoy without a picker: a request goes to the pod with the fewest.
 
     While no pod is ready, Envoy tries again and again until one is. It is without the cluster `engines`.
@@ -145,66 +166,116 @@ def plain_config(*, keys: str, hold: int, sums: Sequence[str] = (), port: int = 
         keys: file with the API keys; empty for none.
         hold: seconds that a request waits while no pod is ready; 0 for none.
         sums: SHA-256 checksums of the API keys, in place of a file.
+        session: header whose value decides which pod gets a request; empty for none.
         port: port of requests.
     """
-    route = {"match": {"prefix": "/"}, "route": {"cluster": "engines", **no_limits(), **retries(hold)}}
-    requests = listener("requests", port, _manager([route], _key_filters(keys, sums)))
+    to: Config = {"cluster": "engines", **no_limits(), **retries(hold)}
+    if session:
+        to["hash_policy"] = [{"header": {"header_name": session}}]
+    route = {"match": {"prefix": "/"}, "route": to}
+    requests = listener("requests", port, _manager("requests", [route], _key_filters(keys, sums)))
     # A request is sent again only if its whole body is still there.
     return bootstrap([{**requests, "per_connection_buffer_limit_bytes": _HELD_BODY}], [])
 
 
-def engines_cluster(host: str, port: int, *, plain: bool = False) -> str:
+def engines_cluster(host: str, port: int, *, plain: bool = False, session: bool = False) -> str:
     """Return the beginning and the end of the cluster of all pods, as the argument of `--config-yaml`.
 
     Args:
         host: a DNS name with the addresses of the ready pods.
         port: their port.
         plain: whether no picker chooses, so that Envoy itself sends a request again.
+        session: whether requests of a session stay with a pod.
     """
-    return dns_clusters(dns_cluster("engines", host, port, again=plain))
+    return dns_clusters(dns_cluster("engines", host, port, again=plain, by_hash=session))
 
 
-def _requests(keys: str, *, fail_open: bool, hold: int) -> Config:
+def _requests(fail_open: bool, hold: int) -> list[Config]:
+    """Return the routes of clients' requests: to the listener that asks the picker, or to any pod.
+
+    A request that has reached no replica is sent again. If requests may go to any pod without the picker, the listener
+    asks it at every other try only.
+    """
+    again: Config = {
+        "retry_on": "retriable-headers",
+        "retriable_headers": [{"name": _AGAIN, "present_match": True}],
+        "num_retries": 3,
+    }
+    if hold or not fail_open:
+        again |= {"num_retries": _TRIES, "retry_back_off": {"base_interval": "0.25s", "max_interval": "1s"}}
+    route = {"cluster": "inner", **no_limits(), "retry_policy": again}
+    marked = {"response_headers_to_remove": [_AGAIN]}
+    buffer = f"{EXTENSIONS}.filters.http.buffer.v3.BufferPerRoute"
+    kept = {"envoy.filters.http.buffer": {"@type": buffer, "buffer": {"max_request_bytes": _KEPT_BODY}}}
+    short = {"name": "content-length", "range_match": {"start": 0, "end": _KEPT_BODY + 1}}
+    routes: list[Config] = []
+    for path in PICKED:
+        # Envoy sends a request again only if it has the whole body when the answer comes.
+        match = {"path": path, "headers": [short]}
+        routes += [{"match": match, "route": route, **marked, "typed_per_filter_config": kept}]
+        routes += [{"match": {"path": path}, "route": route, **marked}]
+    return [*routes, {"match": {"prefix": "/"}, "route": {"cluster": "engines", **no_limits(), **retries()}}]
+
+
+def _kept() -> Config:
+    """Return the filter that waits for the whole body; only routes switch it on."""
+    typed = {"@type": f"{EXTENSIONS}.filters.http.buffer.v3.Buffer", "max_request_bytes": _KEPT_BODY}
+    return {"name": "envoy.filters.http.buffer", "typed_config": typed, "disabled": True}
+
+
+def _picked(*, fail_open: bool, hold: int) -> Config:
+    """Return the manager of the listener that asks the picker, and marks answers to requests that no replica got."""
     picker = f"{EXTENSIONS}.filters.http.ext_proc.v3"
-    asked: list[Any] = [
-        {
-            "match": {"path": path, "headers": [{"name": _CHOSEN, "present_match": True}]},
-            "route": {"cluster": "chosen", **no_limits()},
-        }
-        for path in PICKED
-    ]
-    asked += [{"match": {"path": path}, "route": {"cluster": "engines", **no_limits(), **retries()}} for path in PICKED]
-    unasked = {
-        "match": {"prefix": "/"},
+    unasked: Config = {
+        "match": {
+            "prefix": "/",
+            "headers": [{"name": "x-envoy-attempt-count", "string_match": {"safe_regex": {"regex": ".*[02468]"}}}],
+        },
         "route": {"cluster": "engines", **no_limits(), **retries()},
         "typed_per_filter_config": {
             "envoy.filters.http.ext_proc": {"@type": f"{picker}.ExtProcPerRoute", "disabled": True}
         },
     }
-    filters = _key_filters(keys)
-    filters.append(
+    asked: list[Config] = [
         {
-            "name": "envoy.filters.http.ext_proc",
-            "typed_config": {
-                "@type": f"{picker}.ExternalProcessor",
-                "grpc_service": {"envoy_grpc": {"cluster_name": "picker"}},
-                "failure_mode_allow": fail_open,
-                "status_on_error": {"code": "ServiceUnavailable"},
-                "message_timeout": f"{hold + 30}s",
-                # Bodies of requests pass in pieces, of any size. Responses pass the picker by: it reads the load from
-                # the pods, and an answer that streams goes on when the picker dies.
-                "processing_mode": {
-                    "request_header_mode": "SEND",
-                    "request_body_mode": "FULL_DUPLEX_STREAMED",
-                    "request_trailer_mode": "SEND",
-                    "response_header_mode": "SKIP",
-                    "response_body_mode": "NONE",
-                    "response_trailer_mode": "SKIP",
-                },
+            "match": {"prefix": "/", "headers": [{"name": _CHOSEN, "present_match": True}]},
+            "route": {"cluster": "chosen", **no_limits()},
+        },
+        {"match": {"prefix": "/"}, "route": {"cluster": "engines", **no_limits(), **retries()}},
+    ]
+    asks: Config = {
+        "name": "envoy.filters.http.ext_proc",
+        "typed_config": {
+            "@type": f"{picker}.ExternalProcessor",
+            "grpc_service": {"envoy_grpc": {"cluster_name": "picker"}},
+            "failure_mode_allow": fail_open,
+            "status_on_error": {"code": "NotExtended"},
+            "message_timeout": f"{hold + 30}s",
+            # Bodies of requests pass in pieces, of any size. Responses pass the picker by: it reads the load from
+            # the pods, and an answer that streams goes on when the picker dies.
+            "processing_mode": {
+                "request_header_mode": "SEND",
+                "request_body_mode": "FULL_DUPLEX_STREAMED",
+                "request_trailer_mode": "SEND",
+                "response_header_mode": "SKIP",
+                "response_body_mode": "NONE",
+                "response_trailer_mode": "SKIP",
             },
-        }
-    )
-    return _manager([*asked, unasked], filters)
+        },
+    }
+    failed = {"op": "EQ", "value": {"default_value": 510, "runtime_key": "kaigen.picker_failed"}}
+    # The pod could not be reached, or with `hold` none is there.
+    flags = ["UF", "UH"] if hold else ["UF"]
+    unreached = [{"status_code_filter": {"comparison": failed}}, {"response_flag_filter": {"flags": flags}}]
+    mapper: Config = {
+        "filter": {"or_filter": {"filters": unreached}},
+        "status_code": 503,
+        "headers_to_add": [{"header": {"key": _AGAIN, "value": "1"}}],
+    }
+    manager = _manager("picked", [*([unasked] if fail_open else []), *asked], [asks])
+    # Clients' own headers are gone.
+    del manager["early_header_mutation_extensions"]
+    return {**manager, "local_reply_config": {"mappers": [mapper]}}
 
 
 def _key_filters(keys: str, sums: Sequence[str] = ()) -> list[Any]:
@@ -218,9 +289,9 @@ def _key_filters(keys: str, sums: Sequence[str] = ()) -> list[Any]:
     return [lua_filter("envoy.filters.http.lua", text + program_text("router_auth.lua"))]
 
 
-def _manager(routes: Sequence[Any], filters: Sequence[Any]) -> Config:
+def _manager(name: str, routes: Sequence[Any], filters: Sequence[Any]) -> Config:
     return {
-        "stat_prefix": "requests",
+        "stat_prefix": name,
         **connection_limits(),
         # A client's own would choose the address that Envoy connects to.
         "early_header_mutation_extensions": [

@@ -27,14 +27,30 @@ _WAVE = 3
 _TARGETS: Mapping[str, int] = {"waiting": 5, "running": 16, "cache": 80, "cpu": 80}
 _IDLE = "5m"
 
+POLLING = 15
+"""Interval at which KEDA asks for the load, in seconds."""
+
+_SCRAPE = 30
+"""Interval at which Prometheus reads metrics, in seconds, where the spec says none.
+
+Source: the default of `ScrapeInterval` in pkg/apis/monitoring/v1/prometheus_types.go of the Prometheus operator 0.88.0.
+"""
+
+
+def scrape_seconds(resolution: TopologyResolution) -> int:
+    """Return the interval at which Prometheus reads what an autoscaler follows; 0 if KEDA asks the router itself."""
+    autoscale, monitoring = resolution.spec.autoscale, resolution.spec.monitoring
+    if autoscale is None or autoscale.prometheus is None:
+        return 0
+    return seconds(monitoring.interval) if monitoring is not None and monitoring.interval else _SCRAPE
+
 
 def scaling_objects(resolution: TopologyResolution, workload: Object) -> list[Object]:
     """Return the objects that keep enough replicas of a workload running."""
     frame, objects = resolution.frame, []
     if resolution.max_replicas > 1:
-        budget = disruption_budget(
-            frame, resolution.spec.disruption, resolution.parallelism.nodes, engine_pods(frame, resolution.spec)
-        )
+        nodes = resolution.parallelism.nodes
+        budget = disruption_budget(frame, resolution.spec.disruption, nodes, engine_pods(frame, resolution.spec))
         objects.append(budget)
     if resolution.autoscaling is not None:
         objects.append(autoscaler(frame, resolution.autoscaling, workload, resolution.startup))
@@ -132,7 +148,7 @@ def _scaled_object(frame: Frame, autoscaling: Autoscaling, reference: dict[str, 
         "scaleTargetRef": reference,
         "minReplicaCount": least,
         "maxReplicaCount": most,
-        "pollingInterval": 15,
+        "pollingInterval": POLLING,
         "cooldownPeriod": cooldown,
         # A new workload starts with one pod; without this, KEDA stops it at once, while it loads.
         **({"initialCooldownPeriod": startup + cooldown} if autoscale.min == 0 else {}),

@@ -40,14 +40,18 @@ COMMAND = ("python", "-m", "job_image_infer.run_infer")
 _LABELS = {"app": "gpu-job", "ephemeralaccelerationjob": ""}
 """Labels of the operator's pods, by which its README, and `egpu list`, select them."""
 
+_CLAIM_PREFIX = "artifacts-"
+"""Beginning of the name of the operator's volumes, for which its README waits, and which `egpu` makes too."""
+
 _OPERATOR_NAMES = Naming(
     container="inference",
     volume="artifacts",
     plain=True,
     run_prefix="ephemeralaccelerationjob-",
-    claim_prefix="artifacts-",
+    claim_prefix=_CLAIM_PREFIX,
     pod_labels=_LABELS,
 )
+_NAMES = Naming(claim_prefix=_CLAIM_PREFIX, pod_labels=_LABELS)
 
 _WEIGHTS_FOLDER = f"{FOLDER}/.weights"
 
@@ -94,7 +98,7 @@ def lower(
     lowered = draft.finish(Job, lowering) if not lowering.failed else None
     if lowered is None:
         return lowering.result()
-    return lowering.result(draft.lowered(lowered, _OPERATOR_NAMES if compat else Naming(pod_labels=_LABELS)))
+    return lowering.result(draft.lowered(lowered, _OPERATOR_NAMES if compat else _NAMES))
 
 
 def _check_paths(spec: EphemeralAccelerationJobSpec, lowering: Lowering) -> None:

@@ -93,7 +93,7 @@ def put_service(draft: Draft, options: Options, lowering: ResourceLowering, *, k
     if options.api_key_secret and not key:
         lowering.unused(at, "this server does not support API keys")
     elif options.api_key_secret:
-        draft.put(("spec", "auth", "secret"), options.api_key_secret, at)
+        draft.put(("spec", "auth", "secret", "name"), options.api_key_secret, at)
     if options.load_balancer:
         at = lowering.annotation_at("kaito.sh/enablelb")
         draft.put(("spec", "service", "type"), "LoadBalancer", at)

@@ -198,7 +198,13 @@ def check_pv(pv: PersistentVolumes, document: Any, lowering: Lowering, *, in_buc
     if pv.pvc_capacity:
         unused = {**unused, "capacity": "the size of the volume is that of `pvcCapacity`"}
     for name, reason in unused.items():
-        if document.get(name) not in (None, "", [], {}):
+        given = document.get(name)
+        if given in (None, "", [], {}):
+            continue
+        if in_bucket and name in _UNUSED_OF_BUCKETS and _asks_for_more(name, given):
+            message = f"`{name}` cannot be what it says: {reason}"
+            lowering.error("KG0413", message, (*_PV, name), "delete it", key=True)
+        else:
             lowering.warning("KG0405", f"`{name}` has no effect: {reason}", (*_PV, name), "delete it", key=True)
     policy = (pv.reclaim_policy or "").lower()
     if policy not in {"", "retain", "delete", "recycle"}:
@@ -213,18 +219,31 @@ def check_pv(pv: PersistentVolumes, document: Any, lowering: Lowering, *, in_buc
             lowering.warning("KG0405", message, (*_PV, "volumeAttributes", key), "delete it", key=True)
 
 
+def _asks_for_more(name: str, given: Any) -> bool:
+    """Return whether a field next to a bucket asks for what kaigen's volumes are not.
+
+    The operator's own values do not: a class by which nothing is provisioned, and modes with which many pods mount.
+    """
+    if name in _MODES_OF_BUCKETS:
+        return any(_mode(mode) == "ReadWriteOnce" for mode in given)
+    return bool(given != _OPERATORS_CLASS.get(name))
+
+
 def _mode(text: str) -> str | None:
     return next((mode for mode in _MODES if mode.lower() == text.lower()), None)
 
 
 _STATIC = "kaigen binds each claim to the volume of its bucket by name"
-_READ_ONLY = "pods mount buckets read-only"
+_READ_ONLY = "all pods mount the bucket, and read-only"
 _UNUSED_OF_BUCKETS = {
     "storageClassName": _STATIC,
     "accessModes": _READ_ONLY,
     "pvcStorageClassName": _STATIC,
     "pvcAccessModes": _READ_ONLY,
 }
+_MODES_OF_BUCKETS = frozenset({"accessModes", "pvcAccessModes"})
+_OPERATORS_CLASS = {"storageClassName": "csi-s3"}
+"""Class of the operator's volumes, which its README states in its example; its claims have none."""
 _NO_BUCKET = "the files are in a volume of the cluster"
 _UNUSED_OF_VOLUMES = {
     "storageClassName": "the class of the claim is `pvcStorageClassName`",

@@ -218,7 +218,7 @@ def _put_route(draft: Draft, route: IngressRoute, lowering: KoldunLowering) -> N
 def _put_certificate(draft: Draft, route: IngressRoute, lowering: KoldunLowering) -> None:
     """Put the first certificate of the host, and report the others: a route of kaigen has one host."""
     names = {route.host, f"*.{route.host.partition('.')[2]}"}
-    path: FieldPath = ("spec", "route", "tls", "secretName")
+    path: FieldPath = ("spec", "route", "tls", "secret", "name")
     for index, tls in enumerate(route.tls):
         at = (*_ROUTE, "tls", index)
         if draft.get(path) is not None or (tls.hosts and names.isdisjoint(tls.hosts)):

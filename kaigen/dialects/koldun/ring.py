@@ -280,7 +280,8 @@ def _put_annotations(draft: Draft, lowering: KoldunLowering) -> None:
         elif text is not None:
             _reject(name, "a quantity such as `4` or `8Gi`", lowering)
     if "api-key-secret" in lowering.given:
-        draft.put(("spec", "auth", "secret"), lowering.given["api-key-secret"], lowering.directive_at("api-key-secret"))
+        at = lowering.directive_at("api-key-secret")
+        draft.put(("spec", "auth", "secret", "name"), lowering.given["api-key-secret"], at)
     _put_nodes(draft, lowering)
     groups = lowering.given.get("groups")
     if groups in _GROUPS:

@@ -65,13 +65,14 @@ def _check_reference(reference: ModelRef, lowering: KoldunLowering) -> None:
 
 
 def check_images(root: str, worker: str, at: FieldPath, lowering: KoldunLowering) -> None:
-    """Warn about an image of workers that differs from that of the root."""
+    """Report an image of workers that differs from that of the root."""
     if worker != root:
-        lowering.warning(
-            "KG0414",
-            f"workers run `{root}` too: root and workers of different versions do not understand each other",
+        lowering.error(
+            "KG0413",
+            f"a ring runs one image, and that of its root is `{root}`: root and workers of different versions do not "
+            "understand each other",
             at,
-            "write the image of the root",
+            f"write `{root}`",
         )
 
 

@@ -223,6 +223,6 @@ def _put_build(draft: Draft, at: FieldPath, lowering: SubstratusLowering) -> Non
     draft.put((*build, "repository"), f"{registry}/{name}", at)
     push, pull = lowering.settings.get("pushSecret"), lowering.settings.get("pullSecret")
     if push:
-        draft.put((*build, "pushSecret"), push, at)
+        draft.put((*build, "pushSecret", "name"), push, at)
     if pull:
         draft.put(("spec", "imagePullSecrets"), [pull], at)

@@ -10,22 +10,27 @@ from kaigen.diff.trees import Side, Trees, place_of
 from kaigen.kubernetes.admission import ClusterQueue, Queues, Verdict
 from kaigen.kubernetes.manifest import Object
 from kaigen.kubernetes.requests import readable
-from kaigen.kubernetes.workloads import QUEUED_TYPES, workload_of
+from kaigen.kubernetes.workloads import POD_TYPES, QUEUED_TYPES, workloads_of
 
 _QUEUE = "ClusterQueue"
-CLUSTER_QUEUES = frozenset({"ClusterQueue.kueue.x-k8s.io"})
+CLUSTER_QUEUES = frozenset({"ClusterQueue.kueue.x-k8s.io", "Cohort.kueue.x-k8s.io"})
 """Kinds that the rule about queues applies to."""
 
 QUEUED = QUEUED_TYPES
 """Kinds that the rule about what waits applies to."""
 
-_KINDS = (_QUEUE, "LocalQueue", "ResourceFlavor", "Topology", "WorkloadPriorityClass")
+_KINDS = (_QUEUE, "Cohort", "LocalQueue", "ResourceFlavor", "Topology", "WorkloadPriorityClass")
 
 
 def cluster_queue(case: Case) -> Iterator[Finding]:
-    """A ClusterQueue changed: its quota, and what it no longer holds."""
+    """A ClusterQueue or Cohort changed: its quota, and what queues no longer hold."""
     old, new = (_queues(case, side) for side in ("old", "new"))
     name = case.obj.name
+    if case.obj.kind == "Cohort":
+        for queue in new.cluster_queues.values():
+            if name in {*old.cohorts.above(queue.cohort), *new.cohorts.above(queue.cohort)}:
+                yield from _consequences(case, queue.name)
+        return
     was, now = old.cluster_queues.get(name), new.cluster_queues.get(name)
     if was is not None and now is not None:
         for flavor in dict.fromkeys(flavor for flavor, _ in (*was.quotas, *now.quotas)):
@@ -97,10 +102,10 @@ def _all_verdicts(case: Case, side: Side) -> dict[tuple[str, str, str], Verdict]
     if not queues.local:
         return {}
     catalog = case.trees.config(case.obj.path).catalog
-    workloads = [
-        found
-        for kind in sorted(each.partition(".")[0] for each in QUEUED)
+    placed = [
+        (place_of(obj), cast(Object, obj.data))
+        for kind in sorted(each.partition(".")[0] for each in POD_TYPES)
         for obj in case.trees.of_kind(side, kind, case.top)
-        if (found := workload_of(cast(Object, obj.data), place_of(obj), catalog)) is not None
     ]
+    workloads = workloads_of(placed, catalog)
     return {verdict.workload.key: verdict for verdict in queues.verdicts(workloads)}

@@ -9,6 +9,7 @@ from kaigen.diff.formatting import listing, value
 from kaigen.diff.model import Absent
 from kaigen.diff.objects import Obj, get, get_list, get_map, get_text
 from kaigen.diff.rules.case import Case, Finding
+from kaigen.diff.trees import Side, place_of
 from kaigen.tenancy.hosts import annotated_hosts
 
 ROUTES = frozenset(
@@ -19,6 +20,13 @@ ROUTES = frozenset(
         "Gateway.gateway.networking.k8s.io",
     }
 )
+_TEMPLATES = {
+    "Deployment": ("template",),
+    "StatefulSet": ("template",),
+    "LeaderWorkerSet": ("leaderWorkerTemplate", "leaderTemplate"),
+}
+"""Where the pods of a workload are described."""
+_SIDES: tuple[Side, ...] = ("new", "old")
 _OUTSIDE = ("LoadBalancer", "NodePort")
 
 
@@ -99,9 +107,38 @@ def _hosts(obj: Obj | None) -> list[str]:
 def route_backends(case: Case) -> Iterator[Finding]:
     """The backends of a route changed."""
     old, new = case.pair
+    was, now = _shares(old), _shares(new)
+    if was and now and len(was | now) > 1:
+        for name in was | now:
+            if was.get(name, 0) != now.get(name, 0):
+                share = f"{now.get(name, 0):g} % of the requests go to {name}{_image(case, name)}"
+                yield "notice", f"{share}, before {was.get(name, 0):g} %"
+        return
     before, after = _backends(get(old.data, "spec")), _backends(get(new.data, "spec"))
     if before != after:
         yield ("notice", f"traffic goes to {listing(after) or 'nothing'} instead of {listing(before) or 'nothing'}")
+
+
+def _shares(route: Obj) -> dict[str, float]:
+    """Return the percentage of requests by backend, for a route with one rule whose backends all have weights."""
+    rules = get_list(route.data, "spec", "rules")
+    refs = get_list(rules[0], "backendRefs") if len(rules) == 1 else []
+    weights = [(get_text(ref, "name"), get(ref, "weight")) for ref in refs]
+    total = sum(weight for _, weight in weights if isinstance(weight, int))
+    if not total or not all(isinstance(weight, int) for _, weight in weights):
+        return {}
+    return {name: round(100 * weight / total, 1) for name, weight in weights if isinstance(weight, int)}
+
+
+def _image(case: Case, name: str) -> str:
+    """Return the image of the pods behind a Service of kaigen's, in parentheses; empty where it is not known."""
+    for kind, path in _TEMPLATES.items():
+        for side in _SIDES:
+            for workload in case.trees.named(side, kind, case.top, name):
+                containers = get_list(workload.data, "spec", *path, "spec", "containers")
+                if workload.name == name and place_of(workload) == case.place and containers:
+                    return f" ({get_text(containers[0], 'image')})"
+    return ""
 
 
 def _backends(item: Json | Absent) -> list[str]:

@@ -313,9 +313,9 @@ def _add_waits(commands: _Commands) -> None:
     )
     files.add_argument("--timeout", default=7200.0, type=_argument(parse_duration), help="(2h)")
 
-    wait_job = commands.add_parser("wait-job", help="block until a Job or JobSet has completed")
+    wait_job = commands.add_parser("wait-job", help="block until a Job, JobSet or TrainJob has completed")
     wait_job.add_argument("--name", required=True, type=_argument(_object_name))
-    wait_job.add_argument("--kind", choices=("Job", "JobSet"), default="Job", help="(Job)")
+    wait_job.add_argument("--kind", choices=("Job", "JobSet", "TrainJob"), default="Job", help="(Job)")
     wait_job.add_argument("--timeout", default=86400.0, type=_argument(parse_duration), help="(24h)")
 
 

@@ -1,4 +1,4 @@
-"""`wait-job`: blocks until a Job or JobSet has completed."""
+"""`wait-job`: blocks until a Job, JobSet or TrainJob has completed."""
 
 from __future__ import annotations
 
@@ -38,13 +38,20 @@ KINDS = {
     kind.name: kind
     for kind in (
         Kind("Job", "batch/v1", "jobs", "Complete", "batch.kubernetes.io/job-name"),
+        Kind(
+            "TrainJob",
+            "trainer.kubeflow.org/v1alpha1",
+            "trainjobs",
+            "Complete",
+            "jobset.sigs.k8s.io/jobset-name",
+        ),
         Kind("JobSet", "jobset.x-k8s.io/v1alpha2", "jobsets", "Completed", "jobset.sigs.k8s.io/jobset-name"),
     )
 }
 
 
 def wait_job(kind: Kind, name: str, env: Mapping[str, str], polling: Polling) -> None:
-    """Block until a Job or JobSet of the pod's namespace has completed.
+    """Block until a Job, JobSet or TrainJob of the pod's namespace has completed.
 
     Whatever the API server answers, and while it does not answer, the wait goes on: the object may be created later,
     and so may the permission to read it.

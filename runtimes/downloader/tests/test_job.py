@@ -71,6 +71,15 @@ def test_a_failed_job_ends_the_wait_with_what_to_do(run: Runner, api: Api) -> No
     assert line.endswith("which starts a new run, or delete the Job, so that it runs again")
 
 
+def test_a_train_job_is_awaited(run: Runner, api: Api) -> None:
+    path = "apis/trainer.kubeflow.org/v1alpha1/namespaces/models/trainjobs/tune-1a2b"
+    api.objects[path] = job("Suspended")
+    with later(lambda: api.objects.update({path: job("Complete")})):
+        done = run(*ARGV, "--kind", "TrainJob", **api.env)
+    assert done.code == 0
+    assert done.err.splitlines()[-1] == "ready: TrainJob models/tune-1a2b has completed"
+
+
 def test_a_job_set_has_conditions_of_its_own(run: Runner, api: Api) -> None:
     argv = [*ARGV, "--kind", "JobSet"]
     api.objects[SET] = job(restarts=2)

@@ -78,7 +78,7 @@ def _run_go(part: Part, program: str, package: str, folder: Path, go_mod: Path) 
         raise BuildFailed(f"{part.name} {part.version}: go build failed\n{''.join(lines[-15:]).rstrip()}")
 
 
-def _module_folder(part: Part, module: str) -> Path:
+def module_folder(part: Part, module: str) -> Path:
     """Return where a module's files are; it is downloaded if it was never used before."""
     command = ["go", "mod", "download", "-json", module]
     done = subprocess.run(command, cwd=part.folder, capture_output=True, text=True)
@@ -92,7 +92,7 @@ def _write_go_mod(part: Part, scratch: Path) -> Path:
     lines = [(part.folder / "go.mod").read_text()]
     for number, (module, path) in enumerate(part.replaced.items()):
         copy = scratch / f"module-{number}"
-        shutil.copytree(_module_folder(part, module), copy, copy_function=shutil.copyfile)
+        shutil.copytree(module_folder(part, module), copy, copy_function=shutil.copyfile)
         for folder in (copy, *(each for each in copy.rglob("*") if each.is_dir())):
             folder.chmod(0o755)
         shutil.copyfile(part.folder / Path(path).name, copy / path)
@@ -124,7 +124,7 @@ def build(part: Part) -> None:
                 _run_go(part, program, package, folder, go_mod)
             if part.kinds:
                 shutil.copytree(
-                    _module_folder(part, part.module) / part.kinds, folder / KINDS, copy_function=shutil.copyfile
+                    module_folder(part, part.module) / part.kinds, folder / KINDS, copy_function=shutil.copyfile
                 )
             folder.rename(target)
         _log(f"{part.name} {part.version}: built in {time.monotonic() - started:.0f} s")

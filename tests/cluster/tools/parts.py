@@ -266,6 +266,13 @@ JUDGE_PARTS = (
         cold=2.5,
     ),
     Part(
+        name="trainer",
+        module="github.com/kubeflow/trainer/v2",
+        packages={"trainer": "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager"},
+        kinds="manifests/base/crds",
+        cold=2.5,
+    ),
+    Part(
         name="keda-webhooks",
         module="github.com/kedacore/keda/v2",
         packages={"keda-webhooks": "github.com/kedacore/keda/v2/cmd/webhooks"},
@@ -281,7 +288,7 @@ JUDGE_PARTS = (
         cold=8,
     ),
 )
-"""KAITO, Kyverno, Kueue in two versions and KEDA's webhooks, whose answers are compared with those of kaigen."""
+"""KAITO, Kyverno, Kueue in two versions, Kubeflow Trainer and KEDA's webhooks, whose answers kaigen predicts."""
 
 SCALING_PARTS = (
     Part(
@@ -290,12 +297,13 @@ SCALING_PARTS = (
         packages={
             "prometheus": "github.com/prometheus/prometheus/cmd/prometheus",
             "promtool": "github.com/prometheus/prometheus/cmd/promtool",
+            "amtool": "github.com/prometheus/alertmanager/cmd/amtool",
             "prometheus-operator": "github.com/prometheus-operator/prometheus-operator/cmd/operator",
         },
         # Debian's own cannot find pods.
         tags=("remove_all_sd", "enable_kubernetes_sd"),
         kinds="example/prometheus-operator-crd",
-        cold=3.5,
+        cold=4,
     ),
     Part(
         name="keda",
@@ -317,7 +325,10 @@ SCALING_PARTS = (
         cold=1.5,
     ),
 )
-"""What autoscalers need: the Prometheus operator, KEDA, and servers of metrics."""
+"""What autoscalers and alerts need: the Prometheus operator, KEDA, and servers of metrics."""
+
+KUBE_STATE_METRICS = Part(name="kube-state-metrics", module="k8s.io/kube-state-metrics/v2", packages={})
+"""A module whose documentation lists the metrics that alerts read. It is not built."""
 
 SOURCE_PARTS = (
     Part(
@@ -513,3 +524,8 @@ def _programs(parts: Iterable[Part], installed: Iterable[str]) -> dict[str, Path
     if missing:
         raise ToolsMissing(f"missing: {', '.join(missing)}; run `make cluster-tools` first")
     return programs
+
+
+def programs() -> dict[str, str]:
+    """Return the versions of the programs that the tools build, which the marker `ran` of a test may name."""
+    return {program: part.version_of(program) for part in ALL_PARTS for program in part.packages}

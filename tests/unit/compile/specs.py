@@ -83,11 +83,13 @@ def objects(block: Block, where: Context | None = None) -> dict[str, Object]:
 
 
 def pod(block: Block, where: Context | None = None) -> Object:
-    """Return the pod of the spec's Job, JobSet, Deployment or StatefulSet."""
+    """Return the pod of the spec's Job, JobSet, TrainJob, Deployment or StatefulSet."""
     made = objects(block, where)
-    kind = next(kind for kind in ("Job", "JobSet", "Deployment", "StatefulSet") if kind in made)
+    kind = next(kind for kind in ("Job", "JobSet", "TrainingRuntime", "Deployment", "StatefulSet") if kind in made)
     template = made[kind]["spec"]
-    if kind == "JobSet":
+    if kind == "TrainingRuntime":
+        template = template["template"]["spec"]
+    if kind in ("JobSet", "TrainingRuntime"):
         template = template["replicatedJobs"][0]["template"]["spec"]
     spec: Object = template["template"]["spec"]
     return spec

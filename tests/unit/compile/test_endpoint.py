@@ -27,7 +27,7 @@ def topologies(**more: Any) -> dict[str, Object]:
     """Return specs of Topologies by name: one with an adapter, one with a key, one of a container."""
     return {
         "chat": {**GPU, "adapters": [ADAPTER]},
-        "phi": {**GPU, "servedNames": ["org/phi"], "auth": {"secret": "phi-key"}},
+        "phi": {**GPU, "servedNames": ["org/phi"], "auth": {"secret": {"name": "phi-key"}}},
         "speech": {"engine": "container", "image": "speech:1"},
         **more,
     }
@@ -199,7 +199,7 @@ def test_one_pod_has_no_budget_and_only_monitoring_opens_the_port_of_metrics() -
             [("KG0491", "spec.models.0")],
         ),
         (
-            {"route": {"host": "a.b", "gateway": {"name": "g"}, "tls": {"secretName": "t"}}},
+            {"route": {"host": "a.b", "gateway": {"name": "g"}, "tls": {"secret": {"name": "t"}}}},
             {},
             [("KG0340", "spec.route.tls")],
         ),

@@ -9,6 +9,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -104,7 +105,11 @@ def test_limits_have_the_units_of_the_measurements(tmp_path: Path) -> None:
 
 
 def test_the_key_of_the_topology_is_that_of_its_secret(tmp_path: Path) -> None:
-    vllm = {"model": {"folder": "/weights"}, "auth": {"secret": "keys"}, "resources": {"gpus": 1, "gpuType": "L4"}}
+    vllm = {
+        "model": {"folder": "/weights"},
+        "auth": {"secret": {"name": "keys"}},
+        "resources": {"gpus": 1, "gpuType": "L4"},
+    }
     item = compiled(tmp_path, vllm, BENCHMARK)[0]
     container = body(item, "Job")["spec"]["template"]["spec"]["containers"][0]
     key = {"secretKeyRef": {"name": "keys", "key": "api-key"}}
@@ -163,6 +168,56 @@ def test_a_rollout_is_over_when_only_pods_of_git_run(live: Any, why: str) -> Non
     assert gate.why_waiting(live, [CONTAINER]) == why
 
 
+def test_a_rollout_is_over_when_its_variables_are_those_of_git() -> None:
+    live = deployment()
+    expected: list[dict[str, Any]] = [
+        {**CONTAINER, "env": [{"name": "DELAY", "value": "1"}, {"name": "EMPTY", "value": ""}]}
+    ]
+    assert gate.why_waiting(live, expected) == "has another variable DELAY of container serve: None"
+    (container,) = live["spec"]["template"]["spec"]["containers"]
+    live["spec"]["template"]["spec"]["containers"] = [
+        {**container, "env": [{"name": "ADDED", "value": "x"}, {"name": "DELAY", "value": "1"}, {"name": "EMPTY"}]}
+    ]
+    assert gate.why_waiting(live, expected) == ""
+    expected[0]["env"][0]["value"] = "2"
+    assert gate.why_waiting(live, expected) == "has another variable DELAY of container serve: 1"
+
+
+class Rollouts:
+    """An API that has a Deployment in one state after the other."""
+
+    def __init__(self, *states: Any) -> None:
+        self.states = [*states]
+
+    def get(self, path: str) -> Any:
+        return self.states.pop(0) if len(self.states) > 1 else self.states[0]
+
+
+def test_a_rollout_must_stay_complete_until_no_earlier_pod_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(gate, "PAUSE", 4)
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    monkeypatch.setattr(gate, "_why_no_answer", lambda url: "")
+    api: Any = Rollouts(deployment(), deployment(readyReplicas=1), deployment())
+    target = {"target": {"name": "assistant", "wait": 60, "containers": [[CONTAINER]]}}
+    gate.wait(api, target, "http://assistant", ["apis/apps/v1/deployments/assistant"])
+    # At 0 s it is complete, at 4 s not, and from 8 s on for the whole time in which the Service may lag.
+    assert now[0] == 20
+
+
+def test_the_pod_waits_for_the_variables_of_the_topology(tmp_path: Path) -> None:
+    vllm = {
+        "model": {"folder": "/weights"},
+        "auth": {"secret": {"name": "keys"}},
+        "resources": {"gpus": 1, "gpuType": "L4"},
+    }
+    item = compiled(tmp_path, {**vllm, "env": {"DELAY": "1"}}, BENCHMARK)[0]
+    ((waited,),) = params(item)["target"]["containers"]
+    assert {"name": "DELAY", "value": "1"} in waited["env"]
+    assert all(each.keys() == {"name", "value"} for each in waited["env"])
+
+
 def test_authorities_of_clusters_need_no_extensions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     strict = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     strict.verify_flags |= ssl.VERIFY_X509_STRICT
@@ -189,6 +244,22 @@ def test_a_benchmark_whose_requests_all_failed_measured_only_that() -> None:
     numbers = gate.benchmark_numbers({"completed": 0, "failed": 4}, 4)
     found = gate.checks({"ttft.p95": {"max": 500}, "errors": {"max": 0.01}}, numbers)
     assert gate.reason(found) == "ttft.p95 was not measured; errors is 1, more than 0.01"
+
+
+def test_latencies_are_those_of_the_requests_that_have_tokens() -> None:
+    found = {
+        **{"completed": 3, "failed": 1, "output_throughput": 9.0, "request_throughput": 3.0},
+        "ttfts": [0.1, 0.0, 0.3, 0.2],
+        "itls": [[0.01, 0.03], [], [], [0.02]],
+        "output_lens": [3, 0, 1, 2],
+    }
+    numbers = {name: round(value, 6) for name, value in gate.benchmark_numbers(found, 4).items()}
+    assert (numbers["errors"], numbers["throughput"], numbers["requestThroughput"]) == (0.25, 9, 3)
+    assert (numbers["ttft.mean"], numbers["ttft.p50"], numbers["ttft.p90"]) == (200, 200, 280)
+    assert (numbers["tpot.mean"], numbers["itl.p50"], numbers["itl.p99"]) == (20, 20, 29.8)
+    assert (numbers["e2el.p50"], numbers["e2el.mean"]) == (220, 220)
+    one = gate.benchmark_numbers({**found, "itls": [[]] * 4, "output_lens": [1, 0, 1, 1]}, 4)
+    assert (one["itl.p95"], one["tpot.mean"]) == (0, 0)
 
 
 class ApiServer(BaseHTTPRequestHandler):
@@ -258,6 +329,7 @@ def judge(folder: Path, ports: tuple[int, int], **settings: Any) -> tuple[int, d
     environment = {
         **{"PATH": f"{tools}:{os.environ['PATH']}", "KAIGEN_ACCOUNT": str(folder), "KAIGEN_API_SCHEME": "http"},
         **{"KAIGEN_MESSAGE": str(folder / "message"), "KAIGEN_APP": "speed", "KAIGEN_FACTS": "speed-facts"},
+        "KAIGEN_SETTLE": "0",
         **{"JOB_NAME": "speed-1234", "JOB_UID": "uid", "KUBERNETES_SERVICE_HOST": "127.0.0.1"},
         **{"KUBERNETES_SERVICE_PORT": str(ports[0]), "TARGET_URL": f"http://127.0.0.1:{ports[1]}"},
         "TARGET_WORKLOADS": "apis/apps/v1/deployments/assistant",

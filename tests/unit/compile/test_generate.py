@@ -52,7 +52,8 @@ def test_the_program_starts_vllm_for_the_loopback_device_only() -> None:
     assert made["command"] == ["python3", "/etc/kaigen-programs/generate.py"]
     files = ["/etc/kaigen/params.json", "/output/in.jsonl", "/output", "weights", "/model", "--"]
     engine = ["vllm", "serve", "/model", "--served-model-name=weights", "--host=127.0.0.1", "--port=8000"]
-    assert made["args"] == [*files, *engine]
+    assert made["args"] == [*files, *engine, "--disable-uvicorn-access-log"]
+    assert {"name": "KAIGEN_TABLES", "value": "/etc/kaigen-programs/kaigen_tables.py"} in made["env"]
     assert {"name": "VLLM_CPU_KVCACHE_SPACE", "value": "4"} in made["env"]
     # vLLM for CPUs ends without 160 MiB of it; container runtimes give 64 MiB.
     assert {"name": "shm", "mountPath": "/dev/shm"} in made["volumeMounts"]
@@ -62,8 +63,24 @@ def test_settings_of_the_engine_are_flags() -> None:
     block = {"task": "embed", "contextLength": 512, "engineArgs": {"max-num-seqs": 8, "enforce-eager": True}}
     made = container(generator(block, resources={"gpus": 2}))
     assert made["image"] == default_images()["vllm"]
-    flags = ["--max-model-len=512", "--runner=pooling", "--tensor-parallel-size=2"]
-    assert made["args"][-5:] == [*flags, "--enforce-eager", "--max-num-seqs=8"]
+    flags = ["--max-model-len=512", "--runner=pooling", "--disable-uvicorn-access-log", "--tensor-parallel-size=2"]
+    assert made["args"][-6:] == [*flags, "--enforce-eager", "--max-num-seqs=8"]
+
+
+def test_requests_of_openai_choose_what_vllm_is_started_for() -> None:
+    assert "--runner=pooling" in container(generator({"format": "openai", "task": "embed"}))["args"]
+    assert "--runner=pooling" not in container(generator({"format": "openai"}))["args"]
+
+
+def test_openai_batch_files_are_json_lines() -> None:
+    found = problem_paths(generator({"format": "openai", "results": "parquet"}), context(models=MODELS))
+    assert ("KG0468", "spec.generate.results") in found
+
+
+@pytest.mark.parametrize("flag", ["disable-uvicorn-access-log", "no-disable-uvicorn-access-log"])
+def test_the_log_of_requests_can_be_chosen(flag: str) -> None:
+    args = container(generator({"engineArgs": {flag: True}}))["args"]
+    assert [each for each in args if "access-log" in each] == [f"--{flag}"]
 
 
 def test_shards_fail_alone_until_too_many_have_failed() -> None:
@@ -188,7 +205,7 @@ def test_a_killed_pod_goes_on_after_the_last_part(tmp_path: Path) -> None:
         assert "not JSON" in failure["reason"]
         # What was asked again is at most a part and the window of requests.
         assert server.asked.total() - 399 <= 20 + 2 * 4 + 20
-        assert message["all"]["results"] == 399
+        assert message["results"] == 399
 
 
 @pytest.mark.parametrize(
@@ -251,5 +268,5 @@ def test_changed_settings_start_again(tmp_path: Path, server: StandIn) -> None:
         assert finish(start(tmp_path, server, 0, 1, prompt=prompt))[0] == 0
         assert found(tmp_path, "results.jsonl")[0]["output"] == prompt.format(prompt="line 1")
     asked = server.asked.total()
-    assert finish(start(tmp_path, server, 0, 1, prompt="b {prompt}"))[1]["all"]["results"] == 3
+    assert finish(start(tmp_path, server, 0, 1, prompt="b {prompt}"))[1]["results"] == 3
     assert server.asked.total() == asked

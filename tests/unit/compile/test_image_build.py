@@ -71,7 +71,7 @@ def test_whatever_changes_the_image_changes_its_tag(change: Mapping[str, Any]) -
 @pytest.mark.parametrize(
     "change",
     [
-        {"pushSecret": "push"},
+        {"pushSecret": {"name": "push"}},
         {"git": {**GIT, "tokenSecret": {"name": "git"}}},
         {"cache": "registry.example.com/cache"},
         {"cpu": "4", "memory": "16Gi", "storage": "90Gi", "deadline": "3h", "retries": 5},
@@ -100,7 +100,7 @@ def test_artifact_is_named_by_its_digest_alone() -> None:
 
 
 def test_artifact_is_fetched_where_the_builder_reads_it() -> None:
-    pod = pod_of(objects(app({**FOLDER, "pushSecret": "push"}))["job-build"])
+    pod = pod_of(objects(app({**FOLDER, "pushSecret": {"name": "push"}}))["job-build"])
     finder, fetcher = pod["initContainers"]
     (builder,) = pod["containers"]
     assert fetcher["args"][:5] == ["fetch", "oci", f"--ref={ARTIFACT}", "--build-context", "--unless=/status/found"]
@@ -155,7 +155,7 @@ def test_only_the_build_is_privileged_and_the_namespace_must_allow_it() -> None:
 
 
 def test_secrets_are_only_in_the_pod_of_the_build() -> None:
-    build = {**BUILD, "pushSecret": "push", "git": {**GIT, "tokenSecret": {"name": "git", "key": "password"}}}
+    build = {**BUILD, "pushSecret": {"name": "push"}, "git": {**GIT, "tokenSecret": {"name": "git", "key": "password"}}}
     found = objects(app(build))
     assert {
         volume["secret"]["secretName"] for volume in pod_of(found["job-build"])["volumes"] if "secret" in volume

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -141,6 +142,36 @@ def test_a_job_set_starts_all_pods_again() -> None:
     assert "subdomain" not in run["template"]["spec"]
 
 
+def test_a_train_job_has_a_runtime_of_its_name_with_the_same_job_set() -> None:
+    made = objects(job(nodes=3, groups="trainJob", deadline="1h", placement={"queue": "research"}))
+    train, runtime = made["TrainJob"], made["TrainingRuntime"]
+    name = train["metadata"]["name"]
+    assert re.fullmatch("j-[0-9a-f]{8}", name)
+    assert train["spec"]["runtimeRef"] == {"apiGroup": "trainer.kubeflow.org", "kind": "TrainingRuntime", "name": name}
+    assert runtime["metadata"]["name"] == name
+    assert train["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "research"
+    assert "kueue.x-k8s.io/queue-name" not in runtime["metadata"]["labels"]
+    assert runtime["spec"]["mlPolicy"] == {"numNodes": 3}
+    found = runtime["spec"]["template"]["spec"]
+    expected = objects(job(nodes=3, groups="jobSet", deadline="1h", placement={"queue": "research"}))["JobSet"]["spec"]
+    (replicated,), (plain,) = found["replicatedJobs"], expected["replicatedJobs"]
+    step = "trainer.kubeflow.org/trainjob-ancestor-step"
+    assert replicated["template"].pop("metadata") == {"labels": {step: "trainer"}}
+    (container,) = replicated["template"]["spec"]["template"]["spec"]["containers"]
+    (other,) = plain["template"]["spec"]["template"]["spec"]["containers"]
+    assert (container["name"], other["name"]) == ("node", "run")
+    assert {**container, "name": "run"} == other
+    replicated["template"]["spec"]["template"]["spec"]["containers"] = [other]
+    assert found == expected
+
+
+def test_a_changed_train_job_is_another_run() -> None:
+    first, second = (
+        objects(job(nodes=2, groups="trainJob", command=[command]))["TrainJob"]["metadata"]["name"] for command in "ab"
+    )
+    assert first != second
+
+
 def test_a_job_set_fails_where_no_retry_can_succeed() -> None:
     inputs = [{"url": "https://a.example/b"}]
     spec = objects(job(nodes=2, inputs=inputs))["JobSet"]["spec"]
@@ -152,7 +183,7 @@ def test_a_job_set_fails_where_no_retry_can_succeed() -> None:
     assert [rule["action"] for rule in policy] == ["FailJob", "FailJob"]
 
 
-@pytest.mark.parametrize("groups", ["jobSet", "indexedJob"])
+@pytest.mark.parametrize("groups", ["jobSet", "indexedJob", "trainJob"])
 def test_torchrun_and_scripts_read_the_same_values(groups: str) -> None:
     env = variables(pod(job(nodes=3, groups=groups, resources={"gpus": 8})))
     for name in ("NNODES", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT"):

@@ -147,7 +147,7 @@ def test_the_volume_outlives_the_spec_unless_it_says_no(tmp_path: Path) -> None:
         ("spec: {storage: {mountPath: /tmp}}\n", "KG0314 4 two volumes are mounted at `/tmp`: home and scratch"),
         (f"{ROUTE}{OIDC}}}\n", "KG0352 8 every user of https://login.example.com may run code in the notebook"),
         (
-            f"{ROUTE}{OIDC}, allowedGroups: [a]}}\n    tls: {{secretName: lab-tls}}\n",
+            f"{ROUTE}{OIDC}, allowedGroups: [a]}}\n    tls: {{secret: {{name: lab-tls}}}}\n",
             "KG0340 9 `tls` has no effect on the Gateway `public`",
         ),
         ("spec: {env: {JUPYTER_TOKEN_FILE: /x}}\n", "KG0313 4 `JUPYTER_TOKEN_FILE` is set by kaigen for a Notebook"),

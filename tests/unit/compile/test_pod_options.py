@@ -34,7 +34,7 @@ def test_volumes_are_mounted_in_the_main_container(make: Make) -> None:
     volumes = {
         **DATA,
         "conf": {"configMap": {"name": "c", "items": {"k": "a/b"}, "optional": True}, "mountPath": "/conf"},
-        "keys": {"secret": "s", "mountPath": "/keys", "subPath": "a"},
+        "keys": {"secret": {"name": "s"}, "mountPath": "/keys", "subPath": "a"},
         "logs": {"emptyDir": {"sizeLimit": "1Gi"}},
         "big": {"ephemeral": {"size": "1Gi", "storageClassName": "fast"}, "mountPath": "/big"},
         "files": {"image": "registry.example/data:1", "mountPath": "/files"},
@@ -73,7 +73,7 @@ def test_volumes_are_mounted_in_the_main_container(make: Make) -> None:
 
 @every_kind
 def test_variables_come_from_objects(make: Make) -> None:
-    sources = [{"secret": "s"}, {"config": "c", "prefix": "P_", "optional": True}]
+    sources = [{"secret": {"name": "s"}}, {"config": {"name": "c"}, "prefix": "P_", "optional": True}]
     (container,) = pod(make(envFrom=sources))["containers"]
     assert container["envFrom"] == [
         {"secretRef": {"name": "s"}},
@@ -114,8 +114,8 @@ def test_pods_have_host_names_dns_and_pull_secrets(make: Make) -> None:
         "dnsConfig": {"nameservers": ["10.0.0.1"]},
         "hostAliases": [{"ip": "10.0.0.2", "hostnames": ["a"]}],
     }
-    image = {"ref": "p", "pullSecrets": ["second"]}
-    found = pod(make(**spec, imagePullSecrets=["first"], sidecars={"proxy": {"image": image}}))
+    image = {"ref": "p", "pullSecrets": [{"name": "second"}]}
+    found = pod(make(**spec, imagePullSecrets=[{"name": "first"}], sidecars={"proxy": {"image": image}}))
     assert {key: found[key] for key in spec} == spec
     assert found["imagePullSecrets"] == [{"name": "second"}, {"name": "first"}]
 

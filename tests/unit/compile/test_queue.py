@@ -355,3 +355,31 @@ def test_plan_says_which_flavor_takes_an_app_and_what_waits(tmp_path: Path) -> N
 
 def test_a_repository_without_queues_has_no_plan_of_them(tmp_path: Path) -> None:
     assert plan_queues(Run.load(written(tmp_path, job()), config(tmp_path))) is None
+
+
+def test_a_cohort_is_in_another_one(tmp_path: Path) -> None:
+    small = queue("vision", cohort="vision", parentCohort="research")
+    large = queue("b", {"cpu": "16", "memory": "64Gi"}, cohort="research", flavorsOf="vision")
+    (found,) = [body for (_, kind, _), body in objects(tmp_path, small, large).items() if kind == "Cohort"]
+    assert (found["metadata"]["name"], found["spec"]) == ("vision", {"parentName": "research"})
+    assert "namespace" not in found["metadata"]
+    assert problems(tmp_path, small, large, job(cpu="24", queue="vision")) == []
+    assert problems(
+        tmp_path, {**small, "spec": {**small["spec"], "parentCohort": None}}, large, job(cpu="24", queue="vision")
+    )
+
+
+def test_a_cohort_above_itself_is_an_error(tmp_path: Path) -> None:
+    first, second = queue("x", cohort="x", parentCohort="y"), queue("y", cohort="y", parentCohort="x", flavorsOf="x")
+    found = problems(tmp_path, first, second)
+    assert len(found) == 2
+    assert all("KG0482" in each and "are a cycle, in which Kueue admits nothing" in each for each in found)
+    (own,) = problems(tmp_path, queue("x", cohort="x", parentCohort="x"))
+    assert "KG0482" in own
+    (other,) = problems(tmp_path, queue("a", cohort="x", parentCohort="y"))
+    assert "KG0483 the Queue of the cohort `x` has another name, `a`" in other
+
+
+def test_a_parent_needs_a_cohort(tmp_path: Path) -> None:
+    (found,) = problems(tmp_path, queue("a", parentCohort="x"))
+    assert "`parentCohort` needs a cohort" in found

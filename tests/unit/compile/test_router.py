@@ -29,11 +29,20 @@ def config(found: dict[tuple[str, str], Object], name: str) -> Object:
     return dict(yaml.safe_load(data[name]))
 
 
+def manager(envoy: Object, number: int = 0) -> Object:
+    """Return the connection manager of a listener: that of requests, or the one that asks the picker."""
+    (filter_,) = envoy["static_resources"]["listeners"][number]["filter_chains"][0]["filters"]
+    return dict(filter_["typed_config"])
+
+
+def routes_of(envoy: Object, number: int = 0) -> list[Object]:
+    """Return the routes of a listener."""
+    return list(manager(envoy, number)["route_config"]["virtual_hosts"][0]["routes"])
+
+
 def retry_policy(envoy: Object) -> Object:
-    """Return how often Envoy sends a request again."""
-    manager = envoy["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
-    (route,) = manager["route_config"]["virtual_hosts"][0]["routes"]
-    found: Object = route["route"]["retry_policy"]
+    """Return how often Envoy sends a request of the first route again."""
+    found: Object = routes_of(envoy)[0]["route"]["retry_policy"]
     return found
 
 
@@ -63,9 +72,11 @@ def test_picker_reads_and_changes_nothing() -> None:
 
 
 def test_keys_are_checked_before_the_picker_is_asked() -> None:
-    (listener, _) = config(made(auth={"secret": "k"}), "envoy.yaml")["static_resources"]["listeners"]
-    filters = listener["filter_chains"][0]["filters"][0]["typed_config"]["http_filters"]
-    assert [each["name"].rpartition(".")[2] for each in filters] == ["lua", "ext_proc", "router"]
+    envoy = config(made(auth={"secret": {"name": "k"}}), "envoy.yaml")
+    filters, asks = (manager(envoy, number)["http_filters"] for number in (0, 1))
+    assert [each["name"].rpartition(".")[2] for each in filters] == ["lua", "buffer", "router"]
+    assert [each["name"].rpartition(".")[2] for each in asks] == ["ext_proc", "router"]
+    assert envoy["static_resources"]["listeners"][1]["address"]["socket_address"]["address"] == "127.0.0.1"
     assert "/etc/kaigen/auth/api-key" in filters[0]["typed_config"]["default_source_code"]["inline_string"]
 
 
@@ -81,14 +92,34 @@ def test_failure_mode_decides_what_happens_without_the_picker(mode: str, allowed
 
 
 def test_answers_have_no_time_limit_and_responses_pass_the_picker_by() -> None:
-    manager = envoy_config(keys="", fail_open=True, hold=0)["static_resources"]["listeners"][0]["filter_chains"][0]
-    typed = manager["filters"][0]["typed_config"]
-    routes = typed["route_config"]["virtual_hosts"][0]["routes"]
+    envoy = envoy_config(keys="", fail_open=True, hold=0)
+    routes = [*routes_of(envoy), *routes_of(envoy, 1)]
     assert {(each["route"]["timeout"], each["route"]["idle_timeout"]) for each in routes} == {("0s", "0s")}
-    assert typed["stream_idle_timeout"] == "0s"
-    assert len(routes) == 2 * len(PICKED) + 1
-    mode = typed["http_filters"][0]["typed_config"]["processing_mode"]
+    assert {manager(envoy, number)["stream_idle_timeout"] for number in (0, 1)} == {"0s"}
+    assert len(routes) == 2 * len(PICKED) + 1 + 3
+    mode = manager(envoy, 1)["http_filters"][0]["typed_config"]["processing_mode"]
     assert (mode["response_header_mode"], mode["response_body_mode"]) == ("SKIP", "NONE")
+
+
+@pytest.mark.parametrize(
+    ("options", "tries", "flags", "without_picker"),
+    [
+        ({"fail_open": True, "hold": 0}, 3, ["UF"], True),
+        ({"fail_open": True, "hold": 60}, 20, ["UF", "UH"], True),
+        ({"fail_open": False, "hold": 0}, 20, ["UF"], False),
+    ],
+)
+def test_requests_that_no_replica_got_are_sent_again(
+    options: Object, tries: int, flags: list[str], without_picker: bool
+) -> None:
+    envoy = envoy_config(keys="", **options)
+    assert retry_policy(envoy)["num_retries"] == tries
+    (mapper,) = manager(envoy, 1)["local_reply_config"]["mappers"]
+    assert mapper["filter"]["or_filter"]["filters"][1]["response_flag_filter"]["flags"] == flags
+    (name,) = (each["header"]["key"] for each in mapper["headers_to_add"])
+    assert retry_policy(envoy)["retriable_headers"] == [{"name": name, "present_match": True}]
+    assert routes_of(envoy)[0]["response_headers_to_remove"] == [name]
+    assert ("x-envoy-attempt-count" in str(routes_of(envoy, 1))) == without_picker
 
 
 def test_scaling_from_zero_holds_requests_and_follows_them() -> None:
@@ -162,6 +193,13 @@ def test_other_engines_have_a_router_without_picker_that_keda_asks(engine: Objec
     assert all("namespaceSelector" not in str(rule) for rule in found["NetworkPolicy", "t"]["spec"]["ingress"])
 
 
+@pytest.mark.parametrize(("hold", "expected"), [("10m", []), ("645s", []), ("644s", [("KG0335", "spec.router.hold")])])
+def test_requests_that_are_held_for_less_than_a_start_are_reported(hold: str, expected: list[tuple[str, str]]) -> None:
+    startup = "5m" if hold == "10m" else "10m"
+    scaled = {"autoscale": {**KEDA, "min": 0}, "monitoring": {}, "probes": {"startup": startup}}
+    assert problem_paths(topology(model="many", **scaled, router={"hold": hold}), CONTEXT) == expected
+
+
 def test_plain_router_holds_for_the_start_of_a_pod_and_two_minutes() -> None:
     found = made(**PLAIN, shape={}, autoscale={"min": 0, "max": 2}, probes={"startup": "10m"})
     policy = retry_policy(config(found, "envoy.yaml"))
@@ -171,9 +209,28 @@ def test_plain_router_holds_for_the_start_of_a_pod_and_two_minutes() -> None:
     assert "address: 127.0.0.1, port_value: 1}" in str(arguments)
 
 
+def test_requests_of_a_session_stay_with_a_replica_without_a_picker() -> None:
+    found = made(router={"policy": "session", "sessionHeader": "x-user"}, monitoring={})
+    assert not {"InferencePool", "Role"} & {kind for kind, _ in found}
+    (container,) = found["Deployment", "t-router"]["spec"]["template"]["spec"]["containers"]
+    assert "lb_policy: RING_HASH" in container["args"][3]
+    (route,) = routes_of(config(found, "envoy.yaml"))
+    assert route["route"]["hash_policy"] == [{"header": {"header_name": "x-user"}}]
+
+
+@pytest.mark.parametrize(
+    ("router", "field"),
+    [({"sessionHeader": "x-user"}, "sessionHeader"), ({"policy": "session", "failureMode": "open"}, "failureMode")],
+)
+def test_fields_that_the_policy_does_not_use_are_reported(router: Object, field: str) -> None:
+    block = topology(model="many", shape={"replicas": 2}, router=router)
+    assert problem_paths(block, CONTEXT) == [("KG0340", f"spec.router.{field}")]
+
+
 def test_plain_router_without_a_hold_tries_twice_more_at_once() -> None:
     policy = retry_policy(config(made(**PLAIN), "envoy.yaml"))
-    assert policy == {"retry_on": "connect-failure,refused-stream", "num_retries": 2}
+    assert (policy["retry_on"], policy["num_retries"]) == ("connect-failure,refused-stream", 2)
+    assert "retry_back_off" not in policy
 
 
 def test_prometheus_has_the_requests_of_a_plain_router_where_the_spec_names_one() -> None:
@@ -213,7 +270,7 @@ def test_what_a_plain_router_cannot_do_is_reported(spec: Object, expected: tuple
 
 def test_keys_are_checked_before_a_request_is_held() -> None:
     ring = {**OTHERS[3], "shape": {}, "router": {"hold": "1m"}}
-    secret = config(made(**{**ring, "auth": {"secret": "k"}}), "envoy.yaml")
+    secret = config(made(**{**ring, "auth": {"secret": {"name": "k"}}}), "envoy.yaml")
     assert "/etc/kaigen/auth/api-key" in str(secret)
     by_sum = made(**{**ring, "auth": {"sha256": ["0" * 64, "1" * 64]}})
     text = str(config(by_sum, "envoy.yaml"))

@@ -15,7 +15,7 @@ spec:
 HUB = "  model: {huggingFace: {repo: org/base, revision: " + "0" * 40 + "}}\n"
 FOLDER = "  model: {folder: /weights}\n"
 GPUS = "  resources: {gpus: 8, gpuType: H100}\n"
-AUTH = "  auth: {secret: api-key}\n"
+AUTH = "  auth: {secret: {name: api-key}}\n"
 
 SHAPES = {
     "deployment": FOLDER + GPUS,

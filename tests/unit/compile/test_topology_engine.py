@@ -86,7 +86,7 @@ def test_processes_wait_for_each_other_as_long_as_the_startup_probe() -> None:
 
 @pytest.mark.parametrize("engine", ["vllm", "transformers"])
 def test_api_keys_are_a_file_and_never_on_a_command_line(engine: str) -> None:
-    found = pod(topology(engine=engine, model="many", auth={"secret": "s", "key": "k"}), CONTEXT)
+    found = pod(topology(engine=engine, model="many", auth={"secret": {"name": "s", "key": "k"}}), CONTEXT)
     container = found["containers"][0]
     (volume,) = [volume for volume in found["volumes"] if volume["name"] == "auth"]
     assert volume["secret"]["secretName"] == "s"
@@ -104,7 +104,13 @@ def test_api_keys_are_a_file_and_never_on_a_command_line(engine: str) -> None:
 
 
 def test_only_pods_that_serve_have_the_api_keys() -> None:
-    spec = {"engine": "vllm", "model": "many", "auth": {"secret": "s"}, "shape": {"nodes": 2}, "resources": {"gpus": 8}}
+    spec = {
+        "engine": "vllm",
+        "model": "many",
+        "auth": {"secret": {"name": "s"}},
+        "shape": {"nodes": 2},
+        "resources": {"gpus": 8},
+    }
     template = objects(topology(**spec), CONTEXT)["LeaderWorkerSet"]["spec"]["leaderWorkerTemplate"]
     mounted = [
         [each["name"] for each in template[pod]["spec"]["volumes"] if each["name"] == "auth"]
@@ -151,7 +157,9 @@ def test_a_strength_has_no_effect_on_vllm() -> None:
 
 def test_parameters_are_next_to_the_api_key() -> None:
     """No volume can be mounted in the read-only folder of another one, so the file is mounted alone."""
-    spec = topology(engine="transformers", model="many", auth={"secret": "s", "key": "k"}, params={"top-k": 3})
+    spec = topology(
+        engine="transformers", model="many", auth={"secret": {"name": "s", "key": "k"}}, params={"top-k": 3}
+    )
     found = pod(spec, CONTEXT)
     mounts = {mount["mountPath"] for mount in found["containers"][0]["volumeMounts"]}
     assert {"/etc/kaigen/auth", "/etc/kaigen/params.json"} <= mounts

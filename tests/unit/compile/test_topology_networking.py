@@ -47,7 +47,7 @@ def shared(denied: list[str], *peers: Object) -> Context:
         (shared(["Ingress"], INGRESS), ROUTE, [{"podSelector": {}}, INGRESS], False),
         (shared(["Ingress"], INGRESS), {"service": {"allowFrom": [INGRESS]}}, [INGRESS], False),
         (shared(["Ingress"]), ROUTE, None, True),
-        (shared(["Ingress"]), {**ROUTE, "auth": {"secret": "s"}}, None, False),
+        (shared(["Ingress"]), {**ROUTE, "auth": {"secret": {"name": "s"}}}, None, False),
         (shared(["Egress"], INGRESS), {}, None, False),
         (CONTEXT, {}, None, False),
     ],
@@ -71,8 +71,11 @@ def test_a_load_balancer_stays_open_where_connections_are_denied() -> None:
 def test_routes_come_in_the_last_wave() -> None:
     ways: list[tuple[Object, list[str]]] = [
         ({"gateway": {"name": "g", "namespace": "n"}}, ["HTTPRoute"]),
-        ({"gateway": {"className": "c"}, "tls": {"secretName": "s", "clusterIssuer": "i"}}, ["Gateway", "HTTPRoute"]),
-        ({"ingress": {"className": "c"}, "tls": {"secretName": "s"}}, ["Ingress"]),
+        (
+            {"gateway": {"className": "c"}, "tls": {"secret": {"name": "s"}, "clusterIssuer": "i"}},
+            ["Gateway", "HTTPRoute"],
+        ),
+        ({"ingress": {"className": "c"}, "tls": {"secret": {"name": "s"}}}, ["Ingress"]),
     ]
     for way, kinds in ways:
         made = objects(topology(model="many", route={"host": "h.example", **way}), CONTEXT)
@@ -165,7 +168,7 @@ def test_a_route_leads_only_to_what_the_key_guards(way: Object) -> None:
             return [path["path"] for path in made["Ingress"]["spec"]["rules"][0]["http"]["paths"]]
         return [match["path"]["value"] for match in made["HTTPRoute"]["spec"]["rules"][0]["matches"]]
 
-    auth = {"auth": {"secret": "s"}}
+    auth = {"auth": {"secret": {"name": "s"}}}
     assert paths() == ["/"]
     assert paths(**auth) == ["/v1"]
     assert paths(**auth, route={"path": "/v1/chat"}) == ["/v1/chat"]
@@ -178,7 +181,7 @@ def test_a_route_leads_only_to_what_the_key_guards(way: Object) -> None:
 )
 def test_a_route_around_the_key_is_a_warning(path: str | None, warned: bool) -> None:
     route = {"host": "h", "ingress": {}, **({"path": path} if path else {})}
-    block = topology(model=FOLDER, route=route, auth={"secret": "s"})
+    block = topology(model=FOLDER, route=route, auth={"secret": {"name": "s"}})
     found = [(code, at) for code, at in problem_paths(block, CONTEXT) if code == "KG0359"]
     assert found == ([("KG0359", "spec.route.path")] if warned else [])
     assert not any(code == "KG0359" for code, _ in problem_paths(topology(model=FOLDER, route=route), CONTEXT))
@@ -187,5 +190,5 @@ def test_a_route_around_the_key_is_a_warning(path: str | None, warned: bool) -> 
 def test_a_load_balancer_around_the_key_is_a_warning() -> None:
     service: Object = {"type": "LoadBalancer"}
     for more, expected in (({}, [("KG0359", "spec.service.type")]), ({"loadBalancerSourceRanges": ["10.0.0.0/8"]}, [])):
-        block = topology(model=FOLDER, service={**service, **more}, auth={"secret": "s"})
+        block = topology(model=FOLDER, service={**service, **more}, auth={"secret": {"name": "s"}})
         assert problem_paths(block, CONTEXT) == expected

@@ -79,6 +79,17 @@ def test_chat_templates_are_those_of_the_image_for_the_gpus(resources: dict[str,
     assert not any(line.startswith("--chat-template=") for line in own)
 
 
+def test_a_reranker_has_the_template_of_its_questions() -> None:
+    block: dict[str, Any] = {"preset": "qwen3-reranker-0.6b", "resources": {"gpuType": "L4"}}
+    template = "/vllm-workspace/examples/pooling/score/template/qwen3_reranker.jinja"
+    assert {f"--chat-template={template}", "--runner=pooling"} <= set(args(topology(**block)))
+    assert ("KG0415", "spec.preset") not in problem_paths(topology(**block), CONTEXT)
+    own = {**block, "image": "mine:1"}
+    assert ("KG0415", "spec.preset") in problem_paths(topology(**own), CONTEXT)
+    told = {**own, "engineArgs": {"chat-template": "/templates/qwen3.jinja"}}
+    assert ("KG0415", "spec.preset") not in problem_paths(topology(**told), CONTEXT)
+
+
 @pytest.mark.parametrize(("dtype", "refused"), [("float16", True), ("half", True), ("bfloat16", False)])
 def test_vllm_does_not_run_gemma_3_in_float16(dtype: str, refused: bool) -> None:
     # _FLOAT16_NOT_SUPPORTED_MODELS in vllm/config/model.py of 0.33.0

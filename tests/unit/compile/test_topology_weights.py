@@ -78,7 +78,7 @@ def test_downloader_fills_the_folder_of_kaigens_server() -> None:
 
 
 def test_an_image_is_mounted_as_a_volume() -> None:
-    image = {"ref": "r/w:1", "path": "a/b", "pullSecrets": ["p"]}
+    image = {"ref": "r/w:1", "path": "a/b", "pullSecrets": [{"name": "p"}]}
     found = pod(topology(model={"image": image}), CONTEXT)
     assert found["volumes"][0] == {"name": "model", "image": {"reference": "r/w:1"}}
     mount = found["containers"][0]["volumeMounts"][0]

@@ -109,6 +109,7 @@ _REST = DOWNLOADER.partition("/")[2]
 CASES = [
     last("kubernetes", ("1.34", "1.35"), of_run("kubernetes"), ("1.36", "1.34", "1.35")),
     last("profile", ("eks", "gke"), of_run("profile"), ("generic", "eks", "gke")),
+    last("region", ("north", "south"), of_run("region"), ("", "north", "south")),
     *(
         last(f"cluster.{name}", ("0.18.0", "0.19.2"), controller(name), (None, "0.18.0", "0.19.2"))
         for name in ClusterVersions.__struct_fields__
@@ -121,6 +122,7 @@ CASES = [
     ),
     last("format", ("chart", "both"), of_run("format"), ("manifests", "chart", "both")),
     last("format", ("chart", "manifests"), of_run("format"), ("manifests", "chart", "manifests"), "default"),
+    last("kustomizations", (True, False), of_run("kustomizations"), (False, True, False)),
     last(
         "registry",
         ("one.example", "two.example"),
@@ -139,6 +141,7 @@ CASES = [
         ),
         "blocks",
     ),
+    last("kustomizations", (True, False), of_run("kustomizations"), (False, True, False)),
     last(
         "registry",
         ("one.example", {"rules": [{"from": "quay.io", "to": "q"}]}),
@@ -157,6 +160,7 @@ CASES = [
         ((None, DOWNLOADER), (RegistryBlock(mirror="one.example"), DOWNLOADER), (None, f"two.example/{_REST}")),
         "block, then text",
     ),
+    last("kustomizations", (True, False), of_run("kustomizations"), (False, True, False)),
     last(
         "registry",
         ("one.example", {}),

@@ -196,6 +196,19 @@ def test_an_image_of_ones_own_runs_the_operators_command() -> None:
     assert warnings(spec) == []
 
 
+@pytest.mark.promise("Ephemeral GPU", "`kubectl logs -l app=gpu-job`")
+@pytest.mark.promise("Ephemeral GPU", "`kubectl wait pvc/artifacts-NAME`")
+@pytest.mark.parametrize("fields", [{}, {"pvcTTLSecondsAfterFinished": -1}])
+def test_pods_and_the_volume_are_found_by_the_operators_label_and_name(fields: dict[str, int]) -> None:
+    made = objects(fields)
+    template = made["job"]["spec"]["template"]
+    assert template["metadata"]["labels"].items() >= {"app": "gpu-job", "ephemeralaccelerationjob": "a-job"}.items()
+    volumes = [volume.get("persistentVolumeClaim") for volume in template["spec"]["volumes"]]
+    assert {"claimName": "artifacts-a-job"} in volumes
+    claim = claimed(made) if not fields else made["persistentvolumeclaim"]
+    assert claim["metadata"]["name"] == "artifacts-a-job"
+
+
 def test_compat_keeps_names_labels_and_paths_of_the_operator() -> None:
     notes = annotated(compat="true")
     made = objects({"image": "gpu-job-inference:latest"}, annotations=notes)

@@ -64,6 +64,7 @@ def tokens(document: Object) -> list[Object]:
 # Weights in an existing claim.
 
 
+@pytest.mark.promise("KAITO", "`presetOptions.modelWeightsPVC`, `modelWeightsSubPath` (of a pull request)")
 @pytest.mark.parametrize("runtime", ["vllm", "transformers"])
 def test_weights_of_a_claim_are_mounted_and_not_downloaded(runtime: str) -> None:
     options = {**CLAIM, "modelWeightsSubPath": "phi-4"}
@@ -170,6 +171,7 @@ def test_nodes_of_a_workspace_do_not_share_a_claim_of_one_node() -> None:
 # Tokens.
 
 
+@pytest.mark.promise("KAITO", "The token of a gated model such as llama-2 in `v1alpha1`")
 @pytest.mark.parametrize(("value", "key"), [("hf", "HF_TOKEN"), ("hf/token", "token")])
 def test_an_annotation_names_the_token_of_a_resource_without_a_field_for_it(value: str, key: str) -> None:
     document = annotated({"kaigen.dev/token-secret": value}, "llama-2-7b-chat", version="v1alpha1")

@@ -503,6 +503,17 @@ def test_a_private_image_brings_its_server_and_its_weights() -> None:
     assert container["readinessProbe"]["httpGet"] == {"path": "/healthz", "port": "http"}
 
 
+@pytest.mark.promise("KAITO", "An image with the weights of a public registry, by `presetOptions.image`")
+def test_an_image_with_weights_of_a_public_registry_needs_no_secret_and_downloads_nothing() -> None:
+    image = "mcr.microsoft.com/aks/kaito/kaito-falcon-7b-instruct:0.0.8"
+    document = preset("falcon-7b-instruct", version="v1alpha1", options={"image": image})
+    spec = pod(document)
+    assert [container["image"] for container in spec["containers"]] == [image]
+    assert "imagePullSecrets" not in spec
+    assert "fetch-model" not in [container["name"] for container in spec.get("initContainers", ())]
+    assert "HF_TOKEN" not in str(spec)
+
+
 def test_a_private_preset_without_an_image_is_an_error() -> None:
     document = preset("llama-2-7b", version="v1alpha1", accessMode="private")
     assert [(code, path) for code, path, _ in errors(document)] == [("KG0412", "inference.preset.accessMode")]

@@ -91,9 +91,9 @@ CONVERSION: Object = {
     "dependencies": {"torch": "1"},
 }
 PV: Object = {
-    "storageClassName": "csi",
+    "storageClassName": "csi-s3",
     "capacity": "11Gi",
-    "accessModes": ["ReadWriteOnce"],
+    "accessModes": ["ReadOnlyMany"],
     "reclaimPolicy": "Delete",
     "csiDriver": "s3.example.com",
     "csiMounter": "rclone",
@@ -101,7 +101,6 @@ PV: Object = {
     "volumeAttributes": {"retries": "3", "bucket": "x"},
     "csiSecretName": "s",
     "csiSecretNamespace": "n",
-    "pvcStorageClassName": "f",
     "pvcCapacity": "12Gi",
     "pvcAccessModes": ["ReadWriteMany"],
 }
@@ -131,7 +130,7 @@ NATS: Object = {"url": "nats://n:1", "credentialsSecret": {"name": "n", "namespa
 CACHE: Object = {"endpoint": "e", "bucket": "b", "secretRef": {"name": "n", "namespace": "m"}}
 BACKEND: Object = {
     "rootImage": IMAGE,
-    "workerImage": "registry.example.com/other:1",
+    "workerImage": IMAGE,
     "replicaPower": 2,
     "image": "i",
     "dispatcherImage": "d",
@@ -206,7 +205,10 @@ CASES: Mapping[str, tuple[Object, ...]] = {
     "Model without conversion": (
         model({"download": DOWNLOAD, "pv": PV, "launchOptions": ARGS, "preConvertedPVCName": "w"}),
     ),
-    "Model in a volume": (model({**FULL, "objectStorage": None}), dllama(1)),
+    "Model in a volume": (
+        model({**FULL, "pv": {**PV, "pvcStorageClassName": "fast"}, "objectStorage": None}),
+        dllama(1),
+    ),
     "Model of converted files": (
         model(
             {**FULL, **EXISTING, "download": {**DOWNLOAD, **PROGRAM}, "conversion": {**CONVERSION, **PROGRAM}},
@@ -228,7 +230,6 @@ CASES: Mapping[str, tuple[Object, ...]] = {
         dllama(
             1,
             changes={
-                "workerImage": "q:1",
                 "modelRef": {"kind": "Model", "name": "it", "namespace": "zz"},
                 "nats": NATS,
             },
@@ -253,7 +254,7 @@ CASES: Mapping[str, tuple[Object, ...]] = {
     "Worker of a namespace": (worker(namespace="a"), converted(namespace="a"), root(namespace="a")),
     "Worker": (
         worker(
-            {"image": "z:1", "modelRef": "zz", "args": ARGS, "cacheSpec": CACHE, "nats": NATS},
+            {"modelRef": "zz", "args": ARGS, "cacheSpec": CACHE, "nats": NATS},
             annotations={**OPERATOR_NOTES, "kaigen.dev/version": "9.9.9"},
             **CLUSTER,
         )

@@ -254,16 +254,15 @@ def test_fields_of_pv_without_effect_on_buckets_are_warnings() -> None:
         "accessModes": ["readwritemany"],
         "reclaimPolicy": "Delete",
         "volumeAttributes": {"bucket": "a", "prefix": "b", "capacity": "c"},
-        "pvcStorageClassName": "fast",
+        "pvcStorageClassName": "",
         "pvcCapacity": "10Gi",
-        "pvcAccessModes": ["ReadWriteMany"],
+        "pvcAccessModes": ["ReadWriteMany", "ReadOnlyMany"],
     }
     found = [path for code, path in warnings(model({"pv": pv})) if code == "KG0405"]
     assert sorted(found) == [
         "spec.pv.accessModes",
         "spec.pv.capacity",
         "spec.pv.pvcAccessModes",
-        "spec.pv.pvcStorageClassName",
         "spec.pv.reclaimPolicy",
         "spec.pv.storageClassName",
         "spec.pv.volumeAttributes.bucket",
@@ -271,6 +270,19 @@ def test_fields_of_pv_without_effect_on_buckets_are_warnings() -> None:
         "spec.pv.volumeAttributes.prefix",
     ]
     assert lowered({"pv": pv}).store.bucket.mount.attributes == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("storageClassName", "fast"),
+        ("pvcStorageClassName", "csi-s3"),
+        ("accessModes", ["ReadWriteOnce"]),
+        ("pvcAccessModes", ["ReadWriteMany", "ReadWriteOnce"]),
+    ],
+)
+def test_the_volume_of_a_bucket_has_no_class_and_no_mode_of_its_own(name: str, value: object) -> None:
+    assert errors(model({"pv": {name: value}})) == [("KG0413", f"spec.pv.{name}")]
 
 
 @pytest.mark.promise("Koldun", "`pv.capacity`, `pvcCapacity` for a bucket")

@@ -171,10 +171,11 @@ def test_dots_in_the_name_of_a_model_become_dashes() -> None:
     assert warnings(*documents) == [("KG0414", "metadata.name")]
 
 
-def test_image_of_workers_is_that_of_the_root() -> None:
-    documents = (converted(), dllama(changes={"workerImage": "registry.example.com/dllama:0.16.5"}))
-    assert topology(*documents).image == IMAGE
-    assert warnings(*documents) == [("KG0414", "spec.workerImage")]
+def test_a_ring_has_one_image() -> None:
+    other = "registry.example.com/dllama:0.16.5"
+    assert errors(converted(), dllama(changes={"workerImage": other})) == [("KG0413", "spec.workerImage")]
+    assert errors(converted(), root(), worker(0, {"image": other})) == [("KG0413", "spec.image")]
+    assert topology(converted(), dllama(changes={"rootImage": other, "workerImage": other})).image == other
 
 
 def test_version_of_an_image_of_the_operator_is_known() -> None:
@@ -358,7 +359,6 @@ def test_fields_of_root_without_effect_are_warnings(changes: Object, expected: l
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"image": "registry.example.com/other:1"}, [("KG0414", "spec.image")]),
         ({"modelRef": "weights"}, [("KG0405", "spec.modelRef")]),
         ({"args": ["--nthreads", "4"]}, [("KG0405", "spec.args[1]")]),
         ({"args": ["--port", "9999"]}, [("KG0405", "spec.args[0]")]),
@@ -626,14 +626,14 @@ def test_workers_of_a_model_that_no_ingress_asks_for_are_a_warning() -> None:
 def test_requests_to_an_ingress_need_the_key_of_a_secret() -> None:
     key = annotated(api_key_secret="api-key")
     closed = ingress({"backend": {"allowAnonymous": False}}, annotations=key)
-    assert topology(converted(), closed).auth.secret == "api-key"
+    assert topology(converted(), closed).auth.secret.name == "api-key"
     assert warnings(converted(), closed) == []
     assert topology(converted(), ingress()).auth is None
     assert warnings(converted(), ingress()) == []
     assert warnings(converted(), ingress(annotations=key)) == [("KG0405", "spec.backend.allowAnonymous")]
     silent = ingress({"backend": {"allowAnonymous": False}})
     assert warnings(converted(), silent) == [("KG0414", "spec.backend")]
-    assert topology(converted(), dllama(annotations=key)).auth.secret == "api-key"
+    assert topology(converted(), dllama(annotations=key)).auth.secret.name == "api-key"
 
 
 def test_ingress_without_a_port_has_that_of_the_operator() -> None:
@@ -646,7 +646,7 @@ def test_route_of_an_ingress_has_its_annotations_and_certificate() -> None:
         tls = [{"hosts": hosts, "secretName": "api-tls"}]
         given = {"route": {"host": "api.example.com", "pathType": "prefix", "annotations": notes, "tls": tls}}
         route = topology(converted(), ingress(given)).route
-        assert (route.ingress.annotations, route.tls.secret_name) == (notes, "api-tls")
+        assert (route.ingress.annotations, route.tls.secret.name) == (notes, "api-tls")
         assert warnings(converted(), ingress(given)) == []
 
 
@@ -658,7 +658,7 @@ def test_parts_of_a_route_that_kaigen_does_not_write_are_reported() -> None:
     ]
     route = {"host": "api.example.com", "pathType": "Exact", "tls": tls}
     document = ingress({"route": route})
-    assert topology(converted(), document).route.tls.secret_name == "api"
+    assert topology(converted(), document).route.tls.secret.name == "api"
     assert sorted(warnings(converted(), document)) == [
         ("KG0405", "spec.route.tls[0]"),
         ("KG0405", "spec.route.tls[1].hosts[1]"),
@@ -736,7 +736,7 @@ def test_requests_to_an_ingress_need_one_of_the_tokens_of_its_namespace() -> Non
 def test_a_token_that_no_ingress_asks_for_is_a_warning(annotations: Object) -> None:
     documents = (converted(), token("a" * 64), ingress({} if not annotations else GUARDED, annotations=annotations))
     auth = topology(*documents).auth
-    assert auth is None or (auth.secret, auth.sha256) == ("keys", None)
+    assert auth is None or (auth.secret.name, auth.sha256) == ("keys", None)
     assert warnings(*documents) == [("KG0405", "spec.hash")]
 
 

@@ -305,7 +305,7 @@ def test_built_images_have_the_name_of_the_operator() -> None:
     job = build["Job/k8s-instructions-data-loader"].spec
     assert job.build.git.url == "https://github.com/substratusai/images.git"
     assert job.build.repository == "registry.example.com/substratus/substratus-dataset-ml-k8s-instructions"
-    assert (job.build.push_secret, job.image_pull_secrets) == ("push", ["pull"])
+    assert (job.build.push_secret.name, [each.name for each in job.image_pull_secrets]) == ("push", ["pull"])
 
 
 CONTEXT = "registry.example.com/contexts/it@sha256:" + "0" * 64

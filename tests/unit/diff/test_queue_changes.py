@@ -6,7 +6,7 @@ from typing import Any
 
 from kaigen.diff import compare
 from tests import plain_yaml
-from tests.unit.kubernetes.test_admission import amount, flavor, queue, run
+from tests.unit.kubernetes.test_admission import amount, cohort, flavor, queue, run
 
 Object = dict[str, Any]
 
@@ -83,3 +83,24 @@ def test_a_removed_queue_names_no_runs() -> None:
     old = tree(8, run("a", 3))
     new = {path: data for path, data in old.items() if not path.startswith("ns/q/")}
     assert said(old, new, "ClusterQueue") == []
+
+
+def test_a_cohort_that_leaves_another_one_names_what_no_longer_fits() -> None:
+    def changed(parent: str) -> dict[str, bytes]:
+        bodies = [
+            flavor("f"),
+            *queue("q", ("f", [amount("cpu", 4), amount("memory", "1Gi")]), cohort="a"),
+            *queue("r", ("f", [amount("cpu", 6), amount("memory", "1Gi")]), cohort="b"),
+            cohort("a", parent),
+            cohort("b", "top"),
+            run("j", 7),
+        ]
+        return {f"ns/q/manifests/{number}.yaml": plain_yaml.dump(body).encode() for number, body in enumerate(bodies)}
+
+    assert said(changed("top"), changed("other"), "Cohort") == [
+        (
+            "danger",
+            "queue-quota",
+            "Job j no longer fits, and waits forever once it is queued: flavor f has 4 cpu for it, and it needs 7",
+        )
+    ]

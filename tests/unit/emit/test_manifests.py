@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kaigen.check.references import check_references
 from kaigen.config.settings import Config
+from kaigen.diagnostics.diagnostic import Severity
 from kaigen.pipeline.run import render
 from tests import helm
+from tests.kustomize import build
 
 SPEC = """\
 apiVersion: kaigen.dev/v1alpha1
@@ -72,3 +75,22 @@ def test_kustomize_knows_the_target_of_a_scaled_object(tmp_path: Path) -> None:
     fields = [{"kind": "ScaledObject", "path": "spec/scaleTargetRef/name"}]
     found = yaml.safe_load(files[f"{folder}/name-references.kustomize"])
     assert found == {"nameReference": [{"kind": "Deployment", "fieldSpecs": fields}]}
+
+
+@pytest.mark.parametrize("change", ["namePrefix: eu-", "nameSuffix: -eu"])
+def test_the_scaler_follows_the_name_that_an_overlay_gives_the_server(
+    change: str, kubectl: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "chat.yaml").write_text(SCALED)
+    folder = "default/chat/manifests"
+    for path, content in render([str(tmp_path)], Config(root=tmp_path)).items():
+        (tmp_path / "rendered" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "rendered" / path).write_bytes(content)
+    overlay = tmp_path / "overlay"
+    overlay.mkdir()
+    (overlay / "kustomization.yaml").write_text(f"{change}\nresources: [../rendered/{folder}]\n")
+    objects = build(kubectl, overlay)
+    assert [problem for _, problem in check_references(objects) if problem.severity is Severity.ERROR] == []
+    (scaler,) = [each for each in objects if each["kind"] == "ScaledObject"]
+    (server,) = [each for each in objects if each["kind"] == "Deployment"]
+    assert scaler["spec"]["scaleTargetRef"]["name"] == server["metadata"]["name"] != "chat"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kaigen.cli.gates import reports_section
+from kaigen.cli.gates import MOST_REPORTS, reports_section
 from kaigen.cli.main import run
 from kaigen.config.load import load_config
 from kaigen.diagnostics.errors import InputError
@@ -146,8 +146,21 @@ def test_the_comment_of_a_pull_request_has_the_reports(root: Path) -> None:
     write(root, passed=False)
     section = reports_section(configs)
     assert section.startswith("\n## Gates of staging\n")
-    assert WHY in section
+    row = f"| `ml-staging/speed` | `{gate(root).run}` | **failed** | {WHY} |"
+    assert row in section.splitlines()
+    assert f"<details><summary>speed</summary>\n\n### speed\n\n{WHY}\n\n</details>" in section
     assert "prod" not in section
+    write(root, passed=True)
+    assert f"| `{gate(root).run}` | passed | - |" in reports_section(configs)
+
+
+def test_a_long_report_does_not_hide_the_state_of_gates(root: Path) -> None:
+    found = gate(root)
+    path = report_path(root, "staging", found.namespace, found.app)
+    write_report(path, make_report({**data(found.run, passed=False), "reason": "a|b @all"}, "x" * MOST_REPORTS))
+    section = reports_section([load_config(root, "staging")])
+    assert "xxx" not in section
+    assert "| **failed** | a\\|b @\u200ball |" in section
 
 
 def answers(run: str, condition: str | None, config_map: dict[str, str] | None) -> dict[str, tuple[int, Any]]:

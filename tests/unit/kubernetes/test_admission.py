@@ -8,7 +8,7 @@ import pytest
 
 from kaigen.catalog.catalog import Catalog
 from kaigen.kubernetes.admission import Queues, Verdict, shares_nothing
-from kaigen.kubernetes.workloads import workload_of, workloads_of
+from kaigen.kubernetes.workloads import workloads_of
 
 API = "kueue.x-k8s.io/v1beta2"
 Object = dict[str, Any]
@@ -254,7 +254,7 @@ TEMPLATE = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cp
     ids=["Deployment", "StatefulSet", "LeaderWorkerSet", "JobSet"],
 )
 def test_a_workload_is_what_kueue_admits_as_one(obj: Object, copies: int, counts: list[int]) -> None:
-    found = workload_of(obj, "ns", Catalog())
+    (found,) = workloads_of([("ns", obj)], Catalog())
     assert found is not None
     assert (found.copies, [pods.count for pods in found.pod_sets]) == (copies, counts)
     assert found.requests == {"cpu": sum(counts) * 10**9}
@@ -273,11 +273,24 @@ def test_replicas_that_are_workloads_of_their_own_may_wait() -> None:
     assert states(*PLAIN, objects) == {"a": "waits"}
 
 
+def test_the_pods_of_a_train_job_are_those_of_its_runtime() -> None:
+    api = "trainer.kubeflow.org/v1alpha1"
+    work: Object = {"name": "node", "template": {"spec": {"parallelism": 3, "completions": 3, "template": TEMPLATE}}}
+    runtime: Object = {"apiVersion": api, "kind": "TrainingRuntime", "metadata": {"name": "a"}}
+    runtime["spec"] = {"template": {"spec": {"replicatedJobs": [work]}}}
+    train = queued("TrainJob", api, {"runtimeRef": {"kind": "TrainingRuntime", "name": "a"}})
+    (found,) = workloads_of([("ns", train), ("other", train), ("ns", runtime)], Catalog())
+    assert (found.key, [pods.count for pods in found.pod_sets]) == (("ns", "TrainJob", "a"), [3])
+    assert states(*PLAIN, train, runtime) == {"a": "yes"}
+    work["template"]["spec"] |= {"parallelism": 5, "completions": 5}
+    assert states(*PLAIN, train, runtime) == {"a": "never"}
+
+
 def test_a_scheduled_job_has_its_queue_in_the_template() -> None:
     template = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "q"}}, "spec": {"template": TEMPLATE}}
     obj: Object = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a"}}
     obj["spec"] = {"jobTemplate": template}
-    found = workload_of(obj, "ns", Catalog())
+    (found,) = workloads_of([("ns", obj)], Catalog())
     assert found is not None
     assert found.queue == "q"
 
@@ -285,8 +298,7 @@ def test_a_scheduled_job_has_its_queue_in_the_template() -> None:
 def test_an_object_without_a_queue_is_no_workload() -> None:
     plain = run("a")
     plain["metadata"]["labels"] = {}
-    assert workload_of(plain, "ns", Catalog()) is None
-    assert workload_of(queued("ConfigMap", "v1", {}), "ns", Catalog()) is None
+    assert workloads_of([("ns", plain), ("ns", queued("ConfigMap", "v1", {}))], Catalog()) == ()
 
 
 def test_queues_of_a_cohort_without_a_common_flavor_share_nothing() -> None:
@@ -296,3 +308,57 @@ def test_queues_of_a_cohort_without_a_common_flavor_share_nothing() -> None:
     placed = [("ns", each) for each in (*q, *r, *s)]
     assert [each.name for each in shares_nothing(Queues(placed))] == ["s"]
     assert list(shares_nothing(Queues(placed[:2]))) == []
+
+
+def cohort(name: str, parent: str = "", *amounts: Object) -> Object:
+    groups = [
+        {
+            "coveredResources": [each["name"] for each in amounts],
+            "flavors": [{"name": "f", "resources": list(amounts)}],
+        }
+    ]
+    spec = {**({"parentName": parent} if parent else {}), **({"resourceGroups": groups} if amounts else {})}
+    return named("Cohort", name, spec=spec)
+
+
+def nested(*parents: Object, lend: Any = None, borrow: Any = None) -> list[Object]:
+    """Queue q with 4 CPUs in cohort a, and queue r with 6 in cohort b."""
+    return [
+        flavor("f"),
+        *queue("q", ("f", [amount("cpu", 4, borrow=borrow)]), cohort="a"),
+        *queue("r", ("f", [amount("cpu", 6, lend=lend)]), cohort="b"),
+        *parents,
+    ]
+
+
+def test_queues_of_nested_cohorts_borrow_from_each_other() -> None:
+    apart = [cohort("a"), cohort("b")]
+    together = [cohort("a", "top"), cohort("b", "top")]
+    assert states(*nested(*apart), run("j", 5)) == {"j": "never"}
+    assert states(*nested(*together), run("j", 10), run("k", 11)) == {"j": "yes", "k": "never"}
+    assert states(*nested(*together, lend=2), run("j", 6), run("k", 7)) == {"j": "yes", "k": "never"}
+    assert states(*nested(*together, borrow=3), run("j", 7), run("k", 8)) == {"j": "yes", "k": "never"}
+
+
+def test_a_queue_whose_cohort_is_below_that_of_another_one_borrows_from_it() -> None:
+    below = nested(cohort("a", "b"))
+    assert states(*below, run("j", 10)) == {"j": "yes"}
+    assert states(*below, run("j", 7), run("k", 4, queue="r")) == {"j": "yes", "k": "waits"}
+
+
+def test_a_cohort_has_quota_and_limits_of_its_own() -> None:
+    pool = [cohort("a", "top", amount("cpu", 1, borrow=2)), cohort("b", "top", amount("cpu", 0, lend=5))]
+    # 4 of the queue, 1 of its cohort, and 2 of the other one.
+    assert states(*nested(*pool), run("j", 7), run("k", 8)) == {"j": "yes", "k": "never"}
+    # 6 of the other queue, 4 of this one and 1 of its cohort.
+    assert states(*nested(*pool), run("j", 11, queue="r"), run("k", 12, queue="r")) == {"j": "yes", "k": "never"}
+
+
+def test_nothing_is_admitted_in_a_cycle_of_cohorts() -> None:
+    (found,) = verdicts(*nested(cohort("a", "b"), cohort("b", "a")), run("j", 1)).values()
+    assert found.never == ["the cohorts above q are a cycle"]
+
+
+def test_queues_of_one_tree_of_cohorts_share_what_they_have_in_common() -> None:
+    placed = [("ns", each) for each in nested(cohort("a", "top"), cohort("b", "top"))]
+    assert list(shares_nothing(Queues(placed))) == []

@@ -61,11 +61,15 @@ DIALECTS_OBJECTS = frozenset({"Root.koldun.gorizond.io", "Worker.koldun.gorizond
 """Objects that the operator of a dialect makes itself; kaigen reads no document of these kinds."""
 
 
+CHANGES = frozenset({"TrainJob.trainer.kubeflow.org"})
+"""Kinds that change pods of other objects: they have fields of pods, and no pod whose fields are all there."""
+
+
 def test_the_table_has_every_place_of_the_custom_resources() -> None:
     found = 0
     for api_version, kind, _, schema in schemas():
         row = find_kind(api_version, kind)
-        if row.type in DIALECTS_OBJECTS:
+        if row.type in DIALECTS_OBJECTS | CHANGES:
             continue
         known = {(place.path if place.single else f"{place.path}.spec".lstrip("."), place.single) for place in row.pods}
         places = set(places_in(schema))

@@ -10,6 +10,7 @@ from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.manifest import steps_of
 from kaigen.kubernetes.schemas import definition, index
 from kaigen.kubernetes.secret_fields import pod_secret_paths, secret_paths
+from kaigen.tenancy.rows.controllers import TRAINING_REACHES
 from kaigen.tenancy.rows.reserved import RESERVED_REACHES
 
 _TARGET = "1.36"
@@ -83,7 +84,7 @@ def test_every_field_that_names_a_secret_is_known(type_: str) -> None:
 @pytest.mark.parametrize("type_", _WALKED)
 def test_every_field_that_names_an_account_is_known(type_: str) -> None:
     known = [(*pod, "spec", "serviceAccountName") for pod in _pods(type_)]
-    for reach in RESERVED_REACHES:
+    for reach in (*RESERVED_REACHES, *TRAINING_REACHES):
         if type_ in reach.types:
             known += reach.paths
     found = _named(type_, "serviceaccount")

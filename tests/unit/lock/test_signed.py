@@ -148,7 +148,7 @@ def serve(request: pytest.FixtureRequest, bucket: S3, registry: Registry) -> Ser
         for path in (*MODEL, "model.sig", "evil.py"):
             bucket.client.delete_object(Bucket=bucket.bucket, Key=f"llm/qwen/{path}")
         for path, data in files.items():
-            bucket.put(f"llm/qwen/{path}", data, ChecksumAlgorithm="SHA256")
+            bucket.upload(f"llm/qwen/{path}", data, ChecksumAlgorithm="SHA256")
         return in_bucket(bucket, key_lines(PEM), "5Gi")
 
     return call

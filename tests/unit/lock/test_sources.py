@@ -90,8 +90,8 @@ SOURCE_KEYS = {f"SOURCE_{name}": value for name, value in KEYS.items() if name.e
 def test_a_bucket_is_locked_with_files_and_facts(repository: Repository, bucket: S3) -> None:
     bucket.client.put_bucket_versioning(Bucket=bucket.bucket, VersioningConfiguration={"Status": "Enabled"})
     sums = {path: sha256(data).hexdigest() for path, data in model_files().items()}
-    bucket.put("llm/qwen/README.md", b"# A model\n", Metadata={"sha256": sums["README.md"]})
-    bucket.put("llm/qwen/config.json", model_files()["config.json"], ChecksumAlgorithm="SHA256")
+    bucket.upload("llm/qwen/README.md", b"# A model\n", Metadata={"sha256": sums["README.md"]})
+    bucket.upload("llm/qwen/config.json", model_files()["config.json"], ChecksumAlgorithm="SHA256")
     bucket.asked.clear()
     repository.write(in_bucket(bucket))
     code, printed = repository.run("lock")
@@ -141,7 +141,7 @@ def of_google(gcs: Google) -> str:
 
 def test_a_bucket_of_google_is_locked_with_the_token_of_the_user(repository: Repository, gcs: Google) -> None:
     sums = {path: sha256(data).hexdigest() for path, data in model_files().items()}
-    gcs.s3.put("llm/qwen/README.md", b"# A model\n", Metadata={"sha256": sums["README.md"]})
+    gcs.s3.upload("llm/qwen/README.md", b"# A model\n", Metadata={"sha256": sums["README.md"]})
     repository.write(of_google(gcs))
     code, printed = repository.run("lock")
     assert code == 0, printed

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -27,6 +28,10 @@ class Server(ThreadingHTTPServer):
 
     files: dict[str, bytes]
     closes = 0
+    silent: threading.Event | None = None
+
+    def handle_error(self, *_: object) -> None:
+        """Print nothing: clients hang up."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -34,6 +39,8 @@ class Handler(BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
+        if self.server.silent is not None:
+            self.server.silent.wait(60)
         path = unquote(urlsplit(self.path).path).removeprefix("/api/contents/")
         files = self.server.files
         if not path:
@@ -103,6 +110,19 @@ def test_a_request_on_a_connection_that_the_server_closed_is_repeated(server: Se
     assert contents.write("a b.txt", b"text", None)
     assert not contents.write("a b.txt", b"other", None)
     assert contents.read("a b.txt") == b"text"
+    contents.close()
+
+
+def test_a_server_that_is_silent_at_the_end_is_not_waited_for(server: Server) -> None:
+    contents = Contents(server.server_port, "token", lambda: lambda path: False)
+    assert contents.digests() == {}
+    server.silent = threading.Event()
+    contents.wait_at_most(0.2)
+    began = time.monotonic()
+    with pytest.raises(SystemFailure, match="does not answer: TimeoutError"):
+        contents.digests()
+    assert time.monotonic() - began < 10
+    server.silent.set()
     contents.close()
 
 

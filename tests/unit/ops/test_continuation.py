@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from kaigen.cli.console import Console
+from kaigen.cli.live.notebook_open import continue_work
 from kaigen.cli.main import run
-from kaigen.cli.notebook import continue_work
 from kaigen.cli.options import read_config
 from kaigen.diagnostics.errors import CheckFailed
 from kaigen.ops.continuation import Continuation, continuation_of
@@ -42,7 +42,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from kaigen.cli.console import Console
-from kaigen.cli.notebook import continue_work
+from kaigen.cli.live.notebook_open import continue_work
 from kaigen.cli.options import read_config
 from kaigen.ops.continuation import continuation_of
 continue_work(Console(), None, lambda: continuation_of(read_config(), "research", "", Path("work")))

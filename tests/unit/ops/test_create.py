@@ -8,9 +8,14 @@ from typing import Any
 
 import pytest
 
-from kaigen.cli.live.create import _classification
+from kaigen.cli.console import Console
+from kaigen.cli.live.create import _classification, _run
+from kaigen.cli.live.flavor import EGPU, KAIGEN, Flavor
+from kaigen.cli.live.session import Session
 from kaigen.config.block_settings import ObjectPatch
 from kaigen.config.settings import Config
+from kaigen.dialects.ephemeral_gpu.lower import COMMAND
+from kaigen.dialects.ephemeral_gpu.model import DEFAULT_IMAGE
 from kaigen.ops.build import Claim, Run, run_objects
 
 
@@ -79,3 +84,29 @@ def test_settings_for_the_apps_of_a_repository_do_not_apply_to_a_live_job() -> N
     made = run_objects(Run("cat", "ml", "cat", Claim("artifacts-cat"), {"image": "i"}), config)
     assert made.job["metadata"]["labels"]["team"] == "a"
     assert made.claim["spec"]["storageClassName"] == "local-path"
+
+
+def run_of(flavor: Flavor, **changed: Any) -> dict[str, Any]:
+    """Return the spec of a run, as the options of a program make it."""
+    given = {**options(None), "cpu": "1", "memory": "1Gi", "gpu": 1, "ttl": "", "words": [], **changed}
+    volume = {"pvc_name": "", "pvc_size": "1Gi", "storage_class": None, "pvc_ttl": ""}
+    spec: dict[str, Any] = _run(Session(Console(), flavor, namespace="ml"), "cat", {**given, **volume}).spec
+    return spec
+
+
+@pytest.mark.promise("Ephemeral GPU", "`egpu create --image`, `--command`: as the operator runs them")
+def test_egpu_runs_an_image_as_the_operator_does(capsys: pytest.CaptureFixture[str]) -> None:
+    own = run_of(EGPU, image="registry.example.com/infer:2")
+    assert (own["image"], own["command"]) == ("registry.example.com/infer:2", list(COMMAND))
+    paths = ("--input", "/artifacts/input.jpg", "--output", "/artifacts/output.json")
+    assert own["args"] == ["--model", "resnet50", *paths]
+    assert own["inputs"]["files"] == [{"path": "input.jpg", "wait": "3600s"}]
+    words = run_of(EGPU, image="registry.example.com/infer:2", words=["python", "-c", "print()"])
+    assert words["command"] == ["python", "-c", "print()"]
+    assert "args" not in words
+    assert "inputs" not in words
+    # The image of the README is in no registry.
+    assert run_of(EGPU, image=DEFAULT_IMAGE) == run_of(EGPU)
+    assert "gpu-job-inference:latest is in no registry" in capsys.readouterr().err
+    # kaigen's own command runs the entry point of an image, with the arguments of its own one.
+    assert run_of(KAIGEN, image="registry.example.com/infer:2")["classify"]["image"] == "registry.example.com/infer:2"

@@ -17,6 +17,7 @@ from kaigen.gitops.facts import AppFacts
 from kaigen.output.contents import digest
 from kaigen.pipeline.gpu_facts import GpuFacts, GpuObject
 from kaigen.pipeline.queue_facts import QueueFacts
+from kaigen.pipeline.rollout_facts import RolloutFacts
 from kaigen.pipeline.run import Run
 from kaigen.pipeline.store import Store, Stored, SyncRecord
 from kaigen.pipeline.summary import AppSummary, Missing, ObjectKey, SourceSummary
@@ -82,6 +83,7 @@ def everything() -> Stored:
         ),
         unpinned=("vllm",),
         queues=QueueFacts((("ml", {"kind": "LocalQueue"}),), (["ml", "Job", "train", "research", "", []],)),
+        rollout=RolloutFacts(("chat", "chat-v2"), 10),
     )
     summary = SourceSummary(
         digest="d",

@@ -101,7 +101,7 @@ def test_nothing_is_overwritten_and_nothing_invalid_stays(repository: Path, caps
 
 
 COMMIT = "7ae557604adf67be50417f59c2c2f167def9a775"
-HOW = {"repository": "registry.example.com/acme/train", "pushSecret": "registry-push"}
+HOW = {"repository": "registry.example.com/acme/train", "pushSecret": {"name": "registry-push"}}
 
 
 @pytest.mark.parametrize(
@@ -116,12 +116,12 @@ def test_the_image_of_a_notebook_is_built_again(repository: Path, context: dict[
     write(repository, "[squad]")
     path = repository / "specs" / "research.yaml"
     notebook, *others = yaml.safe_load_all(path.read_text())
-    notebook["spec"] |= {"build": {**context, **HOW}, "imagePullSecrets": ["registry-pull"]}
+    notebook["spec"] |= {"build": {**context, **HOW}, "imagePullSecrets": [{"name": "registry-pull"}]}
     path.write_text(yaml.safe_dump_all([notebook, *others]))
     assert promote("--label", "one") == 0
     spec = yaml.safe_load((repository / "specs" / "model-one.yaml").read_text())["spec"]
     assert spec["build"] == {**context, **HOW}
-    assert spec["imagePullSecrets"] == ["registry-pull"]
+    assert spec["imagePullSecrets"] == [{"name": "registry-pull"}]
 
     folder, commit = checkout(repository / "code")
     assert promote("--label", "two", "--folder", str(folder)) == 0

@@ -33,20 +33,22 @@ def test_secrets_of_an_app_are_selected_by_its_name_with_or_without_namespace(re
 
 
 def test_pull_secrets_have_their_type_and_key(repository: Repository) -> None:
-    repository.write("specs/train.yaml", job("train", image={"ref": "example.com/a:1", "pullSecrets": ["registry"]}))
+    repository.write(
+        "specs/train.yaml", job("train", image={"ref": "example.com/a:1", "pullSecrets": [{"name": "registry"}]})
+    )
     (secret,) = expected_secrets(repository.compile())
     assert (secret.type, secret.keys) == ("kubernetes.io/dockerconfigjson", (".dockerconfigjson",))
-    assert secret.uses[0].field == "spec.image.pullSecrets[0]"
+    assert secret.uses[0].field == "spec.image.pullSecrets[0].name"
 
 
 def test_the_login_of_a_registry_with_weights_has_the_type_of_a_pull_secret(repository: Repository) -> None:
-    source = {"oci": {"ref": f"ghcr.io/org/qwen@sha256:{'0' * 64}", "pullSecret": "registry"}}
+    source = {"oci": {"ref": f"ghcr.io/org/qwen@sha256:{'0' * 64}", "pullSecret": {"name": "registry"}}}
     spec = {"source": source, "store": {"volume": {"size": "5Gi"}}}
     repository.write("specs/qwen.yaml", document("Model", "qwen", spec))
     (secret,) = expected_secrets(repository.compile())
     assert (secret.type, secret.keys) == ("kubernetes.io/dockerconfigjson", (".dockerconfigjson",))
     assert (secret.uses[0].field, secret.uses[0].purpose) == (
-        "spec.source.oci.pullSecret",
+        "spec.source.oci.pullSecret.name",
         "variable REGISTRY_AUTH of fetch",
     )
     assert "create secret docker-registry registry" in script([secret])

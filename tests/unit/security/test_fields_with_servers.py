@@ -34,6 +34,7 @@ REASONS = {
     "hostAliases.[].ip": "for the pod itself",
     "hostAliases.[].hostnames": "for the pod itself",
     "spec.hostname": "its own name",
+    "template.spec.volumes.[].ephemeral.volumeClaimTemplate.spec.dataSourceRef.namespace": "a rule has all volumes",
     "spec.shareProcessNamespace": "of its own containers",
     "httpGet.host": "a control of Pod Security, from the level baseline on",
     "tcpSocket.host": "a control of Pod Security, from the level baseline on",

@@ -126,7 +126,7 @@ spec:
   resources: {gpuType: L4}
   route:
     host: x.a.example.com
-    tls: {secretName: chat-tls, clusterIssuer: public}
+    tls: {secret: {name: chat-tls}, clusterIssuer: public}
     ingress:
       className: CLASS
       annotations: {NOTES}

@@ -29,10 +29,6 @@ UNKNOWN = {
     "PyTorchJob.kubeflow.org": {"pytorchReplicaSpecs": {"Worker": {"replicas": 9, "template": TEMPLATE}}},
     "MPIJob.kubeflow.org": {"mpiReplicaSpecs": {"Launcher": {"template": TEMPLATE}}},
     "TFJob.kubeflow.org": {"tfReplicaSpecs": {"PS": {"template": TEMPLATE}}},
-    "TrainJob.trainer.kubeflow.org": {"podTemplateOverrides": [{"spec": POD}]},
-    "TrainingRuntime.trainer.kubeflow.org": {
-        "template": {"spec": {"replicatedJobs": [{"template": {"spec": {"template": TEMPLATE}}}]}}
-    },
     "Workflow.argoproj.io": {"templates": [{"name": "a", "container": POD["containers"][0]}]},
     "Service.serving.knative.dev": {"template": TEMPLATE},
     "TaskRun.tekton.dev": {"taskSpec": {"steps": POD["containers"]}},

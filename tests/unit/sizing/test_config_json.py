@@ -189,7 +189,37 @@ def test_a_config_without_a_number_is_refused(change: dict[str, Any], message: s
     assert caught.value.problem.code == "KG1103"
 
 
-def test_no_plan_is_made_of_an_encoder_decoder_model() -> None:
-    whisper: dict[str, Any] = {"is_encoder_decoder": True, "d_model": 1280}
-    with pytest.raises(PlanError, match="encoder-decoder model"):
-        facts_of_config(whisper, name="whisper", weights=2.9)
+WHISPER: dict[str, Any] = {
+    "model_type": "whisper",
+    "is_encoder_decoder": True,
+    "architectures": ["WhisperForConditionalGeneration"],
+    "d_model": 1280,
+    "encoder_layers": 32,
+    "decoder_layers": 32,
+    "decoder_attention_heads": 20,
+    "max_source_positions": 1500,
+    "max_target_positions": 448,
+    "vocab_size": 51866,
+    "torch_dtype": "float16",
+}
+
+
+def test_the_config_of_whisper_gives_the_facts_of_its_preset() -> None:
+    preset = find_preset("whisper-large-v3", BUILT_IN)
+    assert preset is not None
+    expected = facts_of(preset)
+    assert facts_of_config(WHISPER, name=expected.name, weights=expected.weights) == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model_type": "t5"}, "an encoder-decoder model, and the plan knows only Whisper"),
+        ({"max_source_positions": None}, "`max_source_positions` of the config is null, and not a whole number"),
+        ({"decoder_attention_heads": 7}, "7 heads and a width of 1280"),
+    ],
+)
+def test_no_plan_is_made_of_other_encoder_decoder_models(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(PlanError, match=message) as caught:
+        facts_of_config(WHISPER | change, name="x", weights=1)
+    assert caught.value.problem.code == "KG1103"

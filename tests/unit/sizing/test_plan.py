@@ -466,3 +466,13 @@ def test_facts_of_a_model_of_ones_own_are_enough() -> None:
 def test_a_layout_counts_its_gpus() -> None:
     assert Layout(2, 4, 2, 1).gpus == 8
     assert constant("mostNodes") == 16
+
+
+def test_each_sequence_of_whisper_keeps_its_audio() -> None:
+    found, hardware = facts("whisper-large-v3"), on("g6.xlarge")
+    token = 32 * 2 * 20 * 64 * 2
+    cost = cache_cost(found, engine("whisper-large-v3", hardware), 1, 1, found.max_context, 16)
+    # 1500 tokens are 94 blocks of 16. vLLM wants room for the input of one full step of 2048.
+    assert (cost.sequence, cost.fixed) == ((448 + 1504) * token, (2048 - 1504) * token)
+    assert not found.has_experts
+    assert 40 <= planned("whisper-large-v3", hardware).max_concurrency <= 60

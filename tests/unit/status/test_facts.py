@@ -35,7 +35,7 @@ SERVED: dict[str, Any] = {"model": {"huggingFace": {"repo": "Qwen/Qwen2.5-0.5B-I
         ({}, "http://chat.ml.svc:80"),
         ({"host": "chat.example.com", "gateway": {"name": "public"}}, "chat.example.com"),
         (
-            {"host": "chat.example.com", "ingress": {"className": "nginx"}, "tls": {"secretName": "tls"}},
+            {"host": "chat.example.com", "ingress": {"className": "nginx"}, "tls": {"secret": {"name": "tls"}}},
             "https://chat.example.com",
         ),
     ],
@@ -96,6 +96,7 @@ WORKLOAD = Identity("Deployment.apps", "ml", "falcon")
 CLAIM = Identity("PersistentVolumeClaim", "ml", "falcon")
 
 
+@pytest.mark.promise("KAITO", "The columns RESOURCEREADY, INFERENCEREADY and WORKSPACEREADY")
 @pytest.mark.parametrize(
     ("nodes", "workload", "claim", "expected"),
     [

@@ -9,8 +9,10 @@ import pytest
 
 from kaigen.cluster.clues import NOTHING
 from kaigen.cluster.states import MISSING, READY, State
+from kaigen.diagnostics.errors import SystemFailure
 from kaigen.kubernetes.manifest import Identity
 from kaigen.status.app_status import AppStatus, Run, Sync, SyncName, app_data, status_rows
+from kaigen.status.batch import batch_progress
 from kaigen.status.collect import Live, before_first_run, find_runs, object_facts, run_facts, waiting_reason
 from kaigen.status.syncers import Syncer, find_sync, read_application, read_syncers
 
@@ -193,3 +195,53 @@ def test_an_app_that_is_suspended_on_purpose_is_shown_so_and_waited_for_no_longe
     assert (found.state, found.ready) == (asleep, True)
     assert app({volume: State("progressing", "waiting"), workload: asleep}).state.name == "progressing"
     assert not app({workload: State("suspended", "the Job is suspended")}).ready
+
+
+class Logs:
+    """A cluster that has the logs of pods: lines by the name of the pod."""
+
+    def __init__(self, lines: dict[str, list[bytes]]) -> None:
+        self.lines = lines
+        self.asked: list[str] = []
+
+    def stream(self, path: str, query: object = (), timeout: float | None = None) -> list[bytes]:
+        pod = path.split("/")[-2]
+        self.asked.append(pod)
+        if pod not in self.lines:
+            raise SystemFailure("no log")
+        return self.lines[pod]
+
+
+def batch_pod(name: str, program: str = "generate.py", state: str = "running") -> Object:
+    """Return a pod of the Job `answers` whose container runs one of kaigen's programs."""
+    return {
+        "metadata": {"name": name, "namespace": "ml", "labels": {"batch.kubernetes.io/job-name": "answers-1"}},
+        "spec": {"containers": [{"name": "run", "command": ["python3", f"/etc/kaigen-programs/{program}"]}]},
+        "status": {"containerStatuses": [{"name": "run", "state": {state: {}}}]},
+    }
+
+
+def test_the_progress_of_a_batch_is_the_newest_sum_in_the_logs_of_its_pods() -> None:
+    cluster = Logs(
+        {
+            "a": [
+                b"shard 0: 10 of 50 lines, 0 failed, 1.0 lines/s; 40 of 200 lines of all shards\n",
+                b"INFO the engine says something of 3 of 4 lines of all shards\n",
+            ],
+            "b": [
+                b"shard 1: 9 of 50 lines, 0 failed, 1.0 lines/s; 30 of 200 lines of all shards\n",
+                b"shard 1: 40 of 50 lines, 2 failed, 1.0 lines/s; 71 of 200 lines of all shards\n",
+            ],
+            "c": [b"starting\n"],
+            "ended": [b"shard 3: 50 of 50 lines, 0 failed, 1.0 lines/s; 200 of 200 lines of all shards\n"],
+            "other": [b"shard 3: 50 of 50 lines, 0 failed, 1.0 lines/s; 200 of 200 lines of all shards\n"],
+        }
+    )
+    pods = [*map(batch_pod, "abc"), batch_pod("lost"), batch_pod("ended", state="terminated")]
+    progress = batch_progress(cluster, [*pods, batch_pod("other", "gate.py")])  # type: ignore[arg-type]
+    assert progress == {("ml", "answers-1"): "35% (71 of 200 lines)"}
+    assert sorted(cluster.asked) == ["a", "b", "c", "lost"]
+    identity = Identity("Job.batch", "ml", "answers-1")
+    job: Object = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "answers-1"}, "status": {}}
+    (run,) = find_runs("ml", "answers", {identity: job}, Live({identity: job}), [], NOTHING, progress)
+    assert run.facts == {"progress": "35% (71 of 200 lines)"}

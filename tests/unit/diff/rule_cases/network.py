@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.unit.diff.diff_cases import deployment, with_
-from tests.unit.diff.rule_cases.objects import Case, ingress, policy, route, service
+from tests.unit.diff.rule_cases.objects import Case, ingress, policy, route, service, split
 
 CASES: list[Case] = [
     Case(
@@ -85,6 +85,16 @@ CASES: list[Case] = [
             [("notice", "traffic goes to api instead of web")],
         )
         for make in (route, ingress)
+    ),
+    Case(
+        "route-backends",
+        "other weights",
+        split(chat=1),
+        split(chat=90, **{"chat-v2": 10}),
+        [
+            ("notice", "90 % of the requests go to chat, before 100 %"),
+            ("notice", "10 % of the requests go to chat-v2, before 0 %"),
+        ],
     ),
     Case(
         "policy-removed",

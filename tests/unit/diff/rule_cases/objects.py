@@ -102,6 +102,12 @@ def route(host: str, backend: str) -> Obj:
     )
 
 
+def split(**weights: int) -> Obj:
+    """An HTTPRoute with these weights of backends."""
+    refs = [{"name": name, "port": 80, "weight": weight} for name, weight in weights.items()]
+    return obj("HTTPRoute", "web", "gateway.networking.k8s.io/v1", spec={"rules": [{"backendRefs": refs}]})
+
+
 def ingress(host: str, backend: str) -> Obj:
     """An Ingress."""
     path = {"path": "/", "backend": {"service": {"name": backend, "port": {"number": 80}}}}
