@@ -374,6 +374,19 @@ def _job_set(claim: Body | None = None, **metadata: object) -> Body:
     return _object("jobset.x-k8s.io/v1alpha2", "JobSet", spec=spec)
 
 
+def _training_runtime(job_set: Body) -> Body:
+    """Return a TrainingRuntime with the spec of a JobSet."""
+    return _object("trainer.kubeflow.org/v1alpha1", "TrainingRuntime", spec={"template": {"spec": job_set["spec"]}})
+
+
+def _patched_train_job(**pod_fields: object) -> Body:
+    """Return a TrainJob that changes the pods of its runtime."""
+    job = {"name": "node", "template": {"spec": {"template": {"spec": pod_fields}}}}
+    change = {"manager": "example.com/a", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [job]}}}}
+    spec = {"runtimeRef": {"kind": "TrainingRuntime", "name": "a"}, "runtimePatches": [change]}
+    return _object("trainer.kubeflow.org/v1alpha1", "TrainJob", spec=spec)
+
+
 def _device_template(metadata: Body | None = None, **request: object) -> Body:
     known = {"deviceClassName": "gpu.example.com", **request}
     claim: Body = {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": known}]}}}
@@ -1127,6 +1140,15 @@ DENIED: dict[str, tuple[Body, str]] = {
         "the annotation `k8s.io/CloneRequest`",
     ),
     "class of the claims of a JobSet": (_policy("gp3"), "the storage class `gp3`"),
+    "annotation of the claims of a TrainingRuntime": (
+        _training_runtime(_policy("standard", {"k8s.io/CloneRequest": "x"})),
+        "the annotation `k8s.io/CloneRequest`",
+    ),
+    "class of the claims of a TrainingRuntime": (_training_runtime(_policy("gp3")), "the storage class `gp3`"),
+    "patch of the pods of a TrainJob": (
+        _patched_train_job(serviceAccountName="deployer"),
+        "a change of the pods of a runtime, or an initializer",
+    ),
     "volume of the claims of a JobSet": (_policy("standard", volumeName="team-b-x"), "the volume `team-b-x`"),
     "data of the claims of a JobSet": (_policy("standard", **_restored("team-b")), "the data of `team-b/x`"),
     "earlier revision": (
