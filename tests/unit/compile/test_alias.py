@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
-import pytest
-import yaml
-
-from kaigen.config.load import load_config
 from kaigen.config.settings import Config
-from kaigen.pipeline.run import Run, compile_specs
+from tests.unit.compile.repository import Object, apps, codes, config
 
-Object = dict[str, Any]
+__all__ = ["config"]
+
 PRESET = {"preset": "phi-4", "resources": {"gpus": 1, "gpuType": "A100-80GB"}}
 HOST = {"host": "chat.example.com", "gateway": {"name": "public"}}
 
@@ -20,30 +14,6 @@ HOST = {"host": "chat.example.com", "gateway": {"name": "public"}}
 def spec(kind: str, name: str, **fields: object) -> Object:
     """Return a spec."""
     return {"apiVersion": "kaigen.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": fields}
-
-
-@pytest.fixture
-def config(tmp_path: Path) -> Config:
-    """A repository with nothing but its settings."""
-    (tmp_path / "kaigen.yaml").write_text("apiVersion: kaigen.dev/v1alpha1\nkind: Config\nnamespace: ml\n")
-    (tmp_path / "specs").mkdir()
-    return load_config(tmp_path)
-
-
-def apps(config: Config, *specs: Object) -> dict[str, dict[tuple[str, str], Object]]:
-    """Return the objects of each app, by kind and name."""
-    (config.root / "specs/all.yaml").write_text("---\n".join(yaml.safe_dump(each) for each in specs))
-    made = compile_specs((), config)
-    return {
-        item.app.name: {(each.body["kind"], each.body["metadata"]["name"]): dict(each.body) for each in item.objects}
-        for item in made.apps
-    }
-
-
-def codes(config: Config, *specs: Object) -> list[tuple[str, str]]:
-    """Return code and field of each error."""
-    (config.root / "specs/all.yaml").write_text("---\n".join(yaml.safe_dump(each) for each in specs))
-    return [(item.code, item.path) for item in Run.load((), config).diagnostics if item.severity.name == "ERROR"]
 
 
 def selected(service: Object, pods: Object) -> bool:

@@ -86,8 +86,8 @@ def test_a_reranker_has_the_template_of_its_questions() -> None:
     assert ("KG0415", "spec.preset") not in problem_paths(topology(**block), CONTEXT)
     own = {**block, "image": "mine:1"}
     assert ("KG0415", "spec.preset") in problem_paths(topology(**own), CONTEXT)
-    told = {**own, "engineArgs": {"chat-template": "/templates/qwen3.jinja"}}
-    assert ("KG0415", "spec.preset") not in problem_paths(topology(**told), CONTEXT)
+    with_template = {**own, "engineArgs": {"chat-template": "/templates/qwen3.jinja"}}
+    assert ("KG0415", "spec.preset") not in problem_paths(topology(**with_template), CONTEXT)
 
 
 @pytest.mark.parametrize(("dtype", "refused"), [("float16", True), ("half", True), ("bfloat16", False)])

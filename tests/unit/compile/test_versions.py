@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 import yaml
 
 from kaigen.config.load import load_config
 from kaigen.config.settings import Config
-from kaigen.diagnostics.diagnostic import Severity
-from kaigen.pipeline.run import Run, compile_specs
+from kaigen.pipeline.run import compile_specs
+from tests.unit.compile.repository import Object, apps, codes, config
 
-Object = dict[str, Any]
+__all__ = ["config"]
+
 CONFIG = "apiVersion: kaigen.dev/v1alpha1\nkind: Config\nnamespace: ml\n"
 PRESET = {"preset": "phi-4", "image": "vllm/vllm-openai:v0.32.0", "resources": {"gpus": 1, "gpuType": "A100-80GB"}}
 GATEWAY = {"host": "chat.example.com", "gateway": {"name": "public"}}
@@ -29,31 +27,6 @@ def chat(**fields: object) -> Object:
     """Return a Topology."""
     given = {**PRESET, "route": GATEWAY, **fields}
     return spec("Topology", "chat", **{name: value for name, value in given.items() if value is not None})
-
-
-@pytest.fixture
-def config(tmp_path: Path) -> Config:
-    """A repository with nothing but its settings."""
-    (tmp_path / "kaigen.yaml").write_text(CONFIG)
-    (tmp_path / "specs").mkdir()
-    return load_config(tmp_path)
-
-
-def apps(config: Config, *specs: Object) -> dict[str, dict[tuple[str, str], Object]]:
-    """Return the objects of each app, by kind and name."""
-    (config.root / "specs/all.yaml").write_text("---\n".join(yaml.safe_dump(each) for each in specs))
-    made = compile_specs((), config)
-    return {
-        item.app.name: {(each.body["kind"], each.body["metadata"]["name"]): dict(each.body) for each in item.objects}
-        for item in made.apps
-    }
-
-
-def codes(config: Config, *specs: Object) -> list[tuple[str, str]]:
-    """Return code and field of each error."""
-    (config.root / "specs/all.yaml").write_text("---\n".join(yaml.safe_dump(each) for each in specs))
-    found = Run.load((), config, use_cache=False).diagnostics
-    return [(item.code, item.path) for item in found if item.severity is Severity.ERROR]
 
 
 def weights(route: Object) -> dict[str, int]:
