@@ -1,6 +1,5 @@
 -- Who asks: the client of an Endpoint whose file has the key, one key a line. This comes before everything else, so that
 -- a request without a key costs no memory for its body. It answers the list of models and refuses other paths, too.
-local bit = require("bit")
 local folder, keys = "@FOLDER@", "@KEYS@"
 local clients, read_at = {}, 0
 local asked = {@PATHS@}
@@ -21,24 +20,8 @@ local function read_keys()
   if now == read_at then return end
   read_at = now
   for _, client in ipairs(clients) do
-    local found, opened = {}, io.open(keys .. "/" .. client.name, "r")
-    if opened then
-      for line in opened:lines() do
-        local key = line:match("^%s*(.-)%s*$")
-        if key ~= "" then found[#found + 1] = key end
-      end
-      opened:close()
-    end
-    client.keys = found
+    client.keys = keys_in(keys .. "/" .. client.name)
   end
-end
-
--- Takes as long for every key of the same length.
-local function equal(left, right)
-  if #left ~= #right then return false end
-  local differs = 0
-  for at = 1, #left do differs = bit.bor(differs, bit.bxor(left:byte(at), right:byte(at))) end
-  return differs == 0
 end
 
 local function client_of(headers)

@@ -70,7 +70,8 @@ def envoy_config(
     """
     weights = weights or {}
     paths = ", ".join(f'["{path}"] = true' for path in ASKED)
-    keys = program_text("endpoint_keys.lua").replace("@FOLDER@", FOLDER).replace("@KEYS@", CLIENT_KEYS)
+    own = program_text("endpoint_keys.lua").replace("@FOLDER@", FOLDER).replace("@KEYS@", CLIENT_KEYS)
+    keys = program_text("key_files.lua") + own
     models = program_text("endpoint_models.lua").replace("@FOLDER@", FOLDER).replace("@KEYS@", ENGINE_KEYS)
     manager = {
         "stat_prefix": "requests",
