@@ -141,8 +141,6 @@ def _pod_failure_policy(spec: Object, path: FieldPath) -> Findings:
         place = (*path, "podFailurePolicy", "rules", number)
         if rule.get("action") == "FailIndex" and spec.get("backoffLimitPerIndex") is None:
             yield _conflict("FailIndex needs `backoffLimitPerIndex` of the Job", (*place, "action"))
-        if rule.get("onExitCodes") is None and not rule.get("onPodConditions"):
-            yield _conflict("needs `onExitCodes` or `onPodConditions`", place)
         requirement = mapping(rule.get("onExitCodes"))
         values = requirement.get("values")
         numbers = [value for value in values if isinstance(value, int)] if isinstance(values, list) else []

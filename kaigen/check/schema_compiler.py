@@ -126,7 +126,7 @@ class Schemas:
                 problems += missing_fields(required, value)
             if union is not None:
                 given = members & value.keys()
-                if len(given) != 1 or value[next(iter(given))] is None:
+                if len(given) != 1 or not value[next(iter(given))]:
                     problems += union_problems(union, value)
             if counted:
                 problems += count_problems(len(value), "entries", least, most)
@@ -300,7 +300,8 @@ def missing_fields(required: Sequence[str], value: dict[str, object]) -> list[Mi
 def union_problems(union: tuple[int, list[str]], value: dict[str, object]) -> list[Mismatch]:
     """Return the mismatch of too few or too many of mutually exclusive fields."""
     least, members = union
-    given = [name for name in members if value.get(name) is not None]
+    # An empty list is as none: the API server cannot tell them apart.
+    given = [name for name in members if value.get(name) not in (None, [])]
     if least <= len(given) <= 1:
         return []
     if given:

@@ -80,7 +80,6 @@ VOLUMES = {"volumes": [{"name": "model"}]}
             "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main"}]}},
         }}}), [
             ("spec.jobTemplate.spec", "completionMode Indexed needs completions", ""),
-            ("spec.jobTemplate.spec.podFailurePolicy.rules[0]", "needs `onExitCodes` or `onPodConditions`", ""),
             ("spec.jobTemplate.spec.podFailurePolicy.rules[1].onExitCodes.containerName",
              "no container `mian` in the pod", "did you mean `main`?")]),
         (object_of("batch/v1", "Job", {

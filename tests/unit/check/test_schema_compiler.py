@@ -84,6 +84,8 @@ def test_a_value_that_matches_its_node_has_no_mismatch(node: Any, value: object)
         ({**FIELDS, "u": [0, ["a", "b"]]}, {"a": "x", "b": True}, [
             (codes.FIELD_CONFLICT, [], "a and b are mutually exclusive")]),
         ({**FIELDS, "u": [1, ["a", "b"]]}, {"a": None}, [(codes.FIELD_CONFLICT, [], "needs one of a, b")]),
+        ({"p": {"a": "s", "b": {"l": "s"}}, "u": [1, ["a", "b"]]}, {"b": []}, [
+            (codes.FIELD_CONFLICT, [], "needs one of a, b")]),
         ({**FIELDS, "u": [1, list("abdefghi")]}, {}, [
             (codes.FIELD_CONFLICT, [], "needs one of a, b, d, e, f, g, h, i")]),
         ({**FIELDS, "u": [1, list("abdefghij")]}, {}, [(codes.FIELD_CONFLICT, [], "needs a source")]),
