@@ -287,14 +287,21 @@ def stall(seconds: float) -> Callable[[Handler], None]:
 def moto(host: str = "127.0.0.1") -> Iterator[str]:
     """A server for all tests of a process: its address.
 
+    It answers one request at a time. moto keeps the request in an object that its threads share, so an upload that a
+    killed client left behind gave a request of the next test the wrong answer.
+
     Until it ends, botocore reads each of its data files once in the process, and not for each client again.
     """
-    from moto.server import ThreadedMotoServer
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+    from werkzeug.serving import make_server
 
-    server = ThreadedMotoServer(host, 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
+    app = DomainDispatcherApplication(create_backend_app)
+    server = make_server(host, 0, app, request_handler=MotoRequestHandler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    address, port = server.server_address[:2]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(JSONFileLoader, "load_file", staticmethod(functools.cache(JSONFileLoader().load_file)))
-        yield f"{host}:{port}"
-    server.stop()
+        yield f"{address!s}:{port}"
+    server.shutdown()
+    thread.join()
