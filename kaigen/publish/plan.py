@@ -14,6 +14,7 @@ from kaigen.config.publish import Publish
 from kaigen.config.settings import FILE_NAME, LOCK_NAME, pins_path
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.errors import InputError
+from kaigen.emit.kustomizations import group_kustomizations
 from kaigen.git.remote import Git, check_branch
 from kaigen.git.repository import require_repository
 from kaigen.output.contents import data_of
@@ -211,8 +212,14 @@ def _manifests(run: Run, compilation: Compilation, source: Source, url: str, mat
     # artifact wants just the apps.
     read_by_flux = flux is not None and flux.oci is not None
     form: Format = "chart" if config.format == "chart" else "manifests"
-    files = _files(run, form) if read_by_flux else compilation.files("manifests")
+    files = _files(run, form) if read_by_flux else _apps(compilation, config)
     return manifests_artifact(compilation, files, config, source, url, materials)
+
+
+def _apps(compilation: Compilation, config: Config) -> dict[str, bytes]:
+    """Return the manifests of the apps, with the kustomizations of their namespaces if the output has those."""
+    files = compilation.files("manifests")
+    return files | group_kustomizations(files) if config.kustomizations else files
 
 
 def _folder(where: Destination, config: Config, source: Source) -> str:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
@@ -27,7 +28,7 @@ from kaigen.cli.main import run
 from kaigen.publish.artifact import BOM, FLUX_CONTENT, HELM_CONFIG, HELM_CONTENT, STATEMENT
 from tests import helm as oracle
 from tests.cluster.registry import PASSWORD, LocalRegistry
-from tests.tools import helm
+from tests.tools import helm, kubectl
 
 ROOT = Path(__file__).parents[2]
 KILLS = 6
@@ -226,7 +227,10 @@ def test_manifests_for_flux_are_the_tree(
     tree = files(tmp_path / "tree")
     # The objects for Argo CD and Flux are in the deploy branch, not in the artifact that they apply.
     apps = {path: content for path, content in tree.items() if not re.search(r"(^|/)[._]", path)}
+    apps["kustomization.yaml"] = apps["kustomization.yaml"].replace(b"  - ml-prod/_tenant/manifests\n", b"")
     assert files(tmp_path / "pulled") == apps
+    built = subprocess.run([kubectl(), "kustomize", tmp_path / "pulled"], check=True, capture_output=True)
+    assert {document["kind"] for document in yaml.safe_load_all(built.stdout)} >= {"Deployment", "Job"}
     assert set(referrers(registry, name, item["digest"])) == {STATEMENT, BOM}
     assert publish("--manifests", place + "/{env}")[0]["status"] == "unchanged"
 
