@@ -13,7 +13,7 @@ import pytest
 
 from kaigen.catalog.json_tables import load_table
 from kaigen.catalog.vllm_flags import rows_of
-from tools.facts import controllers, machines, prices, recipes, sources, vllm_table
+from tools.facts import configs, controllers, machines, prices, recipes, sources, vllm_table
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -102,6 +102,7 @@ def test_the_lock_names_every_version_of_the_table_and_no_host() -> None:
     assert all(checksum.startswith("h1:") for _, checksum in lock["modules"].values())
     assert all(len(sha256) == 64 for _, sha256 in lock["wheels"].values())
     packages = {each["source"].partition(",")[0] for each in load_table("machines")["clouds"].values()}
+    packages.add(json.loads(configs.TABLE.read_text())["source"].rpartition(" in ")[2])
     assert packages == {f"{name} {version}" for name, (version, _) in lock["wheels"].items()}
 
 
@@ -124,6 +125,27 @@ def test_a_recipe_gives_flags_to_its_model_and_to_its_variants() -> None:
     assert recipes.models_of(recipe) == {
         "a/b": {"context": 10, "flags": shared},
         "a/s": {"context": 10, "flags": {**shared, "kv-cache-dtype": "fp8"}},
+    }
+
+
+def test_configs_are_shortened_to_what_the_plan_reads(tmp_path: Path) -> None:
+    plain = {"num_hidden_layers": 2, "hidden_size": 8, "rope_theta": 1, "quantization_config": {"quant_method": "fp8"}}
+    sees = {"text_config": {"num_hidden_layers": 3, "rope_theta": 1}, "vision_config": {"depth": 9}}
+    path = tmp_path / "package.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.writestr("core/model_configs/a--b-c_config.json", json.dumps(plain))
+        wheel.writestr("core/model_configs/a--sees_config.json", json.dumps(sees))
+        wheel.writestr("core/model_configs/a--sees_hf_quant_config.json", "{}")
+        wheel.writestr(
+            "core.dist-info/sboms/core.cyclonedx.json", '{"metadata": {"timestamp": "2026-09-01T20:04:54Z"}}'
+        )
+    assert json.loads(configs.table(path, "1.2")) == {
+        "source": "model_configs in aiconfigurator-core 1.2",
+        "date": "2026-09-01",
+        "models": {
+            "a/b-c": {"num_hidden_layers": 2, "hidden_size": 8, "quantization_config": {"quant_method": "fp8"}},
+            "a/sees": {"text_config": {"num_hidden_layers": 3}, "vision_config": {}},
+        },
     }
 
 

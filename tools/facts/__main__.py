@@ -16,7 +16,7 @@ import json
 import sys
 from typing import Any
 
-from tools.facts import controllers, machines, prices, recipes, sources, vllm_table
+from tools.facts import configs, controllers, machines, prices, recipes, sources, vllm_table
 
 
 def rendered_lines() -> list[list[str]]:
@@ -93,6 +93,7 @@ def make(lock: dict[str, Any]) -> dict[Any, str]:
         vllm_table.TABLE: vllm_table.table(folders, rows),
         prices.TABLE: prices.table(modules),
         machines.TABLE: machines.table(wheels),
+        configs.TABLE: configs.table(*wheels[configs.PACKAGE]),
         recipes.TABLE: recipes.table(folders[last], last),
     }
 

@@ -34,6 +34,10 @@ def prepare_metadata_for_build_wheel(directory, settings=None):
 """A build backend that answers with the metadata of the sdist: pip asks for it even if it only downloads."""
 
 
+_ANY_MACHINE = ("--only-binary=:all:", "--python-version=3.12", "--platform=manylinux_2_28_x86_64")
+"""Options of pip for the same wheel on every machine."""
+
+
 class SourceError(Exception):
     """A package that cannot be had, or is not the one that is pinned."""
 
@@ -81,7 +85,7 @@ def vllm_files(version: str, sha256: str = "") -> tuple[Path, str]:
 
 
 def wheel(package: str, version: str, sha256: str = "") -> tuple[Path, str]:
-    """Return the wheel of a package of pure Python, and its SHA-256.
+    """Return the wheel of a package, and its SHA-256: of its only one, or that for Linux on x86-64.
 
     Args:
         package: its name in the registry.
@@ -93,7 +97,7 @@ def wheel(package: str, version: str, sha256: str = "") -> tuple[Path, str]:
     """
     folder = cache() / f"{package}-{version}"
     if not list(folder.glob("*.whl")):
-        _run_pip([f"--dest={folder}", "--only-binary=:all:", f"{package}=={version}"])
+        _run_pip([f"--dest={folder}", *_ANY_MACHINE, f"{package}=={version}"])
     (path,) = folder.glob("*.whl")
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     if sha256 not in ("", digest):
