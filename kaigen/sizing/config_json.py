@@ -263,12 +263,21 @@ def _stateful(config: Mapping[str, Json], layers: int) -> tuple[int | None, int,
         size, groups = _integer(config, "ssm_state_size"), _integer(config, "n_groups")
         each = heads * width * size * 4 + (heads * width + 2 * groups * size) * 3 * 2
         return blocks.attention, blocks.recurrent, ceil(blocks.recurrent * each / 2**20)
-    kinds = _kinds(config, layers)
-    interval = _integer(config, "full_attention_interval")
-    linear = kinds.count("linear_attention") if kinds else layers - layers // interval if interval else 0
-    if not linear:
-        return None, 0, 0
-    values, keys = _integer(config, "linear_num_value_heads"), _integer(config, "linear_num_key_heads")
-    wide, deep = _integer(config, "linear_value_head_dim"), _integer(config, "linear_key_head_dim")
-    each = values * wide * deep * 4 + (values * wide + 2 * keys * deep) * 3 * 2
-    return layers - linear, linear, ceil(linear * each / 2**20)
+    linear, each = _linear(config, layers)
+    return (layers - linear, linear, ceil(linear * each / 2**20)) if linear else (None, 0, 0)
+
+
+def _linear(config: Mapping[str, Json], layers: int) -> tuple[int, int]:
+    """Return the layers of linear attention, and the bytes of state of each; Kimi's have as many keys as values."""
+    delta = config.get("linear_attn_config")
+    if isinstance(delta, Mapping):
+        listed = delta.get("kda_layers")
+        linear = len(listed) if isinstance(listed, Sequence) and not isinstance(listed, str) else 0
+        values = keys = _integer(delta, "num_heads")
+        wide = deep = _integer(delta, "head_dim")
+    else:
+        kinds, interval = _kinds(config, layers), _integer(config, "full_attention_interval")
+        linear = kinds.count("linear_attention") if kinds else layers - layers // interval if interval else 0
+        values, keys = _integer(config, "linear_num_value_heads"), _integer(config, "linear_num_key_heads")
+        wide, deep = _integer(config, "linear_value_head_dim"), _integer(config, "linear_key_head_dim")
+    return linear, values * wide * deep * 4 + (values * wide + 2 * keys * deep) * 3 * 2

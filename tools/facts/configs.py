@@ -20,6 +20,7 @@ _NUMBERS = (
     *("num_hidden_layers", "hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim"),
     *("max_position_embeddings", "vocab_size", "kv_lora_rank", "qk_rope_head_dim", "index_head_dim"),
     *("sliding_window", "use_sliding_window", "sliding_window_pattern", "full_attention_interval"),
+    "linear_attn_config",
     *("linear_num_value_heads", "linear_num_key_heads", "linear_value_head_dim", "linear_key_head_dim"),
     *("mamba_num_heads", "mamba_head_dim", "ssm_state_size", "n_groups"),
     *("hybrid_override_pattern", "layers_block_type", "layer_types", "dtype", "torch_dtype"),
