@@ -13,7 +13,9 @@ import pytest
 
 from kaigen.catalog.json_tables import load_table
 from kaigen.catalog.vllm_flags import rows_of
+from kaigen.kubernetes.schemas import index
 from tools.facts import configs, controllers, machines, prices, recipes, sources, vllm_table
+from tools.facts.__main__ import newest_version
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -158,6 +160,27 @@ def test_prices_are_those_of_one_region() -> None:
     assert prices.prices_in(f"x{{\n{aws}", "us-east-1", patterns["aws"]) == {"g6.xlarge": 0.8048, "g6.2xlarge": 0.9776}
     assert prices.prices_in(azure, "eastus", patterns["azure"]) == {"Standard_A1": 0.023}
     assert prices.prices_in(azure, "northeurope", patterns["azure"]) == {}
+
+
+def test_an_older_version_than_the_pinned_one_is_not_newer(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The proxy serves more versions of a module than it lists.
+    monkeypatch.setattr(sources, "module_versions", lambda _: ["v0.9.0", "v0.17.0", "v0.20.0-rc.1"])
+    assert newest_version("example.com/m", "v0.19.2") == "v0.19.2"
+    assert newest_version("example.com/m", "v0.16.2") == "v0.17.0"
+
+
+def test_the_table_of_controllers_has_every_kind_that_kaigen_knows_of_them() -> None:
+    for name, row in load_table("controller_versions").items():
+        groups, kinds = (
+            {each.partition("/")[0] for each in row["served"]},
+            {each.split("/")[2] for each in row["served"]},
+        )
+        known = {
+            kind
+            for kind, versions in index()["kinds"].items()
+            if any(version.partition("/")[0] in groups for version in versions)
+        }
+        assert kinds >= known, f"{name}: run make facts"
 
 
 def definition(fields: dict[str, Any], version: str = "v1beta2") -> bytes:

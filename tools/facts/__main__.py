@@ -42,9 +42,9 @@ def newest(lock: dict[str, Any]) -> dict[str, Any]:
 
 
 def newest_version(module: str, pinned: str) -> str:
-    """Return the newest version of a Go module; the pinned one where the proxy does not list them."""
+    """Return the newest version of a Go module; the pinned one where the proxy does not list it, or only older ones."""
     try:
-        return sources.newest_module(module)
+        return sources.newest_of([pinned, *sources.module_versions(module)])
     except sources.SourceError as error:
         print(f"{module} stays at {pinned}: its versions are not listed: {error}", file=sys.stderr)
         return pinned

@@ -199,9 +199,13 @@ def module_date(archive: Path) -> str:
     return day
 
 
-def newest_module(module: str) -> str:
+def module_versions(module: str) -> list[str]:
+    """Return the versions of a Go module that the proxy lists, which may be fewer than it serves."""
+    return _output(["go", "list", "-m", "-versions", module]).split()[1:]
+
+
+def newest_of(versions: Iterable[str]) -> str:
     """Return the newest released version of a Go module."""
-    versions = _output(["go", "list", "-m", "-versions", module]).split()[1:]
     released = [version for version in versions if re.fullmatch(r"v[0-9.]+", version)]
     return max(released, key=lambda version: tuple(map(int, version[1:].split("."))))
 
