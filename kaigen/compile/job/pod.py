@@ -23,10 +23,12 @@ from kaigen.compile.builders.pods import (
 )
 from kaigen.compile.builders.settings import variables_of
 from kaigen.compile.expressions import Expr, Joined, Release, Setting, Tree
+from kaigen.compile.job.generate import generate_settings
 from kaigen.compile.job.inputs import input_containers, own_volume
 from kaigen.compile.job.resolution import JobResolution, Workload
 from kaigen.compile.job.restore import entry_or_note, restored_bucket, with_restore
 from kaigen.compile.job.schedule import RUN_NAME, label_value, run_folder, run_name
+from kaigen.compile.job.tables import table_containers
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.job import Inputs, ModelUse
@@ -52,6 +54,8 @@ def own_pod(resolution: JobResolution) -> dict[str, Tree]:
     build, context = resolution.build, resolution.context
     init: list[Tree] = [*build_gate(build, context), *weights.init, *resolution.datasets.init]
     init = with_restore(resolution, [*init, *input_containers(resolution)])
+    if spec.workload == "generate":
+        init += table_containers(generate_settings(spec), resolution.scratch_folder, context)
     claims: Tree = [{"name": "gpus", "resourceClaimTemplateName": Release("-gpus")}]
     return {
         "restartPolicy": "Never",
