@@ -379,12 +379,17 @@ def _training_runtime(job_set: Body) -> Body:
     return _object("trainer.kubeflow.org/v1alpha1", "TrainingRuntime", spec={"template": {"spec": job_set["spec"]}})
 
 
+def _train_job(**fields: object) -> Body:
+    """Return a TrainJob with further fields."""
+    spec = {"runtimeRef": {"kind": "TrainingRuntime", "name": "a"}, **fields}
+    return _object("trainer.kubeflow.org/v1alpha1", "TrainJob", spec=spec)
+
+
 def _patched_train_job(**pod_fields: object) -> Body:
     """Return a TrainJob that changes the pods of its runtime."""
     job = {"name": "node", "template": {"spec": {"template": {"spec": pod_fields}}}}
     change = {"manager": "example.com/a", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [job]}}}}
-    spec = {"runtimeRef": {"kind": "TrainingRuntime", "name": "a"}, "runtimePatches": [change]}
-    return _object("trainer.kubeflow.org/v1alpha1", "TrainJob", spec=spec)
+    return _train_job(runtimePatches=[change])
 
 
 def _device_template(metadata: Body | None = None, **request: object) -> Body:
@@ -1149,6 +1154,28 @@ DENIED: dict[str, tuple[Body, str]] = {
         _patched_train_job(serviceAccountName="deployer"),
         "a change of the pods of a runtime, or an initializer",
     ),
+    "node of a TrainJob": (
+        _patched_train_job(nodeSelector={"kubernetes.io/hostname": "a"}),
+        "nodes by the label `kubernetes.io/hostname`",
+    ),
+    "control plane of a TrainJob": (
+        _patched_train_job(tolerations=[{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}]),
+        "the toleration `node-role.kubernetes.io/control-plane`",
+    ),
+    "all taints of a TrainJob": (
+        _patched_train_job(tolerations=[{"operator": "Exists"}]),
+        "the toleration of all taints",
+    ),
+    "image of a TrainJob": (_train_job(trainer={"image": "x:1"}), "the image `x:1`"),
+    "bucket of a TrainJob": (_train_job(trainer={"args": ["s3://other/b"]}), "the bucket `s3://other/b`"),
+    "bucket in a variable of a TrainJob": (
+        _train_job(trainer={"env": [{"name": "A", "value": "s3://other/b"}]}),
+        "the bucket `s3://other/b`",
+    ),
+    "device of a TrainJob": (
+        _train_job(trainer={"resourcesPerNode": {"limits": {"deviceclass.resource.kubernetes.io/a": "1"}}}),
+        "devices by the resource `deviceclass.resource.kubernetes.io/a`",
+    ),
     "volume of the claims of a JobSet": (_policy("standard", volumeName="team-b-x"), "the volume `team-b-x`"),
     "data of the claims of a JobSet": (_policy("standard", **_restored("team-b")), "the data of `team-b/x`"),
     "earlier revision": (
@@ -1640,6 +1667,17 @@ GATED: dict[str, tuple[Body, str]] = {
 """The same, where the API server drops the field unless a feature gate is on: PodCertificateRequest."""
 
 ALLOWED: dict[str, Body] = {
+    "trainer of a TrainJob": _train_job(
+        trainer={
+            "image": "example.com/x",
+            "args": ["s3://shared/a/b"],
+            "numNodes": 2,
+            "resourcesPerNode": {"limits": {"nvidia.com/gpu": "1"}},
+        }
+    ),
+    "TrainJob that Kueue admits": _patched_train_job(
+        nodeSelector={"zone": "a"}, tolerations=[{"key": "nvidia.com/gpu", "operator": "Exists"}]
+    ),
     "a kind that is not known": runner(
         containers=3, initContainers=[], image="example.com/x", a={"image": "x", "env": "prod", "args": {}}
     ),

@@ -13,17 +13,17 @@ from kaigen.kubernetes.manifest import Object, entries, mapping, text, type_of
 from kaigen.kubernetes.pods import PodTemplate, pod_templates
 from kaigen.kubernetes.queues import POD_ANNOTATIONS, PRIORITY_LABEL, QUEUE_LABEL
 from kaigen.kubernetes.requests import pod_count, pod_requests
+from kaigen.kubernetes.train_jobs import RUNTIME, TRAIN_JOB, runtime_key, runtimes_of, trained_runtime
 from kaigen.kubernetes.workload import PodSet, Workload
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_TRAIN_JOB, _RUNTIME = "TrainJob.trainer.kubeflow.org", "TrainingRuntime.trainer.kubeflow.org"
-_RUNS = frozenset({"Job.batch", "JobSet.jobset.x-k8s.io", "CronJob.batch", _TRAIN_JOB})
+_RUNS = frozenset({"Job.batch", "JobSet.jobset.x-k8s.io", "CronJob.batch", TRAIN_JOB})
 _SERVED = frozenset({"Deployment.apps", "StatefulSet.apps", "LeaderWorkerSet.leaderworkerset.x-k8s.io"})
 
 QUEUED_TYPES = _RUNS | _SERVED
 """Kinds of objects that kaigen's own kinds put into a queue."""
 
-POD_TYPES = QUEUED_TYPES | {_RUNTIME}
+POD_TYPES = QUEUED_TYPES | {RUNTIME}
 """Kinds of objects that have their pods."""
 
 
@@ -49,11 +49,11 @@ def _workload_of(
         return None
     copies = _replicas(spec) if kind in {"Deployment.apps", "LeaderWorkerSet.leaderworkerset.x-k8s.io"} else 1
     one = {**obj, "spec": {**spec, "replicas": 1}} if copies != 1 else obj
-    if kind == _TRAIN_JOB:
-        runtime = runtimes.get((namespace, text(mapping(spec.get("runtimeRef")).get("name"))))
+    if kind == TRAIN_JOB:
+        runtime = runtimes.get(runtime_key(obj, namespace))
         if runtime is None:
             return None
-        one = runtime
+        one = trained_runtime(runtime, obj)
     return Workload(
         namespace,
         text(obj.get("kind")),
@@ -93,10 +93,6 @@ def _items(value: object) -> tuple[Object, ...]:
 def workloads_of(objects: Iterable[tuple[str, Object]], catalog: Catalog) -> tuple[Workload, ...]:
     """Return the workloads of objects, each with its namespace."""
     placed = list(objects)
-    runtimes = {
-        (namespace, text(mapping(obj.get("metadata")).get("name"))): obj
-        for namespace, obj in placed
-        if type_of(obj) == _RUNTIME
-    }
+    runtimes = runtimes_of(placed)
     found = (_workload_of(obj, namespace, catalog, runtimes) for namespace, obj in placed)
     return tuple(each for each in found if each is not None)

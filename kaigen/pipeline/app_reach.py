@@ -19,6 +19,7 @@ from kaigen.kubernetes.quantities import NANO
 from kaigen.kubernetes.queues import QUEUE_GROUP
 from kaigen.kubernetes.requests import max_surge, most_replicas, requests_of, why_unlimited
 from kaigen.kubernetes.schemas import is_cluster_scoped
+from kaigen.kubernetes.train_jobs import with_trained
 from kaigen.kubernetes.workloads import workloads_of
 from kaigen.pipeline.gpu_facts import GpuFacts, GpuObject
 from kaigen.pipeline.queue_facts import QueueFacts
@@ -56,7 +57,7 @@ def app_gpus(item: Compiled, catalog: Catalog, profile: str) -> GpuFacts:
     """Return what an app requests of GPUs. Its autoscalers may scale objects of other apps."""
     placed = [(_namespace(each.body, item), each.body) for each in item.objects]
     objects = []
-    for namespace, body in placed:
+    for namespace, body in with_trained(placed):
         own, each, one = _gpus(body, catalog), 0, {}
         if kind_of(body).scalable:
             one = {**body, "spec": {**mapping(body.get("spec")), "replicas": 1}}

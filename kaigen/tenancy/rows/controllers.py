@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from kaigen.kubernetes.manifest import ALL
 from kaigen.tenancy.conditions.references import GrantedClass, NamespacedKind, OwnNamespace, Reference
-from kaigen.tenancy.conditions.values import Matching, Missing, NotEmpty
+from kaigen.tenancy.conditions.values import Granted, Matching, Missing, NodeKey, NoKeys, NotEmpty
+from kaigen.tenancy.conditions.volumes import BucketText, BuildArgument
 from kaigen.tenancy.reach import Reach
+from kaigen.tenancy.rows.pods import DEVICE_CLASS, NODE_KEYS
 
 _EXTERNAL = ("ExternalSecret.external-secrets.io",)
 _SEALED = ("SealedSecret.bitnami.com",)
@@ -14,15 +16,17 @@ _TYPES = r"|Opaque|kubernetes\.io/(basic-auth|dockercfg|dockerconfigjson|ssh-aut
 """Types of Secrets that no controller obeys (source: Kubernetes, types of Secrets; the API server fills a Secret of the
 type service-account-token with a token of the account that an annotation names)."""
 
+_TRAIN_JOB = ("TrainJob.trainer.kubeflow.org",)
+_TRAINER = ("spec", "trainer")
+_TRAINER_WORDS = tuple((*_TRAINER, field, ALL) for field in ("command", "args"))
 _PATCHED = ("spec", "runtimePatches", ALL, "trainingRuntimeSpec", "template", "spec", "replicatedJobs", ALL)
 _PATCHED_POD = (*_PATCHED, "template", "spec", "template", "spec")
 
 TRAINING_REACHES: tuple[Reach, ...] = (
-    # Kueue patches the labels of nodes and the tolerations of a TrainJob that it admits.
     Reach(
         "train-job-patch",
         "a change of the pods of a runtime, or an initializer",
-        ("TrainJob.trainer.kubeflow.org",),
+        _TRAIN_JOB,
         (
             # Of Kubeflow Trainer before 2.2.
             ("spec", "podTemplateOverrides"),
@@ -38,6 +42,38 @@ TRAINING_REACHES: tuple[Reach, ...] = (
             ),
         ),
         Missing(),
+    ),
+    # Kueue patches the labels of nodes and the tolerations of a TrainJob that it admits, as those of the pods of a Job.
+    Reach(
+        "train-job-node-label",
+        "nodes by the label",
+        _TRAIN_JOB,
+        ((*_PATCHED_POD, "nodeSelector"),),
+        NoKeys(NODE_KEYS, "nodes"),
+    ),
+    Reach(
+        "train-job-toleration",
+        "the toleration",
+        _TRAIN_JOB,
+        ((*_PATCHED_POD, "tolerations", ALL),),
+        NodeKey(f"|{NODE_KEYS}", "nodes"),
+    ),
+    # What a TrainJob sets of the container of its runtime.
+    Reach("train-job-image", "the image", _TRAIN_JOB, ((*_TRAINER, "image"),), Granted("images")),
+    Reach(
+        "train-job-argument",
+        "the bucket",
+        _TRAIN_JOB,
+        (*_TRAINER_WORDS, (*_TRAINER, "env", ALL, "value")),
+        BucketText(),
+    ),
+    Reach("train-job-build", "the image", _TRAIN_JOB, _TRAINER_WORDS, BuildArgument()),
+    Reach(
+        "train-job-device",
+        "devices by the resource",
+        _TRAIN_JOB,
+        tuple((*_TRAINER, "resourcesPerNode", field) for field in ("limits", "requests")),
+        NoKeys(DEVICE_CLASS),
     ),
 )
 
