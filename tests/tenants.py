@@ -24,6 +24,7 @@ TENANT: Body = {
         *USUAL_KINDS,
         "LocalQueue.kueue.x-k8s.io",
         "RayCluster.ray.io",
+        "RayJob.ray.io",
         "RayService.ray.io",
         "ResourceClaim.resource.k8s.io",
         "Runner.example.com",
@@ -918,6 +919,10 @@ DENIED: dict[str, tuple[Body, str]] = {
         "the host `bank.example.com`",
     ),
     "head of a RayService": (_ray_service({"enableIngress": True}), "all hosts by an Ingress"),
+    "head of a RayJob": (
+        _object("ray.io/v1", "RayJob", spec={"rayClusterSpec": _ray({"enableIngress": True})}),
+        "all hosts by an Ingress",
+    ),
     **{
         f"path {number} {place}": (make(path), "the bucket `")
         for number, (path, granted) in enumerate(PATHS.items())
@@ -1688,6 +1693,7 @@ ALLOWED: dict[str, Body] = {
     "Ray": ray_cluster(
         {"serviceType": "ClusterIP", "enableIngress": False}, autoscalerOptions={"securityContext": _context()}
     ),
+    "RayJob": _object("ray.io/v1", "RayJob", spec={"entrypoint": "python x.py", "rayClusterSpec": _ray()}),
     "RayService": _ray_service(
         {"headService": {"spec": {"type": "ClusterIP", "ports": [{"port": 8265}]}}},
         serveService={"metadata": {"annotations": {"example.com/a": "b"}}},

@@ -12,16 +12,17 @@ from kaigen.catalog.catalog import Catalog
 from kaigen.kubernetes.manifest import Object, entries, mapping, text, type_of
 from kaigen.kubernetes.pods import PodTemplate, pod_templates
 from kaigen.kubernetes.queues import POD_ANNOTATIONS, PRIORITY_LABEL, QUEUE_LABEL
+from kaigen.kubernetes.ray_jobs import RAY_JOB, queued_ray_job
 from kaigen.kubernetes.requests import pod_count, pod_requests
 from kaigen.kubernetes.train_jobs import RUNTIME, TRAIN_JOB, runtime_key, runtimes_of, trained_runtime
 from kaigen.kubernetes.workload import PodSet, Workload
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_RUNS = frozenset({"Job.batch", "JobSet.jobset.x-k8s.io", "CronJob.batch", TRAIN_JOB})
+_RUNS = frozenset({"Job.batch", "JobSet.jobset.x-k8s.io", "CronJob.batch", TRAIN_JOB, RAY_JOB})
 _SERVED = frozenset({"Deployment.apps", "StatefulSet.apps", "LeaderWorkerSet.leaderworkerset.x-k8s.io"})
 
 QUEUED_TYPES = _RUNS | _SERVED
-"""Kinds of objects that kaigen's own kinds put into a queue."""
+"""Kinds of objects whose admission by Kueue is predicted."""
 
 POD_TYPES = QUEUED_TYPES | {RUNTIME}
 """Kinds of objects that have their pods."""
@@ -54,6 +55,11 @@ def _workload_of(
         if runtime is None:
             return None
         one = trained_runtime(runtime, obj)
+    if kind == RAY_JOB:
+        counted = queued_ray_job(obj)
+        if counted is None:
+            return None
+        one = counted
     return Workload(
         namespace,
         text(obj.get("kind")),

@@ -308,6 +308,42 @@ def test_a_train_job_changes_how_many_pods_its_runtime_has_and_what_they_request
     assert [requests_of(body, Catalog())["nvidia.com/gpu"] // 10**9 for _, body in counted] == [0, 0, 0, 24, 24]
 
 
+RAY_SPEC: Object = {
+    "rayClusterSpec": {
+        "headGroupSpec": {"template": TEMPLATE},
+        "workerGroupSpecs": [{"replicas": 2, "numOfHosts": 2, "maxReplicas": 9, "template": TEMPLATE}],
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "cpus"),
+    [
+        ({}, [1000, 4000, 500]),
+        ({"submitterPodTemplate": TEMPLATE}, [1000, 4000, 1000]),
+        ({"submissionMode": "SidecarMode", "submitterPodTemplate": TEMPLATE}, [1500, 4000]),
+        ({"submissionMode": "HTTPMode"}, [1000, 4000]),
+    ],
+)
+def test_the_pods_of_a_ray_job_are_those_of_its_cluster_and_its_submitter(change: Object, cpus: list[int]) -> None:
+    (found,) = workloads_of([("ns", queued("RayJob", "ray.io/v1", {**RAY_SPEC, **change}))], Catalog())
+    assert [pods.requests["cpu"] // 10**6 for pods in found.pod_sets] == cpus
+
+
+def test_the_autoscaler_of_ray_counts_in_the_head() -> None:
+    cluster = {**RAY_SPEC["rayClusterSpec"], "enableInTreeAutoscaling": True, "autoscalerOptions": {}}
+    for options, cpu in (({}, 1500), ({"resources": {"requests": {"cpu": "2"}}}, 3000)):
+        cluster["autoscalerOptions"] = options
+        spec = {"rayClusterSpec": cluster, "submissionMode": "HTTPMode"}
+        (found,) = workloads_of([("ns", queued("RayJob", "ray.io/v1", spec))], Catalog())
+        assert [pods.requests["cpu"] // 10**6 for pods in found.pod_sets] == [cpu, 4000]
+
+
+def test_kueue_leaves_a_ray_job_alone_that_uses_a_cluster_which_exists() -> None:
+    job = queued("RayJob", "ray.io/v1", {"clusterSelector": {"ray.io/cluster": "a"}})
+    assert not workloads_of([("ns", job)], Catalog())
+
+
 def test_a_scheduled_job_has_its_queue_in_the_template() -> None:
     template = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "q"}}, "spec": {"template": TEMPLATE}}
     obj: Object = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a"}}
