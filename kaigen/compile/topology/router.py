@@ -267,6 +267,7 @@ def _envoy(resolution: TopologyResolution, router: Router, drain: int) -> dict[s
         port=PORT,
         drain=drain,
         mounts=[_config_mount(), *([key_mount()] if _keys(resolution) is not None else [])],
+        memory="1Gi",
     )
 
 
@@ -294,9 +295,11 @@ def _picker(resolution: TopologyResolution, drain: int) -> dict[str, Tree]:
         "env": [
             {"name": "NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
             {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+            # Go collects garbage sooner as it comes near.
+            {"name": "GOMEMLIMIT", "valueFrom": {"resourceFieldRef": {"resource": "limits.memory"}}},
         ],
         "ports": [container_port("metrics", METRICS)],
-        **proxy_resources("router.picker.", "the router's picker", "100m", "256Mi", "1Gi"),
+        **proxy_resources("router.picker.", "the router's picker", "100m", "256Mi", "2Gi"),
         "readinessProbe": {**health, "periodSeconds": 2},
         "livenessProbe": {**health, "periodSeconds": 10, "failureThreshold": 6, "initialDelaySeconds": 10},
         **ending(drain),

@@ -41,8 +41,9 @@ def routes_of(envoy: Object, number: int = 0) -> list[Object]:
 
 
 def retry_policy(envoy: Object) -> Object:
-    """Return how often Envoy sends a request of the first route again."""
-    found: Object = routes_of(envoy)[0]["route"]["retry_policy"]
+    """Return how often Envoy sends a request again that it keeps."""
+    (first, *_) = [each for each in routes_of(envoy) if "request_body_buffer_limit" in each]
+    found: Object = first["route"]["retry_policy"]
     return found
 
 
@@ -78,6 +79,32 @@ def test_keys_are_checked_before_the_picker_is_asked() -> None:
     assert [each["name"].rpartition(".")[2] for each in asks] == ["ext_proc", "router"]
     assert envoy["static_resources"]["listeners"][1]["address"]["socket_address"]["address"] == "127.0.0.1"
     assert "/etc/kaigen/auth/api-key" in filters[0]["typed_config"]["default_source_code"]["inline_string"]
+
+
+def test_bodies_that_envoy_does_not_keep_go_past_the_picker() -> None:
+    routes = routes_of(envoy_config(keys="", fail_open=True, hold=0))
+    for long, kept in zip(routes[: 2 * len(PICKED) : 2], routes[1 : 2 * len(PICKED) : 2], strict=True):
+        (longer,) = long["match"]["headers"]
+        most = kept["request_body_buffer_limit"]
+        assert (longer["name"], longer["range_match"]["start"]) == ("content-length", most + 1)
+        assert (long["route"]["cluster"], kept["route"]["cluster"]) == ("engines", "inner")
+        buffer = kept["typed_per_filter_config"]["envoy.filters.http.buffer"]
+        assert buffer["buffer"]["max_request_bytes"] == most
+
+
+@pytest.mark.parametrize("spec", [{}, PLAIN])
+def test_envoy_refuses_requests_before_its_memory_ends(spec: Object) -> None:
+    pod = made(**spec)["Deployment", "t-router"]["spec"]["template"]["spec"]
+    (envoy, *pickers) = pod["containers"]
+    for container, name in [(envoy, "MEMORY_LIMIT"), *((picker, "GOMEMLIMIT") for picker in pickers)]:
+        read = {"name": name, "valueFrom": {"resourceFieldRef": {"resource": "limits.memory"}}}
+        assert read in container["env"]
+    overload = yaml.safe_load(envoy["args"][envoy["args"].index("--config-yaml") + 1])["overload_manager"]
+    (monitor,) = overload["resource_monitors"]
+    assert monitor["typed_config"]["max_heap_size_bytes"] == "$(MEMORY_LIMIT)"
+    points = {each["name"].rpartition(".")[2]: each["triggers"] for each in overload["loadshed_points"]}
+    assert points["http_connection_manager_decode_headers"] == [{"name": monitor["name"], "threshold": {"value": 0.35}}]
+    assert points["http1_server_abort_dispatch"] == points["http2_server_go_away_and_close_on_dispatch"]
 
 
 @pytest.mark.parametrize(("mode", "allowed"), [("open", True), ("closed", False)])
@@ -118,7 +145,7 @@ def test_requests_that_no_replica_got_are_sent_again(
     assert mapper["filter"]["or_filter"]["filters"][1]["response_flag_filter"]["flags"] == flags
     (name,) = (each["header"]["key"] for each in mapper["headers_to_add"])
     assert retry_policy(envoy)["retriable_headers"] == [{"name": name, "present_match": True}]
-    assert routes_of(envoy)[0]["response_headers_to_remove"] == [name]
+    assert all(each["response_headers_to_remove"] == [name] for each in routes_of(envoy)[1 : 2 * len(PICKED) : 2])
     assert ("x-envoy-attempt-count" in str(routes_of(envoy, 1))) == without_picker
 
 
