@@ -53,8 +53,8 @@ class Autoscale(Block):
     scaler: Annotated[
         Literal["hpa", "keda"] | None,
         Meta(
-            description="HorizontalPodAutoscaler or KEDA. Default: KEDA with `prometheus` or `schedule`, and with "
-            "`min: 0` for a `router` without picker; else HPA."
+            description="KEDA or HorizontalPodAutoscaler. Default: KEDA with `prometheus` or `schedule`, and with "
+            "`min: 0` for a `router` without picker; else HPA, which needs a metrics adapter for all metrics but `cpu`."
         ),
     ] = None
     metric: Annotated[

@@ -16,6 +16,13 @@ PLAIN: Object = {"model": FOLDER, "engine": "transformers"}
 RING: Object = {"model": {"folder": "/weights"}, "resources": {"cpu": 1, "memory": "1Gi"}}
 
 
+HOURS: Object = {
+    "min": 0,
+    "max": 2,
+    "schedule": [{"start": "0 6 * * *", "end": "0 20 * * *", "timeZone": "Etc/UTC", "replicas": 2}],
+}
+
+
 def made(**spec: Any) -> dict[tuple[str, str], Object]:
     """Return the objects of a Topology with a router, by kind and name."""
     fields = {"model": "many", "shape": {"replicas": 2}, "router": {}, **spec}
@@ -160,6 +167,24 @@ def test_scaling_from_zero_holds_requests_and_follows_them() -> None:
         "sum(inference_extension_flow_control_queue_size",
         "sum(vllm:num_requests_running",
     ]
+
+
+def test_requests_outside_of_the_hours_start_a_replica() -> None:
+    found = made(shape={}, autoscale={**KEDA, **HOURS}, monitoring={})
+    triggers = found["ScaledObject", "t"]["spec"]["triggers"]
+    assert [each["type"] for each in triggers] == ["prometheus", "prometheus", "prometheus", "cron"]
+    assert "flow_control_queue_size" in triggers[1]["metadata"]["query"]
+    plain = made(**PLAIN, shape={}, autoscale={**HOURS, "target": 2})
+    assert [each["type"] for each in plain["ScaledObject", "t"]["spec"]["triggers"]] == ["metrics-api", "cron"]
+
+
+@pytest.mark.parametrize("engine", [{}, PLAIN])
+@pytest.mark.parametrize(("router", "expected"), [({}, [("KG0336", "spec.autoscale.schedule")]), ({"hold": "0s"}, [])])
+def test_requests_that_wait_outside_of_the_hours_in_vain_are_reported(
+    engine: Object, router: Object, expected: list[tuple[str, str]]
+) -> None:
+    block = topology(**{"model": "many", **engine, "router": router, "autoscale": HOURS})
+    assert [each for each in problem_paths(block, CONTEXT) if each[0] != "KG0444"] == expected
 
 
 def test_requests_are_not_held_where_a_replica_always_runs() -> None:
