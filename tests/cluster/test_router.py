@@ -38,6 +38,7 @@ METRICS = "\n".join(
     f'# TYPE vllm:{name} gauge\nvllm:{name}{{model_name="m"}} {value}'
     for name, value in (("num_requests_waiting", 0), ("num_requests_running", 0), ("kv_cache_usage_perc", 0.1))
 )
+AUDIO = "/v1/audio/transcriptions"
 HEADER = "x-gateway-destination-endpoint"
 
 
@@ -81,6 +82,9 @@ class Engine(Handler):
                 self.rfile.readline()
             self.rfile.readline()
         host = self.connection.getsockname()[0]
+        if self.path == AUDIO:
+            self.answer({"bytes": len(body)})
+            return
         if not json.loads(body).get("stream"):
             self.answer({"host": host, "bytes": len(body)})
             return
@@ -332,6 +336,19 @@ def test_prefixes_stay_with_a_replica_and_keys_are_checked(envoy: Path, tmp_path
     for size in (5_000_000, 16_700_000, 40_000_000):
         assert ask({"prompt": "x" * size})[1]["bytes"] > size
     assert ask({"prompt": "x"}, headers={HEADER: f"127.0.0.1:{API_PORT}"})[1]["host"] in HOSTS
+
+
+@pytest.mark.parametrize("size", [1_000, 3_000_000, 40_000_000])
+def test_forms_with_audio_pass_in_any_size(envoy: Path, tmp_path: Path, stack: ExitStack, size: int) -> None:
+    Running(stack, envoy, tmp_path, fail_open=True)
+    form = b"--b\r\nContent-Disposition: form-data; name=file\r\n\r\n" + bytes(size) + b"\r\n--b--\r\n"
+    for pieces in (False, True):
+        sent = {"authorization": "Bearer one", "content-type": "multipart/form-data; boundary=b"}
+        with closing(http.client.HTTPConnection("127.0.0.1", PORT, timeout=60)) as connection:
+            body: Any = iter([form]) if pieces else form
+            connection.request("POST", AUDIO, body, sent, encode_chunked=pieces)
+            answer = connection.getresponse()
+            assert (answer.status, json.loads(answer.read())) == (200, {"bytes": len(form)})
 
 
 def test_answers_go_on_when_the_picker_dies_and_open_sends_requests_to_any(

@@ -98,8 +98,11 @@ def _pool(resolution: TopologyResolution, router: Router) -> list[Object]:
     """Return the pool that the picker reads, and the Service of the picker."""
     frame, fail_open = resolution.frame, router.failure_mode == "open"
     picker = (Release(ROUTER_SUFFIX), GRPC)
+    asked = {"metrics": READY} if _asks_router(resolution) else {}
     return [
-        headless_service(frame, ROUTER, GRPC, role="service-router", name="grpc", suffix=ROUTER_SUFFIX, ready=True),
+        headless_service(
+            frame, ROUTER, GRPC, role="service-router", name="grpc", suffix=ROUTER_SUFFIX, ready=True, further=asked
+        ),
         router_pool(frame, SERVE, resolution.port, picker=picker, fail_open=fail_open),
     ]
 

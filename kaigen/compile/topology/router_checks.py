@@ -53,11 +53,8 @@ def _check_hours(resolution: TopologyResolution, router: Router, problems: Probl
     autoscaling, held = resolution.autoscaling, held_seconds(resolution, router)
     if autoscaling is None or autoscaling.spec.min > 0 or autoscaling.by_load or autoscaling.held or not held:
         return
-    message = (
-        f"outside of the hours of `schedule`, requests wait for {held} s and then get 503: nothing starts a replica"
-    )
-    field = "prometheus` (and `monitoring" if resolution.has_picker else "target"
-    hint = f"set `{field}`{')' if resolution.has_picker else ''}, so that KEDA counts the requests of the router, too"
+    message = f"outside of the hours of `schedule`, requests wait for {held} s for a replica that nothing starts"
+    hint = "set `target`, so that KEDA counts the requests of the router, too"
     problems.warning("KG0336", message, ("spec", "autoscale", "schedule"), hint)
 
 

@@ -169,6 +169,20 @@ def test_scaling_from_zero_holds_requests_and_follows_them() -> None:
     ]
 
 
+def test_keda_asks_a_router_with_picker_where_no_prometheus_is_named() -> None:
+    found = made(shape={}, autoscale={"min": 0, "max": 3, "target": 8})
+    (trigger,) = found["ScaledObject", "t"]["spec"]["triggers"]
+    assert trigger["type"] == "metrics-api"
+    assert trigger["metadata"]["url"] == "http://t-router.default.svc:19001/stats/prometheus"
+    assert (trigger["metadata"]["targetValue"], trigger["metadata"]["aggregationType"]) == ("8", "sum")
+    # KEDA takes the port of the URL only if the Service has it.
+    assert [each["port"] for each in found["Service", "t-router"]["spec"]["ports"]] == [9002, 19001]
+    (_, metrics) = found["NetworkPolicy", "t-router"]["spec"]["ingress"]
+    assert {"port": 19001, "protocol": "TCP"} in metrics["ports"]
+    assert config(found, "picker.yaml")["featureGates"] == ["flowControl"]
+    assert [each["port"] for each in made()["Service", "t-router"]["spec"]["ports"]] == [9002]
+
+
 def test_requests_outside_of_the_hours_start_a_replica() -> None:
     found = made(shape={}, autoscale={**KEDA, **HOURS}, monitoring={})
     triggers = found["ScaledObject", "t"]["spec"]["triggers"]
