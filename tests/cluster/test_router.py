@@ -21,8 +21,10 @@ from typing import Any
 
 import pytest
 
+from kaigen.compile.builders.autoscaling import ACTIVE_METRIC
+from kaigen.compile.builders.envoy import READY, STATISTICS
 from kaigen.compile.builders.envoy_pod import MEMORY, overload
-from kaigen.compile.topology.router_config import QUEUE_METRIC, engines_cluster, envoy_config, picker_config
+from kaigen.compile.topology.router_config import OF_CLIENTS, QUEUE_METRIC, engines_cluster, envoy_config, picker_config
 from kaigen.yaml.dump import dump
 from tests.cluster.envoy import locate_envoy
 from tests.cluster.tools.parts import locate_part
@@ -383,6 +385,9 @@ def test_requests_to_an_empty_pool_wait_for_the_first_replica(envoy: Path, tmp_p
         time.sleep(2)
         lines = read(9090, "/metrics").decode().splitlines()
         assert sum(float(line.split()[-1]) for line in lines if line.startswith(f"{QUEUE_METRIC}{{")) == 10
+        # Where no Prometheus is named, KEDA reads these of Envoy.
+        asked = f"{ACTIVE_METRIC}{{{OF_CLIENTS}}} 10"
+        assert asked in read(READY, STATISTICS).decode().splitlines()
         assert [each.result()[0] for each in held] == [200] * 10
 
 
