@@ -81,7 +81,7 @@ def envoy_container(
         # Envoy reads no `--flag=value`.
         "args": [
             *("--config-path", f"{folder}/envoy.yaml"),
-            *("--config-yaml", Joined((clusters, f"\noverload_manager: {go_json(overload())}"))),
+            *("--config-yaml", Joined(("{", clusters, f", overload_manager: {go_json(overload())}}}"))),
             *("--disable-hot-restart", "--concurrency", "2", "--log-level", "warning"),
         ],
         "env": [{"name": "MEMORY_LIMIT", "valueFrom": {"resourceFieldRef": {"resource": "limits.memory"}}}],
