@@ -196,7 +196,7 @@ def _values(app: App, layers: Sequence[Overrides], found: Diagnostics) -> Mappin
 def _check(spec: Spec, app: App, objects: Sequence[Rendered], context: Context, found: Diagnostics) -> list[Missing]:
     """Check the objects of an app, report each problem at its place in the spec, and return missing objects."""
     missing = []
-    denied: dict[tuple[FieldPath, str], list[Diagnostic]] = {}
+    denied: dict[tuple[FieldPath, str], list[tuple[Problem, Diagnostic]]] = {}
     every = [*_problems(objects, context, app)]
     absent = [pair for pair in every if isinstance(pair[1], MissingObject)]
     reported = first_of([pair for pair in every if not isinstance(pair[1], MissingObject)])
@@ -218,13 +218,17 @@ def _check(spec: Spec, app: App, objects: Sequence[Rendered], context: Context, 
             target = problem.target
             missing.append(Missing(target.kind, target.namespace, target.name, diagnostic))
         elif problem.code == codes.TENANT_NOT_GRANTED and not written:
-            denied.setdefault((path, problem.message), []).append(diagnostic)
+            cause = (path or ("metadata", "name"), tenancy.cause_of(problem))
+            denied.setdefault(cause, []).append((problem, diagnostic))
         elif written or not (path and problem.category is Category.CREDENTIAL and _has_credential(spec)):
             found.add(diagnostic)
-    for (_, message), same in denied.items():
+    for same in denied.values():
         # What several objects have comes from one field, or is chosen for all of them.
-        text = f"{len(same)} objects: {message}" if len(same) > 1 else same[0].message
-        found.add(replace(same[0], message=text))
+        (_, diagnostic), *others = same
+        if others:
+            message, hint = tenancy.combined([problem for problem, _ in same])
+            diagnostic = replace(diagnostic, message=f"{len(same)} objects: {message}", hint=hint)
+        found.add(diagnostic)
     return missing
 
 
