@@ -226,7 +226,7 @@ def _check(spec: Spec, app: App, objects: Sequence[Rendered], context: Context, 
         # What several objects have comes from one field, or is chosen for all of them.
         (_, diagnostic), *others = same
         if others:
-            message, hint = tenancy.combined([problem for problem, _ in same])
+            message, hint = tenancy.of_one_cause([problem for problem, _ in same])
             diagnostic = replace(diagnostic, message=f"{len(same)} objects: {message}", hint=hint)
         found.add(diagnostic)
     return missing

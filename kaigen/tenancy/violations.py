@@ -108,7 +108,7 @@ def cause_of(problem: Problem) -> str:
     return _KINDS if isinstance(problem, Denied) and problem.grant == _KINDS else problem.message
 
 
-def combined(problems: Sequence[Problem]) -> tuple[str, str]:
+def of_one_cause(problems: Sequence[Problem]) -> tuple[str, str]:
     """Return the message and the hint of violations with one cause."""
     first = problems[0]
     values = [*dict.fromkeys(each.value for each in problems if isinstance(each, Denied))]
