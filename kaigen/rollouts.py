@@ -12,6 +12,7 @@ from yaml.nodes import MappingNode, Node
 from kaigen.config.settings import Config
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.errors import InputError
+from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.environments.patch import PatchedDocument
 from kaigen.kinds.canary import OWN
 from kaigen.kinds.versions import pool_digest
@@ -115,12 +116,14 @@ def _find(config: Config, app: str) -> _Found:
     for patched in (spec.document for unit in run.units for spec in unit.loaded.specs):
         base: Any = patched.base if isinstance(patched, PatchedDocument) else patched
         if base.kind == "Topology" and base.name == name:
-            place = base.data["metadata"].get("namespace") or config.namespace
+            place = patched.data["metadata"].get("namespace") or config.namespace
             if not namespace or namespace == place:
                 documents[base.source.path, base.index] = (base, patched)
     if len(documents) != 1:
         message = f"{len(documents)} Topologies are named `{app}`" if documents else f"no Topology is named `{app}`"
-        raise InputError.of("KG0435", message, hint="name one as NAMESPACE/NAME" if documents else "")
+        topologies = {name for unit in run.units for kind, _, name in unit.defines if kind == "Topology"}
+        hint = "name one as NAMESPACE/NAME" if documents else did_you_mean(name, topologies)
+        raise InputError.of("KG0435", message, hint=hint)
     ((base, patched),) = documents.values()
     data: Any = base.data
     canary = data["spec"].get("canary")

@@ -10,10 +10,12 @@ from msgspec import Struct
 from kaigen.config.globs import is_granted
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.entry import OWN_SYSTEM, KindEntry
-from kaigen.kinds.promotable import fields_named
 from kaigen.kinds.references import EACH, reference_fields
 from kaigen.yaml.document import Document
 from kaigen.yaml.names import NameChange
+
+_CLUSTER_QUEUE = "ClusterQueue/"
+"""Of an entry in `classes` of a tenant."""
 
 OF_ALIAS = frozenset({"route", "service"})
 """Fields of a Topology that stay with the old name."""
@@ -55,25 +57,23 @@ def references(document: Document, kind: KindEntry, namespace: str, name: NewNam
         name: the names.
     """
     if name.step != "add":
-        for path in _references(document.data, kind, namespace, name):
-            yield NameChange(document, path, "set", name.new)
+        for path, new in _references(document.data, kind, namespace, name):
+            yield NameChange(document, path, "set", new)
 
 
-def _references(data: Any, kind: KindEntry, namespace: str, name: NewName, at: FieldPath = ()) -> Iterator[FieldPath]:
-    fields = {("spec", *each) if at else each for each in _reference_fields(kind, name)}
+def _references(data: Any, kind: KindEntry, namespace: str, name: NewName) -> Iterator[tuple[FieldPath, str]]:
+    """Yield the fields of a spec that name the app, each with what it is then."""
+    fields = reference_fields(kind.model())
     for path, value, near in _texts(data, (), {}):
         if value == name.old and _steps(path) in fields:
             place = near.get("namespace") or near.get("modelNamespace")
             if (place if isinstance(place, str) else namespace) == name.namespace:
-                yield (*at, *path)
-
-
-def _reference_fields(kind: KindEntry, name: NewName) -> frozenset[tuple[str, ...]]:
-    found = reference_fields(kind.model())
-    if name.kind == "Queue":
-        queues = fields_named(kind.model(), frozenset({"queue"}))
-        found |= {tuple(each.replace(EACH, f".{EACH}").split(".")) for each in queues if "placement." in each}
-    return found
+                yield path, name.new
+        elif name.kind == "Queue" and path[-2:-1] == ("placement",):
+            if path[-1] == "queue" and value == name.old:
+                yield path, name.new
+            elif path[-1] == "priority" and value.startswith(f"{name.old}-"):
+                yield path, name.new + value.removeprefix(name.old)
 
 
 def _steps(path: FieldPath) -> tuple[str, ...]:
@@ -127,6 +127,9 @@ def _layer(
         listed = _list(_below(layer, ("apps", which)))
         yield from _listed(document, listed, (*at, "apps", which), name, found)
     yield from _keys(document, layer.get("values"), (*at, "values"), name)
+    for place, value, _ in _texts(layer.get("tenants"), (*at, "tenants"), {}):
+        if name.kind == "Queue" and value == f"{_CLUSTER_QUEUE}{name.old}":
+            yield NameChange(document, place, "set", f"{_CLUSTER_QUEUE}{name.new}")
     for index, patch in enumerate(_list(layer.get("patches"))):
         path: FieldPath = (*at, "patches", index, "target", "app")
         app = _below(patch, ("target", "app"))
@@ -154,8 +157,8 @@ def _override(
         yield from _one(document, app, path, name, found)
     if name.step != "add" and isinstance(spec, dict):
         places = {each for kind in kinds for each in _references({"spec": spec}, kind, name.namespace, name)}
-        for place in sorted(places, key=str):
-            yield NameChange(document, (*at, *place), "set", name.new)
+        for place, new in sorted(places, key=str):
+            yield NameChange(document, (*at, *place), "set", new)
 
 
 def _one(document: Document, app: Any, path: FieldPath, name: NewName, found: list[str]) -> Iterator[NameChange]:
