@@ -108,11 +108,12 @@ def unmatched_overrides(
         yield from environments_unmatched.unknown_apps(config, set(apps))
 
 
-def once_for_each_volume(items: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+def once_for_each_volume(items: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
     """Return diagnostics with one warning for each volume that may bind on the wrong node, not one for each reader."""
     readers: dict[str, list[Diagnostic]] = {}
+    same = Counter(item.message for item in items)
     for item in items:
-        if item.code == model_volume.PINNED_VOLUME:
+        if same[item.message] > 1 and item.code == model_volume.PINNED_VOLUME:
             readers.setdefault(item.message, []).append(item)
         else:
             yield item
