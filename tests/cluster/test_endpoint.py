@@ -187,6 +187,12 @@ def test_the_key_decides_who_asks_and_what(running: Running) -> None:
     assert ask({"model": "chat"}, key="", **{"x-api-key": "key-of-a"})[0] == 200
 
 
+def test_a_long_header_without_a_key_does_not_keep_envoy_busy(running: Running) -> None:
+    began = time.monotonic()
+    assert code({"model": "chat"}, f"x{' ' * 50_000}x") == (401, "invalid_api_key")
+    assert time.monotonic() - began < 5
+
+
 def test_a_topology_gets_its_own_key_and_never_that_of_the_client(running: Running) -> None:
     assert ask({"model": "org/phi"})[1]["key"] == "Bearer engine"
     assert ask({"model": "chat"})[1]["key"] == ""

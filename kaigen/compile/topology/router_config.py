@@ -282,11 +282,11 @@ def _key_filters(keys: str, sums: Sequence[str] = ()) -> list[Any]:
     """Return the filter that answers 401 to requests without a valid key; none without keys."""
     if not keys and not sums:
         return []
-    text = program_text("key_files.lua") + program_text("router_keys.lua").replace("@FILE@", keys)
+    own = program_text("router_keys.lua").replace("@FILE@", keys)
     if sums:
         listed = ", ".join(f'["{checksum}"] = true' for checksum in sums)
-        text = program_text("router_sums.lua").replace("@SUMS@", listed)
-    return [lua_filter("envoy.filters.http.lua", text + program_text("router_auth.lua"))]
+        own = program_text("router_sums.lua").replace("@SUMS@", listed)
+    return [lua_filter("envoy.filters.http.lua", program_text("api_keys.lua") + own + program_text("router_auth.lua"))]
 
 
 def _manager(name: str, routes: Sequence[Any], filters: Sequence[Any]) -> Config:
