@@ -173,7 +173,7 @@ def test_more_requests_need_the_gates_of_the_canary(folder: Path, cli: Cli) -> N
     assert "1 of 1 gates have not passed, so chat stays at 0 %" in printed
     assert text(folder) == before
     (gate,) = find_gates(load_config(folder))
-    report = make_report({"gate": "speed", "run": gate.run, "passed": True, "reason": "", "checks": []}, "passed\n")
+    report = make_report({"gate": "speed", "run": gate.run, "passed": True, "reason": "", "checks": []})
     write_report(report_path(folder, "", "ml", "speed"), report)
     code, printed = cli("promote", "chat", "--weight", "10", "--output", "json")
     assert code == 0, printed
