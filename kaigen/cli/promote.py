@@ -77,8 +77,8 @@ def command(
     here = Path.cwd()
     root = Path() if (found := find_root(here)) == here else found
     if weight is not None or finish:
-        if len(apps) != 1 or target or commit or hold or (finish and weight is not None):
-            raise click.UsageError("give --weight or --finish, one APP, and no other environment than that of --from")
+        if len(apps) != 1 or target or commit or hold or skip or (finish and weight is not None):
+            raise click.UsageError("--weight or --finish needs one APP, and excludes --to, --commit, --hold and --skip")
         _move_canary(
             console, load_config(root, source), apps[0], weight, (from_cluster, context, kubeconfig), dry_run, output
         )

@@ -192,7 +192,13 @@ def test_dry_run_writes_nothing(folder: Path, cli: Cli) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("chat",), ("--weight", "10"), ("chat", "--weight", "10", "--finish"), ("chat", "--finish", "--to", "prod")],
+    [
+        ("chat",),
+        ("--weight", "10"),
+        ("chat", "--weight", "10", "--finish"),
+        ("chat", "--weight", "10", "--skip"),
+        ("chat", "--finish", "--to", "prod"),
+    ],
 )
 def test_usage(folder: Path, cli: Cli, arguments: tuple[str, ...]) -> None:
     assert cli("promote", *arguments)[0] == 2
