@@ -14,13 +14,12 @@ from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.errors import InputError
 from kaigen.environments.patch import PatchedDocument
 from kaigen.kinds.canary import OWN
+from kaigen.kinds.exposure import EVERY_REQUEST
 from kaigen.kinds.versions import pool_digest
 from kaigen.pipeline.run import Run
 from kaigen.scaffold.changes import FileChange, last_line, mark_of
 from kaigen.yaml.document import Document, parse
 from kaigen.yaml.sources import Source
-
-ALL = 100
 
 
 class RolloutChange(Struct, frozen=True):
@@ -82,9 +81,9 @@ def plan_finish(config: Config, app: str) -> RolloutChange:
     found = _find(config, app)
     document, canary = found.document, found.canary
     name = str(document.name)
-    if found.weight != ALL:
+    if found.weight != EVERY_REQUEST:
         message = f"the canary of `{name}` gets {found.weight} % of the requests, and the old pods get the rest"
-        hint = f"run `kaigen promote {name} --weight {ALL}`, and finish when that is in the cluster"
+        hint = f"run `kaigen promote {name} --weight {EVERY_REQUEST}`, and finish when that is in the cluster"
         raise _error(document, message, hint, ("spec", "canary"))
     spec = dict(found.data["spec"])
     old = f"{name}-{spec['pool']}" if "pool" in spec else name
@@ -93,7 +92,7 @@ def plan_finish(config: Config, app: str) -> RolloutChange:
     del spec["canary"]
     data = {**found.data, "spec": {**spec, **version, "pool": suffix}}
     file = _checked(document, _finished(document, list(version), suffix), data)
-    return RolloutChange(name, file, found.pool, ALL, ALL, finished=True, removed=old)
+    return RolloutChange(name, file, found.pool, EVERY_REQUEST, EVERY_REQUEST, finished=True, removed=old)
 
 
 class _Found(Struct, frozen=True):

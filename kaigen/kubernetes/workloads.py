@@ -18,9 +18,10 @@ from kaigen.kubernetes.workload import PodSet, Workload
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _TRAIN_JOB, _RUNTIME = "TrainJob.trainer.kubeflow.org", "TrainingRuntime.trainer.kubeflow.org"
 _RUNS = frozenset({"Job.batch", "JobSet.jobset.x-k8s.io", "CronJob.batch", _TRAIN_JOB})
-_SERVED = frozenset({"Deployment.apps", "StatefulSet.apps", "LeaderWorkerSet.leaderworkerset.x-k8s.io"})
+SERVING_TYPES = frozenset({"Deployment.apps", "StatefulSet.apps", "LeaderWorkerSet.leaderworkerset.x-k8s.io"})
+"""Kinds of objects that run the pods of a Topology."""
 
-QUEUED_TYPES = _RUNS | _SERVED
+QUEUED_TYPES = _RUNS | SERVING_TYPES
 """Kinds of objects that kaigen's own kinds put into a queue."""
 
 POD_TYPES = QUEUED_TYPES | {_RUNTIME}

@@ -11,6 +11,7 @@ from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.gpus import is_gpu_resource
 from kaigen.compile.builders.frame import LOCATION
 from kaigen.compile.pod_images import pod_image
+from kaigen.kinds.exposure import EVERY_REQUEST
 from kaigen.kubernetes.costs import hour_of, pod_costs
 from kaigen.kubernetes.images import images_of
 from kaigen.kubernetes.kind_table import kind_of
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from kaigen.compile.context import Context
     from kaigen.pipeline.result import Compiled
 
-_ALL = 100
 _SPLIT = ("Topology", "Alias")
 """Kinds whose requests a canary may get a share of."""
 
@@ -87,7 +87,7 @@ def app_rollout(item: Compiled) -> RolloutFacts | None:
         pools = (block.spec.topology, canary.topology)
     else:
         pools = (item.app.name, f"{item.app.name}-{canary.pool}")
-    split = canary.weight == _ALL or (route is not None and route.gateway is not None)
+    split = canary.weight == EVERY_REQUEST or (route is not None and route.gateway is not None)
     return RolloutFacts(pools, 0 if split else canary.weight)
 
 

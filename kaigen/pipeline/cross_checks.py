@@ -46,8 +46,9 @@ _GROUPS = ("argoproj.io", "toolkit.fluxcd.io")
 _NAMES = frozenset({ALLOW_DNS, ALLOW_NETWORK, DEFAULT_DENY, QUOTA, "argocd-cm"})
 
 _LISTED = 5
-_STAGED = "--custom-apply-stage-kinds=trainer.kubeflow.org/TrainingRuntime"
 """Most names in a message."""
+_STAGED = "--custom-apply-stage-kinds=trainer.kubeflow.org/TrainingRuntime"
+"""Flag with which Flux applies TrainingRuntimes before it asks the API server about other objects."""
 
 AppKey = tuple[str, str]
 """Namespace and name of an app."""

@@ -28,9 +28,6 @@ from kaigen.kinds.versions import canary_name
 from kaigen.kubernetes.manifest import mapping
 from kaigen.kubernetes.metadata_keys import ALIAS_OF
 
-ALL = 100
-"""The weight of a canary that gets every request."""
-
 WORKLOADS = {
     "Deployment": ("apps", "v1", "deployments"),
     "StatefulSet": ("apps", "v1", "statefulsets"),

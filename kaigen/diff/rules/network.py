@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 from kaigen.core.json_types import Json, JsonObject
 from kaigen.diff.formatting import listing, value
@@ -10,6 +11,9 @@ from kaigen.diff.model import Absent
 from kaigen.diff.objects import Obj, get, get_list, get_map, get_text
 from kaigen.diff.rules.case import Case, Finding
 from kaigen.diff.trees import Side, place_of
+from kaigen.kubernetes.manifest import Object, entries, text
+from kaigen.kubernetes.pods import pod_templates
+from kaigen.kubernetes.workloads import SERVING_TYPES
 from kaigen.tenancy.hosts import annotated_hosts
 
 ROUTES = frozenset(
@@ -20,12 +24,6 @@ ROUTES = frozenset(
         "Gateway.gateway.networking.k8s.io",
     }
 )
-_TEMPLATES = {
-    "Deployment": ("template",),
-    "StatefulSet": ("template",),
-    "LeaderWorkerSet": ("leaderWorkerTemplate", "leaderTemplate"),
-}
-"""Where the pods of a workload are described."""
 _SIDES: tuple[Side, ...] = ("new", "old")
 _OUTSIDE = ("LoadBalancer", "NodePort")
 
@@ -132,12 +130,13 @@ def _shares(route: Obj) -> dict[str, float]:
 
 def _image(case: Case, name: str) -> str:
     """Return the image of the pods behind a Service of kaigen's, in parentheses; empty where it is not known."""
-    for kind, path in _TEMPLATES.items():
+    for kind in sorted(each.partition(".")[0] for each in SERVING_TYPES):
         for side in _SIDES:
             for workload in case.trees.named(side, kind, case.top, name):
-                containers = get_list(workload.data, "spec", *path, "spec", "containers")
+                pods = pod_templates(cast(Object, workload.data))
+                containers = entries(pods[0].spec.get("containers")) if pods else []
                 if workload.name == name and place_of(workload) == case.place and containers:
-                    return f" ({get_text(containers[0], 'image')})"
+                    return f" ({text(containers[0][1].get('image'))})"
     return ""
 
 
