@@ -387,6 +387,12 @@ def _patched_train_job(**pod_fields: object) -> Body:
     return _object("trainer.kubeflow.org/v1alpha1", "TrainJob", spec=spec)
 
 
+def _trained(**trainer: object) -> Body:
+    """Return a TrainJob that changes the container that trains."""
+    spec = {"runtimeRef": {"kind": "TrainingRuntime", "name": "a"}, "trainer": trainer}
+    return _object("trainer.kubeflow.org/v1alpha1", "TrainJob", spec=spec)
+
+
 def _device_template(metadata: Body | None = None, **request: object) -> Body:
     known = {"deviceClassName": "gpu.example.com", **request}
     claim: Body = {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": known}]}}}
@@ -1149,6 +1155,26 @@ DENIED: dict[str, tuple[Body, str]] = {
         _patched_train_job(serviceAccountName="deployer"),
         "a change of the pods of a runtime, or an initializer",
     ),
+    "node of the pods of a TrainJob": (
+        _patched_train_job(nodeSelector={"kubernetes.io/hostname": "gpu-1"}),
+        "nodes by the label `kubernetes.io/hostname`",
+    ),
+    "toleration of the pods of a TrainJob": (
+        _patched_train_job(tolerations=[{"operator": "Exists"}]),
+        "the toleration of all taints",
+    ),
+    "image of a TrainJob": (_trained(image="other.example.com/x"), "the image `other.example.com/x`"),
+    "bucket in an argument of a TrainJob": (_trained(args=["--data=s3://other/x"]), "the bucket `s3://other/x`"),
+    "bucket in a command of a TrainJob": (_trained(command=["s3://other/x"]), "the bucket `s3://other/x`"),
+    "bucket in a variable of a TrainJob": (
+        _trained(env=[{"name": "DATA", "value": "s3://other/x"}]),
+        "the bucket `s3://other/x`",
+    ),
+    "nodes of a TrainJob": (_trained(numNodes=64), "a change of the pods of a runtime, or an initializer"),
+    "resources of a TrainJob": (
+        _trained(resourcesPerNode={"limits": {"nvidia.com/gpu": 8}}),
+        "a change of the pods of a runtime, or an initializer",
+    ),
     "volume of the claims of a JobSet": (_policy("standard", volumeName="team-b-x"), "the volume `team-b-x`"),
     "data of the claims of a JobSet": (_policy("standard", **_restored("team-b")), "the data of `team-b/x`"),
     "earlier revision": (
@@ -1640,6 +1666,10 @@ GATED: dict[str, tuple[Body, str]] = {
 """The same, where the API server drops the field unless a feature gate is on: PodCertificateRequest."""
 
 ALLOWED: dict[str, Body] = {
+    "a TrainJob": _trained(image="example.com/a", args=["--data=s3://shared/a/x"], env=[{"name": "A", "value": "b"}]),
+    "a TrainJob that Kueue admitted": _patched_train_job(
+        nodeSelector={"zone": "a"}, tolerations=[{"key": "nvidia.com/gpu", "operator": "Exists"}]
+    ),
     "a kind that is not known": runner(
         containers=3, initContainers=[], image="example.com/x", a={"image": "x", "env": "prod", "args": {}}
     ),
