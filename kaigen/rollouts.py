@@ -10,11 +10,14 @@ from msgspec import Struct
 from yaml.nodes import MappingNode, Node
 
 from kaigen.config.settings import Config
+from kaigen.config.tenant_settings import default_namespace
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.errors import InputError
+from kaigen.dialects.registry import find_kind
 from kaigen.environments.patch import PatchedDocument
 from kaigen.kinds.canary import OWN
 from kaigen.kinds.exposure import EVERY_REQUEST
+from kaigen.kinds.spelling import present_document
 from kaigen.kinds.versions import pool_digest
 from kaigen.pipeline.run import Run
 from kaigen.scaffold.changes import FileChange, last_line, mark_of
@@ -111,11 +114,12 @@ def _find(config: Config, app: str) -> _Found:
     run.raise_errors()
     namespace, _, name = app.rpartition("/")
     documents: dict[tuple[str, int], tuple[Document, Any]] = {}
-    for patched in (spec.document for unit in run.units for spec in unit.loaded.specs):
+    for spec in (spec for unit in run.units for spec in unit.loaded.specs):
+        patched: Any = spec.document
         base: Any = patched.base if isinstance(patched, PatchedDocument) else patched
         if base.kind == "Topology" and base.name == name:
-            place = base.data["metadata"].get("namespace") or config.namespace
-            if not namespace or namespace == place:
+            default = default_namespace(spec.source, config.tenants, config.namespace)
+            if namespace in {"", base.data["metadata"].get("namespace") or default}:
                 documents[base.source.path, base.index] = (base, patched)
     if len(documents) != 1:
         message = f"{len(documents)} Topologies are named `{app}`" if documents else f"no Topology is named `{app}`"
@@ -144,15 +148,22 @@ def _checked(document: Document, text: str | None, data: Any) -> FileChange:
         InputError: it does not, or there is no text.
     """
     source = document.source
-    before = parse(source, Diagnostics())
-    after = parse(Source(source.path, text), Diagnostics()) if text is not None else []
-    wanted = [data if each.index == document.index else each.data for each in before]
-    if text is None or [each.data for each in after] != wanted:
+    wanted = [data if index == document.index else each for index, each in enumerate(_present(source))]
+    if text is None or _present(Source(source.path, text)) != wanted:
         message = "the canary is written in a way that cannot be changed without changing something else"
         raise _error(document, message, "change it by hand, or write `canary` as a block of lines", ("spec", "canary"))
     path = Path(source.path)
     mark = mark_of(path)
     return FileChange(path, mark + source.text, mark + text)
+
+
+def _present(source: Source) -> list[Any]:
+    """Return the data of the documents of a text, in the present spelling."""
+    found = []
+    for document in parse(source, Diagnostics()):
+        entry = find_kind(document.apiVersion, document.kind)
+        found.append((document if entry is None else present_document(document, entry)).data)
+    return found
 
 
 def _with_weight(document: Document, weight: int) -> str | None:

@@ -202,3 +202,23 @@ def test_dry_run_writes_nothing(folder: Path, cli: Cli) -> None:
 )
 def test_usage(folder: Path, cli: Cli, arguments: tuple[str, ...]) -> None:
     assert cli("promote", *arguments)[0] == 2
+
+
+@pytest.mark.parametrize("finish", [False, True])
+def test_fields_in_an_old_spelling_stay_as_they_are(folder: Path, cli: Cli, finish: bool) -> None:
+    old = SPEC.replace("spec:\n", "spec:\n  imagePullSecrets: [login]\n", 1).replace("    weight: 0\n", "")
+    old = old.replace("canary:\n", "canary:\n    weight: 100\n", 1)
+    (folder / "specs/chat.yaml").write_text(old)
+    code, printed = cli("promote", "chat", *(["--finish"] if finish else ["--weight", "20"]))
+    assert code == 0, printed
+    assert "  imagePullSecrets: [login]\n" in text(folder)
+
+
+def test_the_namespace_of_a_tenant_names_its_topology(folder: Path) -> None:
+    lab = "{folders: [specs/lab], namespaces: [lab], images: ['*'], hosts: ['*'], references: ['*/*']}"
+    (folder / "kaigen.yaml").write_text(CONFIG + f"tenants: {{lab: {lab}}}\n")
+    (folder / "specs/lab").mkdir()
+    (folder / "specs/lab/chat.yaml").write_text(SPEC.replace("chat.example", "lab.example"))
+    config = load_config(folder)
+    assert plan_weight(config, "lab/chat", 10).file.path == folder / "specs/lab/chat.yaml"
+    assert plan_weight(config, "ml/chat", 10).file.path == folder / "specs/chat.yaml"
