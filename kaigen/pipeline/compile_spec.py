@@ -23,7 +23,7 @@ from kaigen.compile.context import Context
 from kaigen.compile.kind_compiler import KindCompiler, Resolution
 from kaigen.compile.pod_images import with_images
 from kaigen.compile.problems import Problems
-from kaigen.compile.url_checks import check_urls, url_problems
+from kaigen.compile.url_checks import check_urls, has_broken_url, url_problems
 from kaigen.config.lock_file import lock_of
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.category import Category
@@ -167,7 +167,9 @@ def _overridden(
 def _compile(spec: Spec, context: Context, found: Diagnostics) -> App | None:
     problems = Problems()
     naming = () if spec.naming is None else (spec.naming,)
-    app: App | None = spec.target.compiler()(spec.block, context, problems, *naming)
+    app: App | None = None
+    if not has_broken_url(spec.block):
+        app = spec.target.compiler()(spec.block, context, problems, *naming)
     namespace = context.config.namespace if app is None else app.namespace
     check_urls(spec.block, spec.source, namespace, context, problems)
     for each in url_problems(spec.urls, spec.source, namespace, context):
