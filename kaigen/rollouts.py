@@ -10,17 +10,20 @@ from msgspec import Struct
 from yaml.nodes import MappingNode, Node
 
 from kaigen.config.settings import Config
+from kaigen.config.tenant_settings import default_namespace
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.errors import InputError
+from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.dialects.registry import find_kind
 from kaigen.environments.patch import PatchedDocument
 from kaigen.kinds.canary import OWN
+from kaigen.kinds.exposure import EVERY_REQUEST
+from kaigen.kinds.spelling import present_document
 from kaigen.kinds.versions import pool_digest
 from kaigen.pipeline.run import Run
 from kaigen.scaffold.changes import FileChange, last_line, mark_of
 from kaigen.yaml.document import Document, parse
 from kaigen.yaml.sources import Source
-
-ALL = 100
 
 
 class RolloutChange(Struct, frozen=True):
@@ -82,9 +85,9 @@ def plan_finish(config: Config, app: str) -> RolloutChange:
     found = _find(config, app)
     document, canary = found.document, found.canary
     name = str(document.name)
-    if found.weight != ALL:
+    if found.weight != EVERY_REQUEST:
         message = f"the canary of `{name}` gets {found.weight} % of the requests, and the old pods get the rest"
-        hint = f"run `kaigen promote {name} --weight {ALL}`, and finish when that is in the cluster"
+        hint = f"run `kaigen promote {name} --weight {EVERY_REQUEST}`, and finish when that is in the cluster"
         raise _error(document, message, hint, ("spec", "canary"))
     spec = dict(found.data["spec"])
     old = f"{name}-{spec['pool']}" if "pool" in spec else name
@@ -93,7 +96,7 @@ def plan_finish(config: Config, app: str) -> RolloutChange:
     del spec["canary"]
     data = {**found.data, "spec": {**spec, **version, "pool": suffix}}
     file = _checked(document, _finished(document, list(version), suffix), data)
-    return RolloutChange(name, file, found.pool, ALL, ALL, finished=True, removed=old)
+    return RolloutChange(name, file, found.pool, EVERY_REQUEST, EVERY_REQUEST, finished=True, removed=old)
 
 
 class _Found(Struct, frozen=True):
@@ -112,15 +115,18 @@ def _find(config: Config, app: str) -> _Found:
     run.raise_errors()
     namespace, _, name = app.rpartition("/")
     documents: dict[tuple[str, int], tuple[Document, Any]] = {}
-    for patched in (spec.document for unit in run.units for spec in unit.loaded.specs):
+    for spec in (spec for unit in run.units for spec in unit.loaded.specs):
+        patched: Any = spec.document
         base: Any = patched.base if isinstance(patched, PatchedDocument) else patched
         if base.kind == "Topology" and base.name == name:
-            place = base.data["metadata"].get("namespace") or config.namespace
-            if not namespace or namespace == place:
+            default = default_namespace(spec.source, config.tenants, config.namespace)
+            if namespace in {"", patched.data["metadata"].get("namespace") or default}:
                 documents[base.source.path, base.index] = (base, patched)
     if len(documents) != 1:
         message = f"{len(documents)} Topologies are named `{app}`" if documents else f"no Topology is named `{app}`"
-        raise InputError.of("KG0435", message, hint="name one as NAMESPACE/NAME" if documents else "")
+        topologies = {name for unit in run.units for kind, _, name in unit.defines if kind == "Topology"}
+        hint = "name one as NAMESPACE/NAME" if documents else did_you_mean(name, topologies)
+        raise InputError.of("KG0435", message, hint=hint)
     ((base, patched),) = documents.values()
     data: Any = base.data
     canary = data["spec"].get("canary")
@@ -145,15 +151,22 @@ def _checked(document: Document, text: str | None, data: Any) -> FileChange:
         InputError: it does not, or there is no text.
     """
     source = document.source
-    before = parse(source, Diagnostics())
-    after = parse(Source(source.path, text), Diagnostics()) if text is not None else []
-    wanted = [data if each.index == document.index else each.data for each in before]
-    if text is None or [each.data for each in after] != wanted:
+    wanted = [data if index == document.index else each for index, each in enumerate(_present(source))]
+    if text is None or _present(Source(source.path, text)) != wanted:
         message = "the canary is written in a way that cannot be changed without changing something else"
         raise _error(document, message, "change it by hand, or write `canary` as a block of lines", ("spec", "canary"))
     path = Path(source.path)
     mark = mark_of(path)
     return FileChange(path, mark + source.text, mark + text)
+
+
+def _present(source: Source) -> list[Any]:
+    """Return the data of the documents of a text, in the present spelling."""
+    found = []
+    for document in parse(source, Diagnostics()):
+        entry = find_kind(document.apiVersion, document.kind)
+        found.append((document if entry is None else present_document(document, entry)).data)
+    return found
 
 
 def _with_weight(document: Document, weight: int) -> str | None:

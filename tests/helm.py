@@ -44,8 +44,8 @@ _NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", _NUMBER, list("-+.0123456789"))
 
 
-_GO = {"GOGC": "800", "GOMAXPROCS": "1"}
-"""For Go's runtime: a run of Helm is short, so a third of its time is garbage collection on all cores."""
+GO = {"GOGC": "800", "GOMAXPROCS": "1"}
+"""For Go's runtime: a run of Helm or kubectl is short, so a third of its time is garbage collection on all cores."""
 
 
 class HelmError(Exception):
@@ -139,14 +139,14 @@ def _environment() -> dict[str, str]:
         "HELM_CACHE_HOME": nowhere,
         "HELM_CONFIG_HOME": nowhere,
         "HELM_DATA_HOME": nowhere,
-        **_GO,
+        **GO,
     }
 
 
 @cache
 def _library() -> ModuleType:
     """Return Helm as a library. Go's runtime reads its settings when this loads it."""
-    with mock.patch.dict(os.environ, _GO):
+    with mock.patch.dict(os.environ, GO):
         return import_module("helm_python")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.yaml.document import parse
 from kaigen.yaml.sources import Source
+from tests.helm import GO
 
 
 def build(kubectl: Path, folder: Path) -> list[Any]:
@@ -19,7 +21,7 @@ def build(kubectl: Path, folder: Path) -> list[Any]:
     Raises:
         AssertionError: it cannot be built.
     """
-    done = subprocess.run([kubectl, "kustomize", folder], capture_output=True, text=True)
+    done = subprocess.run([kubectl, "kustomize", folder], env=os.environ | GO, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     found = Diagnostics()
     documents = parse(Source("built.yaml", done.stdout), found)
@@ -38,7 +40,7 @@ def build_of(kubectl: Path, folder: Path, text: str) -> list[Any]:
 def read_by_kubectl(kubectl: Path, text: str) -> list[str]:
     """Return the kinds of objects that kubectl reads from a file, as Helm does."""
     command = [str(kubectl), "label", "--local", "--filename=-", "a=b", "--output=name"]
-    done = subprocess.run(command, input=text, capture_output=True, text=True)
+    done = subprocess.run(command, input=text, env=os.environ | GO, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return str(done.stdout).split()
 

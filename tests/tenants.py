@@ -24,6 +24,7 @@ TENANT: Body = {
         *USUAL_KINDS,
         "LocalQueue.kueue.x-k8s.io",
         "RayCluster.ray.io",
+        "RayJob.ray.io",
         "RayService.ray.io",
         "ResourceClaim.resource.k8s.io",
         "Runner.example.com",
@@ -379,12 +380,17 @@ def _training_runtime(job_set: Body) -> Body:
     return _object("trainer.kubeflow.org/v1alpha1", "TrainingRuntime", spec={"template": {"spec": job_set["spec"]}})
 
 
+def _train_job(**fields: object) -> Body:
+    """Return a TrainJob with further fields."""
+    spec = {"runtimeRef": {"kind": "TrainingRuntime", "name": "a"}, **fields}
+    return _object("trainer.kubeflow.org/v1alpha1", "TrainJob", spec=spec)
+
+
 def _patched_train_job(**pod_fields: object) -> Body:
     """Return a TrainJob that changes the pods of its runtime."""
     job = {"name": "node", "template": {"spec": {"template": {"spec": pod_fields}}}}
     change = {"manager": "example.com/a", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [job]}}}}
-    spec = {"runtimeRef": {"kind": "TrainingRuntime", "name": "a"}, "runtimePatches": [change]}
-    return _object("trainer.kubeflow.org/v1alpha1", "TrainJob", spec=spec)
+    return _train_job(runtimePatches=[change])
 
 
 def _device_template(metadata: Body | None = None, **request: object) -> Body:
@@ -913,6 +919,10 @@ DENIED: dict[str, tuple[Body, str]] = {
         "the host `bank.example.com`",
     ),
     "head of a RayService": (_ray_service({"enableIngress": True}), "all hosts by an Ingress"),
+    "head of a RayJob": (
+        _object("ray.io/v1", "RayJob", spec={"rayClusterSpec": _ray({"enableIngress": True})}),
+        "all hosts by an Ingress",
+    ),
     **{
         f"path {number} {place}": (make(path), "the bucket `")
         for number, (path, granted) in enumerate(PATHS.items())
@@ -1148,6 +1158,36 @@ DENIED: dict[str, tuple[Body, str]] = {
     "patch of the pods of a TrainJob": (
         _patched_train_job(serviceAccountName="deployer"),
         "a change of the pods of a runtime, or an initializer",
+    ),
+    "node of a TrainJob": (
+        _patched_train_job(nodeSelector={"kubernetes.io/hostname": "a"}),
+        "nodes by the label `kubernetes.io/hostname`",
+    ),
+    "control plane of a TrainJob": (
+        _patched_train_job(tolerations=[{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}]),
+        "the toleration `node-role.kubernetes.io/control-plane`",
+    ),
+    "all taints of a TrainJob": (
+        _patched_train_job(tolerations=[{"operator": "Exists"}]),
+        "the toleration of all taints",
+    ),
+    "image of a TrainJob": (_train_job(trainer={"image": "x:1"}), "the image `x:1`"),
+    "bucket of a TrainJob": (_train_job(trainer={"args": ["s3://other/b"]}), "the bucket `s3://other/b`"),
+    "bucket in a command of a TrainJob": (
+        _train_job(trainer={"command": ["s3://other/x"]}),
+        "the bucket `s3://other/x`",
+    ),
+    "bucket in a variable of a TrainJob": (
+        _train_job(trainer={"env": [{"name": "A", "value": "s3://other/b"}]}),
+        "the bucket `s3://other/b`",
+    ),
+    "built image of a TrainJob": (
+        _train_job(trainer={"args": ["--output=type=image,name=other.example.com/x"]}),
+        "the image `other.example.com/x`",
+    ),
+    "device of a TrainJob": (
+        _train_job(trainer={"resourcesPerNode": {"limits": {"deviceclass.resource.kubernetes.io/a": "1"}}}),
+        "devices by the resource `deviceclass.resource.kubernetes.io/a`",
     ),
     "volume of the claims of a JobSet": (_policy("standard", volumeName="team-b-x"), "the volume `team-b-x`"),
     "data of the claims of a JobSet": (_policy("standard", **_restored("team-b")), "the data of `team-b/x`"),
@@ -1640,6 +1680,17 @@ GATED: dict[str, tuple[Body, str]] = {
 """The same, where the API server drops the field unless a feature gate is on: PodCertificateRequest."""
 
 ALLOWED: dict[str, Body] = {
+    "trainer of a TrainJob": _train_job(
+        trainer={
+            "image": "example.com/x",
+            "args": ["s3://shared/a/b"],
+            "numNodes": 2,
+            "resourcesPerNode": {"limits": {"nvidia.com/gpu": "1"}},
+        }
+    ),
+    "TrainJob that Kueue admits": _patched_train_job(
+        nodeSelector={"zone": "a"}, tolerations=[{"key": "nvidia.com/gpu", "operator": "Exists"}]
+    ),
     "a kind that is not known": runner(
         containers=3, initContainers=[], image="example.com/x", a={"image": "x", "env": "prod", "args": {}}
     ),
@@ -1650,6 +1701,7 @@ ALLOWED: dict[str, Body] = {
     "Ray": ray_cluster(
         {"serviceType": "ClusterIP", "enableIngress": False}, autoscalerOptions={"securityContext": _context()}
     ),
+    "RayJob": _object("ray.io/v1", "RayJob", spec={"entrypoint": "python x.py", "rayClusterSpec": _ray()}),
     "RayService": _ray_service(
         {"headService": {"spec": {"type": "ClusterIP", "ports": [{"port": 8265}]}}},
         serveService={"metadata": {"annotations": {"example.com/a": "b"}}},
@@ -1805,6 +1857,9 @@ ALLOWED: dict[str, Body] = {
             "release": "prometheus",
         },
     ),
+    "StatefulSet in a queue": _at(_stateful("standard"), labels={"kueue.x-k8s.io/queue-name": "a"}),
+    "LeaderWorkerSet in a queue": _at(_group("standard"), labels={"kueue.x-k8s.io/queue-name": "a"}),
+    "Deployment as Kueue changes it": _template(_deployment(), "kueue.x-k8s.io/pod-suspending-parent", "deployment"),
     "Secret of a store": _external_template(
         type="kubernetes.io/dockerconfigjson",
         metadata={"labels": {"app": "x"}, "annotations": {"example.com/a": "b"}},

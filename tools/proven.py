@@ -132,7 +132,8 @@ def _kinds_in_code() -> Iterator[str]:
             continue
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             fields = _constants(node) if isinstance(node, ast.Dict) else {}
-            if "apiVersion" in fields and fields.get("kind") not in {None, "Pins", "Model", "EndpointPickerConfig"}:
+            files = {None, "Component", "Pins", "Model", "EndpointPickerConfig"}
+            if "apiVersion" in fields and fields.get("kind") not in files:
                 yield fields["kind"]
 
 

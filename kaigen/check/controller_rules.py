@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from kaigen.check import codes, forms
 from kaigen.check.names import label_findings
+from kaigen.check.ray_rules import ray_job_findings
 from kaigen.core.json_types import FieldPath
 from kaigen.core.text import describe
 from kaigen.diagnostics.problem import Problem
@@ -420,6 +421,7 @@ CONTROLLER_RULES: dict[str, Callable[[Object], Findings]] = {
     "JobSet.jobset.x-k8s.io": job_set_findings,
     "TrainingRuntime.trainer.kubeflow.org": training_runtime_findings,
     "LeaderWorkerSet.leaderworkerset.x-k8s.io": leader_worker_set_findings,
+    "RayJob.ray.io": ray_job_findings,
     "ResourceFlavor.kueue.x-k8s.io": resource_flavor_findings,
     "ScaledJob.keda.sh": trigger_findings,
     "ScaledObject.keda.sh": scaled_object_findings,

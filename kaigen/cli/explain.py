@@ -22,6 +22,7 @@ from kaigen.cli.options import (
 )
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics import codes
+from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.dialects import registry
 from kaigen.explain import fields, topics
 from kaigen.explain.effective import Effective, effective_spec, leaves
@@ -184,6 +185,9 @@ def _explain_field(console: Console, field: str, *, recursive: bool) -> None:
         for line in lines:
             console.out(line)
         return
+    if not key and "." not in field:
+        hint = did_you_mean(field, kinds) or "`kaigen explain` lists what can be explained"
+        raise click.UsageError(f"nothing here is called {field}: no kind, app, code or word; {hint}")
     try:
         lines = fields.field_lines(find_entry(name, kinds), path, recursive=recursive)
     except fields.UnknownFieldError as error:

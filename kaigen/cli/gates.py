@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -77,39 +77,55 @@ def render_verdicts(verdicts: Sequence[Verdict]) -> str:
     parts = []
     for each in verdicts:
         text = each.report.text if each.report is not None else f"### {each.gate.app}: {each.state}\n"
-        note = f"\n**{each.state}:** {each.reason}\n" if each.state in ("missing", "outdated") else ""
+        note = f"\n**{each.state}:** {markdown.escape(each.reason)}\n" if each.state in ("missing", "outdated") else ""
         parts.append(f"{text.rstrip()}\n{note}")
     return "\n".join(parts)
 
 
 MOST_REPORTS = 20_000
-"""Most characters of the reports in a comment; the tables of the gates come on top."""
+"""Most characters of the tables of gates in a comment, and of the reports below them."""
 
 
 def reports_section(configs: Sequence[Config]) -> str:
     """Return the gates of environments as a section of a pull request's comment; empty without any report.
 
-    Each environment has a table of its gates, and their reports are folded below it. Reports that do not fit are left
-    out, never the table.
+    Each environment has a table of its gates, first those that have not passed, and their reports are folded below it.
+    Gates that do not fit are counted, and reports that do not fit are left out.
 
     Args:
         configs: settings of the environments.
     """
-    parts, room = [], MOST_REPORTS
+    parts, room, lines = [], MOST_REPORTS, MOST_REPORTS
     for config in configs:
         if not (config.root / FOLDER / (config.environment or "default")).is_dir():
             continue
-        found = read_verdicts(config.root, find_gates(config))
+        found = sorted(read_verdicts(config.root, find_gates(config)), key=lambda each: each.passed)
         if not found:
             continue
         parts.append(f"\n## Gates of {config.environment or 'the cluster'}\n\n")
-        parts += ["| gate | run | state | reason |\n| --- | --- | --- | --- |\n", *map(_row, found)]
-        for each in found:
-            text = f"\n<details><summary>{each.gate.app}</summary>\n\n{render_verdicts([each])}\n</details>\n"
-            if each.report is not None and len(text) <= room:
-                parts.append(text)
-                room -= len(text)
+        parts.append("| gate | run | state | reason |\n| --- | --- | --- | --- |\n")
+        rows = list(_fitting(map(_row, found), lines))
+        lines -= sum(map(len, rows))
+        parts += rows
+        if len(rows) < len(found):
+            parts.append(f"| and {len(found) - len(rows)} more | | | |\n")
+        texts = [_folded(each) for each in found if each.report is not None]
+        shown = list(_fitting(texts, room))
+        room -= sum(map(len, shown))
+        parts += shown
     return "".join(parts)
+
+
+def _fitting(texts: Iterable[str], room: int) -> Iterator[str]:
+    """Yield the texts that fit in a number of characters."""
+    for text in texts:
+        if len(text) <= room:
+            yield text
+            room -= len(text)
+
+
+def _folded(verdict: Verdict) -> str:
+    return f"\n<details><summary>{verdict.gate.app}</summary>\n\n{render_verdicts([verdict])}\n</details>\n"
 
 
 def _row(verdict: Verdict) -> str:

@@ -21,8 +21,18 @@ from kaigen.sizing.format import plan_rows, ranking_data
 from kaigen.sizing.ranking import rank
 
 
+class _Action(click.Choice[str]):
+    """The action, with a hint for a name in its place."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value not in self.choices:
+            hint = did_you_mean(value, self.choices) or f"to show a GPU or an instance type: `kaigen gpus show {value}`"
+            raise click.UsageError(f"no action {value}; {hint}", ctx)
+        return super().convert(value, param, ctx)
+
+
 @click.command("gpus")
-@click.argument("action", type=click.Choice(["list", "show", "fit"]), default="list", metavar="[list|show|fit]")
+@click.argument("action", type=_Action(["list", "show", "fit"]), default="list", metavar="[list|show|fit]")
 @click.argument("name", required=False, metavar="[NAME|MODEL]")
 @cloud_option
 @load_options

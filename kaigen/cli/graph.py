@@ -24,13 +24,16 @@ SUFFIXES: dict[str, Form | Literal["png"]] = {".html": "html", ".htm": "html", "
 """File extensions that select a format; any other selects Mermaid."""
 
 
+_FORMATS = ["mermaid", "svg", "png", "html"]
+
+
 @click.command("graph")
 @click.argument("apps", nargs=-1, metavar="[APP]...")
 @environment_option("the first that has them")
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["mermaid", "svg", "png", "html"]),
+    type=click.Choice(_FORMATS),
     help="Output format. Default: by the extension of FILE, or mermaid.",
 )
 @click.option("-o", "--output", metavar="FILE", help="Output file. Default: standard output.")
@@ -58,6 +61,8 @@ def command(
     """
     if not apps and (depth is not None or dependents):
         raise click.UsageError("--depth and --dependents require an APP")
+    if form is None and output in _FORMATS:
+        raise click.UsageError(f"--output is a file: write --output graph.{output}, or --format {output}")
     chosen = form or SUFFIXES.get(Path(output or "").suffix.lower(), "mermaid")
     if chosen == "html" and output is None and sys.stdout.isatty():
         raise click.UsageError("an HTML page cannot be printed to a terminal; name a file with -o")

@@ -78,7 +78,10 @@ def command(
     names = tuple(name for name, _, _ in pairs)
     labels = tuple(label.strip() for label in runner.split(","))
     profiles = dict(item.split("=", 1) for item in profile.split(",") if "=" in item)
-    everywhere = next((item for item in profile.split(",") if "=" not in item), "generic")
+    plain = [item for item in profile.split(",") if "=" not in item]
+    if len(plain) > 1:
+        raise click.UsageError(f"--profile names {' and '.join(plain)} for all environments; name one of them")
+    everywhere = plain[0] if plain else "generic"
     choices = Choices(everywhere, namespace, argocd, flux, names, syncers, reaper, labels, profiles)
     changes = plan_repository(root, choices, force=force)
     if not dry_run:

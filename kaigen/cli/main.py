@@ -47,6 +47,7 @@ COMMANDS: dict[str, str] = {
     "pin": "Pin branches and tags to commits and digests.",
     "lock": "Record what branches, tags and buckets stand for in `kaigen.lock`.",
     "prune": "Remove specs that have expired, and render.",
+    "rename": "Give an app another name.",
     "mirror": "List the images, files of models and charts that an environment needs.",
     "gates": "Show whether the gates of an environment have passed.",
     "promote": "Promote revisions and images, or whole specs, from one environment to another.",

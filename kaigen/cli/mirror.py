@@ -7,7 +7,7 @@ import click
 from kaigen.cli.console import Console
 from kaigen.cli.options import environment_option, read_configs, require_repository
 from kaigen.environments.combined import for_each
-from kaigen.mirror.collect import transfer_list
+from kaigen.mirror.collect import count_unpinned, transfer_list
 from kaigen.mirror.model import render_json, render_text, render_yaml
 
 _FORMS = {"text": render_text, "json": render_json, "yaml": render_yaml}
@@ -30,6 +30,6 @@ def command(console: Console, /, listed: bool, environment: str, output: str) ->
     require_repository(configs[0])
     found = for_each(configs, transfer_list)
     console.write(_FORMS[output](found))
-    moving = sum(each.unpinned for each in found)
+    moving = count_unpinned(found)
     if moving:
         console.say(f"{moving} have no digest or commit, so what is copied may change")

@@ -72,16 +72,17 @@ def command(
     exits with 1.
 
     With --weight or --finish it changes the `canary` of one Topology in its file, to be reviewed and committed. More
-    requests need the gates that judge the canary: those of --from, or of kaigen.yaml without an environment.
+    requests need the gates that judge the canary: those of --from, by default the first environment.
     """
     here = Path.cwd()
     root = Path() if (found := find_root(here)) == here else found
     if weight is not None or finish:
-        if len(apps) != 1 or target or commit or hold or (finish and weight is not None):
-            raise click.UsageError("give --weight or --finish, one APP, and no other environment than that of --from")
-        _move_canary(
-            console, load_config(root, source), apps[0], weight, (from_cluster, context, kubeconfig), dry_run, output
-        )
+        if len(apps) != 1 or target or commit or hold or skip or (finish and weight is not None):
+            raise click.UsageError("--weight or --finish needs one APP, and excludes --to, --commit, --hold and --skip")
+        config = load_config(root, source)
+        if not source and config.environments:
+            config = load_config(root, next(iter(config.environments)))
+        _move_canary(console, config, apps[0], weight, (from_cluster, context, kubeconfig), dry_run, output)
         return
     if not target:
         raise click.UsageError("give --to, or --weight or --finish for the canary of a Topology")

@@ -116,7 +116,7 @@ def command(
     requested = Requested(remote, branch, path, charts, manifests, version_suffix, plain_http)
     where = destination(settings, requested)
     key = keys.read_private_key(sign_key) if sign_key else None
-    names = list(dict.fromkeys(environments)) or sorted(base.environments) or [""]
+    names = list(dict.fromkeys(environments)) or list(base.environments) or [""]
     configs: list[Config] = [read_config(name) for name in names]
     plan = make_plan(configs, where, allow_dirty=allow_dirty)
     if plan.diagnostics and console.verbosity >= 0:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any, get_args
+from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
 from msgspec.structs import fields
@@ -25,6 +26,19 @@ from kaigen.kubernetes.server_hosts import host_of, is_private, is_reserved, nam
 
 if TYPE_CHECKING:
     from kaigen.config.network import Network
+
+
+def has_broken_url(block: Any) -> bool:
+    """Return whether a spec has a URL that cannot be taken apart, which `check_urls` reports: it cannot be compiled."""
+    return any(_is_broken(url) for url, _ in _urls(block, ()))
+
+
+def _is_broken(url: str) -> bool:
+    try:
+        _ = urlsplit(url).port if "://" in url else None
+    except ValueError:
+        return True
+    return False
 
 
 def check_urls(block: Any, source: str, namespace: str, context: Context, problems: Problems) -> None:
@@ -55,7 +69,7 @@ def url_problems(
     tenant = tenant_of_file(source, context.config.tenants) or tenant_of_namespace(namespace, context.config.tenants)
     own = _own_hosts(context.config.network)
     for url, path in urls:
-        host = host_of(url if "://" in url else f"https://{parse_image(url).registry}")
+        host = "" if _is_broken(url) else host_of(url if "://" in url else f"https://{parse_image(url).registry}")
         if host in own or is_granted(host, context.config.allow.servers):
             continue
         if is_reserved(host):
@@ -63,7 +77,7 @@ def url_problems(
                 "KG0421",
                 f"`{url}` is at an address of the pod itself, of the node, or of the cloud's metadata"
                 if host
-                else f"the host of `{url}` is not understood by all clients alike",
+                else f"the host or port of `{url}` is not understood by all clients alike",
                 path,
                 "name a server by its host name or usual address, or let the platform team add the host to "
                 "`allow.servers` in kaigen.yaml",

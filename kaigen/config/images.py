@@ -122,6 +122,13 @@ class Images(Block):
             examples=["registry.example/kaigen/notebook@sha256:…"],
         ),
     ] = None
+    pyarrow: Annotated[
+        Image | None,
+        Meta(
+            description="pyarrow, which a Job with `workload: generate` copies to read and write Parquet.",
+            examples=["registry.example/kaigen/pyarrow@sha256:…"],
+        ),
+    ] = None
     oauth2_proxy: Annotated[
         Image | None,
         Meta(

@@ -106,7 +106,8 @@ class ProblemError(KaigenError):
     ) -> ProblemError:
         """Return the error for a name that is not in a list, with the nearest name that is."""
         names = sorted(known)
-        hint = did_you_mean(name, names) or f"known: {some_of(names, 12) or 'none'}"
+        known_ones = f"known: {some_of(names, 12)}" if names else f"there is no {what} yet{where}; add one"
+        hint = did_you_mean(name, names) or known_ones
         return cls(code, f"unknown {what} `{name}`{where}", path, hint)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
+from itertools import takewhile
 
 from msgspec.structs import replace
 
@@ -20,6 +21,8 @@ MAX_TEXT_LINES = 12
 """The most lines of one changed text that are printed."""
 
 _MAX_VALUE = 160
+_CONTEXT = 30
+"""Characters before a difference of two long texts."""
 
 
 def headline(change: Change) -> str:
@@ -43,10 +46,14 @@ def headline(change: Change) -> str:
 def group_apps(change: Change) -> list[tuple[AppChange, str]]:
     """Return the apps with the titles to print; one that changes alike in several environments is there once.
 
-    Its place is that of the first one, and its environments are in the order of promotion.
+    Its place is that of the first one. Environments are in the order of promotion.
     """
     groups: dict[str, list[AppChange]] = {}  # By text: values of fields may be lists and mappings, which have no hash.
-    for app in change.apps:
+    order = {root: number for number, root in enumerate(change.order)}
+    ordered = iter(
+        sorted((app for app in change.apps if app.root in order), key=lambda app: (-app.rank, order[app.root]))
+    )
+    for app in (next(ordered) if each.root in order else each for each in change.apps):
         objects = tuple(replace(item, namespace="", path="") for item in app.objects)
         groups.setdefault(repr(replace(app, root="", namespace="", objects=objects)), []).append(app)
     return [(apps[0], _title(apps, change.order)) for apps in groups.values()]
@@ -128,10 +135,21 @@ def field_lines(change: FieldChange) -> Iterator[str]:
         yield f"@@ {path} @@"
         yield from _text_lines(old, new)
         return
+    if isinstance(old, str) and isinstance(new, str):
+        old, new = _from_difference(old, new)
     if not isinstance(old, Absent):
         yield f"- {path}: {value(old, _MAX_VALUE)}"
     if not isinstance(new, Absent):
         yield f"+ {path}: {value(new, _MAX_VALUE)}"
+
+
+def _from_difference(old: str, new: str) -> tuple[str, str]:
+    """Return two long texts from shortly before the place where they differ."""
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
+    if max(len(old), len(new)) <= _MAX_VALUE or same <= _CONTEXT:
+        return old, new
+    start = same - _CONTEXT
+    return f"…{old[start:]}", f"…{new[start:]}"
 
 
 def _text_lines(old: str, new: str) -> Iterator[str]:

@@ -14,9 +14,9 @@ MARKER = "<!-- kaigen diff -->"
 """The first line, which identifies the comment when a pipeline updates it."""
 
 MIN_CHARS = 500
+"""The minimum length of a useful comment."""
 MAX_CHARS = 60_000
 """Default length of the text; GitHub allows 65,536 characters."""
-"""The minimum length of a useful comment."""
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&])")
 # A zero-width space keeps `@name`, `#12`, GitLab's `!12` and `owner/repo@sha` from becoming mentions and references.

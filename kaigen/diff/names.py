@@ -14,9 +14,7 @@ from kaigen.diff.objects import Obj, get_text, strip_header
 from kaigen.diff.pairing import Pair
 from kaigen.diff.trees import AppKey, FileRole, Trees, place_of
 from kaigen.kubernetes.metadata_keys import ALIAS_OF
-
-_SERVES = ("Deployment", "StatefulSet", "LeaderWorkerSet")
-"""Kinds that run the pods of a Topology."""
+from kaigen.kubernetes.workloads import SERVING_TYPES
 
 
 class Side(Struct):
@@ -122,7 +120,7 @@ def new_alias(pairs: Iterable[Pair]) -> str:
     An app whose canary gets every request has its own pods still.
     """
     pairs = list(pairs)
-    if any(new is not None and new.kind in _SERVES for _, new, _ in pairs):
+    if any(new is not None and new.type in SERVING_TYPES for _, new, _ in pairs):
         return ""
     for old, new, _ in pairs:
         if old is None or new is None or new.kind != "Service" or ALIAS_OF in old.annotations:

@@ -107,7 +107,7 @@ def read_verdicts(root: Path, gates: Sequence[Gate]) -> list[Verdict]:
     """
     found = []
     for gate in gates:
-        report = read_report(report_path(root, gate.environment, gate.namespace, gate.app))
+        report = read_report(report_path(root, gate.environment, gate.namespace, gate.app), root)
         if report is None:
             found.append(Verdict(gate, "missing", "there is no report"))
         elif report.run != gate.run:
@@ -164,8 +164,7 @@ def _live_report(gate: Gate, cluster: Cluster) -> tuple[Report | None, str]:
         return report, ""
     reason = "" if passed else state.message or "the Job failed"
     known = {"gate": gate.app, "run": gate.run, "passed": passed, "reason": reason, "checks": []}
-    text = f"### {gate.app}: {'passed' if passed else 'failed'}\n\n{reason or 'Its Job completed.'}\n"
-    return make_report(known, text), ""
+    return make_report(known), ""
 
 
 def _stored_report(gate: Gate, stored: Mapping[str, str]) -> Report | None:
@@ -174,6 +173,6 @@ def _stored_report(gate: Gate, stored: Mapping[str, str]) -> Report | None:
         return None
     try:
         data = json.loads(stored.get("report.json", ""))
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    return make_report(data, stored.get("report.md", "")) if isinstance(data, dict) else None
+    return make_report(data) if isinstance(data, dict) else None

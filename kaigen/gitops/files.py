@@ -55,7 +55,7 @@ def _kustomizations(paths: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]
     folders: dict[str, list[str]] = {}
     for path in sorted(paths):
         folder, _, name = path.rpartition("/")
-        if folder.startswith("_") and "/" in folder:
+        if folder.startswith("_") and "/" in folder and name != "kustomization.yaml":
             folders.setdefault(folder, []).append(name)
     for folder, names in folders.items():
         yield (

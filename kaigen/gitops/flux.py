@@ -6,6 +6,7 @@ Source of fields: `source.toolkit.fluxcd.io/v1`, `kustomize.toolkit.fluxcd.io/v1
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
 
 from kaigen.gitops.delivery import Delivery
 from kaigen.gitops.facts import AppFacts
@@ -40,6 +41,15 @@ UNUSED_CLAIM = {
 }
 """Most storage classes bind a claim when its first pod is scheduled, which is the first run of a schedule."""
 
+GUARDS = "after"
+"""Folder of `FOLDER` with a component for each app with a route; its path is a hash of what the app waits for.
+
+A commit reaches the Kustomization of an app, and the one that changes its `dependsOn`, in any order. Without the
+component, a route with a weight for new pods would be applied before Flux knows that it has to wait for them. With the
+previous `dependsOn`, the component is not found, and nothing is applied.
+"""
+
+_ROUTE = ("gateway.networking.k8s.io/v1", "HTTPRoute")
 _KUSTOMIZE = "kustomize.toolkit.fluxcd.io/v1"
 _SOURCE = "source.toolkit.fluxcd.io/v1"
 _HELM = "helm.toolkit.fluxcd.io/v2"
@@ -80,6 +90,8 @@ def flux_files(delivery: Delivery, tenants: Sequence[Tenant]) -> Files:
         name = f"{FOLDER}/apps/{app.namespace}.{app.name}"
         if not delivery.as_chart(app):
             files[f"{name}.yaml"] = (_app(delivery, app), _remarks(app))
+            if _ROUTE in app.kinds:
+                files[f"{_guard(delivery, app)}/kustomization.yaml"] = (_COMPONENT, _GUARDED)
             continue
         files[f"{name}.yaml"] = (_helm_release(delivery, app), ())
         if delivery.settings.charts:
@@ -217,6 +229,8 @@ def _app(delivery: Delivery, app: AppFacts) -> Manifest:
     needs = _needs(delivery, app)
     if needs:
         spec["dependsOn"] = needs
+    if _ROUTE in app.kinds:
+        spec["components"] = [f"../../../{_guard(delivery, app)}"]
     spec |= _account(delivery)
     if app.replaces:
         spec["force"] = True
@@ -226,6 +240,19 @@ def _app(delivery: Delivery, app: AppFacts) -> Manifest:
         spec["decryption"] = {"provider": "sops", **secret}
     spec |= _health_checks(app)
     return body
+
+
+def _guard(delivery: Delivery, app: AppFacts) -> str:
+    """Return the folder of the component of an app with a route."""
+    needs = ",".join("/".join(key) for key in delivery.needs(app))
+    return f"{FOLDER}/{GUARDS}/{app.namespace}.{app.name}/{sha256(needs.encode()).hexdigest()[:8]}"
+
+
+# kustomize refuses one without any field.
+_COMPONENT: Manifest = {"apiVersion": "kustomize.config.k8s.io/v1alpha1", "kind": "Component", "resources": []}
+_GUARDED = (
+    "It adds nothing. Its path changes with `dependsOn`, so that Flux applies no commit with the previous one.",
+)
 
 
 def _remarks(app: AppFacts) -> list[str]:

@@ -102,6 +102,12 @@ def read_block(model: type[B], data: object) -> B:
     return block
 
 
+@cache
+def _fields(model: type[Block]) -> tuple[FieldInfo, ...]:
+    """Return the fields of a model; msgspec evaluates all its annotations in each call."""
+    return fields(model)
+
+
 def set_fields(block: Block) -> frozenset[str]:
     """Return the names of the fields that a document sets.
 
@@ -111,7 +117,7 @@ def set_fields(block: Block) -> frozenset[str]:
     if recorded is not None:
         return recorded
     return frozenset(
-        item.name for item in fields(block) if item.required or getattr(block, item.name) != default_of(item)
+        item.name for item in _fields(type(block)) if item.required or getattr(block, item.name) != default_of(item)
     )
 
 
@@ -131,7 +137,7 @@ def derive_fields(block: B, **changes: Any) -> B:
 
 def without_fields(block: B, *names: str) -> B:
     """Return a block with the defaults of some fields, which do not count as set."""
-    defaults = {item.name: default_of(item) for item in fields(block) if item.name in names}
+    defaults = {item.name: default_of(item) for item in _fields(type(block)) if item.name in names}
     copy = replace(block, **defaults)
     force_setattr(copy, _SET_FIELDS, set_fields(block) - set(names))
     return copy

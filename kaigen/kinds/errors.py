@@ -265,9 +265,10 @@ class _Explainer:
         raw = self.document.raw(path)
         written = raw if raw is not None else str(value)
         if "string" in types and not isinstance(value, dict | list):
-            pattern = (walk(self.schema, violation.inner) or {}).get("pattern", "")
+            field = walk(self.schema, violation.inner) or {}
+            pattern = field.get("pattern", "")
             if pattern and not matches(pattern, written):
-                return form_hint(written, pattern)
+                return form_hint(written, pattern, field.get("examples", ()))
             return f'quote it: "{written}"' if isinstance(path[-1], int) else f'quote it: `{path[-1]}: "{written}"`'
         if types == ["array"]:
             return "write a list, with `- ` before each entry"

@@ -24,7 +24,9 @@ _DOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 HOST = r"^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 ROUTE_PATH = r"^/[A-Za-z0-9/_.~%-]*$"
 
-Weight = Annotated[int, Meta(ge=0, le=100)]
+EVERY_REQUEST = 100
+"""The weight of a canary that gets every request."""
+Weight = Annotated[int, Meta(ge=0, le=EVERY_REQUEST)]
 """A percentage of requests."""
 
 

@@ -39,17 +39,22 @@ class Generate(Block):
     ] = "rows"
     results: Annotated[
         Literal["jsonl", "parquet"],
-        Meta(
-            description="File of the results: `results.jsonl`, or `results.parquet`, which requires an image with "
-            "pyarrow."
-        ),
+        Meta(description="File of the results: `results.jsonl`, or `results.parquet`."),
     ] = "jsonl"
     input: Annotated[
         MountPath | None,
         Meta(
             description="A file of JSON lines (`.jsonl`, `.ndjson`) or Parquet (`.parquet`), or a folder of such "
-            "files. Parquet requires an image with pyarrow. Default: the folder of `inputs`.",
+            "files. Default: the folder of `inputs`.",
             examples=["/inputs/reviews/test.jsonl"],
+        ),
+    ] = None
+    parquet: Annotated[
+        bool | None,
+        Meta(
+            description="Whether the input may have Parquet files: then the pod has pyarrow, from the image `pyarrow`. "
+            "Default: true if `input` ends in `.parquet` or `results` is `parquet`. Set it to false if the image of "
+            "vLLM has pyarrow."
         ),
     ] = None
     prompt: Annotated[

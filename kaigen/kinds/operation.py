@@ -53,8 +53,8 @@ class Autoscale(Block):
     scaler: Annotated[
         Literal["hpa", "keda"] | None,
         Meta(
-            description="HorizontalPodAutoscaler or KEDA. Default: KEDA with `prometheus` or `schedule`, and with "
-            "`min: 0` for a `router` without picker; else HPA."
+            description="KEDA or HorizontalPodAutoscaler. Default: KEDA with `prometheus` or `schedule`, and with "
+            "`min: 0` for a `router`; else HPA, which needs a metrics adapter for all metrics but `cpu`."
         ),
     ] = None
     metric: Annotated[
@@ -62,7 +62,7 @@ class Autoscale(Block):
         Meta(
             description="Metric of the load: waiting or running requests (per replica), the used share of the KV "
             "cache, or the used share of the requested CPU (both in percent). Default with KEDA and a `router` without "
-            "picker: the requests in the router, whether they wait or run."
+            "picker, or without `prometheus`: the requests in the router, whether they wait or run."
         ),
     ] = "waiting"
     target: Annotated[

@@ -48,13 +48,14 @@ def old_spellings(data: Any, model: type[Block]) -> list[Move]:
 
 
 def respell(data: Any, moves: list[Move]) -> Any:
-    """Return a copy of plain data with values moved; what has not moved is shared."""
-    values = [_at(data, move.old) for move in moves]
-    for move in moves:
-        data = _replaced(data, move.old, None)
+    """Return a copy of plain data with values moved; the same data without moves."""
+    if not moves:
+        return data
+    copy = _copy(data)
+    values = [_take(copy, move.old) for move in moves]
     for move, value in zip(moves, values, strict=True):
-        data = _replaced(data, move.new, value)
-    return data
+        _put(copy, move.new, value)
+    return copy
 
 
 def present_document(document: Document, entry: KindEntry) -> Document:
@@ -144,23 +145,32 @@ def _plain(hint: Any) -> Any:
     return get_args(hint)[0] if get_origin(hint) is Annotated else hint
 
 
-def _at(data: Any, path: FieldPath) -> Any:
-    for step in path:
+def _copy(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _copy(value) for key, value in data.items()}
+    return [*map(_copy, data)] if isinstance(data, list) else data
+
+
+def _take(data: Any, path: FieldPath) -> Any:
+    """Return the value at a path. A member of a mapping is removed; an item of a list keeps its place."""
+    *before, last = path
+    for step in before:
         data = data[step]
-    return data
-
-
-def _replaced(data: Any, path: FieldPath, value: Any) -> Any:
-    """Return plain data with another value at a path, which may be new; None removes it."""
-    step, *rest = path
-    if isinstance(data, list):
-        assert isinstance(step, int)
-        return [*data[:step], _replaced(data[step], tuple(rest), value) if rest else value, *data[step + 1 :]]
-    copy = dict(data) if isinstance(data, dict) else {}
-    if rest:
-        copy[step] = _replaced(copy.get(step), tuple(rest), value)
-    elif value is None:
-        del copy[step]
+    value = data[last]
+    if isinstance(last, int):
+        data[last] = None
     else:
-        copy[step] = value
-    return copy
+        del data[last]
+    return value
+
+
+def _put(data: Any, path: FieldPath, value: Any) -> None:
+    """Set a value at a path, whose blocks may be new."""
+    *before, last = path
+    for step in before:
+        if isinstance(step, str):
+            data.setdefault(step, {})
+        elif data[step] is None:
+            data[step] = {}
+        data = data[step]
+    data[last] = value

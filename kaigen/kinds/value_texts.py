@@ -132,9 +132,10 @@ def has_meaning(pattern: str) -> bool:
     return pattern in _MEANINGS
 
 
-def form_hint(value: str, pattern: str) -> str:
-    """Return a hint for a value that must become a text of a pattern."""
-    return nearest_form(value, pattern) or f"write {_MEANINGS.get(pattern, 'text')}"
+def form_hint(value: str, pattern: str, examples: Sequence[object] = ()) -> str:
+    """Return a hint for a value that must become a text of a pattern, with an example of the field."""
+    usual = f"a text such as `{examples[0]}`" if examples else "text"
+    return nearest_form(value, pattern) or f"write {_MEANINGS.get(pattern, usual)}"
 
 
 def pattern_text(pattern: str) -> str:

@@ -24,6 +24,10 @@ PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 RUN_SECONDS_LABEL = "kueue.x-k8s.io/max-exec-time-seconds"
 """Label with the seconds that a run may take. sigs.k8s.io/kueue v0.19.2, pkg/controller/constants"""
 
+ELASTIC_ANNOTATION = "kueue.x-k8s.io/elastic-job"
+"""Annotation of objects whose pods Kueue admits again when their number changes. sigs.k8s.io/kueue v0.19.2,
+pkg/constants"""
+
 POD_ANNOTATIONS = "kueue.x-k8s.io/podset-"
 """Beginning of annotations that Kueue reads from pod templates, such as its requests for a topology."""
 

@@ -70,6 +70,7 @@ _FURTHER: dict[str, tuple[str, ...]] = {
     ),
     "RayCluster.ray.io": tuple(f"spec.{field}" for field in _RAY),
     "RayService.ray.io": tuple(f"spec.rayClusterConfig.{field}" for field in _RAY),
+    "RayJob.ray.io": tuple(f"spec.rayClusterSpec.{field}" for field in _RAY),
     "GitRepository.source.toolkit.fluxcd.io": (
         "spec.secretRef.name",
         "spec.proxySecretRef.name",

@@ -273,7 +273,7 @@ WORKLOAD_KINDS = (
         health=HealthConditions(("Ready",)),
         family="workload",
     ),
-    # ray-project/kuberay at feeaf72fa, ray-operator/apis/ray/v1/rayjob_types.go
+    # github.com/ray-project/kuberay/ray-operator v1.6.2, apis/ray/v1/rayjob_types.go and controllers/ray/utils
     ObjectKind(
         "RayJob.ray.io",
         pods=(
@@ -283,6 +283,8 @@ WORKLOAD_KINDS = (
             *_ray_containers("spec.rayClusterSpec"),
         ),
         pod_labels=(*_JOB_LABELS, *_RAY_LABELS),
+        immutable=(_MANAGED_BY,),
+        name=label_1035_name(47, "the name of its cluster adds 6 characters to it"),
         wave=3,
         family="workload",
     ),

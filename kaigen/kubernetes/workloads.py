@@ -12,18 +12,20 @@ from kaigen.catalog.catalog import Catalog
 from kaigen.kubernetes.manifest import Object, entries, mapping, text, type_of
 from kaigen.kubernetes.pods import PodTemplate, pod_templates
 from kaigen.kubernetes.queues import POD_ANNOTATIONS, PRIORITY_LABEL, QUEUE_LABEL
+from kaigen.kubernetes.ray_jobs import RAY_JOB, queued_ray_job
 from kaigen.kubernetes.requests import pod_count, pod_requests
+from kaigen.kubernetes.train_jobs import RUNTIME, TRAIN_JOB, runtime_key, runtimes_of, trained_runtime
 from kaigen.kubernetes.workload import PodSet, Workload
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_TRAIN_JOB, _RUNTIME = "TrainJob.trainer.kubeflow.org", "TrainingRuntime.trainer.kubeflow.org"
-_RUNS = frozenset({"Job.batch", "JobSet.jobset.x-k8s.io", "CronJob.batch", _TRAIN_JOB})
-_SERVED = frozenset({"Deployment.apps", "StatefulSet.apps", "LeaderWorkerSet.leaderworkerset.x-k8s.io"})
+_RUNS = frozenset({"Job.batch", "JobSet.jobset.x-k8s.io", "CronJob.batch", TRAIN_JOB, RAY_JOB})
+SERVING_TYPES = frozenset({"Deployment.apps", "StatefulSet.apps", "LeaderWorkerSet.leaderworkerset.x-k8s.io"})
+"""Kinds of objects that run the pods of a Topology."""
 
-QUEUED_TYPES = _RUNS | _SERVED
-"""Kinds of objects that kaigen's own kinds put into a queue."""
+QUEUED_TYPES = _RUNS | SERVING_TYPES
+"""Kinds of objects whose admission by Kueue is predicted."""
 
-POD_TYPES = QUEUED_TYPES | {_RUNTIME}
+POD_TYPES = QUEUED_TYPES | {RUNTIME}
 """Kinds of objects that have their pods."""
 
 
@@ -49,11 +51,16 @@ def _workload_of(
         return None
     copies = _replicas(spec) if kind in {"Deployment.apps", "LeaderWorkerSet.leaderworkerset.x-k8s.io"} else 1
     one = {**obj, "spec": {**spec, "replicas": 1}} if copies != 1 else obj
-    if kind == _TRAIN_JOB:
-        runtime = runtimes.get((namespace, text(mapping(spec.get("runtimeRef")).get("name"))))
+    if kind == TRAIN_JOB:
+        runtime = runtimes.get(runtime_key(obj, namespace))
         if runtime is None:
             return None
-        one = runtime
+        one = trained_runtime(runtime, obj)
+    if kind == RAY_JOB:
+        counted = queued_ray_job(obj)
+        if counted is None:
+            return None
+        one = counted
     return Workload(
         namespace,
         text(obj.get("kind")),
@@ -93,10 +100,6 @@ def _items(value: object) -> tuple[Object, ...]:
 def workloads_of(objects: Iterable[tuple[str, Object]], catalog: Catalog) -> tuple[Workload, ...]:
     """Return the workloads of objects, each with its namespace."""
     placed = list(objects)
-    runtimes = {
-        (namespace, text(mapping(obj.get("metadata")).get("name"))): obj
-        for namespace, obj in placed
-        if type_of(obj) == _RUNTIME
-    }
+    runtimes = runtimes_of(placed)
     found = (_workload_of(obj, namespace, catalog, runtimes) for namespace, obj in placed)
     return tuple(each for each in found if each is not None)

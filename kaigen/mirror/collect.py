@@ -45,9 +45,18 @@ def transfer_list(config: Config) -> TransferList:
     plain = replace(config, mirror=None, images=config.plain_images or config.images)
     sources = Run.load((), plain, use_cache=False).apps()
     images, models, charts = _images(sources, apps), models_in(apps, config), _charts(apps, config)
-    moving = sum(not item.digest for item in images)
-    moving += sum(not (item.sha256 or _FIXED.fullmatch(item.revision)) for item in models)
-    return TransferList(config.environment, images, models, charts, moving)
+    return TransferList(config.environment, images, models, charts, len(_unpinned(images, models)))
+
+
+def count_unpinned(lists: Iterable[TransferList]) -> int:
+    """Return how many images of several environments have no digest, and repositories no commit, each once."""
+    return len({item for found in lists for item in _unpinned(found.images, found.models)})
+
+
+def _unpinned(images: Iterable[ImageItem], models: Iterable[ModelItem]) -> set[tuple[str, str]]:
+    found = {("", item.source) for item in images if not item.digest}
+    moving = (item for item in models if not (item.sha256 or _FIXED.fullmatch(item.revision)))
+    return found | {(item.source, item.revision) for item in moving}
 
 
 def _key(item: Compiled) -> str:

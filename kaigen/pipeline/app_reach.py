@@ -11,6 +11,7 @@ from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.gpus import is_gpu_resource
 from kaigen.compile.builders.frame import LOCATION
 from kaigen.compile.pod_images import pod_image
+from kaigen.kinds.exposure import EVERY_REQUEST
 from kaigen.kubernetes.costs import hour_of, pod_costs
 from kaigen.kubernetes.images import images_of
 from kaigen.kubernetes.kind_table import kind_of
@@ -19,6 +20,7 @@ from kaigen.kubernetes.quantities import NANO
 from kaigen.kubernetes.queues import QUEUE_GROUP
 from kaigen.kubernetes.requests import max_surge, most_replicas, requests_of, why_unlimited
 from kaigen.kubernetes.schemas import is_cluster_scoped
+from kaigen.kubernetes.train_jobs import with_trained
 from kaigen.kubernetes.workloads import workloads_of
 from kaigen.pipeline.gpu_facts import GpuFacts, GpuObject
 from kaigen.pipeline.queue_facts import QueueFacts
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from kaigen.compile.context import Context
     from kaigen.pipeline.result import Compiled
 
-_ALL = 100
 _SPLIT = ("Topology", "Alias")
 """Kinds whose requests a canary may get a share of."""
 
@@ -56,7 +57,7 @@ def app_gpus(item: Compiled, catalog: Catalog, profile: str) -> GpuFacts:
     """Return what an app requests of GPUs. Its autoscalers may scale objects of other apps."""
     placed = [(_namespace(each.body, item), each.body) for each in item.objects]
     objects = []
-    for namespace, body in placed:
+    for namespace, body in with_trained(placed):
         own, each, one = _gpus(body, catalog), 0, {}
         if kind_of(body).scalable:
             one = {**body, "spec": {**mapping(body.get("spec")), "replicas": 1}}
@@ -87,7 +88,7 @@ def app_rollout(item: Compiled) -> RolloutFacts | None:
         pools = (block.spec.topology, canary.topology)
     else:
         pools = (item.app.name, f"{item.app.name}-{canary.pool}")
-    split = canary.weight == _ALL or (route is not None and route.gateway is not None)
+    split = canary.weight == EVERY_REQUEST or (route is not None and route.gateway is not None)
     return RolloutFacts(pools, 0 if split else canary.weight)
 
 

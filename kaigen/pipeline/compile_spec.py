@@ -23,7 +23,7 @@ from kaigen.compile.context import Context
 from kaigen.compile.kind_compiler import KindCompiler, Resolution
 from kaigen.compile.pod_images import with_images
 from kaigen.compile.problems import Problems
-from kaigen.compile.url_checks import check_urls, url_problems
+from kaigen.compile.url_checks import check_urls, has_broken_url, url_problems
 from kaigen.config.lock_file import lock_of
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.category import Category
@@ -167,7 +167,9 @@ def _overridden(
 def _compile(spec: Spec, context: Context, found: Diagnostics) -> App | None:
     problems = Problems()
     naming = () if spec.naming is None else (spec.naming,)
-    app: App | None = spec.target.compiler()(spec.block, context, problems, *naming)
+    app: App | None = None
+    if not has_broken_url(spec.block):
+        app = spec.target.compiler()(spec.block, context, problems, *naming)
     namespace = context.config.namespace if app is None else app.namespace
     check_urls(spec.block, spec.source, namespace, context, problems)
     for each in url_problems(spec.urls, spec.source, namespace, context):
@@ -196,7 +198,7 @@ def _values(app: App, layers: Sequence[Overrides], found: Diagnostics) -> Mappin
 def _check(spec: Spec, app: App, objects: Sequence[Rendered], context: Context, found: Diagnostics) -> list[Missing]:
     """Check the objects of an app, report each problem at its place in the spec, and return missing objects."""
     missing = []
-    denied: dict[tuple[FieldPath, str], list[Diagnostic]] = {}
+    denied: dict[tuple[FieldPath, str], list[tuple[Problem, Diagnostic]]] = {}
     every = [*_problems(objects, context, app)]
     absent = [pair for pair in every if isinstance(pair[1], MissingObject)]
     reported = first_of([pair for pair in every if not isinstance(pair[1], MissingObject)])
@@ -218,13 +220,17 @@ def _check(spec: Spec, app: App, objects: Sequence[Rendered], context: Context, 
             target = problem.target
             missing.append(Missing(target.kind, target.namespace, target.name, diagnostic))
         elif problem.code == codes.TENANT_NOT_GRANTED and not written:
-            denied.setdefault((path, problem.message), []).append(diagnostic)
+            cause = (path or ("metadata", "name"), tenancy.cause_of(problem))
+            denied.setdefault(cause, []).append((problem, diagnostic))
         elif written or not (path and problem.category is Category.CREDENTIAL and _has_credential(spec)):
             found.add(diagnostic)
-    for (_, message), same in denied.items():
+    for same in denied.values():
         # What several objects have comes from one field, or is chosen for all of them.
-        text = f"{len(same)} objects: {message}" if len(same) > 1 else same[0].message
-        found.add(replace(same[0], message=text))
+        (_, diagnostic), *others = same
+        if others:
+            message, hint = tenancy.of_one_cause([problem for problem, _ in same])
+            diagnostic = replace(diagnostic, message=f"{len(same)} objects: {message}", hint=hint)
+        found.add(diagnostic)
     return missing
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 with lazy_imports():
     from kaigen.compile.builders import buckets
     from kaigen.compile.model import mounted
+    from kaigen.compile.model import volume as model_volume
     from kaigen.emit import values
     from kaigen.environments import patch as environments_patch
     from kaigen.environments import unmatched as environments_unmatched
@@ -46,8 +47,10 @@ _GROUPS = ("argoproj.io", "toolkit.fluxcd.io")
 _NAMES = frozenset({ALLOW_DNS, ALLOW_NETWORK, DEFAULT_DENY, QUOTA, "argocd-cm"})
 
 _LISTED = 5
-_STAGED = "--custom-apply-stage-kinds=trainer.kubeflow.org/TrainingRuntime"
 """Most names in a message."""
+_STAGED = "--custom-apply-stage-kinds=trainer.kubeflow.org/TrainingRuntime"
+"""Flag with which Flux applies TrainingRuntimes before it asks the API server about other objects."""
+_HOSTS_HINT = "write `{environment}` into the host, or override it for some of them"
 
 AppKey = tuple[str, str]
 """Namespace and name of an app."""
@@ -106,9 +109,24 @@ def unmatched_overrides(
         yield from environments_unmatched.unknown_apps(config, set(apps))
 
 
-def implied_namespace(config: Config, apps: Iterable[AppKey]) -> Iterator[Diagnostic]:
-    """Return a warning if kaigen.yaml sets no namespace, and specs therefore go to `default`."""
-    names = [name for namespace, name in apps if namespace == config.namespace] if config.implied_namespace else []
+def once_for_each_volume(items: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
+    """Return diagnostics with one warning for each volume that may bind on the wrong node, not one for each reader."""
+    readers: dict[str, list[Diagnostic]] = {}
+    same = Counter(item.message for item in items)
+    for item in items:
+        if same[item.message] > 1 and item.code == model_volume.PINNED_VOLUME:
+            readers.setdefault(item.message, []).append(item)
+        else:
+            yield item
+    for message, (first, *others) in readers.items():
+        places = [f"{each.mark.file}:{each.mark.line}" for each in others if each.mark is not None]
+        more = f"; also read at {some_of(places, _LISTED)}" if places else ""
+        yield replace(first, message=f"{message}{more}")
+
+
+def implied_namespace(config: Config, apps: Iterable[AppSummary]) -> Iterator[Diagnostic]:
+    """Return a warning if kaigen.yaml sets no namespace, and objects of specs therefore go to `default`."""
+    names = [app.name for app in apps if _is_in(app, config.namespace)] if config.implied_namespace else []
     if names:
         listed = some_of(sorted(names), _LISTED)
         yield Diagnostic(
@@ -118,6 +136,11 @@ def implied_namespace(config: Config, apps: Iterable[AppKey]) -> Iterator[Diagno
             f"set `namespace` in kaigen.yaml; `namespace: {config.namespace}` if you mean that one",
             Severity.WARNING,
         )
+
+
+def _is_in(app: AppSummary, namespace: str) -> bool:
+    """Return whether an app of a spec has objects in a namespace; a Queue may have some of the cluster only."""
+    return app.position >= 0 and any(key.namespace == namespace for key in app.objects)
 
 
 def unpinned_images(config: Config, apps: Iterable[AppSummary]) -> Iterator[Diagnostic]:
@@ -260,24 +283,19 @@ def hosts_of_clusters(environments: Iterable[tuple[Config, Sequence[RunApp]]]) -
     Args:
         environments: the settings and the apps of each.
     """
-    first: dict[str, Config] = {}
-    seen: set[str] = set()
+    places: dict[str, list[Config]] = {}
+    marks: dict[str, Diagnostic] = {}
     for config, apps in environments:
         for unit, app in apps:
             for host in app.hosts:
-                other = first.setdefault(host, config)
-                if unit is None or host in seen or not _differ(other, config):
-                    continue
-                seen.add(host)
-                found = unit.diagnostic(
-                    app,
-                    "KG0765",
-                    f"the host `{host}` is that of the environments {other.environment} and {config.environment}, "
-                    "which have different clusters",
-                    ("spec", "route", "host"),
-                    "write `{environment}` into the host, or override it for one of them",
-                )
-                yield replace(found, severity=Severity.WARNING)
+                if unit is not None and config not in places.setdefault(host, []):
+                    places[host].append(config)
+                    marks.setdefault(host, unit.diagnostic(app, "KG0765", "", ("spec", "route", "host"), _HOSTS_HINT))
+    for host, configs in places.items():
+        if any(_differ(configs[0], other) for other in configs):
+            names = series([config.environment for config in configs])
+            message = f"the host `{host}` is that of the environments {names}, which have different clusters"
+            yield replace(marks[host], message=message, severity=Severity.WARNING)
 
 
 def _differ(one: Config, other: Config) -> bool:

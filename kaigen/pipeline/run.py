@@ -27,6 +27,7 @@ from kaigen.pipeline.cross_checks import (
     gpu_quotas,
     implied_namespace,
     missing_objects,
+    once_for_each_volume,
     refused_train_jobs,
     shared_hosts,
     sync_clashes,
@@ -216,10 +217,9 @@ class Run:
             found.extend(queue_checks.queue_problems(apps))
         found.extend(expiry_problems(self.units, datetime.now(UTC)))
         if not found.has_errors:
-            own = [key[1:] for unit in self.units for key in unit.defines]
-            found.extend(implied_namespace(self.config, own))
+            found.extend(implied_namespace(self.config, (app for unit in self.units for app in unit.summary.apps)))
             found.extend(unpinned_images(self.config, (app for _, app in apps)))
-        return found.sorted()
+        return [*Diagnostics(once_for_each_volume(found.sorted())).sorted()]
 
     @property
     def summaries(self) -> tuple[Config, list[RunApp]]:

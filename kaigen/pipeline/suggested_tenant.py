@@ -87,7 +87,8 @@ def _default_namespaces(name: str, folder: str, configs: Sequence[Config]) -> li
     """Return the namespace of specs of a folder that name none, in each environment.
 
     It is the only one of the tenant that has the folder, or that of kaigen.yaml, unless specs of other folders or
-    other tenants use that: then the tenant gets one of its own.
+    other tenants use that: then the tenant gets one of its own. Specs of no tenant, such as a Queue, may use that of
+    the tenant.
     """
     defaults: list[str] = []
     for config in configs:
@@ -97,7 +98,8 @@ def _default_namespaces(name: str, folder: str, configs: Sequence[Config]) -> li
         outside = (unit for unit in run.units if not contains(folder, relative_path(unit.source.file, config.root)))
         others |= {namespace for unit in outside for _, namespace, _ in unit.defines}
         own = default_namespace(folder, config.tenants, config.namespace)
-        defaults.append("" if own in others else own)
+        is_its_own = tenant is not None and own in tenant.namespaces
+        defaults.append("" if own in others and not is_its_own else own)
     taken = {config.namespace for config in configs}
     label = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-") or "team"
     several = len(taken) > 1

@@ -73,10 +73,13 @@ def validate_environments(
         for config in configs
     ]
     found = {config.environment: _problems(run, inputs, config) for config, run in zip(configs, runs, strict=True)}
+    said: dict[str, None] = {}  # Each line once, for environments that have the same tests.
     for config, run in zip(configs, runs, strict=True):
         failed = any(item.severity is Severity.ERROR for item in found[config.environment])
         if not failed and any(key[0] == "Endpoint" for unit in run.units for key in unit.defines):
-            found[config.environment] += routing_tests.routing_problems(run, say)
+            found[config.environment] += routing_tests.routing_problems(run, said.setdefault)
+    for line in said:
+        say(line)
     return combine_diagnostics(found, hosts_of_clusters(run.summaries for run in runs)), runs[-1].paths
 
 

@@ -204,7 +204,8 @@ def cold_start(resolution: TopologyResolution) -> ColdStart | None:
     if autoscaling is None or autoscaling.spec.min > 0 or block is None or not autoscaling.held:
         return None
     given, hold = resolution.spec.probes.startup is not None, router.held_seconds(resolution, block)
-    return ColdStart(scaling.POLLING, scaling.scrape_seconds(resolution), resolution.startup, given, hold)
+    scrape, hours = scaling.scrape_seconds(resolution), autoscaling.spec.schedule is not None
+    return ColdStart(scaling.POLLING, scrape, resolution.startup, given, hold, hours)
 
 
 def _memory(resources: ResolvedResources) -> str:

@@ -79,7 +79,7 @@ def cold_start_tables(found: ColdStart | None) -> list[Rows]:
     start = _time(found.start)
     return [
         [
-            ("FIRST REQUEST", "P50", "P99", ""),
+            ("FIRST REQUEST", "P50", "P99", "outside of the hours of `schedule`" if found.hours else ""),
             row("until KEDA knows", 0, f"{read}KEDA asks every {found.polling} s"),
             ("until a pod is ready", start, start, f"at most: {limit}"),
             row("wait", found.start, f"at most; the router holds it for {_time(found.hold)}"),

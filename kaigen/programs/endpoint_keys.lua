@@ -25,8 +25,7 @@ local function read_keys()
 end
 
 local function client_of(headers)
-  local scheme, given = (headers:get("authorization") or ""):match("^(%S+)%s+(.-)%s*$")
-  if not scheme or scheme:lower() ~= "bearer" then given = headers:get("x-api-key") end
+  local given = bearer_key(headers) or headers:get("x-api-key")
   local found
   if given then
     read_keys()

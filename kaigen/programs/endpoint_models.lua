@@ -20,17 +20,7 @@ local function key_of(backend)
   local now = os.time()
   if now ~= read_at[backend] then
     read_at[backend] = now
-    local opened = io.open(keys .. "/" .. backend, "r")
-    if opened then
-      for line in opened:lines() do
-        local key = line:match("^%s*(.-)%s*$")
-        if key ~= "" then
-          guarded[backend] = key
-          break
-        end
-      end
-      opened:close()
-    end
+    guarded[backend] = keys_in(keys .. "/" .. backend)[1] or guarded[backend]
   end
   return guarded[backend]
 end

@@ -153,7 +153,9 @@ def _lines(file: str, first: int, end: int) -> Iterator[bytes]:
 
 @cache
 def tables() -> Any:
-    """Return the module for Parquet."""
+    """Return the module for Parquet. An image without pyarrow finds it in a folder for its version of Python."""
+    if folder := os.environ.get("KAIGEN_PYARROW"):
+        sys.path.append(os.path.join(folder, f"{sys.version_info.major}.{sys.version_info.minor}"))
     path = os.environ.get("KAIGEN_TABLES", os.path.join(os.path.dirname(__file__), "kaigen_tables.py"))
     spec = importlib.util.spec_from_file_location("kaigen_tables", path)
     assert spec is not None
@@ -162,7 +164,8 @@ def tables() -> Any:
     try:
         spec.loader.exec_module(module)
     except ImportError as error:
-        raise Failed(WRONG_INPUT, f"Parquet needs pyarrow, which the image does not have: {error}") from None
+        reason = f"Parquet needs pyarrow, which this pod does not have: set `generate.parquet: true` ({error})"
+        raise Failed(WRONG_INPUT, reason) from None
     return module
 
 

@@ -1,5 +1,4 @@
 -- API keys by their SHA-256 checksums (FIPS 180-4).
-local bit = require("bit")
 local band, bnot, bxor, ror, shift, word = bit.band, bit.bnot, bit.bxor, bit.ror, bit.rshift, bit.tobit
 local sums = {@SUMS@}
 

@@ -140,7 +140,6 @@ def top_files(place: Place, runner: Sequence[str] = ("ubuntu-latest",)) -> dict[
     Args:
         place: the folder in the Git repository.
         runner: labels of the runners of GitHub Actions.
-        profiles: cluster profiles of environments with another one, by name.
     """
     below = place.below
     inside = f"{below}/" if below else ""

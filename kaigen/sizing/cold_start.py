@@ -16,6 +16,7 @@ class ColdStart(Struct, frozen=True):
         start: longest time until a pod is ready: the limit of the startup probe.
         given: whether the spec says how long a pod may start; if not, the size of the weights does.
         hold: how long the router holds the request.
+        hours: whether replicas run in the hours of a schedule, so that this is about the other hours.
     """
 
     polling: int
@@ -23,6 +24,7 @@ class ColdStart(Struct, frozen=True):
     start: int
     given: bool
     hold: int
+    hours: bool = False
 
     def noticed(self, share: float) -> float:
         """Return after how many seconds the scaler has noticed this share of requests.

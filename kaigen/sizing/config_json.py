@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from math import ceil
+from typing import NamedTuple
 
 from kaigen.core.json_types import Json
 from kaigen.diagnostics.errors import InputError
@@ -40,6 +41,9 @@ NO_CACHE = "an encoder keeps no KV cache"
 """Why the cache of an encoder is smaller than that of a decoder of its shape."""
 MOST = 10**9
 """Largest number that is believed; the largest context of a model has 10 million tokens."""
+
+_SCALED = 128
+"""Values of the indexer of sparse attention with one scale, in vLLM."""
 
 _SHOWN = 40
 """Most characters of a wrong value in a message."""
@@ -79,7 +83,7 @@ def facts_of_config(config: Mapping[str, Json], *, name: str, weights: float) ->
     if config.get("is_encoder_decoder") is True:
         return _transcriber(config, name, weights)
     text = next((inner for key in _INNER if isinstance(inner := config.get(key), Mapping)), config)
-    layers, heads = _number(text, "layers"), _number(text, "heads")
+    layers, heads = _layers(text), _number(text, "heads")
     hidden = _number(text, "hidden size")
     rank, rope = _integer(text, "kv_lora_rank"), _integer(text, "qk_rope_head_dim")
     window, window_layers = _window(text, layers)
@@ -100,13 +104,14 @@ def facts_of_config(config: Mapping[str, Json], *, name: str, weights: float) ->
         head_dim=head_dim,
         hidden_size=hidden,
         max_context=_number(text, "context"),
-        latent_dim=rank + rope,
+        latent_dim=rank + rope if rank else 0,
         rope_dim=rope if rank else 0,
         kv_layers=kv_layers,
         window=window,
         window_layers=window_layers,
         state_mib=state,
         state_layers=state_layers,
+        indexer_bytes=_indexer_bytes(text) if rank else 0,
         kv_upper_bound=NO_CACHE if _is_encoder(config) else "",
         vocabulary=_integer(text, "vocab_size") or _integer(config, "vocab_size") or None,
         encoder=any(key in config for key in ("vision_config", "audio_config", "vision_tower")),
@@ -183,6 +188,11 @@ def _number(config: Mapping[str, Json], what: str) -> int:
     raise PlanError("KG1103", Field.MODEL, f"the config has no {what}", f"expected one of {', '.join(_NAMES[what])}")
 
 
+def _layers(config: Mapping[str, Json]) -> int:
+    listed = _blocks(config).total
+    return listed if listed and not any(key in config for key in _NAMES["layers"]) else _number(config, "layers")
+
+
 def _kv_heads(config: Mapping[str, Json], heads: int) -> int:
     if config.get("multi_query") is True and not config.get("new_decoder_architecture"):
         return 1
@@ -217,23 +227,62 @@ def _window(config: Mapping[str, Json], layers: int) -> tuple[int, int]:
     return (tokens, count) if count else (0, 0)
 
 
+def _indexer_bytes(config: Mapping[str, Json]) -> int:
+    """Return what the indexer of sparse attention keeps of a token: 8 bits a value, a 32-bit scale for each 128."""
+    width = _integer(config, "index_head_dim")
+    return width + 4 * ceil(width / _SCALED)
+
+
+class _Blocks(NamedTuple):
+    """Layers of a model of the kind Nemotron-H.
+
+    Attributes:
+        total: all; 0 for other kinds of models.
+        attention: those with a KV cache.
+        recurrent: those with a state.
+    """
+
+    total: int
+    attention: int
+    recurrent: int
+
+
+def _blocks(config: Mapping[str, Json]) -> _Blocks:
+    """Return the layers of a model whose config says what each is, as a letter or as a word."""
+    letters, words = config.get("hybrid_override_pattern"), config.get("layers_block_type")
+    if isinstance(letters, str):
+        return _Blocks(len(letters), letters.count("*"), letters.count("M"))
+    if isinstance(words, Sequence) and not isinstance(words, str):
+        return _Blocks(len(words), words.count("attention"), words.count("mamba"))
+    return _Blocks(0, 0, 0)
+
+
 def _stateful(config: Mapping[str, Json], layers: int) -> tuple[int | None, int, int]:
     """Return the layers with a KV cache, None for all, those with a state, and the MiB of state per sequence.
 
     Recurrent state at 32 bit, and three steps of convolution at 16 bit.
     """
-    pattern = config.get("hybrid_override_pattern")
-    if isinstance(pattern, str):
+    blocks = _blocks(config)
+    if blocks.total:
         heads, width = _integer(config, "mamba_num_heads"), _integer(config, "mamba_head_dim")
         size, groups = _integer(config, "ssm_state_size"), _integer(config, "n_groups")
         each = heads * width * size * 4 + (heads * width + 2 * groups * size) * 3 * 2
-        return pattern.count("*"), pattern.count("M"), ceil(pattern.count("M") * each / 2**20)
-    kinds = _kinds(config, layers)
-    interval = _integer(config, "full_attention_interval")
-    linear = kinds.count("linear_attention") if kinds else layers - layers // interval if interval else 0
-    if not linear:
-        return None, 0, 0
-    values, keys = _integer(config, "linear_num_value_heads"), _integer(config, "linear_num_key_heads")
-    wide, deep = _integer(config, "linear_value_head_dim"), _integer(config, "linear_key_head_dim")
-    each = values * wide * deep * 4 + (values * wide + 2 * keys * deep) * 3 * 2
-    return layers - linear, linear, ceil(linear * each / 2**20)
+        return blocks.attention, blocks.recurrent, ceil(blocks.recurrent * each / 2**20)
+    linear, each = _linear(config, layers)
+    return (layers - linear, linear, ceil(linear * each / 2**20)) if linear else (None, 0, 0)
+
+
+def _linear(config: Mapping[str, Json], layers: int) -> tuple[int, int]:
+    """Return the layers of linear attention, and the bytes of state of each; Kimi's have as many keys as values."""
+    delta = config.get("linear_attn_config")
+    if isinstance(delta, Mapping):
+        listed = delta.get("kda_layers")
+        linear = len(listed) if isinstance(listed, Sequence) and not isinstance(listed, str) else 0
+        values = keys = _integer(delta, "num_heads")
+        wide = deep = _integer(delta, "head_dim")
+    else:
+        kinds, interval = _kinds(config, layers), _integer(config, "full_attention_interval")
+        linear = kinds.count("linear_attention") if kinds else layers - layers // interval if interval else 0
+        values, keys = _integer(config, "linear_num_value_heads"), _integer(config, "linear_num_key_heads")
+        wide, deep = _integer(config, "linear_value_head_dim"), _integer(config, "linear_key_head_dim")
+    return linear, values * wide * deep * 4 + (values * wide + 2 * keys * deep) * 3 * 2

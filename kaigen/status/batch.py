@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kaigen.cluster.client import Cluster
 
 _PROGRAM = program("generate.py")
-_LINE = re.compile(rb"^shard [0-9]+: .*; ([0-9]+) of ([0-9]+) lines of all shards\s*$")
+_LINE = re.compile(rb"^shard [0-9]+: .*; ([0-9]{1,15}) of ([1-9][0-9]{0,14}) lines of all shards\s*$")
 _TAIL = "200"
 """Last lines of a log that are read: the engine's are among them."""
 _CALLS = 4

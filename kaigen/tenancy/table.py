@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kaigen.tenancy.reach import Reach
 from kaigen.tenancy.rows.classes import CLASS_REACHES
-from kaigen.tenancy.rows.controllers import SECRET_REACHES, SYNCER_REACHES, TRAINING_REACHES
+from kaigen.tenancy.rows.controllers import SECRET_REACHES, SYNCER_REACHES
 from kaigen.tenancy.rows.metadata import METADATA_REACHES
 from kaigen.tenancy.rows.network import NETWORK_REACHES, RAY_REACHES
 from kaigen.tenancy.rows.network_policies import NETWORK_POLICY_REACHES
@@ -16,6 +16,7 @@ from kaigen.tenancy.rows.rbac import RBAC_REACHES
 from kaigen.tenancy.rows.reserved import RESERVED_REACHES
 from kaigen.tenancy.rows.scaling import SCALING_REACHES
 from kaigen.tenancy.rows.storage import STORAGE_REACHES
+from kaigen.tenancy.rows.training import TRAINING_REACHES
 
 REACHES: tuple[Reach, ...] = (
     *POD_REACHES,

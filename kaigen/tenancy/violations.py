@@ -11,6 +11,7 @@ from kaigen.config.globs import is_granted
 from kaigen.config.reserved import Reserved, SyncerSecrets
 from kaigen.config.tenant_settings import Tenant, tenant_of_file, tenant_of_namespace
 from kaigen.core.json_types import FieldPath
+from kaigen.core.text import series
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes import pod_security
 from kaigen.kubernetes.claims import created_volume
@@ -86,6 +87,10 @@ def _set_level(tenant: Tenant, level: str) -> str:
     return f"set `tenants.{tenant.name}.podSecurity: {level}` in kaigen.yaml"
 
 
+_KINDS = "kinds"
+"""The field of a tenant with the kinds of its objects."""
+
+
 class Denied(Problem, frozen=True):
     """Something that an object reaches and a tenant is not granted.
 
@@ -96,6 +101,21 @@ class Denied(Problem, frozen=True):
 
     grant: str = ""
     value: str = ""
+
+
+def cause_of(problem: Problem) -> str:
+    """Return what violations of one spec have in common if one change of it, or of the tenant, solves them."""
+    return _KINDS if isinstance(problem, Denied) and problem.grant == _KINDS else problem.message
+
+
+def of_one_cause(problems: Sequence[Problem]) -> tuple[str, str]:
+    """Return the message and the hint of violations with one cause."""
+    first = problems[0]
+    values = [*dict.fromkeys(each.value for each in problems if isinstance(each, Denied))]
+    if cause_of(first) != _KINDS or len(values) == 1:
+        return first.message, first.hint
+    message = first.message.replace(f"the kind {values[0]}", f"the kinds {series(values)}")
+    return message, first.hint.replace("remove it, or add it to", "remove them, or add them to", 1)
 
 
 def violations(obj: Object, namespace: str, tenant: Tenant) -> Iterator[Problem]:

@@ -108,9 +108,9 @@ class Document(Struct, frozen=True, eq=False):
 
     def _walk(self, path: Sequence[Step]) -> tuple[Node | None, Node, int]:
         """Follow a path as far as it exists; return the last key, the node reached, and the number of steps."""
-        for moved, place in self.written.items():
-            if tuple(path[: len(moved)]) == moved:
-                path = (*place, *path[len(moved) :])
+        for count in range(len(path), 0, -1) if self.written else ():
+            if (place := self.written.get(tuple(path[:count]))) is not None:
+                path = (*place, *path[count:])
                 break
         key: Node | None = None
         node = self.node

@@ -78,7 +78,7 @@ def _pieces(
         key = _key_span(document, old)
         if key is None:
             return None
-        place, rest = _removal(source.text, key[0], texts[old][1], in_braces=document.is_flow(old[:-1]))
+        place, rest = remove_text(source.text, key[0], texts[old][1], in_braces=document.is_flow(old[:-1]))
         pieces[place] = rest
     return pieces
 
@@ -93,7 +93,7 @@ def _key(name: str, *, is_json: bool) -> str:
     return f'"{name}"' if is_json else name
 
 
-def _removal(text: str, start: int, end: int, *, in_braces: bool) -> tuple[tuple[int, int], str]:
+def remove_text(text: str, start: int, end: int, *, in_braces: bool) -> tuple[tuple[int, int], str]:
     """Return the place of a member of a mapping with what separates it from the others, and what is left there."""
     if in_braces:
         before = _BEFORE.search(text, 0, start)

@@ -51,7 +51,7 @@ NAMES_OF_CASES = sorted(cases())
 
 
 WAITS = {"wait", "wait-job", "wait-files", "verify"}
-LOCAL = {"chat", "convert", "envoy", "epp", "kubectl", "reaper", "ringproxy"}
+LOCAL = {"chat", "convert", "envoy", "epp", "kubectl", "pyarrow", "reaper", "ringproxy"}
 """Images of programs that connect to the API server, to pods of their app, or to nothing."""
 
 

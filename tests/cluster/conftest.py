@@ -187,7 +187,8 @@ def node_namespace(node: Node, request: pytest.FixtureRequest) -> Iterator[str]:
 
 def _namespace(plane: Plane, request: pytest.FixtureRequest) -> Iterator[str]:
     words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower().removeprefix("test_"))
-    name = f"{words[:40].strip('-')}-{uuid.uuid4().hex[:6]}"
+    # Tests name environments by the last six characters, which must not be a number of YAML, such as 402e71.
+    name = f"{words[:40].strip('-')}-n{uuid.uuid4().hex[:5]}"
     plane.make_namespace(name)
     yield name
     plane.client.delete("v1/Namespace", name)

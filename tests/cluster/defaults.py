@@ -6,7 +6,7 @@ The apps are those of the examples that have such objects, as many as it takes f
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -99,6 +99,11 @@ def queue_objects(name: str, queues: list[str]) -> Iterator[Object]:
         yield {"apiVersion": API, "kind": "LocalQueue", "metadata": metadata, "spec": {"clusterQueue": name}}
 
 
+def short_name(namespace: str, app: str) -> str:
+    """Return the name of what syncs an app: of the end of the namespace, which differs from test to test."""
+    return f"{app}-{namespace[-6:]}"
+
+
 def files_of(apps: Mapping[str, list[Object]]) -> dict[str, str]:
     """Return the files of a repository with a folder for each app."""
     return {
@@ -108,11 +113,12 @@ def files_of(apps: Mapping[str, list[Object]]) -> dict[str, str]:
     }
 
 
-def applications(namespace: str, url: str) -> dict[str, Object]:
-    """Return the Application that kaigen writes for each app, in the project without restrictions."""
+def applications(names: Iterable[str], namespace: str, url: str) -> dict[str, Object]:
+    """Return the Application that kaigen writes for each app of these names, in the project without restrictions."""
     settings = GitOps(repository=url, argocd=ArgoSettings())
-    result = {}
-    for name, app in chosen().items():
+    result, every = {}, chosen()
+    for name in names:
+        app = every[name]
         tree = sync_tree([facts_of(app.app, app.objects)], Config(root=Path(), gitops=settings), "manifests")
         (found,) = [
             yaml.safe_load(data)
@@ -122,7 +128,7 @@ def applications(namespace: str, url: str) -> dict[str, Object]:
         found["spec"]["project"] = "default"
         found["spec"]["source"] |= {"path": name, "targetRevision": "main"}
         found["spec"]["destination"]["namespace"] = namespace
-        found["metadata"] |= {"name": f"{namespace}-{name}"[:63].strip("-")}
+        found["metadata"] |= {"name": short_name(namespace, name)}
         result[name] = found
     return result
 
@@ -131,7 +137,7 @@ def check_argocd(plane: Plane, argocd: ArgoCD, apps: Mapping[str, list[Object]],
     """Check that Argo CD sees what it synced as synced, and writes nothing more."""
     repository = Repository(folder / "repository")
     repository.commit(files_of(apps))
-    bodies = applications(namespace, repository.url)
+    bodies = applications(apps, namespace, repository.url)
     for body in bodies.values():
         plane.client.apply(body)
     names = {app: body["metadata"]["name"] for app, body in bodies.items()}
@@ -155,7 +161,7 @@ def check_argocd(plane: Plane, argocd: ArgoCD, apps: Mapping[str, list[Object]],
         for app in names
         if state(app)["sync"]["status"] != "Synced"
     }
-    assert differ == {}
+    assert differ == {}, f"Argo CD sees differences: {differ}"
     writes = [each for each in plane.audit.writes_since(mark, user=argocd.user) if each.namespace != argocd.namespace]
     assert [str(each) for each in writes if each.resource != "events"] == []
     assert {app: len(state(app)["history"]) for app in names} == {app: len(settled[app]["history"]) for app in names}
@@ -183,7 +189,7 @@ def refreshed(plane: Plane, argocd: ArgoCD, name: str) -> Object:
 def check_flux(plane: Plane, flux: Flux, apps: Mapping[str, list[Object]], namespace: str) -> None:
     """Check that Flux writes nothing more once it has applied what it syncs."""
     revision = flux.publish(namespace, files_of(apps))
-    names = {app: f"{namespace}-{app}"[:63].strip("-") for app in apps}
+    names = {app: short_name(namespace, app) for app in apps}
     for app, name in names.items():
         body = flux.kustomization(name, namespace, app, namespace)
         body["spec"]["wait"] = False

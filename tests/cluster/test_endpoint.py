@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kaigen.compile.builders.envoy_pod import MEMORY
 from kaigen.compile.endpoint.access import Access, Client
 from kaigen.compile.endpoint.envoy import ASKED
 from kaigen.pipeline.routing_tests import answers_of
@@ -92,7 +93,7 @@ def rendered(folder: Path) -> tuple[Mapping[str, str], str]:
     (data,) = (body["data"] for body in bodies if body["kind"] == "ConfigMap")
     (deployment,) = (body for body in bodies if body["kind"] == "Deployment")
     arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
-    return data, arguments[arguments.index("--config-yaml") + 1]
+    return data, arguments[arguments.index("--config-yaml") + 1].replace(MEMORY, str(1 << 30))
 
 
 class Running:
@@ -185,6 +186,12 @@ def test_the_key_decides_who_asks_and_what(running: Running) -> None:
     assert code({"model": "org/phi"}, "key-of-a") == (403, "model_not_allowed")
     assert code({"model": "gpt-4"}, "key-of-a") == (404, "model_not_found")
     assert ask({"model": "chat"}, key="", **{"x-api-key": "key-of-a"})[0] == 200
+
+
+def test_a_long_header_without_a_key_does_not_keep_envoy_busy(running: Running) -> None:
+    began = time.monotonic()
+    assert code({"model": "chat"}, f"x{' ' * 50_000}x") == (401, "invalid_api_key")
+    assert time.monotonic() - began < 5
 
 
 def test_a_topology_gets_its_own_key_and_never_that_of_the_client(running: Running) -> None:
@@ -306,7 +313,7 @@ def test_envoy_accepts_every_golden_configuration(envoy: Path, tmp_path: Path) -
         for key, text in maps[name].items():
             (tmp_path / key).write_text(text.replace("/etc/kaigen/endpoint", str(tmp_path)))
         arguments = next(each["args"] for each in pod["containers"] if each["name"] == "envoy")
-        clusters = arguments[arguments.index("--config-yaml") + 1]
+        clusters = arguments[arguments.index("--config-yaml") + 1].replace(MEMORY, str(1 << 30))
         command = [str(envoy), "--mode", "validate", "--config-path", str(tmp_path / "envoy.yaml")]
         done = subprocess.run([*command, "--config-yaml", clusters], capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{name}: {done.stderr}"

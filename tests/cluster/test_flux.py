@@ -288,7 +288,8 @@ def test_a_tenants_charts_under_lockdown_upgrade_alone_fail_without_rollback_and
     others = versions(scene.object("qwen"))
     team.specs["chat"] = changed(CHAT, contextLength=4096)
     scene.publish()
-    scene.wait("chat", lambda release: is_ready(release) and versions(release)[:1] == [2], "upgraded")
+    # On a busy machine the first attempt may fail, and Flux tries again.
+    scene.wait("chat", lambda release: is_ready(release) and versions(release)[:1] >= [2], "upgraded")
     assert "--max-model-len=4096" in arguments(plane, team)
     assert versions(scene.object("qwen")) == others == [1]
 

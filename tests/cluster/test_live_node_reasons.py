@@ -69,7 +69,7 @@ def test_a_hub_that_is_not_reached_is_named_while_the_download_is_tried_again(
     node: Node, hub: Hub, node_namespace: str, tmp_path: Path
 ) -> None:
     nowhere = model(hub, endpoint="http://127.0.0.1:1")
-    shown(node, node_namespace, tmp_path, nowhere, "attempt 2 of 8 follows")
+    shown(node, node_namespace, tmp_path, nowhere, "asking 127.0.0.1: [Errno 111] Connection refused; attempt")
     # The weights of a classification are on the public Hub, which this network does not have.
     words = ("create", "photo", "-n", node_namespace, *SMALL, "--wait")
     named(node, "of 8 follows", "kaigen", "job", *words)

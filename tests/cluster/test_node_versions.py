@@ -7,6 +7,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 import yaml
@@ -16,6 +17,7 @@ from kaigen.rollouts import plan_finish, plan_weight
 from tests.cluster.apps import POD
 from tests.cluster.argocd import ArgoCD
 from tests.cluster.client import Object
+from tests.cluster.flux import GIT_REPOSITORY, KUSTOMIZATION, Flux
 from tests.cluster.git import Repository
 from tests.cluster.node import Node
 from tests.cluster.processes import wait_until
@@ -29,6 +31,7 @@ pytestmark = pytest.mark.engine
 
 __all__ = ["node_flux"]
 
+M = TypeVar("M", bound=Mover)
 ROUTE = "gateway.networking.k8s.io/v1/HTTPRoute"
 SLOW = """
 import http.server, os, time
@@ -57,12 +60,33 @@ print(json.dumps(collections.Counter(ThreadPoolExecutor(4).map(ask, range(200)))
 def mover(request: pytest.FixtureRequest, node: Node, repository: Repository, tmp_path: Path) -> Iterator[Mover]:
     running = request.getfixturevalue(f"node_{request.param}")
     team = Team(tmp_path / "team", repository.url, f"v{uuid.uuid4().hex[:6]}", {})
-    found = (
+    yield from ended(
         ArgoMover(node, team, running, repository) if isinstance(running, ArgoCD) else FluxMover(node, team, running)
     )
-    yield found
-    found.end()
-    node.client.delete("v1/Namespace", team.space)
+
+
+@pytest.fixture
+def flux_mover(node: Node, node_flux: Flux, tmp_path: Path) -> Iterator[FluxMover]:
+    yield from ended(FluxMover(node, Team(tmp_path / "team", "", f"v{uuid.uuid4().hex[:6]}", {}), node_flux))
+
+
+def ended(mover: M) -> Iterator[M]:
+    """Yield a mover, then remove what it synced."""
+    yield mover
+    mover.end()
+    mover.plane.client.delete("v1/Namespace", mover.team.space)
+
+
+def with_canary(first: Object) -> Object:
+    """Return a Topology with a canary that needs 15 seconds to start, and gets requests."""
+    canary: Object = {
+        "pool": "two",
+        "weight": 10,
+        "replicas": 1,
+        "env": {"VERSION": "two"},
+        "command": ["python", "-c", SLOW],
+    }
+    return {**first, "spec": {**first["spec"], "canary": canary}}
 
 
 def promote(mover: Mover, weight: int | None) -> None:
@@ -93,6 +117,14 @@ def weights(node: Node, namespace: str) -> dict[str, int]:
     return {each["name"]: each["weight"] for each in rule["backendRefs"]}
 
 
+def stop(node: Node, namespace: str, client: str) -> dict[str, int]:
+    """Stop a client; return how often it got which answer."""
+    node.run("kubectl", "exec", "-n", namespace, client, "--", "touch", "/tmp/stop")
+    node.client.wait(POD, client, namespace, lambda found: found["status"]["phase"] == "Succeeded", "over")
+    counted: dict[str, int] = json.loads(node.run("kubectl", "logs", "-n", namespace, client).stdout)
+    return counted
+
+
 @pytest.mark.ran("HTTPRoute", by=("node", "traefik"))
 def test_no_request_is_lost_from_the_first_to_the_last_weight_and_back(
     node: Node, traefik: Traefik, mover: Mover
@@ -106,14 +138,7 @@ def test_no_request_is_lost_from_the_first_to_the_last_weight_and_back(
     wait_until(lambda: has_answer(node, team.space, asking, "one"), "the first version is served")
 
     # The pods need 15 seconds, and the commit gives them requests at once.
-    canary: Object = {
-        "pool": "two",
-        "weight": 10,
-        "replicas": 1,
-        "env": {"VERSION": "two"},
-        "command": ["python", "-c", SLOW],
-    }
-    team.specs = {"web": {**first, "spec": {**first["spec"], "canary": canary}}}
+    team.specs = {"web": with_canary(first)}
     mover.sync()
     assert weights(node, team.space) == {"web": 90, "web-two": 10}
     found = over_the_route(node, team.space, host)
@@ -143,8 +168,42 @@ def test_no_request_is_lost_from_the_first_to_the_last_weight_and_back(
     mover.sync()
     client.wait_gone(DEPLOYMENT, "web-two", team.space)
 
-    node.run("kubectl", "exec", "-n", team.space, asking, "--", "touch", "/tmp/stop")
-    client.wait(POD, asking, team.space, lambda found: found["status"]["phase"] == "Succeeded", "over")
-    counted: dict[str, int] = json.loads(node.run("kubectl", "logs", "-n", team.space, asking).stdout)
+    counted = stop(node, team.space, asking)
     print(counted)
     assert counted.keys() == {"service one", "service two", "route one", "route two"}
+
+
+@pytest.mark.ran("HTTPRoute", "Kustomization", by=("node", "traefik", "kustomize-controller"))
+def test_flux_applies_no_weight_before_it_knows_that_the_route_waits_for_the_canary(
+    node: Node, traefik: Traefik, flux_mover: FluxMover
+) -> None:
+    client, mover, team, node_flux = node.client, flux_mover, flux_mover.team, flux_mover.flux
+    host = f"{team.environment}.test"
+    first = served("web", "one", route={"host": host, "gateway": {"className": CLASS}})
+    team.specs = {"web": first}
+    mover.sync()
+    asking = start_client(node, team.space, host)
+    wait_until(lambda: has_answer(node, team.space, asking, "one"), "the first version is served")
+
+    # The Kustomization of the app gets the commit long before the one that changes its `dependsOn`.
+    client.patch(KUSTOMIZATION, mover.source, node_flux.namespace, {"spec": {"suspend": True}})
+    team.specs = {"web": with_canary(first)}
+    revision = node_flux.commit(team.environment, team.files())
+    node_flux.fetch(GIT_REPOSITORY, mover.source)
+    node_flux.wait_ready(f"{mover.source}-tenants", revision, 120)
+    node_flux.fetch(GIT_REPOSITORY, mover.source, team.space)
+    app = team.name(team.space, "web")
+
+    def is_tried() -> bool:
+        status = client.get(KUSTOMIZATION, app, team.space)["status"]
+        refused = any("_flux/after" in each.get("message", "") for each in status["conditions"])
+        return status["lastAttemptedRevision"] == revision and (refused or len(weights(node, team.space)) == 2)
+
+    wait_until(is_tried, "the commit reaches the Kustomization of the app", 60)
+    client.patch(KUSTOMIZATION, mover.source, node_flux.namespace, {"spec": {"suspend": False}})
+    mover.sync()
+    assert weights(node, team.space) == {"web": 90, "web-two": 10}
+    wait_until(lambda: has_answer(node, team.space, asking, "two"), "the canary answers")
+    counted = stop(node, team.space, asking)
+    print(counted)
+    assert counted.keys() == {"service one", "route one", "route two"}

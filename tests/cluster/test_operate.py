@@ -87,6 +87,7 @@ RENDER = Run(text="apps")
 PUBLISH = Elsewhere("needs a remote", "tests/cluster/test_flux.py")
 LOGS = Elsewhere("simulated pods print nothing", "tests/cluster/test_live_jobs.py")
 IMAGES = Elsewhere("needs a registry", "tests/cluster/test_images.py")
+RENAME = Run("kaigen rename model qwen small --dry-run", "small")
 
 CASES: Mapping[str, Mapping[str, Run | Elsewhere]] = {
     "capacity.md": {
@@ -102,6 +103,8 @@ CASES: Mapping[str, Mapping[str, Run | Elsewhere]] = {
     },
     "change.md": {
         "kaigen diff": DIFF,
+        "kaigen rename": RENAME,
+        "kaigen rename model qwen small": RENAME,
         "kaigen plan chat": PLAN,
         "kubectl get storageclass": Run(text="ALLOWVOLUMEEXPANSION"),
         "kaigen status": STATUS,

@@ -11,6 +11,7 @@ import os
 import subprocess
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -20,7 +21,10 @@ from typing import Any
 
 import pytest
 
-from kaigen.compile.topology.router_config import QUEUE_METRIC, engines_cluster, envoy_config, picker_config
+from kaigen.compile.builders.autoscaling import ACTIVE_METRIC
+from kaigen.compile.builders.envoy import READY, STATISTICS
+from kaigen.compile.builders.envoy_pod import MEMORY, overload
+from kaigen.compile.topology.router_config import OF_CLIENTS, QUEUE_METRIC, engines_cluster, envoy_config, picker_config
 from kaigen.yaml.dump import dump
 from tests.cluster.envoy import locate_envoy
 from tests.cluster.tools.parts import locate_part
@@ -28,11 +32,15 @@ from tests.cluster.tools.parts import locate_part
 pytestmark = pytest.mark.engine
 
 HOSTS, ENGINE_PORT, API_PORT, PORT = ("127.0.0.11", "127.0.0.12"), 18101, 18200, 18201
+LIMIT = 1024
+"""Memory of Envoy, in MiB."""
+
 POOL = "inference.networking.k8s.io/v1"
 METRICS = "\n".join(
     f'# TYPE vllm:{name} gauge\nvllm:{name}{{model_name="m"}} {value}'
     for name, value in (("num_requests_waiting", 0), ("num_requests_running", 0), ("kv_cache_usage_perc", 0.1))
 )
+AUDIO = "/v1/audio/transcriptions"
 HEADER = "x-gateway-destination-endpoint"
 
 
@@ -76,6 +84,9 @@ class Engine(Handler):
                 self.rfile.readline()
             self.rfile.readline()
         host = self.connection.getsockname()[0]
+        if self.path == AUDIO:
+            self.answer({"bytes": len(body)})
+            return
         if not json.loads(body).get("stream"):
             self.answer({"host": host, "bytes": len(body)})
             return
@@ -173,6 +184,7 @@ class Running:
 
     Attributes:
         picker: the process of the picker.
+        envoy: that of Envoy.
     """
 
     def __init__(
@@ -220,8 +232,8 @@ class Running:
         self._picker = (stack, [str(locate_part("epp")), *flags], folder / "picker.log", env)
         self.picker = start(*self._picker)
         self.command = [str(envoy), "--config-path", str(folder / "envoy.yaml"), "--disable-hot-restart"]
-        self.command += ["--config-yaml", engines_cluster(others, ENGINE_PORT)]
-        start(
+        self.command += ["--config-yaml", f"{engines_cluster(others, ENGINE_PORT)}\n{limited(LIMIT)}"]
+        self.envoy = start(
             stack, [*self.command, "--concurrency", "2", "--log-level", "error"], folder / "envoy.log", dict(os.environ)
         )
         until(lambda: ask({"prompt": "x"}, key="")[0] == 401)
@@ -234,6 +246,18 @@ class Running:
         self.picker.wait()
         time.sleep(1)
         self.picker = start(*self._picker)
+
+
+def limited(mebibytes: int) -> str:
+    """Return the part of Envoy's configuration that depends on the limit of its memory."""
+    return f"overload_manager: {json.dumps(overload()).replace(MEMORY, str(mebibytes << 20))}"
+
+
+def used(process: subprocess.Popen[bytes]) -> int:
+    """Return the most memory that a process has had, in MiB."""
+    lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    (line,) = [line for line in lines if line.startswith("VmHWM:")]
+    return int(line.split()[1]) >> 10
 
 
 def serve(stack: ExitStack, address: tuple[str, int], handler: type[Handler]) -> ThreadingHTTPServer:
@@ -298,7 +322,7 @@ def stack() -> Iterator[ExitStack]:
 def test_envoy_accepts_the_configuration(envoy: Path, tmp_path: Path, fail_open: bool, keys: str) -> None:
     (tmp_path / "envoy.yaml").write_text(dump(envoy_config(keys=keys, fail_open=fail_open, hold=60)))
     command = [str(envoy), "--mode", "validate", "--config-path", str(tmp_path / "envoy.yaml")]
-    command += ["--config-yaml", engines_cluster("chat-engines", 8000)]
+    command += ["--config-yaml", f"{engines_cluster('chat-engines', 8000)}\n{limited(LIMIT)}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
@@ -310,8 +334,23 @@ def test_prefixes_stay_with_a_replica_and_keys_are_checked(envoy: Path, tmp_path
     again = [ask({"prompt": prompt + "2"}, key="two")[1]["host"] for prompt in prompts]
     assert again == first
     assert [ask({"prompt": "x"}, key=key)[0] for key in ("", "wrong", "on", "two")] == [401, 401, 401, 200]
-    assert ask({"prompt": "x" * 5_000_000})[1]["bytes"] > 5_000_000
+    # Envoy keeps the first two bodies; the third one goes past the picker.
+    for size in (5_000_000, 16_700_000, 40_000_000):
+        assert ask({"prompt": "x" * size})[1]["bytes"] > size
     assert ask({"prompt": "x"}, headers={HEADER: f"127.0.0.1:{API_PORT}"})[1]["host"] in HOSTS
+
+
+@pytest.mark.parametrize("size", [1_000, 3_000_000, 40_000_000])
+def test_forms_with_audio_pass_in_any_size(envoy: Path, tmp_path: Path, stack: ExitStack, size: int) -> None:
+    Running(stack, envoy, tmp_path, fail_open=True)
+    form = b"--b\r\nContent-Disposition: form-data; name=file\r\n\r\n" + bytes(size) + b"\r\n--b--\r\n"
+    for pieces in (False, True):
+        sent = {"authorization": "Bearer one", "content-type": "multipart/form-data; boundary=b"}
+        with closing(http.client.HTTPConnection("127.0.0.1", PORT, timeout=60)) as connection:
+            body: Any = iter([form]) if pieces else form
+            connection.request("POST", AUDIO, body, sent, encode_chunked=pieces)
+            answer = connection.getresponse()
+            assert (answer.status, json.loads(answer.read())) == (200, {"bytes": len(form)})
 
 
 def test_answers_go_on_when_the_picker_dies_and_open_sends_requests_to_any(
@@ -346,6 +385,9 @@ def test_requests_to_an_empty_pool_wait_for_the_first_replica(envoy: Path, tmp_p
         time.sleep(2)
         lines = read(9090, "/metrics").decode().splitlines()
         assert sum(float(line.split()[-1]) for line in lines if line.startswith(f"{QUEUE_METRIC}{{")) == 10
+        # Where no Prometheus is named, KEDA reads these of Envoy.
+        asked = f"{ACTIVE_METRIC}{{{OF_CLIENTS}}} 10"
+        assert asked in read(READY, STATISTICS).decode().splitlines()
         assert [each.result()[0] for each in held] == [200] * 10
 
 
@@ -358,3 +400,47 @@ def test_requests_that_a_picker_held_wait_for_the_next_one(envoy: Path, tmp_path
         time.sleep(3)
         assert not any(each.done() for each in held)
         assert [each.result()[0] for each in held] == [200] * 10
+
+
+def test_large_bodies_are_sent_again_when_the_picker_dies(envoy: Path, tmp_path: Path, stack: ExitStack) -> None:
+    running = Running(stack, envoy, tmp_path, fail_open=True)
+    with ThreadPoolExecutor() as pool:
+        asked = [pool.submit(lambda: [ask({"prompt": "x" * 10_000_000})[0] for _ in range(5)]) for _ in range(4)]
+        time.sleep(0.7)
+        running.picker.kill()
+        assert [each.result() for each in asked] == [[200] * 5] * 4
+
+
+def send(size: int, tried: threading.Barrier) -> str:
+    """Send a body but for its last byte, and that when all clients have; return the status, or how it ended."""
+    sent = {"authorization": "Bearer one", "content-type": "application/json", "content-length": str(size)}
+    body = b'{"model": "m", "prompt": "%s"}' % (b"x" * (size - 28))
+    with closing(http.client.HTTPConnection("127.0.0.1", PORT, timeout=60)) as connection:
+        try:
+            connection.request("POST", "/v1/completions", body[:-1], sent)
+        except OSError as error:
+            tried.wait()
+            return type(error).__name__
+        tried.wait()
+        try:
+            connection.send(body[-1:])
+            return str(connection.getresponse().status)
+        except (OSError, http.client.HTTPException) as error:
+            return type(error).__name__
+
+
+@pytest.mark.parametrize(("number", "size", "answered"), [(200, 4 << 20, 0), (40, 16 << 20, 0), (40, 4 << 20, 40)])
+def test_clients_cannot_use_up_the_memory_of_the_router(
+    envoy: Path, tmp_path: Path, stack: ExitStack, number: int, size: int, answered: int
+) -> None:
+    running = Running(stack, envoy, tmp_path, fail_open=True)
+    tried = threading.Barrier(number)
+    with ThreadPoolExecutor(number) as pool:
+        ends = list(pool.map(lambda _: send(size, tried), range(number)))
+    memory = f"Envoy {used(running.envoy)} MiB, the picker {used(running.picker)} MiB"
+    print(f"{number} bodies of {size >> 20} MiB: {Counter(ends)}; {memory}")
+    assert ends.count("200") >= answered
+    assert used(running.envoy) < LIMIT
+    assert used(running.picker) < 2 * LIMIT
+    until(lambda: ask({"prompt": "x"})[0] == 200)
+    assert (running.envoy.poll(), running.picker.poll()) == (None, None)

@@ -19,7 +19,7 @@ from kaigen.compile.builders.envoy import READY, STATISTICS
 from kaigen.compile.topology.router_config import OF_CLIENTS, engines_cluster, plain_config
 from kaigen.yaml.dump import dump
 from tests.cluster.envoy import locate_envoy
-from tests.cluster.test_router import ENGINE_PORT, HOSTS, PORT, Engine, ask, read, serve, start, until
+from tests.cluster.test_router import ENGINE_PORT, HOSTS, LIMIT, PORT, Engine, ask, limited, read, serve, start, until
 
 pytestmark = pytest.mark.engine
 
@@ -45,7 +45,7 @@ def run(stack: ExitStack, folder: Path, hold: int, sums: Sequence[str] = (), ses
         end = f", port_value: {ENGINE_PORT}}}}}}}}}"
         clusters = clusters.replace(first + end, f"{first}{end}, {second}{end}")
         assert second in clusters
-    command += ["--config-yaml", clusters, "--log-level", "error"]
+    command += ["--config-yaml", f"{clusters}\n{limited(LIMIT)}", "--log-level", "error"]
     start(stack, [*command, "--concurrency", "2"], folder / "envoy.log", dict(os.environ))
     until(lambda: ask({}, key="wrong")[0] == 401)
 

@@ -16,9 +16,10 @@ from tests.tenant_rights import METADATA, address, policy, port, role
 
 @pytest.mark.ran("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", by="kube-apiserver")
 def test_the_policies_refuse_what_kaigen_refuses(plane: Plane, groups: GroupControllers, tmp_path: Path) -> None:
-    # Other tests of the process start them, so their webhooks are asked here in any order of the tests.
+    # Their webhooks complete objects before the policies judge them, and other tests of the process start them too.
     groups.start_leader_worker_set()
     groups.start_job_set()
+    groups.start_kueue()
     check_policies(plane, tmp_path, "kubernetes")
 
 

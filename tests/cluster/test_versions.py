@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kaigen.compile.builders.envoy_pod import MEMORY
 from kaigen.pipeline.run import Run
 from tests.cluster.test_router import Handler, envoy, serve, start, until
 
@@ -68,7 +69,7 @@ def run_envoy(stack: ExitStack, envoy: Path, folder: Path, weight: int) -> None:
         listener["address"]["socket_address"] = _address(port)
     config["admin"]["address"]["socket_address"] = _address(PORT + 51)
     path.write_text(json.dumps(config))
-    made = yaml.safe_load(arguments[arguments.index("--config-yaml") + 1])
+    made = yaml.safe_load(arguments[arguments.index("--config-yaml") + 1].replace(MEMORY, str(1 << 30)))
     ports = {"endpoint": PORT, "topology-chat": OLD, "canary-chat": NEW}
     for cluster in made["static_resources"]["clusters"]:
         endpoint = {"endpoint": {"address": {"socket_address": _address(ports[cluster["name"]])}}}

@@ -5,10 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
-import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -23,6 +20,7 @@ from pyarrow import parquet
 from runtimes.downloader.tests.hub import COMMIT, REPO, Hub
 from tests.cluster.apps import JOB, compiled, job_name, spec
 from tests.cluster.client import Object, is_true
+from tests.cluster.images import runtime_image
 from tests.cluster.live import call
 from tests.cluster.node import Node
 from tests.cluster.processes import wait_until
@@ -34,7 +32,6 @@ from tests.cluster.vllm_image import vllm_image
 
 pytestmark = pytest.mark.engine
 
-REPOSITORY = Path(__file__).parents[2]
 SHARED = {"volume": {"size": "1Gi", "accessModes": ["ReadWriteMany"], "storageClassName": "local-path"}}
 TEXTS = ["Hello", "What is it?", "one two three", "ABC", "x", "The end."]
 LABELS = ["bad", "fair", "good"]
@@ -72,8 +69,15 @@ class Batches:
             store=SHARED,
         )
 
-    def run(self, name: str, block: Mapping[str, Any], others: Sequence[Object], **fields: Any) -> Path:
-        """Run a batch to its end, and return the folder of its output."""
+    def run(self, name: str, block: Mapping[str, Any], others: Sequence[Object], *, is_watched: bool = False) -> Path:
+        """Run a batch to its end, and return the folder of its output.
+
+        Args:
+            name: name of the Job.
+            block: its settings `generate`.
+            others: the Model and the Datasets.
+            is_watched: whether `kaigen status` is asked for the progress meanwhile.
+        """
         inputs = [{"dataset": each["metadata"]["name"]} for each in others if each["kind"] == "Dataset"]
         whole: dict[str, Any] = {
             "workload": "generate",
@@ -85,16 +89,16 @@ class Batches:
                 "engineArgs": {"enforce-eager": True, "num-gpu-blocks-override": 64},
                 **block,
             },
-            "env": {"VLLM_CPU_KVCACHE_SPACE": "1", **fields.pop("env", {})},
+            "env": {"VLLM_CPU_KVCACHE_SPACE": "1"},
             "resources": {"cpu": "100m", "memory": "3Gi"},
             "retries": 0,
             "output": SHARED,
-            **fields,
         }
         apps = compiled(self.folder / name, [spec("Job", name, **whole), *others], self.namespace, "generic")
         install(self.node, apps, "manifests", self.folder / "charts")
         run = job_name(apps[name])
-        self.sees_progress(self.folder / name, name)
+        if is_watched:
+            self.sees_progress(self.folder / name, name)
         wait_until(partial(_ended, self.node, self.namespace, run), f"{run} has ended", 600, every=1)
         printed = self.node.run("kubectl", "logs", "--namespace", self.namespace, f"job/{run}").stdout
         assert is_true(self.node.client.get(JOB, run, self.namespace), "Complete"), printed[-3000:]
@@ -123,7 +127,8 @@ def _ended(node: Node, namespace: str, name: str) -> bool:
 @pytest.fixture
 def batches(node: Node, node_namespace: str, tmp_path: Path) -> Any:
     """Return what runs batches."""
-    node.import_image(vllm_image())
+    for image in (vllm_image(), runtime_image("pyarrow")):
+        node.import_image(image)
     with ExitStack() as stack:
         yield Batches(node, node_namespace, tmp_path, stack)
 
@@ -141,30 +146,6 @@ def request(name: str, url: str, **body: Any) -> Object:
     return {"custom_id": name, "method": "POST", "url": url, "body": {"model": "gpt-5", **body}}
 
 
-def pyarrow_files(folder: Path) -> Files:
-    """Return the files of pyarrow for the Python of vLLM's image, as locked for the tests."""
-    locked = (REPOSITORY / "requirements/dev.txt").read_text("utf-8")
-    found = re.search(r"(?m)^pyarrow==.*\n(?:    --hash.*\n)+", locked)
-    assert found is not None
-    wanted = folder / "pyarrow.txt"
-    wanted.write_text(found[0].rstrip().removesuffix("\\") + "\n")
-    platforms = [f"--platform={each}" for each in ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64")]
-    subprocess.run(
-        [
-            *(sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install", "--no-deps"),
-            *("--require-hashes", "--only-binary=:all:", "--no-compile", "--ignore-requires-python"),
-            *("--python-version=3.13", "--implementation=cp", *platforms),
-            *(f"--target={folder / 'site'}", f"--requirement={wanted}"),
-        ],
-        check=True,
-    )
-    site = folder / "site"
-    unused = {"include", "tests", "src"}
-    paths = [path for path in (site / "pyarrow").rglob("*") if path.is_file()]
-    kept = [path for path in paths if not unused & set(path.relative_to(site / "pyarrow").parts)]
-    return {str(path.relative_to(site)): path.read_bytes() for path in kept}
-
-
 def alike(one: Sequence[float], other: Sequence[float]) -> float:
     """Return the cosine of the angle between two vectors of length 1; a batch changes the last digits."""
     return sum(a * b for a, b in zip(one, other, strict=True))
@@ -176,7 +157,7 @@ def table(rows: list[Object]) -> bytes:
     return stream.getvalue()
 
 
-@pytest.mark.ran("Job", "PersistentVolumeClaim", by=("node", "downloader"))
+@pytest.mark.ran("Job", "PersistentVolumeClaim", by=("node", "downloader", "pyarrow"))
 def test_chat_from_and_to_parquet_and_by_openai_has_the_answers_of_the_server(batches: Batches, tmp_path: Path) -> None:
     node, namespace = batches.node, batches.namespace
     tiny = model("tiny", batches.hub(base_files(context=512)))
@@ -188,12 +169,8 @@ def test_chat_from_and_to_parquet_and_by_openai_has_the_answers_of_the_server(ba
     node.client.delete(DEPLOYMENT, "chat", namespace)
 
     rows = [{"who": {"says": text}, "at": number} for number, text in enumerate(TEXTS)]
-    data = [
-        batches.dataset("lines", {"a.parquet": table(rows)}),
-        batches.dataset("pyarrow", pyarrow_files(tmp_path)),
-    ]
     block = {"prompt": "{who.says}", "parameters": PARAMETERS, "results": "parquet"}
-    folder = batches.run("chats", block, [tiny, *data], env={"PYTHONPATH": "/opt/vllm:/inputs/pyarrow"})
+    folder = batches.run("chats", block, [tiny, batches.dataset("lines", {"a.parquet": table(rows)})])
     found = parquet.read_table(folder / "results.parquet").to_pylist()
     assert [each["output"] for each in found] == expected
     assert [each["row"] for each in found] == rows
@@ -242,7 +219,7 @@ def test_vectors_are_the_same_by_rows_and_by_openai(batches: Batches) -> None:
 def test_labels_are_those_of_the_model(batches: Batches) -> None:
     tiny = model("tiny", batches.hub(classifier_files(LABELS)))
     rows = batches.dataset("lines", {"a.jsonl": lines([{"text": text} for text in [*TEXTS, TEXTS[0]]])})
-    found = read(batches.run("labels", {"task": "classify"}, [tiny, rows]) / "results.jsonl")
+    found = read(batches.run("labels", {"task": "classify"}, [tiny, rows], is_watched=True) / "results.jsonl")
     assert [each["row"]["text"] for each in found] == [*TEXTS, TEXTS[0]]
     for each in found:
         assert math.isclose(sum(each["probabilities"]), 1, abs_tol=1e-3)

@@ -13,7 +13,9 @@ import pytest
 
 from kaigen.catalog.json_tables import load_table
 from kaigen.catalog.vllm_flags import rows_of
-from tools.facts import controllers, machines, prices, recipes, sources, vllm_table
+from kaigen.kubernetes.schemas import index
+from tools.facts import configs, controllers, machines, prices, recipes, sources, vllm_table
+from tools.facts.__main__ import newest_version
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -102,6 +104,7 @@ def test_the_lock_names_every_version_of_the_table_and_no_host() -> None:
     assert all(checksum.startswith("h1:") for _, checksum in lock["modules"].values())
     assert all(len(sha256) == 64 for _, sha256 in lock["wheels"].values())
     packages = {each["source"].partition(",")[0] for each in load_table("machines")["clouds"].values()}
+    packages.add(json.loads(configs.TABLE.read_text())["source"].rpartition(" in ")[2])
     assert packages == {f"{name} {version}" for name, (version, _) in lock["wheels"].items()}
 
 
@@ -127,6 +130,27 @@ def test_a_recipe_gives_flags_to_its_model_and_to_its_variants() -> None:
     }
 
 
+def test_configs_are_shortened_to_what_the_plan_reads(tmp_path: Path) -> None:
+    plain = {"num_hidden_layers": 2, "hidden_size": 8, "rope_theta": 1, "quantization_config": {"quant_method": "fp8"}}
+    sees = {"text_config": {"num_hidden_layers": 3, "rope_theta": 1}, "vision_config": {"depth": 9}}
+    path = tmp_path / "package.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.writestr("core/model_configs/a--b-c_config.json", json.dumps(plain))
+        wheel.writestr("core/model_configs/a--sees_config.json", json.dumps(sees))
+        wheel.writestr("core/model_configs/a--sees_hf_quant_config.json", "{}")
+        wheel.writestr(
+            "core.dist-info/sboms/core.cyclonedx.json", '{"metadata": {"timestamp": "2026-09-01T20:04:54Z"}}'
+        )
+    assert json.loads(configs.table(path, "1.2")) == {
+        "source": "model_configs in aiconfigurator-core 1.2",
+        "date": "2026-09-01",
+        "models": {
+            "a/b-c": {"num_hidden_layers": 2, "hidden_size": 8, "quantization_config": {"quant_method": "fp8"}},
+            "a/sees": {"text_config": {"num_hidden_layers": 3}, "vision_config": {}},
+        },
+    }
+
+
 def test_prices_are_those_of_one_region() -> None:
     aws = '\t"us-east-1": {\n\t\t// g6\n\t\t"g6.xlarge": 0.804800, "g6.2xlarge": 0.977600,\n\t},\n'
     aws += '\t"eu-west-1": {\n\t\t"g6.xlarge": 9,\n\t},'
@@ -136,6 +160,27 @@ def test_prices_are_those_of_one_region() -> None:
     assert prices.prices_in(f"x{{\n{aws}", "us-east-1", patterns["aws"]) == {"g6.xlarge": 0.8048, "g6.2xlarge": 0.9776}
     assert prices.prices_in(azure, "eastus", patterns["azure"]) == {"Standard_A1": 0.023}
     assert prices.prices_in(azure, "northeurope", patterns["azure"]) == {}
+
+
+def test_an_older_version_than_the_pinned_one_is_not_newer(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The proxy serves more versions of a module than it lists.
+    monkeypatch.setattr(sources, "module_versions", lambda _: ["v0.9.0", "v0.17.0", "v0.20.0-rc.1"])
+    assert newest_version("example.com/m", "v0.19.2") == "v0.19.2"
+    assert newest_version("example.com/m", "v0.16.2") == "v0.17.0"
+
+
+def test_the_table_of_controllers_has_every_kind_that_kaigen_knows_of_them() -> None:
+    for name, row in load_table("controller_versions").items():
+        groups, kinds = (
+            {each.partition("/")[0] for each in row["served"]},
+            {each.split("/")[2] for each in row["served"]},
+        )
+        known = {
+            kind
+            for kind, versions in index()["kinds"].items()
+            if any(version.partition("/")[0] in groups for version in versions)
+        }
+        assert kinds >= known, f"{name}: run make facts"
 
 
 def definition(fields: dict[str, Any], version: str = "v1beta2") -> bytes:

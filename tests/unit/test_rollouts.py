@@ -173,7 +173,7 @@ def test_more_requests_need_the_gates_of_the_canary(folder: Path, cli: Cli) -> N
     assert "1 of 1 gates have not passed, so chat stays at 0 %" in printed
     assert text(folder) == before
     (gate,) = find_gates(load_config(folder))
-    report = make_report({"gate": "speed", "run": gate.run, "passed": True, "reason": "", "checks": []}, "passed\n")
+    report = make_report({"gate": "speed", "run": gate.run, "passed": True, "reason": "", "checks": []})
     write_report(report_path(folder, "", "ml", "speed"), report)
     code, printed = cli("promote", "chat", "--weight", "10", "--output", "json")
     assert code == 0, printed
@@ -192,7 +192,33 @@ def test_dry_run_writes_nothing(folder: Path, cli: Cli) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("chat",), ("--weight", "10"), ("chat", "--weight", "10", "--finish"), ("chat", "--finish", "--to", "prod")],
+    [
+        ("chat",),
+        ("--weight", "10"),
+        ("chat", "--weight", "10", "--finish"),
+        ("chat", "--weight", "10", "--skip"),
+        ("chat", "--finish", "--to", "prod"),
+    ],
 )
 def test_usage(folder: Path, cli: Cli, arguments: tuple[str, ...]) -> None:
     assert cli("promote", *arguments)[0] == 2
+
+
+@pytest.mark.parametrize("finish", [False, True])
+def test_fields_in_an_old_spelling_stay_as_they_are(folder: Path, cli: Cli, finish: bool) -> None:
+    old = SPEC.replace("spec:\n", "spec:\n  imagePullSecrets: [login]\n", 1).replace("    weight: 0\n", "")
+    old = old.replace("canary:\n", "canary:\n    weight: 100\n", 1)
+    (folder / "specs/chat.yaml").write_text(old)
+    code, printed = cli("promote", "chat", *(["--finish"] if finish else ["--weight", "20"]))
+    assert code == 0, printed
+    assert "  imagePullSecrets: [login]\n" in text(folder)
+
+
+def test_the_namespace_of_a_tenant_names_its_topology(folder: Path) -> None:
+    lab = "{folders: [specs/lab], namespaces: [lab], images: ['*'], hosts: ['*'], references: ['*/*']}"
+    (folder / "kaigen.yaml").write_text(CONFIG + f"tenants: {{lab: {lab}}}\n")
+    (folder / "specs/lab").mkdir()
+    (folder / "specs/lab/chat.yaml").write_text(SPEC.replace("chat.example", "lab.example"))
+    config = load_config(folder)
+    assert plan_weight(config, "lab/chat", 10).file.path == folder / "specs/lab/chat.yaml"
+    assert plan_weight(config, "ml/chat", 10).file.path == folder / "specs/chat.yaml"

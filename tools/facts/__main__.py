@@ -16,7 +16,7 @@ import json
 import sys
 from typing import Any
 
-from tools.facts import controllers, machines, prices, recipes, sources, vllm_table
+from tools.facts import configs, controllers, machines, prices, recipes, sources, vllm_table
 
 
 def rendered_lines() -> list[list[str]]:
@@ -42,9 +42,9 @@ def newest(lock: dict[str, Any]) -> dict[str, Any]:
 
 
 def newest_version(module: str, pinned: str) -> str:
-    """Return the newest version of a Go module; the pinned one where the proxy does not list them."""
+    """Return the newest version of a Go module; the pinned one where the proxy does not list it, or only older ones."""
     try:
-        return sources.newest_module(module)
+        return sources.newest_of([pinned, *sources.module_versions(module)])
     except sources.SourceError as error:
         print(f"{module} stays at {pinned}: its versions are not listed: {error}", file=sys.stderr)
         return pinned
@@ -93,6 +93,7 @@ def make(lock: dict[str, Any]) -> dict[Any, str]:
         vllm_table.TABLE: vllm_table.table(folders, rows),
         prices.TABLE: prices.table(modules),
         machines.TABLE: machines.table(wheels),
+        configs.TABLE: configs.table(*wheels[configs.PACKAGE]),
         recipes.TABLE: recipes.table(folders[last], last),
     }
 

@@ -34,6 +34,10 @@ def prepare_metadata_for_build_wheel(directory, settings=None):
 """A build backend that answers with the metadata of the sdist: pip asks for it even if it only downloads."""
 
 
+_ANY_MACHINE = ("--only-binary=:all:", "--python-version=3.12", "--platform=manylinux_2_28_x86_64")
+"""Options of pip for the same wheel on every machine."""
+
+
 class SourceError(Exception):
     """A package that cannot be had, or is not the one that is pinned."""
 
@@ -81,7 +85,7 @@ def vllm_files(version: str, sha256: str = "") -> tuple[Path, str]:
 
 
 def wheel(package: str, version: str, sha256: str = "") -> tuple[Path, str]:
-    """Return the wheel of a package of pure Python, and its SHA-256.
+    """Return the wheel of a package, and its SHA-256: of its only one, or that for Linux on x86-64.
 
     Args:
         package: its name in the registry.
@@ -93,7 +97,7 @@ def wheel(package: str, version: str, sha256: str = "") -> tuple[Path, str]:
     """
     folder = cache() / f"{package}-{version}"
     if not list(folder.glob("*.whl")):
-        _run_pip([f"--dest={folder}", "--only-binary=:all:", f"{package}=={version}"])
+        _run_pip([f"--dest={folder}", *_ANY_MACHINE, f"{package}=={version}"])
     (path,) = folder.glob("*.whl")
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     if sha256 not in ("", digest):
@@ -195,9 +199,13 @@ def module_date(archive: Path) -> str:
     return day
 
 
-def newest_module(module: str) -> str:
+def module_versions(module: str) -> list[str]:
+    """Return the versions of a Go module that the proxy lists, which may be fewer than it serves."""
+    return _output(["go", "list", "-m", "-versions", module]).split()[1:]
+
+
+def newest_of(versions: Iterable[str]) -> str:
     """Return the newest released version of a Go module."""
-    versions = _output(["go", "list", "-m", "-versions", module]).split()[1:]
     released = [version for version in versions if re.fullmatch(r"v[0-9.]+", version)]
     return max(released, key=lambda version: tuple(map(int, version[1:].split("."))))
 

@@ -14,7 +14,6 @@ from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.jobs import completion_test
 from kaigen.compile.builders.network import service_port
 from kaigen.compile.builders.pools import (
-    ALL,
     Answering,
     Canary,
     answering_pods,
@@ -36,6 +35,7 @@ from kaigen.compile.topology.networking import default_path
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.alias import Alias, AliasSpec
 from kaigen.kinds.base import Metadata
+from kaigen.kinds.exposure import EVERY_REQUEST
 from kaigen.kinds.topology import TopologySpec
 
 _TOPOLOGY: FieldPath = ("spec", "topology")
@@ -116,7 +116,7 @@ def alias_objects(resolution: AliasResolution) -> list[Object]:
     )
     waiting = waiting_job(frame, resolution.context, canary)
     made = leading_service(frame, spec.service, name, resolution.answering)
-    if canary is not None and canary.weight == ALL:
+    if canary is not None and canary.weight == EVERY_REQUEST:
         made = canary_service(frame, spec.service, canary)
     tests = [
         test for each in waiting if each.kind == "Job" for test in completion_test(frame, each, resolution.context)

@@ -64,6 +64,8 @@ def resolve_autoscaling(
             f"`autoscale.min` is {autoscale.min}, which is greater than `max`, {autoscale.max}",
             (*ORIGIN, "min"),
         )
+    if held == "picker" and autoscale.prometheus is None:
+        held = "envoy"
     envoy = held == "envoy" and not {"metric", "query", "pod_metric"} & set_fields(autoscale)
     given = autoscale.prometheus or autoscale.schedule or (envoy and autoscale.min == 0)
     keda = (autoscale.scaler or ("keda" if given else "hpa")) == "keda"

@@ -97,7 +97,7 @@ ROUTER_PANELS = (
     Panel("Router: time of answers", "ms", _quantiles("envoy_http_downstream_rq_time", _OF_ROUTER)),
 )
 
-_OF_TOPOLOGIES = '{job="<namespace>/<release>",envoy_cluster_name=~"topology-.+"}'
+_OF_TOPOLOGIES = '{job="<namespace>/<release>",envoy_cluster_name=~"(topology|canary)-.+"}'
 _LIMITED = '{job="<namespace>/<release>",status="429"}'
 
 ENDPOINT_PANELS = (

@@ -6,12 +6,50 @@ from collections.abc import Mapping, Sequence
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.envoy import READY
+from kaigen.compile.builders.envoy import READY, Config
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.pods import NO_NETWORK, container_security, image_fields
 from kaigen.compile.builders.workloads import WAVE
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import Setting, Tree
+from kaigen.compile.expressions import Expr, Joined, Setting, Tree
+from kaigen.compile.go_json import go_json
+
+MEMORY = "$(MEMORY_LIMIT)"
+"""The limit of the container in bytes: a variable that the kubelet replaces in arguments."""
+
+_REFUSES, _ENDS = 0.35, 0.4
+"""Shares of the limit from which Envoy refuses requests, and ends those whose body it still reads.
+
+One that it has read grows to two and a half times its size while it is sent on, so that all together still fit.
+"""
+
+
+MEMORY_REF = {"resource": "limits.memory", "divisor": "0"}
+"""The limit in bytes. The API server sets this divisor where there is none, and Argo CD would see a difference."""
+
+
+def overload() -> Config:
+    """Return the field of Envoy's configuration by which it refuses requests before its pod is killed for its memory.
+
+    Source of the names: docs/root/configuration/operations/overload_manager of Envoy.
+    """
+    heap, types = "envoy.resource_monitors.fixed_heap", "type.googleapis.com/envoy"
+
+    def above(name: str, share: float) -> Config:
+        return {"name": f"envoy.{name}", "triggers": [{"name": heap, "threshold": {"value": share}}]}
+
+    monitor = {"@type": f"{types}.extensions.resource_monitors.fixed_heap.v3.FixedHeapConfig"}
+    shrink = {"@type": f"{types}.config.overload.v3.ShrinkHeapConfig", "timer_interval": "1s"}
+    return {
+        "refresh_interval": "0.05s",
+        "resource_monitors": [{"name": heap, "typed_config": {**monitor, "max_heap_size_bytes": MEMORY}}],
+        "actions": [{**above("overload_actions.shrink_heap", 0.2), "typed_config": shrink}],
+        "loadshed_points": [
+            above("load_shed_points.http_connection_manager_decode_headers", _REFUSES),
+            above("load_shed_points.http1_server_abort_dispatch", _ENDS),
+            above("load_shed_points.http2_server_go_away_and_close_on_dispatch", _ENDS),
+        ],
+    }
 
 
 def envoy_container(
@@ -20,7 +58,7 @@ def envoy_container(
     whose: str,
     *,
     folder: str,
-    clusters: Tree,
+    clusters: Expr,
     port: int,
     drain: int,
     mounts: Sequence[Mapping[str, Tree]],
@@ -33,7 +71,7 @@ def envoy_container(
         prefix: beginning of the paths of its settings.
         whose: what it belongs to, for the texts of settings.
         folder: folder with envoy.yaml.
-        clusters: argument of `--config-yaml`.
+        clusters: argument of `--config-yaml`, without the limit of its memory.
         port: port of requests.
         drain: seconds that it goes on when its pod ends.
         mounts: its volume mounts.
@@ -47,9 +85,10 @@ def envoy_container(
         # Envoy reads no `--flag=value`.
         "args": [
             *("--config-path", f"{folder}/envoy.yaml"),
-            *("--config-yaml", clusters),
+            *("--config-yaml", Joined(("{", clusters, f", overload_manager: {go_json(overload())}}}"))),
             *("--disable-hot-restart", "--concurrency", "2", "--log-level", "warning"),
         ],
+        "env": [{"name": "MEMORY_LIMIT", "valueFrom": {"resourceFieldRef": MEMORY_REF}}],
         "ports": [container_port("http", port), container_port("envoy-metrics", READY)],
         **proxy_resources(f"{prefix}envoy.", f"{whose} envoy", "100m", "128Mi", memory),
         "readinessProbe": {**_ready(), "periodSeconds": 2, "failureThreshold": 2},

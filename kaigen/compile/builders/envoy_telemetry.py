@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from kaigen.compile.builders.envoy import EXTENSIONS, Config, address
+from kaigen.compile.builders.envoy import EXTENSIONS, Config, address, http_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +46,7 @@ def with_traces(config: Config, traces: Traces | None, service: str) -> Config:
         "name": _COLLECTOR,
         "type": "STRICT_DNS",
         "connect_timeout": "5s",
-        **_protocol(traces),
+        **(http_options({"explicit_http_config": {"http2_protocol_options": {}}}) if traces.protocol == "grpc" else {}),
         **(_tls(host) if url.scheme == "https" else {}),
         "load_assignment": {
             "cluster_name": _COLLECTOR,
@@ -78,20 +78,6 @@ def _traced(listener: Config, tracing: Config) -> Config:
     (manager,) = chain["filters"]
     typed = {**manager["typed_config"], "tracing": tracing}
     return {**listener, "filter_chains": [{**chain, "filters": [{**manager, "typed_config": typed}]}]}
-
-
-def _protocol(traces: Traces) -> Config:
-    if traces.protocol != "grpc":
-        return {}
-    options = "upstreams.http.v3.HttpProtocolOptions"
-    return {
-        "typed_extension_protocol_options": {
-            f"envoy.extensions.{options}": {
-                "@type": f"{EXTENSIONS}.{options}",
-                "explicit_http_config": {"http2_protocol_options": {}},
-            }
-        }
-    }
 
 
 def _tls(host: str) -> Config:

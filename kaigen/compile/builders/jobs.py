@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
-from kaigen.compile.builders.pods import DEFAULT_USER, NO_NETWORK, container_security
+from kaigen.compile.builders.kubectl import kubectl_container, kubectl_pod
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Joined, Namespace, Release, Setting, Tree
 from kaigen.compile.field_expressions import HashedName
@@ -286,31 +286,8 @@ def watching_test(
 
 
 def _test_pod(account: Tree, context: Context, command: list[Tree]) -> dict[str, Tree]:
-    return {
-        "restartPolicy": "Never",
-        "serviceAccountName": account,
-        "automountServiceAccountToken": True,
-        "imagePullSecrets": settings.pull_secrets(
-            "test.imagePullSecrets", (), "Secrets for pulling the image of the `helm test` pod."
-        ),
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": DEFAULT_USER,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "containers": [
-            {
-                "name": "test",
-                **NO_NETWORK,
-                "image": settings.image(
-                    "test.image", context.config.images["kubectl"], "Image of the `helm test` pod."
-                ),
-                "args": command,
-                "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "64Mi"}},
-                "securityContext": container_security(read_only=True),
-            }
-        ],
-    }
+    prefix, whose = "test.", "the `helm test` pod"
+    return kubectl_pod(prefix, whose, account, [kubectl_container(prefix, whose, "test", command, context)])
 
 
 def test_hook(frame: Frame, pod: Mapping[str, Any], annotations: Mapping[str, str]) -> Object:

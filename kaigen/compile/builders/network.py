@@ -215,6 +215,7 @@ def headless_service(
     name: str = "rendezvous",
     suffix: str | None = None,
     ready: bool = False,
+    further: Mapping[str, int] | None = None,
 ) -> Object:
     """Return the Service that gives pods stable host names, even before they are ready unless `ready`.
 
@@ -226,6 +227,7 @@ def headless_service(
         name: name of the port.
         suffix: end of its name; None for that of the app's host names.
         ready: whether it has only the pods that are ready.
+        further: more ports, by name.
     """
     return Object(
         role=role,
@@ -237,7 +239,10 @@ def headless_service(
                 "clusterIP": "None",
                 **({} if ready else {"publishNotReadyAddresses": True}),
                 "selector": frame.selector(component),
-                "ports": [{"name": name, "port": port, "targetPort": port, "protocol": "TCP"}],
+                "ports": [
+                    {"name": each, "port": number, "targetPort": number, "protocol": "TCP"}
+                    for each, number in {name: port, **(further or {})}.items()
+                ],
             },
         },
     )

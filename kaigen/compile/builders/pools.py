@@ -13,9 +13,9 @@ from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import role_and_binding
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.jobs import Run, job
+from kaigen.compile.builders.kubectl import kubectl_container, kubectl_pod
 from kaigen.compile.builders.network import client_service
 from kaigen.compile.builders.other_apps import find_spec, other_name
-from kaigen.compile.builders.pods import DEFAULT_USER, NO_NETWORK, container_security
 from kaigen.compile.builders.routes import WAVE, Share
 from kaigen.compile.builders.workloads import SERVE
 from kaigen.compile.context import Context
@@ -28,9 +28,6 @@ from kaigen.kinds.versions import canary_name
 from kaigen.kubernetes.manifest import mapping
 from kaigen.kubernetes.metadata_keys import ALIAS_OF
 
-ALL = 100
-"""The weight of a canary that gets every request."""
-
 WORKLOADS = {
     "Deployment": ("apps", "v1", "deployments"),
     "StatefulSet": ("apps", "v1", "statefulsets"),
@@ -41,6 +38,7 @@ WORKLOADS = {
 _NAME, _INSTANCE, _COMPONENT = (f"app.kubernetes.io/{key}" for key in ("name", "instance", "component"))
 _JOB = "canary"
 _SUFFIX = f"-{_JOB}"
+_PREFIX, _WAITING = f"{_JOB}.", "the pod that waits"
 _WAIT = "30m"
 _DEADLINE = "40m"
 """Time of all tries: the first ones fail if the pool is not in the cluster yet."""
@@ -245,20 +243,7 @@ def waiting_job(frame: Frame, context: Context, canary: Canary | None) -> list[O
             }
         )
     account = Release(_SUFFIX)
-    pod: Tree = {
-        "restartPolicy": "Never",
-        "serviceAccountName": account,
-        "automountServiceAccountToken": True,
-        "imagePullSecrets": settings.pull_secrets(
-            "canary.imagePullSecrets", (), "Secrets for pulling the image of the pod that waits."
-        ),
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": DEFAULT_USER,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "containers": containers,
-    }
+    pod: Tree = kubectl_pod(_PREFIX, _WAITING, account, containers)
     run = Run(
         frame=frame,
         role="job-canary",
@@ -271,7 +256,7 @@ def waiting_job(frame: Frame, context: Context, canary: Canary | None) -> list[O
         retries=_RETRIES,
         deadline=_DEADLINE,
         origin=(),
-        prefix="canary.",
+        prefix=_PREFIX,
         suffix=_SUFFIX,
     )
     return [
@@ -295,11 +280,5 @@ def _waiting(context: Context, number: int, kind: str, name: Expr) -> Tree:
     args: list[Tree] = ["rollout", "status", f"--timeout={_WAIT}", word, name]
     if kind == "LeaderWorkerSet":
         args = ["wait", "--for=condition=Available", f"--timeout={_WAIT}", word, name]
-    return {
-        "name": "wait" if number == 1 else f"wait-{number}",
-        **NO_NETWORK,
-        "image": settings.image("canary.image", context.config.images["kubectl"], "Image of the pod that waits."),
-        "args": args,
-        "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "64Mi"}},
-        "securityContext": container_security(read_only=True),
-    }
+    own = "wait" if number == 1 else f"wait-{number}"
+    return kubectl_container(_PREFIX, _WAITING, own, args, context)

@@ -13,10 +13,9 @@ from kaigen.compile.expressions import Release, Setting, Tree
 from kaigen.compile.problems import Problems, report_ignored_field
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.block import document_name, set_fields
-from kaigen.kinds.exposure import Gateway, HostRoute, InferencePool, Tls
+from kaigen.kinds.exposure import EVERY_REQUEST, Gateway, HostRoute, InferencePool, Tls
 
 WAVE = 4
-_ALL = 100
 _GATEWAY = "gateway.networking.k8s.io"
 _POOL = "inference.networking.k8s.io"
 _ORIGIN: FieldPath = ("spec", "route")
@@ -85,7 +84,7 @@ def route_objects(
     )
     backends = [backend]
     if share is not None:
-        backend["weight"] = _ALL - share.weight
+        backend["weight"] = EVERY_REQUEST - share.weight
         other: dict[str, Tree] = {"group": "", "kind": "Service", "name": share.service, "port": share.port}
         backends.append({**other, "weight": share.weight})
     return [*gateways, _http_route(frame, route, path, backends, profile)]

@@ -70,9 +70,9 @@ def envoy_config(
     """
     weights = weights or {}
     paths = ", ".join(f'["{path}"] = true' for path in ASKED)
-    own = program_text("endpoint_keys.lua").replace("@FOLDER@", FOLDER).replace("@KEYS@", CLIENT_KEYS)
-    keys = program_text("key_files.lua") + own
-    models = program_text("endpoint_models.lua").replace("@FOLDER@", FOLDER).replace("@KEYS@", ENGINE_KEYS)
+    shared = program_text("api_keys.lua")
+    keys = shared + program_text("endpoint_keys.lua").replace("@FOLDER@", FOLDER).replace("@KEYS@", CLIENT_KEYS)
+    models = shared + program_text("endpoint_models.lua").replace("@FOLDER@", FOLDER).replace("@KEYS@", ENGINE_KEYS)
     manager = {
         "stat_prefix": "requests",
         **connection_limits(),

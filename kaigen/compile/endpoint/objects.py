@@ -233,7 +233,7 @@ def _engine_keys(resolution: EndpointResolution) -> list[Tree]:
     return sources
 
 
-def _clusters(resolution: EndpointResolution) -> Tree:
+def _clusters(resolution: EndpointResolution) -> Expr:
     """Return the argument with the Services of the Topologies, and with the own pods."""
     parts: list[str | Expr] = []
     text, end = dns_clusters(_MARK).split(_MARK)

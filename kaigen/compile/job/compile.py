@@ -198,6 +198,7 @@ compile_job = KindCompiler(
         "download",
         "inputs",
         "datasets",
+        "pyarrow",
         "target",
         "serviceAccount",
         "schedule",

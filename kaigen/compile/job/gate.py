@@ -36,6 +36,7 @@ API_KEY = "TARGET_API_KEY"
 _AT: FieldPath = ("spec", "target")
 _IGNORES_END = frozenset({"vllm"})
 """Engines whose requests have the field `ignore_eos`."""
+_COUNT = frozenset({"replicas", "topologySpreadConstraints"})
 _MEASURED = {"benchmark": ("accuracy",), "evaluate": (*Require.latencies, "throughput", "requestThroughput", "errors")}
 """Requirements that a workload does not measure."""
 
@@ -91,13 +92,20 @@ def _container(body: Mapping[str, Any]) -> dict[str, Json]:
     return {**found, "env": plain} if plain else found
 
 
+def _without_count(node: Any) -> Any:
+    """Return the spec of a workload without the number of its pods, and without what follows from that number."""
+    if isinstance(node, Mapping):
+        return {key: _without_count(value) for key, value in node.items() if key not in _COUNT}
+    return [_without_count(each) for each in node] if isinstance(node, list | tuple) else node
+
+
 def _digest(objects: Sequence[Mapping[str, Any]]) -> str:
-    """Return a hash of what the pods of the Topology run: another one starts a new run of the Job."""
+    """Return a hash of what the pods of the Topology run, not how many: another one starts a new run of the Job."""
     kept: list[Any] = []
     for body in objects:
         kind = body["kind"]
         if kind in WORKLOADS:
-            kept.append(dict(mapping(body.get("spec"))))
+            kept.append(_without_count(body.get("spec")))
         elif kind == "ConfigMap":
             kept.append(dict(mapping(body.get("data"))))
     return sha256_hex(go_json(kept))

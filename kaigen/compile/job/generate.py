@@ -16,6 +16,7 @@ from kaigen.compile.engines.arguments import MANAGED_FLAGS
 from kaigen.compile.engines.vllm import CPU_CACHE, CPU_CACHE_VARIABLE, Vllm
 from kaigen.compile.engines.vllm_flags import Given, list_flags, problem_of
 from kaigen.compile.field_expressions import flags
+from kaigen.compile.job.tables import reads_tables, tables_folder
 from kaigen.compile.job.tune import gpu_of, job_model, used_model
 from kaigen.compile.known_model import KnownModel
 from kaigen.compile.problems import Problems, report_ignored_field
@@ -83,6 +84,7 @@ def generate_environment(spec: JobSpec, cache: str) -> Mapping[str, str]:
     return {
         "USER": "kaigen",
         "KAIGEN_TABLES": program("kaigen_tables.py"),
+        **({"KAIGEN_PYARROW": tables_folder(cache)} if reads_tables(generate_settings(spec)) else {}),
         "HF_HOME": f"{cache}/huggingface",
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "HF_HUB_OFFLINE": "1",

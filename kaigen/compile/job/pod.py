@@ -27,9 +27,14 @@ from kaigen.compile.job.inputs import input_containers, own_volume
 from kaigen.compile.job.resolution import JobResolution, Workload
 from kaigen.compile.job.restore import entry_or_note, restored_bucket, with_restore
 from kaigen.compile.job.schedule import RUN_NAME, label_value, run_folder, run_name
+from kaigen.compile.job.tables import table_containers
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.job import Inputs, ModelUse
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    from kaigen.compile.job import generate
 
 MASTER_PORT = 29500
 """Default port of torchrun's rendezvous (source: torch.distributed's documentation)."""
@@ -52,6 +57,8 @@ def own_pod(resolution: JobResolution) -> dict[str, Tree]:
     build, context = resolution.build, resolution.context
     init: list[Tree] = [*build_gate(build, context), *weights.init, *resolution.datasets.init]
     init = with_restore(resolution, [*init, *input_containers(resolution)])
+    if spec.workload == "generate":
+        init += table_containers(generate.generate_settings(spec), resolution.scratch_folder, context)
     claims: Tree = [{"name": "gpus", "resourceClaimTemplateName": Release("-gpus")}]
     return {
         "restartPolicy": "Never",

@@ -36,6 +36,9 @@ from kaigen.kubernetes.quantities import units
 
 M = TypeVar("M", bound=Downloaded)
 
+PINNED_VOLUME = "KG0311"
+"""Code of the warning of a volume that may bind on the wrong node."""
+
 WEIGHTS_SUFFIX = "-weights"
 """End of the name of the claim that stores a Model."""
 
@@ -133,7 +136,7 @@ def _warn_of_pinned_volume(model: Downloaded, readers: Readers, origin: FieldPat
     if not is_shared(model) and readers.has_gpu and not set_fields(model.spec.placement):
         name = f"{model.kind} `{model.metadata.name}`"
         problems.warning(
-            "KG0311",
+            PINNED_VOLUME,
             f"{name} is stored in a volume of one node, and its downloader may run on a node without a GPU",
             origin,
             f"give {name} the same `placement` as this {readers.kind}, or a ReadWriteMany volume",

@@ -7,7 +7,7 @@ from kaigen.compile.builders.access import account_objects
 from kaigen.compile.builders.job_gate import gate_access
 from kaigen.compile.builders.jobs import readiness_test
 from kaigen.compile.builders.nodes import node_pool
-from kaigen.compile.builders.pools import ALL, waiting_job
+from kaigen.compile.builders.pools import waiting_job
 from kaigen.compile.builders.resources import claim_template
 from kaigen.compile.builders.workloads import SERVE
 from kaigen.compile.kind_compiler import Description, KindCompiler
@@ -21,6 +21,7 @@ from kaigen.compile.topology.scaling import scaling_objects
 from kaigen.compile.topology.sizing import model_path, why_unknown
 from kaigen.compile.topology.workload import workload_objects
 from kaigen.kinds.compat import ServingNaming
+from kaigen.kinds.exposure import EVERY_REQUEST
 from kaigen.sizing.constants import GIB
 from kaigen.sizing.format import context_limit
 from kaigen.sizing.ring import ring_text
@@ -70,7 +71,7 @@ def _external_objects(resolution: TopologyResolution) -> tuple[tuple[str, str], 
     """Return kind and name of the objects that the app refers to but does not make."""
     spec = resolution.spec
     objects: list[tuple[str, str]] = []
-    if resolution.canary is not None and resolution.canary.weight == ALL:
+    if resolution.canary is not None and resolution.canary.weight == EVERY_REQUEST:
         # It selects the pods of the canary, which are those of another app.
         objects.append(("Service", resolution.metadata.name))
     if spec.inference_pool is not None:

@@ -12,7 +12,7 @@ from kaigen.compile.builders.network import (
     network_policy,
     service_port,
 )
-from kaigen.compile.builders.pools import ALL, canary_service, share_of
+from kaigen.compile.builders.pools import canary_service, share_of
 from kaigen.compile.builders.routes import inference_pool, route_objects
 from kaigen.compile.builders.workloads import SERVE, WORKER
 from kaigen.compile.engines.base import Engine
@@ -21,6 +21,7 @@ from kaigen.compile.expressions import Release
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
 from kaigen.compile.topology.router_config import ROUTER
 from kaigen.core.json_types import JsonObject
+from kaigen.kinds.exposure import EVERY_REQUEST
 from kaigen.kinds.topology import TopologySpec
 
 
@@ -50,7 +51,7 @@ def service_objects(resolution: TopologyResolution) -> list[Object]:
 
 def _service(resolution: TopologyResolution) -> Object:
     naming, canary = resolution.naming, resolution.canary
-    if canary is not None and canary.weight == ALL:
+    if canary is not None and canary.weight == EVERY_REQUEST:
         return canary_service(resolution.frame, resolution.spec.service, canary)
     return client_service(
         resolution.frame,

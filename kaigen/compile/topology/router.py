@@ -13,6 +13,7 @@ from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import role_and_binding, token_mount, token_volume
 from kaigen.compile.builders.envoy import READY, STATISTICS, Config
 from kaigen.compile.builders.envoy_pod import (
+    MEMORY_REF,
     budget,
     container_port,
     ending,
@@ -98,8 +99,11 @@ def _pool(resolution: TopologyResolution, router: Router) -> list[Object]:
     """Return the pool that the picker reads, and the Service of the picker."""
     frame, fail_open = resolution.frame, router.failure_mode == "open"
     picker = (Release(ROUTER_SUFFIX), GRPC)
+    asked = {"metrics": READY} if _asks_router(resolution) else {}
     return [
-        headless_service(frame, ROUTER, GRPC, role="service-router", name="grpc", suffix=ROUTER_SUFFIX, ready=True),
+        headless_service(
+            frame, ROUTER, GRPC, role="service-router", name="grpc", suffix=ROUTER_SUFFIX, ready=True, further=asked
+        ),
         router_pool(frame, SERVE, resolution.port, picker=picker, fail_open=fail_open),
     ]
 
@@ -267,6 +271,7 @@ def _envoy(resolution: TopologyResolution, router: Router, drain: int) -> dict[s
         port=PORT,
         drain=drain,
         mounts=[_config_mount(), *([key_mount()] if _keys(resolution) is not None else [])],
+        memory="1Gi",
     )
 
 
@@ -294,9 +299,11 @@ def _picker(resolution: TopologyResolution, drain: int) -> dict[str, Tree]:
         "env": [
             {"name": "NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
             {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+            # Go collects garbage sooner as it comes near.
+            {"name": "GOMEMLIMIT", "valueFrom": {"resourceFieldRef": MEMORY_REF}},
         ],
         "ports": [container_port("metrics", METRICS)],
-        **proxy_resources("router.picker.", "the router's picker", "100m", "256Mi", "1Gi"),
+        **proxy_resources("router.picker.", "the router's picker", "100m", "256Mi", "2Gi"),
         "readinessProbe": {**health, "periodSeconds": 2},
         "livenessProbe": {**health, "periodSeconds": 10, "failureThreshold": 6, "initialDelaySeconds": 10},
         **ending(drain),

@@ -28,6 +28,7 @@ def check_router(resolution: TopologyResolution, problems: Problems) -> None:
         message = "no request is answered while the only pod of the router is replaced or its node is drained"
         problems.warning("KG0444", message, (*path, "replicas"), "set `replicas: 2`")
     _check_session(router, problems)
+    _check_hours(resolution, router, problems)
     _check_hold(resolution, router, problems)
     if not resolution.has_picker:
         _check_plain(resolution, router, problems)
@@ -45,6 +46,16 @@ def _check_hold(resolution: TopologyResolution, router: Router, problems: Proble
             f"up to {needed} s pass"
         )
         problems.warning("KG0335", message, ("spec", "router", "hold"), "leave `hold` out, or set `probes.startup`")
+
+
+def _check_hours(resolution: TopologyResolution, router: Router, problems: Problems) -> None:
+    """Report requests that wait for a replica outside of the hours in which a schedule runs one."""
+    autoscaling, held = resolution.autoscaling, held_seconds(resolution, router)
+    if autoscaling is None or autoscaling.spec.min > 0 or autoscaling.by_load or autoscaling.held or not held:
+        return
+    message = f"outside of the hours of `schedule`, requests wait for {held} s for a replica that nothing starts"
+    hint = "set `target`, so that KEDA counts the requests of the router, too"
+    problems.warning("KG0336", message, ("spec", "autoscale", "schedule"), hint)
 
 
 def _check_session(router: Router, problems: Problems) -> None:

@@ -59,10 +59,12 @@ _SCORERS = {
 """Weights of the plugins that score pods, by policy (pkg/epp/framework/plugins/scheduling/scorer)."""
 
 _HELD_BYTES = "256Mi"
-_HELD_BODY = 16 << 20
 
-_KEPT_BODY = 4 << 20
-"""Longest body that Envoy keeps until the picker has answered, to send the request again if the picker dies."""
+_KEPT_BODY = 16 << 20
+"""Longest body that Envoy keeps to send the request again, and that the picker reads: it keeps a body whole."""
+
+_LONG = {"name": "content-length", "range_match": {"start": _KEPT_BODY + 1, "end": 1 << 53}}
+"""Match of requests with longer bodies."""
 
 _INNER = 8081
 """Port of the loopback interface with the listener that asks the picker."""
@@ -151,10 +153,8 @@ def envoy_config(*, keys: str, fail_open: bool, hold: int, port: int = PORT) -> 
     }
     manager = _manager("requests", _requests(fail_open, hold), [*_key_filters(keys), _kept()])
     manager["route_config"]["virtual_hosts"][0]["include_request_attempt_count"] = True
-    requests = listener("requests", port, manager)
     picked = listener("picked", _INNER, _picked(fail_open=fail_open, hold=hold), host="127.0.0.1")
-    limit = {"per_connection_buffer_limit_bytes": _KEPT_BODY}
-    return bootstrap([{**requests, **limit}, picked], [inner, chosen, picker])
+    return bootstrap([listener("requests", port, manager), picked], [inner, chosen, picker])
 
 
 def plain_config(*, keys: str, hold: int, sums: Sequence[str] = (), session: str = "", port: int = PORT) -> Config:
@@ -172,10 +172,9 @@ def plain_config(*, keys: str, hold: int, sums: Sequence[str] = (), session: str
     to: Config = {"cluster": "engines", **no_limits(), **retries(hold)}
     if session:
         to["hash_policy"] = [{"header": {"header_name": session}}]
-    route = {"match": {"prefix": "/"}, "route": to}
-    requests = listener("requests", port, _manager("requests", [route], _key_filters(keys, sums)))
     # A request is sent again only if its whole body is still there.
-    return bootstrap([{**requests, "per_connection_buffer_limit_bytes": _HELD_BODY}], [])
+    route = {"match": {"prefix": "/"}, "route": to, "request_body_buffer_limit": _KEPT_BODY}
+    return bootstrap([listener("requests", port, _manager("requests", [route], _key_filters(keys, sums)))], [])
 
 
 def engines_cluster(host: str, port: int, *, plain: bool = False, session: bool = False) -> str:
@@ -206,15 +205,19 @@ def _requests(fail_open: bool, hold: int) -> list[Config]:
     route = {"cluster": "inner", **no_limits(), "retry_policy": again}
     marked = {"response_headers_to_remove": [_AGAIN]}
     buffer = f"{EXTENSIONS}.filters.http.buffer.v3.BufferPerRoute"
-    kept = {"envoy.filters.http.buffer": {"@type": buffer, "buffer": {"max_request_bytes": _KEPT_BODY}}}
-    short = {"name": "content-length", "range_match": {"start": 0, "end": _KEPT_BODY + 1}}
+    # Envoy sends a request again only if it has the whole body when the answer comes.
+    kept = {
+        "request_body_buffer_limit": _KEPT_BODY,
+        "typed_per_filter_config": {
+            "envoy.filters.http.buffer": {"@type": buffer, "buffer": {"max_request_bytes": _KEPT_BODY}}
+        },
+    }
+    unpicked: Config = {"route": {"cluster": "engines", **no_limits(), **retries()}}
     routes: list[Config] = []
     for path in PICKED:
-        # Envoy sends a request again only if it has the whole body when the answer comes.
-        match = {"path": path, "headers": [short]}
-        routes += [{"match": match, "route": route, **marked, "typed_per_filter_config": kept}]
-        routes += [{"match": {"path": path}, "route": route, **marked}]
-    return [*routes, {"match": {"prefix": "/"}, "route": {"cluster": "engines", **no_limits(), **retries()}}]
+        routes += [{"match": {"path": path, "headers": [_LONG]}, **unpicked}]
+        routes += [{"match": {"path": path}, "route": route, **marked, **kept}]
+    return [*routes, {"match": {"prefix": "/"}, **unpicked}]
 
 
 def _kept() -> Config:
@@ -282,11 +285,11 @@ def _key_filters(keys: str, sums: Sequence[str] = ()) -> list[Any]:
     """Return the filter that answers 401 to requests without a valid key; none without keys."""
     if not keys and not sums:
         return []
-    text = program_text("key_files.lua") + program_text("router_keys.lua").replace("@FILE@", keys)
+    own = program_text("router_keys.lua").replace("@FILE@", keys)
     if sums:
         listed = ", ".join(f'["{checksum}"] = true' for checksum in sums)
-        text = program_text("router_sums.lua").replace("@SUMS@", listed)
-    return [lua_filter("envoy.filters.http.lua", text + program_text("router_auth.lua"))]
+        own = program_text("router_sums.lua").replace("@SUMS@", listed)
+    return [lua_filter("envoy.filters.http.lua", program_text("api_keys.lua") + own + program_text("router_auth.lua"))]
 
 
 def _manager(name: str, routes: Sequence[Any], filters: Sequence[Any]) -> Config:

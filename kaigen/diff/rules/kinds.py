@@ -181,6 +181,9 @@ _FREE: Mapping[str, tuple[tuple[str, ...], ...]] = {
 }
 """Fields that follow from what an app is, by kind."""
 
+_GUARD = r"\.\./\.\./\.\./_flux/after/{namespace}\.{app}/[0-9a-f]{{8}}"
+"""The component by which Flux applies no commit of an app with a route before it knows what the app waits for."""
+
 _NAMED = {
     ("metadata", "namespace"): "namespace",
     ("spec", "project"): "namespace",
@@ -263,6 +266,7 @@ def _settings(obj: Obj) -> str:
         name = names.get(what)
         if name and (text == name or text.endswith(f".{name}")):
             _put(data, keys, text.removesuffix(name) + what.upper())
+    _drop_guard(data, names)
     if "chart" in get_map(data, "spec", "source"):
         _drop(data, ("spec", "source", "targetRevision"))
     if obj.kind == "OCIRepository" and names.get("app"):
@@ -277,6 +281,14 @@ def _settings(obj: Obj) -> str:
     unique = {json.dumps(each, sort_keys=True) for each in accounts}
     _put(data, ("spec", "destinationServiceAccounts"), [*sorted(unique)])
     return json.dumps(data, sort_keys=True)
+
+
+def _drop_guard(data: Json, names: Mapping[str, str]) -> None:
+    """Remove the component of an app with a route, if it is the one that kaigen renders."""
+    namespace, app = (re.escape(names.get(what, "")) for what in ("namespace", "app"))
+    components = get_list(data, "spec", "components")
+    if len(components) == 1 and re.fullmatch(_GUARD.format(namespace=namespace, app=app), str(components[0])):
+        _drop(data, ("spec", "components"))
 
 
 def _names(obj: Obj) -> dict[str, str]:

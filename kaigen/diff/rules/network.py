@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from typing import cast
 
 from kaigen.core.json_types import Json, JsonObject
 from kaigen.diff.formatting import listing, value
@@ -10,6 +12,9 @@ from kaigen.diff.model import Absent
 from kaigen.diff.objects import Obj, get, get_list, get_map, get_text
 from kaigen.diff.rules.case import Case, Finding
 from kaigen.diff.trees import Side, place_of
+from kaigen.kubernetes.manifest import Object, entries, text
+from kaigen.kubernetes.pods import pod_templates
+from kaigen.kubernetes.workloads import SERVING_TYPES
 from kaigen.tenancy.hosts import annotated_hosts
 
 ROUTES = frozenset(
@@ -20,12 +25,6 @@ ROUTES = frozenset(
         "Gateway.gateway.networking.k8s.io",
     }
 )
-_TEMPLATES = {
-    "Deployment": ("template",),
-    "StatefulSet": ("template",),
-    "LeaderWorkerSet": ("leaderWorkerTemplate", "leaderTemplate"),
-}
-"""Where the pods of a workload are described."""
 _SIDES: tuple[Side, ...] = ("new", "old")
 _OUTSIDE = ("LoadBalancer", "NodePort")
 
@@ -109,35 +108,49 @@ def route_backends(case: Case) -> Iterator[Finding]:
     old, new = case.pair
     was, now = _shares(old), _shares(new)
     if was and now and len(was | now) > 1:
-        for name in was | now:
-            if was.get(name, 0) != now.get(name, 0):
-                share = f"{now.get(name, 0):g} % of the requests go to {name}{_image(case, name)}"
-                yield "notice", f"{share}, before {was.get(name, 0):g} %"
+        for key in was | now:
+            if was.get(key, 0) != now.get(key, 0):
+                target, port = key
+                several = any(other[0] == target and other != key for other in was | now)
+                name = f"port {port} of {target}" if several else target
+                share = f"{now.get(key, 0):g} % of the requests go to {name}{_image(case, target)}"
+                yield "notice", f"{share}, before {was.get(key, 0):g} %"
         return
     before, after = _backends(get(old.data, "spec")), _backends(get(new.data, "spec"))
     if before != after:
         yield ("notice", f"traffic goes to {listing(after) or 'nothing'} instead of {listing(before) or 'nothing'}")
 
 
-def _shares(route: Obj) -> dict[str, float]:
-    """Return the percentage of requests by backend, for a route with one rule whose backends all have weights."""
+def _shares(route: Obj) -> dict[tuple[str, str], float]:
+    """Return the percentage of requests by backend and port, for a route with one rule whose backends have weights."""
     rules = get_list(route.data, "spec", "rules")
     refs = get_list(rules[0], "backendRefs") if len(rules) == 1 else []
-    weights = [(get_text(ref, "name"), get(ref, "weight")) for ref in refs]
-    total = sum(weight for _, weight in weights if isinstance(weight, int))
-    if not total or not all(isinstance(weight, int) for _, weight in weights):
-        return {}
-    return {name: round(100 * weight / total, 1) for name, weight in weights if isinstance(weight, int)}
+    weights: Counter[tuple[str, str]] = Counter()
+    for ref in refs:
+        weight = get(ref, "weight")
+        if not isinstance(weight, int):
+            return {}
+        weights[_target(ref), get_text(ref, "port")] += weight
+    total = sum(weights.values())
+    return {key: round(100 * weight / total, 1) for key, weight in weights.items()} if total else {}
+
+
+def _target(ref: Json) -> str:
+    """Return the name of a backend, with its kind unless that is Service, and with its namespace if it has one."""
+    kind, namespace, name = (get_text(ref, field) for field in ("kind", "namespace", "name"))
+    place = f"{namespace}/{name}" if namespace else name
+    return place if kind in ("", "Service") else f"{kind} {place}"
 
 
 def _image(case: Case, name: str) -> str:
     """Return the image of the pods behind a Service of kaigen's, in parentheses; empty where it is not known."""
-    for kind, path in _TEMPLATES.items():
+    for kind in sorted(each.partition(".")[0] for each in SERVING_TYPES):
         for side in _SIDES:
             for workload in case.trees.named(side, kind, case.top, name):
-                containers = get_list(workload.data, "spec", *path, "spec", "containers")
+                pods = pod_templates(cast(Object, workload.data))
+                containers = entries(pods[0].spec.get("containers")) if pods else []
                 if workload.name == name and place_of(workload) == case.place and containers:
-                    return f" ({get_text(containers[0], 'image')})"
+                    return f" ({text(containers[0][1].get('image'))})"
     return ""
 
 
@@ -149,7 +162,7 @@ def _backends(item: Json | Absent) -> list[str]:
     elif isinstance(item, dict):
         for ref in get_list(item, "backendRefs"):
             weight = get_text(ref, "weight")
-            found.append(get_text(ref, "name") + (f" (weight {weight})" if weight else ""))
+            found.append(_target(ref) + (f" (weight {weight})" if weight else ""))
         if isinstance(service := get(item, "backend", "service"), dict):
             found.append(get_text(service, "name"))
         for key in ("rules", "http", "paths", "defaultBackend"):

@@ -14,33 +14,6 @@ _TYPES = r"|Opaque|kubernetes\.io/(basic-auth|dockercfg|dockerconfigjson|ssh-aut
 """Types of Secrets that no controller obeys (source: Kubernetes, types of Secrets; the API server fills a Secret of the
 type service-account-token with a token of the account that an annotation names)."""
 
-_PATCHED = ("spec", "runtimePatches", ALL, "trainingRuntimeSpec", "template", "spec", "replicatedJobs", ALL)
-_PATCHED_POD = (*_PATCHED, "template", "spec", "template", "spec")
-
-TRAINING_REACHES: tuple[Reach, ...] = (
-    # Kueue patches the labels of nodes and the tolerations of a TrainJob that it admits.
-    Reach(
-        "train-job-patch",
-        "a change of the pods of a runtime, or an initializer",
-        ("TrainJob.trainer.kubeflow.org",),
-        (
-            # Of Kubeflow Trainer before 2.2.
-            ("spec", "podTemplateOverrides"),
-            # What initializers download, and by which credentials.
-            ("spec", "initializer", "dataset"),
-            ("spec", "initializer", "model"),
-            *(
-                (*_PATCHED_POD, field)
-                for field in (
-                    *("affinity", "containers", "imagePullSecrets", "initContainers"),
-                    *("securityContext", "serviceAccountName", "volumes"),
-                )
-            ),
-        ),
-        Missing(),
-    ),
-)
-
 SECRET_REACHES: tuple[Reach, ...] = (
     Reach(
         "secret-target",

@@ -61,7 +61,7 @@ _POD_TERMS = tuple(
 )
 """Terms that place a pod near others or keep others away from it."""
 
-_DEVICE_CLASS = r"deviceclass\.resource\.kubernetes\.io/[\s\S]*"
+DEVICE_CLASS = r"deviceclass\.resource\.kubernetes\.io/[\s\S]*"
 """Resources for which the scheduler makes a claim of devices (source: Kubernetes, extended resources by DRA)."""
 
 POD_REACHES: tuple[Reach, ...] = (
@@ -105,7 +105,7 @@ POD_REACHES: tuple[Reach, ...] = (
             for place in (("resources",), *_in_containers("resources"))
             for field in ("limits", "requests")
         ),
-        NoKeys(_DEVICE_CLASS),
+        NoKeys(DEVICE_CLASS),
     ),
     Reach(
         "pod-certificate",

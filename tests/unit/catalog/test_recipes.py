@@ -21,6 +21,7 @@ _MISTRALS = [
 _NEMOTRONS_3 = ["nvidia-nemotron-3-nano-30b-a3b-bf16", "nvidia-nemotron-3-nano-4b-bf16"]
 _NEMOTRONS_2 = ["nvidia-nemotron-nano-12b-v2-vl-bf16", "nvidia-nemotron-nano-9b-v2"]
 _PLAIN = "the recipe is for plain chats; vLLM's page about tool calling has this parser for the model"
+_LATER = "the recipe is for the edition of July 2025, which does not think; its variant names the first one"
 KNOWN = [
     ("reasoning-parser", ["gpt-oss-120b", "gpt-oss-20b"], "vLLM chooses it by the model; it is the same"),
     ("tool-call-parser", [*_LLAMAS, "llama-4-scout-17b-16e-instruct", "phi-4-mini-instruct"], _PLAIN),
@@ -38,6 +39,8 @@ KNOWN = [
         ["gemma-4-12b-it", "gemma-4-26b-a4b-it"],
         "KAITO v0.12.0 has 262144, as the recipe of the 31B model has; no source decides it",
     ),
+    ("reasoning-parser", ["qwen3-235b-a22b-fp8"], _LATER),
+    ("context", ["qwen3-235b-a22b-fp8"], f"{_LATER}; the model's config.json says 40960"),
     ("context", ["minimax-m2.7"], "KAITO v0.12.0 has 204800, from the model's config.json"),
 ]
 """Where presets say something else: the flag, the presets, and why."""

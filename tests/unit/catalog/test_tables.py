@@ -192,7 +192,7 @@ def test_gpus_that_kaito_lacks_are_there() -> None:
         ("g7e.48xlarge", "RTX-PRO-6000", 8, 33.14432),
         ("Standard_NC144ds_xl_RTXPRO6000BSE_v6", "RTX-PRO-6000", 1, 5.5),
         ("Standard_NC288lds_xl_RTXPRO6000BSE_v6", "RTX-PRO-6000", 2, 11.0),
-        ("g7.48xlarge", "RTX-PRO-4500", 8, None),
+        ("g7.48xlarge", "RTX-PRO-4500", 8, 28.51328),
         ("Standard_ND128isr_GB300_v6", "GB300", 4, None),
         ("a4x-maxgpu-4g-metal", "GB300", 4, None),
         ("a3-highgpu-8g", "H100", 8, None),

@@ -1,71 +1,83 @@
-"""The middleware that gives vLLM its own key in place of one of a file."""
+"""The programs of Envoy that read the API key of a request, run by LuaJIT as Envoy runs them."""
 
 from __future__ import annotations
 
-import asyncio
-import subprocess
-import sys
-from collections.abc import Callable
+import hashlib
+import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from lupa.luajit21 import LuaRuntime
 
-from kaigen.programs import files, kaigen_keys
+from kaigen.compile.topology.router_config import plain_config
 
-PROGRAM = Path(files.__file__).parent / "kaigen_keys.py"
-Ask = Callable[..., list[bytes]]
-
-
-@pytest.fixture
-def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
-    """Sends a request with some Authorization headers, and returns those that vLLM gets."""
-    monkeypatch.setenv(kaigen_keys.FILE, str(tmp_path / "keys"))
-    monkeypatch.setenv(kaigen_keys.KEY, "own")
-    seen: list[list[Any]] = []
-
-    async def vllm(scope: dict[str, Any], receive: Any, send: Any) -> None:
-        seen.append(scope.get("headers", []))
-
-    middleware = kaigen_keys.Keys(vllm)
-
-    def send(*sent: bytes, kind: str = "http") -> list[bytes]:
-        headers = [(b"host", b"a"), *((b"authorization", each) for each in sent)]
-        asyncio.run(middleware({"type": kind, "headers": headers}, None, None))
-        assert seen[-1][0] == (b"host", b"a")
-        return [value for name, value in seen[-1] if name == b"authorization"]
-
-    asyncio.run(middleware({"type": "lifespan"}, None, None))
-    return send
+KEY = "sk-one"
+BLANKS = " " * 55_000
+"""Envoy takes 60 KiB of headers."""
 
 
-def test_keys_of_the_file_are_replaced_by_that_of_the_engine(ask: Ask, tmp_path: Path) -> None:
-    (tmp_path / "keys").write_text(" one \n\ntwo\n")
-    for right in (b"Bearer one", b"bearer two", b"Bearer  one"):
-        assert ask(right) == [b"Bearer own"]
-        assert ask(right, kind="websocket") == [b"Bearer own"]
-    assert ask(b"Bearer wrong", b"Bearer one") == [b"Bearer own"]
-    for wrong in (b"Bearer three", b"Bearer ", b"Basic one", b"one", b"Bearer own", b"Bearer one two"):
-        assert ask(wrong) == []
-    assert ask() == []
+class Headers:
+    """The headers of a request, as Envoy gives them to a program."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = values
+
+    def get(self, name: str) -> str | None:
+        return self._values.get(name)
 
 
-def test_keys_change_with_the_file_and_none_is_valid_without_it(ask: Ask, tmp_path: Path) -> None:
-    assert ask(b"Bearer old") == []
-    for text, valid in (("old", {b"old"}), ("old\nnew", {b"old", b"new"}), ("new", {b"new"}), ("\n", set())):
-        (tmp_path / "next").write_text(text)
-        (tmp_path / "next").replace(tmp_path / "keys")
-        assert {key for key in (b"old", b"new", b"") if ask(b"Bearer " + key)} == valid
-    (tmp_path / "keys").unlink()
-    assert ask(b"Bearer new") == []
+class Handle:
+    """A request: the status with which the program answers it, if it does."""
+
+    def __init__(self, headers: Mapping[str, str]) -> None:
+        self._headers = Headers(headers)
+        self.status = ""
+
+    def headers(self) -> Headers:
+        return self._headers
+
+    def respond(self, headers: Any, body: str) -> None:
+        self.status = headers[":status"]
 
 
-def test_the_engine_starts_with_a_random_key() -> None:
-    show = [sys.executable, "-c", "import os; print(os.environ['VLLM_API_KEY'])"]
-    runs = [
-        subprocess.run([sys.executable, str(PROGRAM), *show], capture_output=True, text=True, check=True)
-        for _ in range(2)
+def status(authorization: str, **keys: Any) -> str:
+    """Return the status with which the program of a router answers a request; empty if it lets it pass."""
+    config = plain_config(hold=0, **{"keys": "", **keys})
+    manager = config["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
+    (text,) = [
+        each["typed_config"]["default_source_code"]["inline_string"]
+        for each in manager["http_filters"]
+        if each["name"] == "envoy.filters.http.lua"
     ]
-    first, second = (run.stdout.strip() for run in runs)
-    assert len(first) >= 32
-    assert first != second
+    lua, handle = LuaRuntime(unpack_returned_tuples=True), Handle({"authorization": authorization})
+    lua.execute(text)
+    lua.globals().envoy_on_request(handle)
+    return handle.status
+
+
+@pytest.fixture(params=["keys", "sums"])
+def given(request: pytest.FixtureRequest, tmp_path: Path) -> Mapping[str, Any]:
+    """Return where a router has its keys: in a file, or as checksums."""
+    if request.param == "sums":
+        return {"sums": [hashlib.sha256(KEY.encode()).hexdigest()]}
+    (tmp_path / "keys").write_text(f"\n \n  {KEY}\t\n", encoding="utf-8")
+    return {"keys": str(tmp_path / "keys")}
+
+
+@pytest.mark.parametrize("text", [f"Bearer {KEY}", f"bearer \t{KEY}  "])
+def test_a_valid_key_passes(text: str, given: Mapping[str, Any]) -> None:
+    assert status(text, **given) == ""
+
+
+@pytest.mark.parametrize("text", ["", "Bearer", "Bearer  ", KEY, f"Basic {KEY}", f"Bearer {KEY}x", f"Bearer x {KEY}"])
+def test_any_other_text_is_refused(text: str, given: Mapping[str, Any]) -> None:
+    assert status(text, **given) == "401"
+
+
+@pytest.mark.parametrize("text", [f"Bearer x{BLANKS}x", f"Bearer {BLANKS}", BLANKS, f"Bearer{BLANKS}x", "x" * 55_000])
+def test_a_long_header_does_not_keep_envoy_busy(text: str, given: Mapping[str, Any]) -> None:
+    began = time.monotonic()
+    assert status(text, **given) == "401"
+    assert time.monotonic() - began < 2

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 import yaml
 
+from kaigen.compile.builders.dashboard import ENDPOINT_PANELS
 from kaigen.compile.builders.envoy_telemetry import with_traces
+from kaigen.compile.endpoint.envoy import canary_cluster, topology_cluster
 from kaigen.compile.topology.router_config import plain_config
 from kaigen.kinds.monitoring import Traces
 from tests.unit.compile.specs import app, topology
@@ -69,3 +72,10 @@ def test_a_router_sends_traces_only_if_the_spec_says_where() -> None:
         (text,) = [each["data"]["envoy.yaml"] for each in made if "envoy.yaml" in each.get("data", {})]
         names = {each["name"] for each in yaml.safe_load(text)["static_resources"]["clusters"]}
         assert ("traces" in names) == bool(monitoring)
+
+
+def test_the_dashboard_of_an_endpoint_counts_the_requests_of_canaries() -> None:
+    (panel,) = [each for each in ENDPOINT_PANELS if each.title == "Requests in flight"]
+    (pattern,) = {re.search('envoy_cluster_name=~"(.*?)"', expression)[1] for expression, _ in panel.lines}  # type: ignore[index]
+    assert re.fullmatch(pattern, topology_cluster("chat"))
+    assert re.fullmatch(pattern, canary_cluster("chat"))

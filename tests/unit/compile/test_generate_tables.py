@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -14,8 +15,14 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from kaigen.catalog.images import default_images
+from kaigen.kinds.block import read_block
+from kaigen.kinds.job import Job
 from kaigen.programs import generate
 from tests.unit.compile.generating import BAD, StandIn, finish, found, stand_in, start
+from tests.unit.compile.specs import context, model, pod
+
+SHARED = {"volume": {"size": "1Gi", "accessModes": ["ReadWriteMany"]}}
 
 NESTED: list[dict[str, Any]] = [
     {
@@ -115,12 +122,52 @@ def test_a_broken_row_group_fails_the_shard_that_reads_it(tmp_path: Path, server
     assert (code, "a.parquet cannot be read as Parquet" in message["error"]) == (generate.WRONG_INPUT, True)
 
 
-def test_an_image_without_pyarrow_is_named(tmp_path: Path, server: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pod_without_pyarrow_says_what_to_set(
+    tmp_path: Path, server: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(tmp_path, "a.parquet", numbered(0, 1))
     (tmp_path / "pyarrow.py").write_text("raise ImportError(\"No module named 'pyarrow'\")")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     code, message = finish(start(tmp_path, server, 0, 1))
-    assert (code, "the image does not have" in message["error"]) == (generate.WRONG_INPUT, True)
+    assert (code, "set `generate.parquet: true`" in message["error"]) == (generate.WRONG_INPUT, True)
+
+
+def test_pyarrow_is_found_in_the_folder_of_the_version_of_python(
+    tmp_path: Path, server: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, "a.parquet", numbered(0, 1))
+    folder = tmp_path / "copied" / ".".join(map(str, sys.version_info[:2]))
+    folder.mkdir(parents=True)
+    (folder / "only_in_this_folder.py").write_text("FOUND = True\n")
+    tables = Path(generate.__file__).with_name("kaigen_tables.py").read_text()
+    (tmp_path / "tables.py").write_text(f"from only_in_this_folder import FOUND\n{tables}")
+    monkeypatch.setenv("KAIGEN_TABLES", str(tmp_path / "tables.py"))
+    assert finish(start(tmp_path, server, 0, 1))[0] == generate.WRONG_INPUT
+    monkeypatch.setenv("KAIGEN_PYARROW", str(tmp_path / "copied"))
+    assert finish(start(tmp_path, server, 0, 1))[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("block", "has"),
+    [
+        ({"results": "parquet"}, True),
+        ({"input": "/output/a.parquet"}, True),
+        ({"parquet": True}, True),
+        ({}, False),
+        ({"results": "parquet", "parquet": False}, False),
+    ],
+)
+def test_pods_that_read_or_write_tables_copy_pyarrow(block: dict[str, Any], has: bool) -> None:
+    spec = {"workload": "generate", "model": "weights", "output": SHARED}
+    written = {"metadata": {"name": "j"}, "spec": {**spec, "generate": {"input": "/output/in", **block}}}
+    made = pod(read_block(Job, written), context(models={"weights": model(store=SHARED)}))
+    (engine,) = made["containers"]
+    found = [each for each in made["initContainers"] if each["name"] == "pyarrow"]
+    assert [each["image"] for each in found] == [default_images()["pyarrow"]] * has
+    assert ({"name": "KAIGEN_PYARROW", "value": "/tmp/pyarrow"} in engine["env"]) is has
+    for each in found:
+        assert each["command"] == ["cp", "-r", "-T", "/opt/pyarrow", "/tmp/pyarrow"]
+        assert each["volumeMounts"] == [mount for mount in engine["volumeMounts"] if mount["mountPath"] == "/tmp"]
 
 
 @pytest.mark.parametrize("shards", [1, 3])

@@ -16,6 +16,13 @@ PLAIN: Object = {"model": FOLDER, "engine": "transformers"}
 RING: Object = {"model": {"folder": "/weights"}, "resources": {"cpu": 1, "memory": "1Gi"}}
 
 
+HOURS: Object = {
+    "min": 0,
+    "max": 2,
+    "schedule": [{"start": "0 6 * * *", "end": "0 20 * * *", "timeZone": "Etc/UTC", "replicas": 2}],
+}
+
+
 def made(**spec: Any) -> dict[tuple[str, str], Object]:
     """Return the objects of a Topology with a router, by kind and name."""
     fields = {"model": "many", "shape": {"replicas": 2}, "router": {}, **spec}
@@ -41,8 +48,9 @@ def routes_of(envoy: Object, number: int = 0) -> list[Object]:
 
 
 def retry_policy(envoy: Object) -> Object:
-    """Return how often Envoy sends a request of the first route again."""
-    found: Object = routes_of(envoy)[0]["route"]["retry_policy"]
+    """Return how often Envoy sends a request again that it keeps."""
+    (first, *_) = [each for each in routes_of(envoy) if "request_body_buffer_limit" in each]
+    found: Object = first["route"]["retry_policy"]
     return found
 
 
@@ -78,6 +86,32 @@ def test_keys_are_checked_before_the_picker_is_asked() -> None:
     assert [each["name"].rpartition(".")[2] for each in asks] == ["ext_proc", "router"]
     assert envoy["static_resources"]["listeners"][1]["address"]["socket_address"]["address"] == "127.0.0.1"
     assert "/etc/kaigen/auth/api-key" in filters[0]["typed_config"]["default_source_code"]["inline_string"]
+
+
+def test_bodies_that_envoy_does_not_keep_go_past_the_picker() -> None:
+    routes = routes_of(envoy_config(keys="", fail_open=True, hold=0))
+    for long, kept in zip(routes[: 2 * len(PICKED) : 2], routes[1 : 2 * len(PICKED) : 2], strict=True):
+        (longer,) = long["match"]["headers"]
+        most = kept["request_body_buffer_limit"]
+        assert (longer["name"], longer["range_match"]["start"]) == ("content-length", most + 1)
+        assert (long["route"]["cluster"], kept["route"]["cluster"]) == ("engines", "inner")
+        buffer = kept["typed_per_filter_config"]["envoy.filters.http.buffer"]
+        assert buffer["buffer"]["max_request_bytes"] == most
+
+
+@pytest.mark.parametrize("spec", [{}, PLAIN])
+def test_envoy_refuses_requests_before_its_memory_ends(spec: Object) -> None:
+    pod = made(**spec)["Deployment", "t-router"]["spec"]["template"]["spec"]
+    (envoy, *pickers) = pod["containers"]
+    for container, name in [(envoy, "MEMORY_LIMIT"), *((picker, "GOMEMLIMIT") for picker in pickers)]:
+        read = {"name": name, "valueFrom": {"resourceFieldRef": {"resource": "limits.memory", "divisor": "0"}}}
+        assert read in container["env"]
+    overload = yaml.safe_load(envoy["args"][envoy["args"].index("--config-yaml") + 1])["overload_manager"]
+    (monitor,) = overload["resource_monitors"]
+    assert monitor["typed_config"]["max_heap_size_bytes"] == "$(MEMORY_LIMIT)"
+    points = {each["name"].rpartition(".")[2]: each["triggers"] for each in overload["loadshed_points"]}
+    assert points["http_connection_manager_decode_headers"] == [{"name": monitor["name"], "threshold": {"value": 0.35}}]
+    assert points["http1_server_abort_dispatch"] == points["http2_server_go_away_and_close_on_dispatch"]
 
 
 @pytest.mark.parametrize(("mode", "allowed"), [("open", True), ("closed", False)])
@@ -118,7 +152,7 @@ def test_requests_that_no_replica_got_are_sent_again(
     assert mapper["filter"]["or_filter"]["filters"][1]["response_flag_filter"]["flags"] == flags
     (name,) = (each["header"]["key"] for each in mapper["headers_to_add"])
     assert retry_policy(envoy)["retriable_headers"] == [{"name": name, "present_match": True}]
-    assert routes_of(envoy)[0]["response_headers_to_remove"] == [name]
+    assert all(each["response_headers_to_remove"] == [name] for each in routes_of(envoy)[1 : 2 * len(PICKED) : 2])
     assert ("x-envoy-attempt-count" in str(routes_of(envoy, 1))) == without_picker
 
 
@@ -133,6 +167,38 @@ def test_scaling_from_zero_holds_requests_and_follows_them() -> None:
         "sum(inference_extension_flow_control_queue_size",
         "sum(vllm:num_requests_running",
     ]
+
+
+def test_keda_asks_a_router_with_picker_where_no_prometheus_is_named() -> None:
+    found = made(shape={}, autoscale={"min": 0, "max": 3, "target": 8})
+    (trigger,) = found["ScaledObject", "t"]["spec"]["triggers"]
+    assert trigger["type"] == "metrics-api"
+    assert trigger["metadata"]["url"] == "http://t-router.default.svc:19001/stats/prometheus"
+    assert (trigger["metadata"]["targetValue"], trigger["metadata"]["aggregationType"]) == ("8", "sum")
+    # KEDA takes the port of the URL only if the Service has it.
+    assert [each["port"] for each in found["Service", "t-router"]["spec"]["ports"]] == [9002, 19001]
+    (_, metrics) = found["NetworkPolicy", "t-router"]["spec"]["ingress"]
+    assert {"port": 19001, "protocol": "TCP"} in metrics["ports"]
+    assert config(found, "picker.yaml")["featureGates"] == ["flowControl"]
+    assert [each["port"] for each in made()["Service", "t-router"]["spec"]["ports"]] == [9002]
+
+
+def test_requests_outside_of_the_hours_start_a_replica() -> None:
+    found = made(shape={}, autoscale={**KEDA, **HOURS}, monitoring={})
+    triggers = found["ScaledObject", "t"]["spec"]["triggers"]
+    assert [each["type"] for each in triggers] == ["prometheus", "prometheus", "prometheus", "cron"]
+    assert "flow_control_queue_size" in triggers[1]["metadata"]["query"]
+    plain = made(**PLAIN, shape={}, autoscale={**HOURS, "target": 2})
+    assert [each["type"] for each in plain["ScaledObject", "t"]["spec"]["triggers"]] == ["metrics-api", "cron"]
+
+
+@pytest.mark.parametrize("engine", [{}, PLAIN])
+@pytest.mark.parametrize(("router", "expected"), [({}, [("KG0336", "spec.autoscale.schedule")]), ({"hold": "0s"}, [])])
+def test_requests_that_wait_outside_of_the_hours_in_vain_are_reported(
+    engine: Object, router: Object, expected: list[tuple[str, str]]
+) -> None:
+    block = topology(**{"model": "many", **engine, "router": router, "autoscale": HOURS})
+    assert [each for each in problem_paths(block, CONTEXT) if each[0] != "KG0444"] == expected
 
 
 def test_requests_are_not_held_where_a_replica_always_runs() -> None:

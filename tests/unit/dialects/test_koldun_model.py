@@ -329,7 +329,7 @@ def test_without_object_storage_files_are_in_a_volume() -> None:
     found = {path for code, path in warnings(document) if code == "KG0405"}
     assert found == {"spec.pv.capacity", "spec.pv.csiMounter"}
     assert ("KG0414", "spec") in warnings(document)
-    assert specs(model({"objectStorage": None}))[0].spec.store.volume.size == "10Gi"
+    assert specs(model({"objectStorage": None, "sourceUrl": f"team/own@{COMMIT}"}))[0].spec.store.volume.size == "10Gi"
     known = model({"objectStorage": None, "sourceUrl": f"Qwen/Qwen3-8B@{COMMIT}"})
     assert load_volume(known)["resources"]["requests"]["storage"] == "19Gi"
 

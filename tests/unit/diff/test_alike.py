@@ -18,7 +18,7 @@ def titles(*apps: AppChange) -> list[str]:
 
 def test_environments_of_a_change_are_in_the_order_of_promotion() -> None:
     assert titles(app("dev"), app("prod"), app("staging")) == ["ml/a in dev, staging, prod alike"]
-    assert titles(app("prod"), app("dev", value=2)) == ["prod/ml/a", "dev/ml/a"]
+    assert titles(app("prod"), app("dev", value=2)) == ["dev/ml/a", "prod/ml/a"]
     assert titles(app("prod", "ml-prod"), app("dev")) == ["dev/ml/a, prod/ml-prod/a alike"]
 
 

@@ -478,6 +478,32 @@ def test_what_syncs_a_new_app_of_another_namespace_is_no_danger(text: str) -> No
     assert dangers(old, {**old, **synced(text.replace("spec: {", "spec: {suspend: false, "), "new", "lab")})
 
 
+GUARDED = """
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: prod.PLACE.NAME, namespace: flux-system}
+spec:
+  path: ./PLACE/NAME/manifests
+  sourceRef: {kind: GitRepository, name: ml}
+  components: [../../../_flux/after/PLACE.NAME/0a1b2c3d]
+"""
+
+
+@pytest.mark.parametrize(
+    ("component", "is_danger"),
+    [
+        ("../../../_flux/after/lab.new/4e5f6071", False),
+        ("../../../_flux/after/ml.chat/0a1b2c3d", True),
+        ("../../../lab/other/manifests", True),
+        ("../../../_flux/after/lab.new/4e5f6071/../..", True),
+    ],
+)
+def test_a_kustomization_may_have_only_the_component_of_its_app(component: str, is_danger: bool) -> None:
+    old = synced(GUARDED, "chat", "ml")
+    text = GUARDED.replace("../../../_flux/after/PLACE.NAME/0a1b2c3d", component)
+    assert bool(dangers(old, {**old, **synced(text, "new", "lab")})) == is_danger
+
+
 @pytest.mark.parametrize("folder", ["ml/evil/manifests", "ml/_argocd/manifests", "x/y/_argocd/apps"])
 def test_an_application_among_the_objects_of_an_app_is_a_danger(folder: str) -> None:
     old = applied("chat")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kaigen.cli import gates
 from kaigen.cli.gates import MOST_REPORTS, reports_section
 from kaigen.cli.main import run
 from kaigen.config.load import load_config
@@ -43,6 +45,8 @@ spec: {image: "registry.example/other:1"}
 """
 CHECK = {"name": "ttft.p95", "bound": "max", "limit": 500, "value": 812, "passed": False}
 WHY = "ttft.p95 is 812 ms, more than 500 ms"
+DEEP = f"x\n```json\n{'[' * 100_000}\n```\n"
+HOSTILE = "</details>\n\n<!-- ## No gates\n::stop-commands::x\n@org/admins #1 ![x](https://evil.example/x) | \x1b[2J"
 
 
 @pytest.fixture
@@ -69,7 +73,7 @@ def data(run: str, *, passed: bool) -> dict[str, Any]:
 def write(root: Path, *, passed: bool, run: str = "") -> None:
     """Write the report about the gate of staging, or about another run."""
     found = gate(root)
-    report = make_report(data(run or found.run, passed=passed), f"### speed\n\n{'' if passed else WHY}\n")
+    report = make_report(data(run or found.run, passed=passed))
     write_report(report_path(root, "staging", found.namespace, found.app), report)
 
 
@@ -89,18 +93,18 @@ def promote(root: Path, capsys: pytest.CaptureFixture[str]) -> Promote:
 
 
 def test_a_report_is_read_as_it_was_written(tmp_path: Path) -> None:
-    report = make_report(data("speed-1", passed=False), "### speed: failed\n\n```json\nnot the data\n```\n")
+    report = make_report({**data("speed-1", passed=False), "reason": "\n```json\nnot the data\n```\n"})
     path = report_path(tmp_path, "staging", "ml", "speed")
     write_report(path, report)
-    assert read_report(path) == report
+    assert read_report(path, tmp_path) == report
     assert [each.name for each in path.parent.iterdir()] == ["speed.md"]
 
 
-@pytest.mark.parametrize("text", ["", "# notes\n", "x\n```json\n{\n```\n", "x\n```json\n[]\n```\n"])
+@pytest.mark.parametrize("text", ["", "# notes\n", "x\n```json\n{\n```\n", "x\n```json\n[]\n```\n", DEEP])
 def test_a_file_that_is_not_a_report_is_an_error(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.md").write_text(text)
     with pytest.raises(InputError) as caught:
-        read_report(tmp_path / "a.md")
+        read_report(tmp_path / "a.md", tmp_path)
     assert [item.code for item in caught.value.diagnostics] == ["KG0467"]
 
 
@@ -148,7 +152,8 @@ def test_the_comment_of_a_pull_request_has_the_reports(root: Path) -> None:
     assert section.startswith("\n## Gates of staging\n")
     row = f"| `ml-staging/speed` | `{gate(root).run}` | **failed** | {WHY} |"
     assert row in section.splitlines()
-    assert f"<details><summary>speed</summary>\n\n### speed\n\n{WHY}\n\n</details>" in section
+    assert f"<details><summary>speed</summary>\n\n### speed: failed\n\n{WHY}\n" in section
+    assert "| ttft.p95 | max 500 ms | 812 ms | not met |" in section.splitlines()
     assert "prod" not in section
     write(root, passed=True)
     assert f"| `{gate(root).run}` | passed | - |" in reports_section(configs)
@@ -157,10 +162,56 @@ def test_the_comment_of_a_pull_request_has_the_reports(root: Path) -> None:
 def test_a_long_report_does_not_hide_the_state_of_gates(root: Path) -> None:
     found = gate(root)
     path = report_path(root, "staging", found.namespace, found.app)
-    write_report(path, make_report({**data(found.run, passed=False), "reason": "a|b @all"}, "x" * MOST_REPORTS))
+    checks = [{**CHECK, "name": f"{number}{'x' * 300}"} for number in range(1000)]
+    write_report(path, make_report({**data(found.run, passed=False), "reason": "a|b @all", "checks": checks}))
     section = reports_section([load_config(root, "staging")])
     assert "xxx" not in section
     assert "| **failed** | a\\|b @\u200ball |" in section
+    write_report(path, make_report({**data(found.run, passed=False), "reason": "y" * 70_000}))
+    assert len(reports_section([load_config(root, "staging")])) < MOST_REPORTS
+
+
+@pytest.mark.parametrize("field", ["reason", "gate", "target", "tool", "finished", "name", "bound", "limit", "value"])
+def test_nothing_of_a_report_is_markup_or_a_command(root: Path, promote: Promote, field: str) -> None:
+    found = gate(root)
+    known = {**data(found.run, passed=False), "target": "assistant", "tool": "t", "finished": "now"}
+    known = {**known, "checks": [{**CHECK, field: HOSTILE}]} if field in CHECK else {**known, field: HOSTILE}
+    path = report_path(root, "staging", found.namespace, found.app)
+    path.parent.mkdir(parents=True)
+    # The text is another's, too: of an author who changes the file.
+    path.write_text(f"{HOSTILE}\n\n```json\n{json.dumps(known)}\n```\n", encoding="utf-8")
+    for text in (reports_section([load_config(root, "staging")]), promote()[1]):
+        assert not any(line.lstrip().startswith("::") for line in text.splitlines())
+        assert "\x1b" not in text
+        markup = re.sub("`[^`\n]*`", "", text)
+        assert not any(word in markup for word in ("<!--", "@org", "#1", "![x]"))
+        assert markup.count("</details>") == markup.count("<details>")
+
+
+def test_a_report_is_not_read_through_a_link_out_of_the_repository(root: Path, tmp_path_factory: Any) -> None:
+    other = tmp_path_factory.mktemp("other") / "speed.md"
+    found = gate(root)
+    write_report(other, make_report(data(found.run, passed=True)))
+    path = report_path(root, "staging", found.namespace, found.app)
+    path.parent.mkdir(parents=True)
+    path.symlink_to(other)
+    with pytest.raises(InputError):
+        read_verdicts(root, [found])
+
+
+def test_gates_that_have_not_passed_come_first_and_others_are_counted(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(root, passed=True)
+    more = [SPECS.replace("name: speed", f"name: speed-{number}").split("---")[1] for number in range(9)]
+    (root / "specs/more.yaml").write_text("---".join(more), encoding="utf-8")
+    whole = reports_section([load_config(root, "staging")]).splitlines()
+    rows = [line for line in whole if line.startswith("| `")]
+    assert ["**missing**" in line for line in rows] == [True] * 9 + [False]
+    monkeypatch.setattr(gates, "MOST_REPORTS", sum(map(len, rows[:4])) + 4)
+    lines = reports_section([load_config(root, "staging")]).splitlines()
+    assert [line for line in lines if line.startswith("| `")] == rows[:4]
+    assert "| and 6 more | | | |" in lines
 
 
 def answers(run: str, condition: str | None, config_map: dict[str, str] | None) -> dict[str, tuple[int, Any]]:
@@ -188,7 +239,7 @@ def test_reports_come_from_the_cluster(root: Path, tmp_path: Path) -> None:
     name = gate(root).run
     assert collected(root, tmp_path / "a", {}) == ("missing", f"Job {name} is not in the cluster")
     assert collected(root, tmp_path / "b", answers(name, None, None))[0] == "missing"
-    stored = {"run": name, "report.json": json.dumps(data(name, passed=False)), "report.md": "### speed\n"}
+    stored = {"run": name, "report.json": json.dumps(data(name, passed=False))}
     assert collected(root, tmp_path / "c", answers(name, "Failed", stored)) == ("failed", WHY)
     stored["report.json"] = json.dumps(data(name, passed=True))
     assert collected(root, tmp_path / "d", answers(name, "Complete", stored)) == ("passed", "")
@@ -196,13 +247,13 @@ def test_reports_come_from_the_cluster(root: Path, tmp_path: Path) -> None:
 
 def test_the_job_decides_where_the_report_says_otherwise(root: Path, tmp_path: Path) -> None:
     name = gate(root).run
-    stored = {"run": name, "report.json": json.dumps(data(name, passed=True)), "report.md": "### speed\n"}
+    stored = {"run": name, "report.json": json.dumps(data(name, passed=True))}
     assert collected(root, tmp_path / "a", answers(name, "Failed", stored)) == ("failed", "a pod failed")
     old = {**stored, "run": "speed-00000000"}
     assert collected(root, tmp_path / "b", answers(name, "Failed", old)) == ("failed", "a pod failed")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '"passed"'])
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '"passed"', "[" * 100_000])
 def test_a_report_in_the_cluster_that_cannot_be_read_is_no_report(root: Path, tmp_path: Path, text: str) -> None:
     stored = {"run": gate(root).run, "report.json": text}
     assert collected(root, tmp_path / "a", answers(gate(root).run, "Failed", stored)) == ("failed", "a pod failed")

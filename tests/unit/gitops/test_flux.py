@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from unittest.mock import ANY
 
 import pytest
 
@@ -29,6 +30,32 @@ def test_a_kustomization_waits_for_what_its_app_needs(rendered: Callable[..., Re
     assert spec["path"] == "./rendered/prod/ml/tune/manifests"
     assert (spec["prune"], spec["wait"]) == (True, True)
     assert spec["sourceRef"] == {"kind": "GitRepository", "name": "ml-prod"}
+
+
+def test_no_commit_of_a_routed_app_is_applied_with_the_previous_dependencies(rendered: Callable[..., Rendered]) -> None:
+    def component(canary: str, form: str = "manifests") -> str:
+        route = "  route: {host: chat.example.com, gateway: {name: public}}\n"
+        files = rendered(specs=(SERVER + route + canary,), flux=FLUX, form=form)
+        app = files["_flux/apps/ml.chat.yaml"]["spec"]
+        listed = [path for path, body in files.items() if body.get("kind") == "Component"]
+        if form == "chart":
+            assert not listed
+            return ""
+        (path,) = app["components"]
+        assert listed == [f"{path.removeprefix('../../../')}/kustomization.yaml"]
+        assert files[listed[0]] == {"apiVersion": ANY, "kind": "Component", "resources": []}
+        assert not any("after" in path for path in files["_flux/apps/kustomization.yaml"]["resources"])
+        return str(path)
+
+    alone, ten, hundred = (
+        component(f"  canary: {{weight: {weight}, env: {{A: b}}, pool: two}}\n") for weight in (0, 10, 100)
+    )
+    assert alone == component("")
+    assert alone != ten == hundred
+    assert component("", form="chart") == ""
+    without = rendered(specs=(SERVER,), flux=FLUX)
+    assert "components" not in without["_flux/apps/ml.chat.yaml"]["spec"]
+    assert not any(path.startswith("_flux/after") for path in without)
 
 
 def test_the_timeout_is_beyond_the_deadline_of_the_work(rendered: Callable[..., Rendered]) -> None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from kaigen.config.load import load_config
 from kaigen.pipeline.run import Run
+from tests import plain_yaml
 from tests.kustomize import build, in_order
 
 CONFIG = """\
@@ -23,6 +27,12 @@ apiVersion: kaigen.dev/v1alpha1
 kind: Job
 metadata: {{name: {name}, namespace: {namespace}}}
 spec: {{image: "python:3.12-slim"}}
+"""
+ROUTED = """\
+apiVersion: kaigen.dev/v1alpha1
+kind: Topology
+metadata: {name: chat, namespace: search}
+spec: {engine: transformers, model: {folder: /weights}, route: {host: chat.example.com, gateway: {name: public}}}
 """
 GROUPS = {"kustomization.yaml", "search/kustomization.yaml", "ml/kustomization.yaml"}
 
@@ -70,3 +80,23 @@ def test_they_are_removed_when_they_are_switched_off(tmp_path: Path) -> None:
     rendered(tmp_path, on=True)
     rendered(tmp_path, on=False)
     assert not [path for path in GROUPS if (tmp_path / "rendered" / "prod" / path).exists()]
+
+
+def test_kustomize_builds_a_routed_app_with_its_component_and_refuses_another(tmp_path: Path, kubectl: Path) -> None:
+    (tmp_path / "specs").mkdir()
+    (tmp_path / "specs" / "chat.yaml").write_text(ROUTED, encoding="utf-8")
+    rendered(tmp_path, on=False)
+    root = tmp_path / "rendered" / "prod"
+    alone = build(kubectl, root / "search" / "chat" / "manifests")
+    (component,) = plain_yaml.load((root / "_flux/apps/search.chat.yaml").read_bytes())["spec"]["components"]
+
+    def built(path: str) -> list[Any]:
+        # As Flux does it: kustomize_generator.go of github.com/fluxcd/pkg/kustomize.
+        file = root / "search" / "chat" / "manifests" / "kustomization.yaml"
+        file.write_text(f"{file.read_text(encoding='utf-8')}components: [{path}]\n", encoding="utf-8")
+        return build(kubectl, file.parent)
+
+    assert in_order(built(component)) == in_order(alone)
+    rendered(tmp_path, on=False)
+    with pytest.raises(AssertionError, match="not a valid directory"):
+        built(f"{component}0")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +23,15 @@ OLD, NEW = (f"registry.example.com/kaigen/{{}}:1@sha256:{digit * 64}" for digit 
 def test_every_image_of_the_catalogue_that_is_kaigens_has_a_recipe() -> None:
     own = {name for name, image in default_images().items() if "/kaigen-dev/" in image}
     assert own == set(find_recipes()) - {"torch", "argocd"}
+
+
+def test_every_other_image_has_a_registry_and_a_version_and_is_in_the_table_of_its_publishers() -> None:
+    others = {name: image for name, image in default_images().items() if "/kaigen-dev/" not in image}
+    page = (Path(__file__).parents[3] / "docs" / "images.md").read_text(encoding="utf-8")
+    listed = dict(re.findall(r"^\| `(\w+)` \| `([^`]+)` \|", page, re.MULTILINE))
+    assert listed == {name: image.partition("@")[0] for name, image in others.items()}
+    for image in others.values():
+        assert re.fullmatch(r"[a-z0-9.-]+\.[a-z]+/[a-z0-9./-]+:v\d+(\.\d+)+[a-z-]*(@sha256:[0-9a-f]{64})?", image)
 
 
 def test_an_image_is_built_after_the_one_that_it_starts_from() -> None:

@@ -8,6 +8,8 @@ import pytest
 
 from kaigen.catalog.catalog import Catalog
 from kaigen.kubernetes.admission import Queues, Verdict, shares_nothing
+from kaigen.kubernetes.requests import requests_of
+from kaigen.kubernetes.train_jobs import with_trained
 from kaigen.kubernetes.workloads import workloads_of
 
 API = "kueue.x-k8s.io/v1beta2"
@@ -284,6 +286,62 @@ def test_the_pods_of_a_train_job_are_those_of_its_runtime() -> None:
     assert states(*PLAIN, train, runtime) == {"a": "yes"}
     work["template"]["spec"] |= {"parallelism": 5, "completions": 5}
     assert states(*PLAIN, train, runtime) == {"a": "never"}
+
+
+def test_a_train_job_changes_how_many_pods_its_runtime_has_and_what_they_request() -> None:
+    api = "trainer.kubeflow.org/v1alpha1"
+    labels = {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
+    pod = {"spec": {"containers": [{"name": "node", "resources": {"requests": {"cpu": "1"}}}]}}
+    jobs: list[Object] = [
+        {"name": "fetch", "template": {"spec": {"template": TEMPLATE}}},
+        {"name": "node", "template": {"metadata": {"labels": labels}, "spec": {"parallelism": 1, "template": pod}}},
+    ]
+    runtime: Object = {"apiVersion": api, "kind": "TrainingRuntime", "metadata": {"name": "a"}}
+    runtime["spec"] = {"mlPolicy": {"numNodes": 1}, "template": {"spec": {"replicatedJobs": jobs}}}
+    trainer = {"numNodes": 3, "resourcesPerNode": {"limits": {"nvidia.com/gpu": "8"}, "requests": {"cpu": "2"}}}
+    train = queued("TrainJob", api, {"runtimeRef": {"kind": "TrainingRuntime", "name": "a"}, "trainer": trainer})
+    (found,) = workloads_of([("ns", runtime), ("ns", train)], Catalog())
+    assert [pods.count for pods in found.pod_sets] == [1, 3]
+    assert found.requests == {"cpu": 7 * 10**9, "nvidia.com/gpu": 24 * 10**9}
+    # The pods of a TrainingRuntime run once for each TrainJob.
+    counted = with_trained([("ns", runtime), ("ns", train), ("ns", train), ("other", runtime)])
+    assert [requests_of(body, Catalog())["nvidia.com/gpu"] // 10**9 for _, body in counted] == [0, 0, 0, 24, 24]
+
+
+RAY_SPEC: Object = {
+    "rayClusterSpec": {
+        "headGroupSpec": {"template": TEMPLATE},
+        "workerGroupSpecs": [{"replicas": 2, "numOfHosts": 2, "maxReplicas": 9, "template": TEMPLATE}],
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "cpus"),
+    [
+        ({}, [1000, 4000, 500]),
+        ({"submitterPodTemplate": TEMPLATE}, [1000, 4000, 1000]),
+        ({"submissionMode": "SidecarMode", "submitterPodTemplate": TEMPLATE}, [1500, 4000]),
+        ({"submissionMode": "HTTPMode"}, [1000, 4000]),
+    ],
+)
+def test_the_pods_of_a_ray_job_are_those_of_its_cluster_and_its_submitter(change: Object, cpus: list[int]) -> None:
+    (found,) = workloads_of([("ns", queued("RayJob", "ray.io/v1", {**RAY_SPEC, **change}))], Catalog())
+    assert [pods.requests["cpu"] // 10**6 for pods in found.pod_sets] == cpus
+
+
+def test_the_autoscaler_of_ray_counts_in_the_head() -> None:
+    cluster = {**RAY_SPEC["rayClusterSpec"], "enableInTreeAutoscaling": True, "autoscalerOptions": {}}
+    for options, cpu in (({}, 1500), ({"resources": {"requests": {"cpu": "2"}}}, 3000)):
+        cluster["autoscalerOptions"] = options
+        spec = {"rayClusterSpec": cluster, "submissionMode": "HTTPMode"}
+        (found,) = workloads_of([("ns", queued("RayJob", "ray.io/v1", spec))], Catalog())
+        assert [pods.requests["cpu"] // 10**6 for pods in found.pod_sets] == [cpu, 4000]
+
+
+def test_kueue_leaves_a_ray_job_alone_that_uses_a_cluster_which_exists() -> None:
+    job = queued("RayJob", "ray.io/v1", {"clusterSelector": {"ray.io/cluster": "a"}})
+    assert not workloads_of([("ns", job)], Catalog())
 
 
 def test_a_scheduled_job_has_its_queue_in_the_template() -> None:

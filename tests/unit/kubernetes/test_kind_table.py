@@ -15,7 +15,7 @@ from kaigen.kubernetes.references import POD_REFERENCES
 from kaigen.kubernetes.schemas import index
 
 ROOT = Path(__file__).parents[3]
-WITHOUT_SCHEMA = {"ClusterTrainingRuntime.trainer.kubeflow.org", "RayJob.ray.io", "TCPRoute.gateway.networking.k8s.io"}
+WITHOUT_SCHEMA = {"ClusterTrainingRuntime.trainer.kubeflow.org", "TCPRoute.gateway.networking.k8s.io"}
 
 
 def test_one_row_is_enough_for_every_package() -> None:

@@ -128,9 +128,10 @@ def test_kinds_with_a_schema_are_not_searched() -> None:
 
 
 def test_a_place_that_a_version_adds_to_a_known_kind_is_found() -> None:
-    head = {"headGroupSpec": {"template": {"spec": POD}}}
-    found = pod_templates(object_of({"rayClusterSpec": head, "watcher": POD}, "ray.io/v1", "RayJob"))
-    assert [(template.role, template.by_form) for template in found] == [("head", False), ("spec.watcher", True)]
+    job = {"name": "node", "template": {"spec": {"template": {"spec": POD}}}}
+    runtime = {"template": {"spec": {"replicatedJobs": [job]}}, "watcher": POD}
+    found = pod_templates(object_of(runtime, "trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime"))
+    assert [(template.role, template.by_form) for template in found] == [("node", False), ("spec.watcher", True)]
 
 
 def test_rules_of_pods_apply_to_what_is_found() -> None:

@@ -10,8 +10,8 @@ from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.manifest import steps_of
 from kaigen.kubernetes.schemas import definition, index
 from kaigen.kubernetes.secret_fields import pod_secret_paths, secret_paths
-from kaigen.tenancy.rows.controllers import TRAINING_REACHES
 from kaigen.tenancy.rows.reserved import RESERVED_REACHES
+from kaigen.tenancy.rows.training import TRAINING_REACHES
 
 _TARGET = "1.36"
 _NO_NAMES = frozenset(

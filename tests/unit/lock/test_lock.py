@@ -144,6 +144,18 @@ def test_images_of_rendered_objects_are_locked(repository: Repository, hub: Hub,
     assert repository.lock["images"] == {f"{images.host}/acme/tune:1": DIGEST}
 
 
+def test_images_of_a_router_have_the_digests_of_the_lock(repository: Repository, images: Web) -> None:
+    repository.write(
+        "apiVersion: kaigen.dev/v1alpha1\nkind: Topology\nmetadata: {name: chat}\n"
+        "spec: {model: {folder: /weights}, resources: {gpus: 0}, router: {}}\n"
+    )
+    assert repository.run("lock")[0] == 0
+    code, printed = repository.run("render")
+    assert code == 0, printed
+    (router,) = repository.root.glob("rendered/**/deployment-router.yaml")
+    assert router.read_text().count(f"{images.host}/acme/tune:1@{DIGEST}") == 2
+
+
 def test_names_of_all_environments_are_locked(repository: Repository, hub: Hub) -> None:
     repository.configure(
         "environments:\n  dev: {namespace: dev}\n  prod:\n    namespace: prod\n    overrides:\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kaigen.catalog.images import default_images
 from kaigen.config.load import load_config
 from kaigen.kubernetes.images import images_of
 from kaigen.mirror.collect import transfer_list
@@ -51,6 +52,18 @@ def test_targets_are_the_images_of_the_rendered_pods(tmp_path: Path) -> None:
     (tmp_path / "kaigen.yaml").write_text("{}\n", encoding="utf-8")
     originals = {item.source for item in transfer_list(load_config(tmp_path)).images}
     assert {item.source for item in found.images} == originals
+
+
+def test_images_of_a_router_are_copied_to_a_mirror(tmp_path: Path) -> None:
+    (tmp_path / "kaigen.yaml").write_text("registry: {mirror: 'm.example/{host}'}\n", encoding="utf-8")
+    (tmp_path / "specs").mkdir()
+    (tmp_path / "specs" / "routed.yaml").write_bytes((ROOT / "examples" / "topology" / "routed.yaml").read_bytes())
+    config = load_config(tmp_path)
+    targets = {item.source: item.target for item in transfer_list(config).images}
+    (deployment,) = [data for path, data in render((), config).items() if path.endswith("/deployment-router.yaml")]
+    pulled = images_of([plain_yaml.load(bytes(deployment))])
+    assert set(pulled) == {targets[default_images()[name]] for name in ("envoy", "endpointPicker")}
+    assert all(image.startswith(("m.example/docker.io/", "m.example/registry.k8s.io/")) for image in pulled)
 
 
 def test_the_target_of_an_image_from_values_is_that_image(tmp_path: Path) -> None:

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from kaigen.config.merge import read_config
 from kaigen.pipeline import routing_tests
 from kaigen.pipeline.routing_tests import find_envoy, routing_problems
 from kaigen.pipeline.run import Run
+from kaigen.pipeline.validate import validate_environments
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "endpoint" / "two-models.yaml"
 
@@ -34,6 +36,15 @@ def problems(
 def test_it_says_that_tests_were_not_sent_without_envoy(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "tests of Endpoints: 6 requests compared with the table, not sent to Envoy, which is not installed"
     assert problems(monkeypatch, None) == ([], [text])
+
+
+def test_environments_with_the_same_tests_say_it_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "kaigen.yaml").write_text("namespace: ml\nenvironments: {dev: {}, staging: {}, prod: {}}\n")
+    monkeypatch.setattr(routing_tests, "find_envoy", lambda: None)
+    said: list[str] = []
+    configs = [read_config(tmp_path, name) for name in ("dev", "staging", "prod")]
+    validate_environments([str(EXAMPLE)], configs, stdin=None, folder=tmp_path, say=said.append)
+    assert len(said) == 1
 
 
 def test_an_envoy_that_does_not_start_is_an_error_with_its_last_words(

@@ -41,13 +41,13 @@ def problems(root: Path, text: str, grants: str = "", *, passthrough: bool = Fal
 
 def test_a_tenant_has_no_quota_of_its_own(tmp_path: Path) -> None:
     refused = problems(tmp_path, OWN, ", classes: ['ClusterQueue/*']")
-    assert refused == [f"the kind {kind}.kueue.x-k8s.io" for kind in ("ClusterQueue", "ResourceFlavor")]
+    assert refused == ["the kinds ResourceFlavor.kueue.x-k8s.io and ClusterQueue.kueue.x-k8s.io"]
 
 
 def test_a_tenant_cannot_replace_the_queue_that_it_may_use(tmp_path: Path) -> None:
     refused = problems(tmp_path, WIDER, ", classes: [ClusterQueue/research]")
-    kinds = ("ClusterQueue", "ResourceFlavor", "WorkloadPriorityClass")
-    assert refused == [f"the kind {kind}.kueue.x-k8s.io" for kind in kinds]
+    first = "ResourceFlavor.kueue.x-k8s.io, WorkloadPriorityClass.kueue.x-k8s.io"
+    assert refused == [f"the kinds {first} and ClusterQueue.kueue.x-k8s.io"]
 
 
 def test_a_tenant_uses_only_the_cluster_queues_that_it_is_granted(tmp_path: Path) -> None:

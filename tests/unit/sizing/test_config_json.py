@@ -173,6 +173,35 @@ def test_layers_without_attention_are_counted_by_their_interval_too() -> None:
     assert facts_of_config(text, name="x", weights=50).kv_layers == 16
 
 
+def test_layers_without_attention_are_counted_where_each_is_a_word() -> None:
+    config = CONFIGS["nvidia-nemotron-nano-9b-v2"]
+    words = {"M": "mamba", "*": "attention", "-": "mlp"}
+    listed = {**config, "layers_block_type": [words[letter] for letter in config["hybrid_override_pattern"]]}
+    del listed["hybrid_override_pattern"], listed["num_hidden_layers"]
+    assert facts_of_config(listed, name="x", weights=1) == facts_of_config(config, name="x", weights=1)
+
+
+def test_the_linear_attention_of_kimi_is_a_state_and_no_cache() -> None:
+    text = CONFIGS["deepseek-v3-0324"] | {
+        "linear_attn_config": {"full_attn_layers": [4, 8], "kda_layers": [1, 2, 3], "num_heads": 96, "head_dim": 128},
+        "num_hidden_layers": 5,
+    }
+    facts = facts_of_config({"text_config": text}, name="x", weights=1)
+    # 96 × 128 × 128 numbers of 32 bits, and three steps of 3 × 96 × 128 of 16, in each of three layers.
+    assert (facts.kv_layers, facts.state_layers, facts.state_mib) == (2, 3, 19)
+
+
+def test_the_indexer_of_sparse_attention_is_counted_with_its_scales() -> None:
+    config = CONFIGS["deepseek-v3-0324"] | {"index_head_dim": 128, "index_n_heads": 64}
+    assert facts_of_config(config, name="x", weights=1).indexer_bytes == 132
+
+
+def test_a_rotary_part_alone_is_no_latent_vector() -> None:
+    config = CONFIGS["llama-3.1-8b-instruct"] | {"qk_rope_head_dim": 64, "index_head_dim": 128}
+    facts = facts_of_config(config, name="x", weights=1)
+    assert (facts.latent_dim, facts.rope_dim, facts.indexer_bytes, facts.head_dim) == (0, 0, 0, 128)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

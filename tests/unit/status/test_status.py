@@ -232,7 +232,11 @@ def test_the_progress_of_a_batch_is_the_newest_sum_in_the_logs_of_its_pods() -> 
                 b"shard 1: 9 of 50 lines, 0 failed, 1.0 lines/s; 30 of 200 lines of all shards\n",
                 b"shard 1: 40 of 50 lines, 2 failed, 1.0 lines/s; 71 of 200 lines of all shards\n",
             ],
-            "c": [b"starting\n"],
+            "c": [
+                b"starting\n",
+                b"shard 2: 0 of 0 lines, 0 failed, 1.0 lines/s; 0 of 0 lines of all shards\n",
+                b"shard 2: 0 of 0 lines, 0 failed, 1.0 lines/s; " + b"9" * 5000 + b" of 200 lines of all shards\n",
+            ],
             "ended": [b"shard 3: 50 of 50 lines, 0 failed, 1.0 lines/s; 200 of 200 lines of all shards\n"],
             "other": [b"shard 3: 50 of 50 lines, 0 failed, 1.0 lines/s; 200 of 200 lines of all shards\n"],
         }

@@ -97,6 +97,27 @@ CASES: list[Case] = [
         ],
     ),
     Case(
+        "route-backends",
+        "the same name in another namespace",
+        split(chat=1),
+        split({"name": "chat", "namespace": "other", "port": 80, "weight": 9}, x=0),
+        [
+            ("notice", "0 % of the requests go to chat, before 100 %"),
+            ("notice", "100 % of the requests go to other/chat, before 0 %"),
+        ],
+    ),
+    Case(
+        "route-backends",
+        "a backend of another kind, and two ports of one",
+        split(chat=1),
+        split({"name": "chat", "port": 81, "weight": 1}, {"kind": "Bucket", "name": "b", "weight": 2}, chat=1),
+        [
+            ("notice", "25 % of the requests go to port 80 of chat, before 100 %"),
+            ("notice", "25 % of the requests go to port 81 of chat, before 0 %"),
+            ("notice", "50 % of the requests go to Bucket b, before 0 %"),
+        ],
+    ),
+    Case(
         "policy-removed",
         "a policy whose pods stay",
         policy(policyTypes=["Ingress", "Egress"]),

@@ -102,9 +102,9 @@ def route(host: str, backend: str) -> Obj:
     )
 
 
-def split(**weights: int) -> Obj:
-    """An HTTPRoute with these weights of backends."""
-    refs = [{"name": name, "port": 80, "weight": weight} for name, weight in weights.items()]
+def split(*more: dict[str, Any], **weights: int) -> Obj:
+    """An HTTPRoute with these weights of backends, after others."""
+    refs = [*more, *({"name": name, "port": 80, "weight": weight} for name, weight in weights.items())]
     return obj("HTTPRoute", "web", "gateway.networking.k8s.io/v1", spec={"rules": [{"backendRefs": refs}]})
 
 
