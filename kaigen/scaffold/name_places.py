@@ -20,6 +20,8 @@ _CLUSTER_QUEUE = "ClusterQueue/"
 OF_ALIAS = frozenset({"route", "service"})
 """Fields of a Topology that stay with the old name."""
 
+Step = Literal["move", "add", "switch"]
+
 
 class NewName(Struct, frozen=True):
     """Another name of an app.
@@ -38,7 +40,7 @@ class NewName(Struct, frozen=True):
     namespace: str
     old: str
     new: str
-    step: Literal["move", "add", "switch"]
+    step: Step
     shared: bool = False
 
     def of(self, name: object) -> str | None:

@@ -25,7 +25,7 @@ from kaigen.kinds.entry import KindEntry
 from kaigen.kinds.exposure import AliasService
 from kaigen.pipeline.sources import read_named
 from kaigen.scaffold.changes import FileChange, mark_of, read_text
-from kaigen.scaffold.name_places import NewName, is_own, mentions, pins, references, settings
+from kaigen.scaffold.name_places import NewName, Step, is_own, mentions, pins, references, settings
 from kaigen.yaml.document import Document, parse
 from kaigen.yaml.dump import dump
 from kaigen.yaml.names import NameChange, change_names, insert_after
@@ -152,8 +152,8 @@ def _new_name(app: _Found, apps: Sequence[_Found], new: str, *, switch: bool) ->
         mark = taken.document.mark(("metadata", "name"))
         raise InputError.of(TAKEN, f"`{new}` is the name of a {taken.kind.kind} already", mark=mark, hint=hint)
     shared = any(each.name == old and each.namespace != app.namespace for each in apps)
-    step = "switch" if switch else "add" if kind == "Topology" else "move"
-    return NewName(kind, app.namespace, old, new, step, shared)  # type: ignore[arg-type]
+    step: Step = "switch" if switch else "add" if kind == "Topology" else "move"
+    return NewName(kind, app.namespace, old, new, step, shared)
 
 
 def _of_source(
@@ -245,7 +245,7 @@ def _copy(app: _Found, name: NewName, notes: list[str]) -> FileChange:
 def _with_served_names(source: Source, name: NewName, notes: list[str]) -> str:
     """Return a Topology that answers to both names, if it is one whose engine can."""
     (document,) = parse(source, Diagnostics())
-    spec: Any = document.data["spec"]  # type: ignore[index, call-overload]
+    spec = _spec(document)
     if "servedNames" in spec:
         return source.text
     text, names = source.text, f"servedNames: [{name.new}, {name.old}]"
@@ -253,10 +253,15 @@ def _with_served_names(source: Source, name: NewName, notes: list[str]) -> str:
     if spec.get("engine", "vllm") in _SEVERAL_NAMES and pair is not None:
         text = insert_after(text, pair, names, flow=document.is_flow(("spec",)))
         wanted = {**spec, "servedNames": [name.new, name.old]}
-        if [each.data["spec"] for each in parse(Source(source.path, text), Diagnostics())] == [wanted]:  # type: ignore[index, call-overload]
+        if [_spec(each) for each in parse(Source(source.path, text), Diagnostics())] == [wanted]:
             return text
     notes.append(f"clients that send `{name.old}` as the model must send `{name.new}` after the second step")
     return source.text
+
+
+def _spec(document: Document) -> Any:
+    data: Any = document.data
+    return data["spec"]
 
 
 def _with_alias(source: Source, app: _Found, name: NewName) -> str:

@@ -117,6 +117,18 @@ def weights(node: Node, namespace: str) -> dict[str, int]:
     return {each["name"]: each["weight"] for each in rule["backendRefs"]}
 
 
+def begin(node: Node, mover: Mover) -> tuple[Object, str]:
+    """Serve the first version at a route; return its spec, and the client that asks until it is stopped."""
+    team = mover.team
+    host = f"{team.environment}.test"
+    first = served("web", "one", route={"host": host, "gateway": {"className": CLASS}})
+    team.specs = {"web": first}
+    mover.sync()
+    asking = start_client(node, team.space, host)
+    wait_until(lambda: has_answer(node, team.space, asking, "one"), "the first version is served")
+    return first, asking
+
+
 def stop(node: Node, namespace: str, client: str) -> dict[str, int]:
     """Stop a client; return how often it got which answer."""
     node.run("kubectl", "exec", "-n", namespace, client, "--", "touch", "/tmp/stop")
@@ -131,11 +143,7 @@ def test_no_request_is_lost_from_the_first_to_the_last_weight_and_back(
 ) -> None:
     team, client = mover.team, node.client
     host = f"{team.environment}.test"
-    first = served("web", "one", route={"host": host, "gateway": {"className": CLASS}})
-    team.specs = {"web": first}
-    mover.sync()
-    asking = start_client(node, team.space, host)
-    wait_until(lambda: has_answer(node, team.space, asking, "one"), "the first version is served")
+    first, asking = begin(node, mover)
 
     # The pods need 15 seconds, and the commit gives them requests at once.
     team.specs = {"web": with_canary(first)}
@@ -178,12 +186,7 @@ def test_flux_applies_no_weight_before_it_knows_that_the_route_waits_for_the_can
     node: Node, traefik: Traefik, flux_mover: FluxMover
 ) -> None:
     client, mover, team, node_flux = node.client, flux_mover, flux_mover.team, flux_mover.flux
-    host = f"{team.environment}.test"
-    first = served("web", "one", route={"host": host, "gateway": {"className": CLASS}})
-    team.specs = {"web": first}
-    mover.sync()
-    asking = start_client(node, team.space, host)
-    wait_until(lambda: has_answer(node, team.space, asking, "one"), "the first version is served")
+    first, asking = begin(node, mover)
 
     # The Kustomization of the app gets the commit long before the one that changes its `dependsOn`.
     client.patch(KUSTOMIZATION, mover.source, node_flux.namespace, {"spec": {"suspend": True}})
