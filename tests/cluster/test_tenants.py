@@ -11,7 +11,8 @@ from tests.cluster.client import ApiError
 from tests.cluster.group_controllers import GroupControllers
 from tests.cluster.plane import Plane
 from tests.cluster.tenants import check_policies, deployer, refusal, tenants, tree
-from tests.tenant_rights import METADATA, address, policy, port, role
+from tests.tenancy.rows.network_policies import METADATA, address, policy, port
+from tests.tenancy.rows.rbac import role
 
 
 @pytest.mark.ran("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", by="kube-apiserver")

@@ -20,8 +20,7 @@ from kaigen.pipeline.run import Run
 from kaigen.pipeline.summary import ObjectKey
 from kaigen.tenancy.violations import binding_findings, violations
 from tests.cases import app_cases
-from tests.tenant_rights import GITOPS
-from tests.tenants import TENANT, Body
+from tests.tenancy.tenants import GITOPS, TENANT, Body
 from tests.unit.security.hostile import CONFIG, JOB
 
 _DECIDED: dict[str, bool] = {

@@ -16,25 +16,12 @@ from kaigen.kubernetes.rights import GRANTABLE_VERBS, HARMLESS_RIGHTS
 from kaigen.kubernetes.schemas import index
 from kaigen.pipeline.run import Run
 from kaigen.tenancy.violations import violations
-from tests.tenant_rights import (
-    ALLOWED,
-    BOUND,
-    DENIED,
-    GITOPS,
-    GRANTS,
-    METADATA,
-    RESERVED_SECRETS,
-    account,
-    address,
-    binding,
-    namespace_of,
-    policy,
-    port,
-    role,
-    secret_places,
-    secret_volumes,
-)
-from tests.tenants import OTHER, TENANT, Body
+from tests.tenancy.rows.network_policies import METADATA, address, namespace_of, policy, port
+from tests.tenancy.rows.rbac import BOUND, account, binding, role
+from tests.tenancy.rows.reserved import RESERVED_SECRETS, secret_places, secret_volumes
+from tests.tenancy.table import ALLOWED_RIGHTS as ALLOWED
+from tests.tenancy.table import DENIED_RIGHTS as DENIED
+from tests.tenancy.tenants import GITOPS, GRANTS, OTHER, TENANT, Body
 from tests.unit.security.hostile import CONFIG, JOB, Repository
 
 
