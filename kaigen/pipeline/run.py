@@ -7,7 +7,6 @@ summary, either by compiling it or from the cache, and everything between files 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import IO, TYPE_CHECKING
 
@@ -19,23 +18,8 @@ from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.output.contents import data_of
 from kaigen.pipeline.compiler import Compiler
-from kaigen.pipeline.cross_checks import (
-    clashes,
-    cost_budgets,
-    duplicate_names,
-    folders_without_files,
-    gpu_quotas,
-    implied_namespace,
-    missing_objects,
-    once_for_each_volume,
-    refused_train_jobs,
-    shared_hosts,
-    sync_clashes,
-    unknown_overrides,
-    unmatched_overrides,
-    unpinned_images,
-)
-from kaigen.pipeline.expiry import expiry_problems
+from kaigen.pipeline.cross_checks import RunApps, check_apps, once_for_each_volume
+from kaigen.pipeline.name_checks import duplicate_names, missing_objects, unknown_overrides, unmatched_overrides
 from kaigen.pipeline.output import OutputTree
 from kaigen.pipeline.sources import (
     is_unreadable,
@@ -60,18 +44,17 @@ if TYPE_CHECKING:
     from kaigen.config.value_layers import Overrides
     from kaigen.kinds.spec import Spec
     from kaigen.output.contents import FileContent
-    from kaigen.pipeline.cross_checks import RunApp
     from kaigen.pipeline.external_secrets import SecretApps
     from kaigen.pipeline.result import Compilation, Compiled
     from kaigen.pipeline.sources import Inputs
-    from kaigen.pipeline.unit import Unit
+    from kaigen.pipeline.unit import RunApp, Unit
     from kaigen.secrets.facts import Facts
     from kaigen.system.progress import Progress
 
 with lazy_imports():
     from kaigen.emit import kustomizations
     from kaigen.environments import folder_overrides
-    from kaigen.pipeline import commits, external_secrets, queue_checks, result, rollout_checks, sync
+    from kaigen.pipeline import commits, external_secrets, result, sync
 
 
 class Run:
@@ -202,23 +185,7 @@ class Run:
             found.extend(unmatched_overrides(compiler, matched, names, partial=partial))
         found.extend(self._secret_apps.diagnostics if self._secret_apps is not None else ())
         found.extend(self._missing_objects())
-        apps = self._apps
-        found.extend(clashes(apps))
-        found.extend(sync_clashes(apps, self.config))
-        found.extend(shared_hosts(apps, self.config.tenants))
-        found.extend(refused_train_jobs(apps, self.config))
-        found.extend(folders_without_files(self.config))
-        if not self._partial and any(app.rollout is not None for _, app in apps):
-            found.extend(rollout_checks.rollout_problems(apps, self.config))
-        if self._has_quota:
-            found.extend(gpu_quotas(apps, self.config))
-            found.extend(cost_budgets(apps, self.config))
-        if not (self._partial or found.has_errors) and any(app.queues is not None for _, app in apps):
-            found.extend(queue_checks.queue_problems(apps))
-        found.extend(expiry_problems(self.units, datetime.now(UTC)))
-        if not found.has_errors:
-            found.extend(implied_namespace(self.config, (app for unit in self.units for app in unit.summary.apps)))
-            found.extend(unpinned_images(self.config, (app for _, app in apps)))
+        check_apps(RunApps(self.units, self._apps, self.config), found, partial=self._partial)
         return [*Diagnostics(once_for_each_volume(found.sorted())).sorted()]
 
     @property

@@ -430,6 +430,10 @@ class FreshUnit(Unit):
         return self.loaded.diagnostics
 
 
+RunApp = tuple[Unit | None, AppSummary]
+"""An app and its file; None for an app that kaigen generates."""
+
+
 def unit_of(source: Source, compiler: Compiler, stored: SourceSummary | None = None) -> Unit:
     """Return a file of a run.
 
