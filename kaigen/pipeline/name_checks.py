@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kaigen.pipeline.unit import RunApp, Unit
 
 with lazy_imports():
-    from kaigen.compile.builders import buckets
+    from kaigen.compile.builders import bucket_access
     from kaigen.compile.model import mounted
     from kaigen.emit import values
     from kaigen.environments import unmatched as environments_unmatched
@@ -135,7 +135,7 @@ def _bucket_field(folder: str, unit: Unit | None, app: AppSummary) -> FieldPath:
         return ("spec", "output", "bucket", "uri")
     convert = mounted.conversion(block.spec) if isinstance(block, kinds_model.Model) else None
     own = convert.store.bucket if convert is not None and convert.store is not None else None
-    if own is not None and buckets.location(own) == folder:
+    if own is not None and bucket_access.location(own) == folder:
         return ("spec", "convert", "distributedLlama", "store", "bucket", "uri")
     return ("spec", "store", "bucket", "uri")
 

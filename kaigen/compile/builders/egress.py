@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.buckets import cloud_server
+from kaigen.compile.builders.bucket_access import cloud_server
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.network import network_switch
 from kaigen.compile.context import Context

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kaigen.compile.app import Note, Object
 from kaigen.compile.builders.access import download_access
 from kaigen.compile.builders.alerts import prometheus_rule
-from kaigen.compile.builders.buckets import location
+from kaigen.compile.builders.bucket_access import location
 from kaigen.compile.builders.egress import egress_policy, identity_labels
 from kaigen.compile.builders.frame import LOCATION
 from kaigen.compile.builders.job_gate import run_rule
