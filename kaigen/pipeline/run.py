@@ -31,7 +31,7 @@ from kaigen.pipeline.sources import (
 )
 from kaigen.pipeline.store import Store, Stored, SyncRecord
 from kaigen.pipeline.summary import AppRow, AppSummary, Detail, summarize
-from kaigen.pipeline.unit import summarize_units, unit_of
+from kaigen.pipeline.units import summarize_units
 from kaigen.system.cache import cache_folder
 from kaigen.system.lazy_import import lazy_imports
 from kaigen.system.progress import report_progress
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from kaigen.pipeline.result import Compilation, Compiled
     from kaigen.pipeline.sources import Inputs
     from kaigen.pipeline.unit import RunApp, Unit
-    from kaigen.secrets.facts import Facts
     from kaigen.system.progress import Progress
 
 with lazy_imports():
@@ -141,7 +140,7 @@ class Run:
         problems.extend(kinds)
         if config.follows_commits:
             named, others = commits.add_sources(named, others if given else None, config, problems)
-        every = [unit_of(source, compiler, stored.sources.get(source.path)) for source in (*named, *others)]
+        every = [compiler.unit_of(source, stored.sources.get(source.path)) for source in (*named, *others)]
         units = compiler.load(every, unreadable=is_unreadable(problems), progress=progress)
         count = len(named)
         return cls(
@@ -396,13 +395,9 @@ class Run:
     @cached_property
     def _secret_apps(self) -> SecretApps | None:
         """The apps with ExternalSecrets; None when nothing in the repository creates Secrets."""
-        plain = [item for unit in self.units if unit.has_plain for item in unit.apps()]
-        if self.config.external_secrets is None and not plain:
+        if self.config.external_secrets is None and not any(unit.has_plain for unit in self.units):
             return None
-        own = [app.secrets for unit in self.units for app in unit.summary.apps if app.secrets is not None]
-        made = external_secrets.secret_apps(own, self._other_secrets(), self.config)
-        charts = external_secrets.not_in_charts(plain) if self.config.format == "chart" else ()
-        return replace(made, diagnostics=(*made.diagnostics, *charts))
+        return external_secrets.apps_of_units(self.units, self.others, self.config)
 
     @property
     def _generated(self) -> tuple[Compiled, ...]:
@@ -412,13 +407,6 @@ class Run:
     def _waits(self, app: tuple[str, str]) -> tuple[tuple[str, str], ...]:
         """Return the generated apps that an app reads Secrets of."""
         return self._secret_apps.needs.get(app, ()) if self._secret_apps is not None else ()
-
-    def _other_secrets(self) -> list[Facts] | None:
-        """Return the Secrets of the repository's other apps; None when one of these has errors."""
-        summarize_units(self.others, Detail(secrets=True))
-        if any(unit.has_errors for unit in self.others):
-            return None
-        return [app.secrets for unit in self.others for app in unit.summary.apps if app.secrets is not None]
 
     def _sync_files(self, form: Format) -> Mapping[str, FileContent]:
         """Return the files for Argo CD and Flux. Those of unchanged facts are made when they are read."""
