@@ -18,18 +18,21 @@ from kaigen.core.text import clip_text, describe, series
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.problem import MOST, Problem, more_problems
 from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.kinds.field_examples import example_of, needed_fields
 from kaigen.kinds.positioned import Positioned, name_of
-from kaigen.kinds.schema import branches, deref, entries, field_names, walk
+from kaigen.kinds.schema import branches, deref, field_names, walk
 from kaigen.kinds.value_texts import (
     TYPES,
     first_sentence,
     form_hint,
     form_problem,
     has_meaning,
+    lower_first,
     nearest_form,
     whole_number,
 )
 from kaigen.regex.pattern import matches
+from kaigen.yaml.dump import flow
 from kaigen.yaml.scalars import file_mode
 
 if TYPE_CHECKING:
@@ -239,17 +242,15 @@ class _Explainer:
                 yield Explained(problem, violation.path, names=(key,))
 
     def _field_hint(self, path: FieldPath) -> str:
-        """Return a description of a field, with an example or its own fields."""
-        field = walk(self.schema, path) or {}
-        what = first_sentence(field.get("description", ""))
-        if field.get("examples"):
-            example = field["examples"][0]
-            return f"{what}, for example `{path[-1]}: {example}`" if isinstance(example, str) else what
-        nodes = [node for node in branches(self.schema, field) if "properties" in node]
-        needed = [name for node in nodes for name in node.get("required", node["properties"])]
-        if not needed or any(entries(deref(self.schema, node)) for node in nodes):
-            return what
-        return f"{what}: a mapping with " + ", ".join(f"`{name}`" for name in needed)
+        """Return what to write for a missing field: an example, else the fields of a block; and what it means."""
+        field, name = walk(self.schema, path) or {}, path[-1]
+        meaning = lower_first(first_sentence(field.get("description", "")))
+        after = f": {meaning}" if meaning else ""
+        if (example := example_of(self.schema, field)) is not None:
+            return f"add, for example, `{name}: {flow(example)}`{after}"
+        names, how = needed_fields(self.schema, field)
+        listed = " ".join((" with", *filter(None, [how]), ", ".join(f"`{each}`" for each in names))) if names else ""
+        return f"add `{name}`{listed}{after}"
 
     def _type(self, violation: _Violation) -> Iterator[Explained]:
         expected = violation.expected

@@ -188,6 +188,11 @@ def whole_number(written: str) -> int | None:
     return None
 
 
+def lower_first(text: str) -> str:
+    """Return a sentence for the middle of another one: without its capital, unless that is part of a name or `URL`."""
+    return text[:1].lower() + text[1:] if text[1:2].islower() or text[1:2] == " " else text
+
+
 def first_sentence(text: str) -> str:
     """Return the first sentence of a text, without its full stop."""
     return text.split(". ")[0].rstrip(".")
