@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kaigen.compile.builders import settings
+from kaigen.compile.builders.access import facts_rules
 from kaigen.compile.builders.egress import Server
 from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.builders.other_apps import find_spec, other_name
@@ -210,16 +211,7 @@ def gate_rules(spec: JobSpec, namespace: str, context: Context) -> list[Tree]:
     """Return the rules of the Role: it reads what runs the Topology's pods, and writes the ConfigMap of the report."""
     if not is_gate(spec) or target_of(spec) is None:
         return []
-    rules: list[Tree] = [
-        # `create` cannot be limited to a name: the name is not known when it is authorized.
-        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
-        {
-            "apiGroups": [""],
-            "resources": ["configmaps"],
-            "resourceNames": [Release("-facts")],
-            "verbs": ["get", "patch"],
-        },
-    ]
+    rules = facts_rules()
     for _, kind, name in _paths(spec, namespace, context):
         group, _, plural = WORKLOADS[kind]
         rules.append({"apiGroups": [group], "resources": [plural], "resourceNames": [name], "verbs": ["get"]})
