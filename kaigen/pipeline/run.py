@@ -6,7 +6,7 @@ summary, either by compiling it or from the cache, and everything between files 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import IO, TYPE_CHECKING
 
@@ -17,22 +17,16 @@ from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.output.contents import data_of
-from kaigen.pipeline.compiler import Compiler
 from kaigen.pipeline.cross_checks import RunApps, check_apps, once_for_each_volume
 from kaigen.pipeline.name_checks import duplicate_names, missing_objects, unknown_overrides, unmatched_overrides
 from kaigen.pipeline.output import OutputTree
+from kaigen.pipeline.run_files import RunFiles, read_files
 from kaigen.pipeline.sources import (
-    is_unreadable,
     kind_problems,
-    list_inputs,
-    overrides_among,
-    read_named,
-    read_others,
 )
-from kaigen.pipeline.store import Store, Stored, SyncRecord
+from kaigen.pipeline.store import Stored, SyncRecord
 from kaigen.pipeline.summary import AppRow, AppSummary, Detail, summarize
 from kaigen.pipeline.units import summarize_units
-from kaigen.system.cache import cache_folder
 from kaigen.system.lazy_import import lazy_imports
 from kaigen.system.progress import report_progress
 
@@ -52,8 +46,7 @@ if TYPE_CHECKING:
 
 with lazy_imports():
     from kaigen.emit import kustomizations
-    from kaigen.environments import folder_overrides
-    from kaigen.pipeline import commits, external_secrets, result, sync
+    from kaigen.pipeline import external_secrets, result, sync
 
 
 class Run:
@@ -66,39 +59,19 @@ class Run:
         compiled: how many files were compiled by `files`, `rows` or `diagnostics`.
     """
 
-    def __init__(
-        self,
-        units: Sequence[Unit],
-        others: Sequence[Unit] | None,
-        compiler: Compiler,
-        problems: Iterable[Diagnostic] = (),
-        *,
-        stored: Stored | None = None,
-        store: Store | None = None,
-        progress: Progress | None = None,
-    ) -> None:
-        """Use `load`, which reads the files.
-
-        Args:
-            units: the files that are compiled, loaded by the compiler.
-            others: the repository's other files; None when every file is compiled.
-            compiler: what compiling them takes.
-            problems: of files that could not be read, and of the repository's own kinds.
-            stored: what the cache has.
-            store: the cache; None for none.
-            progress: receives the number of files compiled.
-        """
-        self.config = compiler.config
-        self.units = tuple(units)
-        self.others = tuple(others or ())
+    def __init__(self, files: RunFiles) -> None:
+        """Use `load`, which reads the files."""
+        self.config = files.compiler.config
+        self.units = tuple(files.units)
+        self.others = tuple(files.others or ())
         self.compiled = 0
-        self._compiler = compiler
-        self._partial = others is not None
-        self._problems = tuple(problems)
-        self._stored = stored or Stored()
-        self._store = store
+        self._compiler = files.compiler
+        self._partial = files.others is not None
+        self._problems = tuple(files.problems)
+        self._stored = files.stored
+        self._store = files.store
         self._sync = SyncRecord()
-        self._progress = progress
+        self._progress = files.progress
         self._form = ""
 
     @classmethod
@@ -125,32 +98,8 @@ class Run:
             use_cache: False compiles every file, and stores nothing.
             progress: receives the number of files read and compiled.
         """
-        config = config or Config()
-        given = list_inputs(inputs)
-        named, problems = read_named(given, config, stdin=stdin, folder=folder)
-        others = read_others([source.path for source in named], config) if given else []
-        overriding = overrides_among((*named, *others), config)
-        if overriding:
-            config = folder_overrides.with_folder_overrides(config, overriding, problems)
-        cache = cache_folder() if use_cache else None
-        store = Store(cache, config, overrides) if cache is not None else None
-        stored = store.read() if store is not None else Stored()
-        compiler = Compiler(config, overrides)
-        kinds = kind_problems(config) if stored.kind_problems is None else stored.kind_problems
-        problems.extend(kinds)
-        if config.follows_commits:
-            named, others = commits.add_sources(named, others if given else None, config, problems)
-        every = [compiler.unit_of(source, stored.sources.get(source.path)) for source in (*named, *others)]
-        units = compiler.load(every, unreadable=is_unreadable(problems), progress=progress)
-        count = len(named)
         return cls(
-            units[:count],
-            units[count:] if given else None,
-            compiler,
-            problems,
-            stored=stored,
-            store=store,
-            progress=progress,
+            read_files(inputs, config, overrides, stdin=stdin, folder=folder, use_cache=use_cache, progress=progress)
         )
 
     @property
