@@ -967,7 +967,6 @@ DENIED: dict[str, tuple[Body, str]] = {
             ("mysql", "connectionStringFromEnv"),
             ("kafka", "bootstrapServersFromEnv"),
             ("temporal", "endpointFromEnv"),
-            ("metrics-api", "aggregateFromKubeServiceEndpoints"),
             ("elasticsearch", "cloudID"),
             ("cron", "address"),
             ("kubernetes-workload", "namespace"),
@@ -976,6 +975,18 @@ DENIED: dict[str, tuple[Body, str]] = {
     **{
         f"trigger {type_}": (_triggered(type_, host="p.team-a.svc"), f"a trigger of type `{type_}`")
         for type_ in ("mongodb", "azure-queue", "gcp-pubsub", "artemis-queue", "Redis", "redis ", "new")
+    },
+    **{
+        f"endpoints of {url}": (
+            _triggered("metrics-api", url=url, aggregateFromKubeServiceEndpoints="true"),
+            f"the {'server' if url.endswith('team-b.svc') else 'Service'} `{url}`",
+        )
+        for url in (
+            "http://x.team-b.svc",
+            "http://x.team-b.team-a.svc",
+            "http://x.team-b.svc.team-a.svc",
+            "x.team-a.svc",
+        )
     },
     "trigger of a ScaledJob": (
         _triggered("redis", "ScaledJob", address="redis.team-b.svc:6379"),
@@ -1737,6 +1748,9 @@ ALLOWED: dict[str, Body] = {
     **{f"{key} of {type_}": _triggered(type_, **{key: "internal.team-a.svc:9090"}) for type_, key in _TRIGGER_SERVERS},
     "trigger of the time": _triggered("cron", timezone="UTC", start="0 6 * * *", end="0 20 * * *", desiredReplicas="1"),
     "trigger of the load": _triggered("cpu", value="50"),
+    "endpoints of a Service": _triggered(
+        "metrics-api", url="http://router.team-a.svc:9901/stats?usedonly", aggregateFromKubeServiceEndpoints="true"
+    ),
     "trigger of pods": _triggered("kubernetes-workload", podSelector="app=x", value="1"),
     "trigger of redis": _triggered(
         "redis-streams",
