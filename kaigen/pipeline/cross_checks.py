@@ -344,7 +344,7 @@ def gpu_quotas(apps: Sequence[RunApp], config: Config) -> Iterator[Diagnostic]:
             yield Diagnostic(
                 "KG0385",
                 f"the apps of tenant `{tenant.name}` request {used[tenant.name]} GPUs, and it has {tenant.gpus}",
-                Mark(str(config.root / FILE_NAME)),
+                _tenant_mark(config, tenant, "gpus"),
                 f"request fewer, or raise `tenants.{tenant.name}.gpus`; app `{name}` requests most: {largest}",
             )
 
@@ -374,10 +374,17 @@ def cost_budgets(apps: Sequence[RunApp], config: Config) -> Iterator[Diagnostic]
                 "KG0401",
                 f"the GPUs of tenant `{tenant.name}` may cost {total:,.2f} {unit_of_money} an hour, and its budget is "
                 f"{tenant.per_hour:,.2f}",
-                Mark(str(config.root / FILE_NAME)),
+                _tenant_mark(config, tenant, "budget", "perHour"),
                 f"request less, or raise `tenants.{tenant.name}.budget.perHour`; "
                 f"app `{name}` costs most: {by_app[name]:,.2f}",
             )
+
+
+def _tenant_mark(config: Config, tenant: Tenant, *field: str) -> Mark:
+    """Return the place of a tenant's field in kaigen.yaml, in the environment if it sets the field."""
+    entry = environments_patch.FileEntry(config.root / FILE_NAME, ())
+    own = ("environments", config.environment or "", "tenants", tenant.name, *field)
+    return entry.mark(own if entry.raw(own) is not None else ("tenants", tenant.name, *field))
 
 
 def _tenant_gpus(
