@@ -89,7 +89,7 @@ class KnownTrigger(Struct, frozen=True):
 
 
 def _service(tenant: Tenant) -> str:
-    """Return a pattern of RE2 and Python for URLs whose host is `NAME.NAMESPACE.svc` of the tenant, and nothing more."""
+    """Return a pattern of RE2 and Python for URLs whose whole host is `NAME.NAMESPACE.svc` of the tenant."""
     places = "|".join(re.escape(place) for place in tenant.namespaces)
     return rf"https?://[a-z0-9-]+\.({places})\.svc(\.cluster\.local)?(:[0-9]+)?(/[^\n]*)?"
 
