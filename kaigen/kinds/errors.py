@@ -123,6 +123,11 @@ class _Violation:
         return Explained(Problem(code, message, self.path, hint), self.path, self.key, rank)
 
 
+def _is_share(field: Mapping[str, Any] | None) -> bool:
+    """Return whether a number is a share, which is at most 1."""
+    return (field or {}).get("maximum") == 1
+
+
 class _Explainer:
     """Explains the errors of one value."""
 
@@ -281,6 +286,8 @@ class _Explainer:
             return (
                 f"write {number}" if octal in (None, number) else f"write {number}, or 0o{octal:o} for the octal number"
             )
+        if types == ["number"] and (percent := re.fullmatch(r"([0-9.]{1,9}) *%", written)):
+            return f"write {float(percent[1]) / 100:g}" if _is_share(walk(self.schema, violation.inner)) else ""
         right = r"true|false" if types == ["boolean"] else r"-?(0|[1-9][0-9]*)"
         return "remove the quotes" if quoted and re.fullmatch(right, written) else ""
 
@@ -325,7 +332,9 @@ class _Explainer:
             return
         limit = f"{_LIMITS[violation.rule]} {violation.expected}"
         message = f"`{violation.name}` is {violation.value}; it must be {limit}"
-        yield violation.problem("KG0208", message, rank=4)
+        share = violation.rule == "maximum" and violation.expected == 1 and 1 < violation.value <= 100
+        hint = f"write {violation.value / 100:g} for {violation.value}%" if share else ""
+        yield violation.problem("KG0208", message, hint, rank=4)
 
     def _wrong_size(self, violation: _Violation) -> Iterator[Explained]:
         unit = "characters" if violation.rule.endswith("Length") else "entries"

@@ -176,6 +176,8 @@ def nearest_form(value: str, pattern: str) -> str:
         meant = re.sub(r"[^a-z0-9.]+", "-", value.lower()).strip("-.")
     elif pattern == base.ENV_NAME:
         meant = re.sub(r"[^A-Za-z0-9_]+", "_", f"_{value}" if value[:1].isdigit() else value)
+    elif value[:1].isdigit() and not has_meaning(pattern):
+        meant = re.sub(r"\s+", "", value)
     return f"did you mean `{meant}`?" if re.search("[A-Za-z0-9]", meant) and re.fullmatch(pattern, meant) else ""
 
 
