@@ -129,8 +129,8 @@ class Tenancy(Block):
         list[Literal["Ingress", "Egress"]],
         Meta(
             description="Directions that a NetworkPolicy denies to all pods of the namespace. With `Egress`, "
-            "name resolution stays allowed; everything else, including downloads of models, requires your own "
-            "policy."
+            "name resolution stays allowed, and kaigen writes policies for what its own pods need; what is outside "
+            "the cluster requires `network.downloadEgress` or your own policy."
         ),
     ] = field(default_factory=list)
     ingress_from: Annotated[
