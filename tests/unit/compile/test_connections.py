@@ -95,7 +95,7 @@ spec:
 
 
 def written(root: Path, directions: str, network: str, specs: str = SPECS) -> Any:
-    (root / "specs").mkdir(exist_ok=True)
+    (root / "specs").mkdir(parents=True, exist_ok=True)
     (root / "specs" / "all.yaml").write_text(specs, encoding="utf-8")
     (root / "kaigen.yaml").write_text(CONFIG.format(directions=directions) + network, encoding="utf-8")
     return load_config(root)
