@@ -100,8 +100,13 @@ class Training:
 
     def wait_for_end(self) -> None:
         """Wait until the run succeeded."""
-        name, complete = self.body()["metadata"]["name"], partial(is_true, condition=self.end)
-        self.node.client.wait(self.kind, name, self.namespace, complete, "complete", 400)
+        name = self.body()["metadata"]["name"]
+
+        def is_over(body: Object) -> bool:
+            return any(is_true(body, condition) for condition in (self.end, "Failed"))
+
+        body = self.node.client.wait(self.kind, name, self.namespace, is_over, "over", 400)
+        assert is_true(body, self.end), body["status"]
 
     def evictions(self) -> Mapping[str, int]:
         """Return how often Kueue evicted the run, by reason."""
@@ -142,10 +147,15 @@ class Training:
         assert not status.get("restartsCountTowardsMax")
 
 
-@pytest.fixture
-def queue(node: Node, node_namespace: str, node_groups: GroupControllers) -> Iterator[str]:
-    """A namespace on a node with Kueue and the image of the training."""
+@pytest.fixture(scope="module")
+def trainer(node: Node) -> None:
+    """The image of the training on the node, where its import takes a minute."""
     node.import_image(runtime_image("train"))
+
+
+@pytest.fixture
+def queue(node: Node, node_namespace: str, node_groups: GroupControllers, trainer: None) -> Iterator[str]:
+    """A namespace on a node with Kueue."""
     node_groups.start_leader_worker_set()
     node_groups.start_job_set()
     node_groups.start_kueue()
