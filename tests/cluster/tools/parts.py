@@ -324,11 +324,14 @@ SCALING_PARTS = (
         packages={"prometheus-adapter": "sigs.k8s.io/prometheus-adapter/cmd/adapter"},
         cold=1.5,
     ),
+    Part(
+        name="kube-state-metrics",
+        module="k8s.io/kube-state-metrics/v2",
+        packages={"kube-state-metrics": "k8s.io/kube-state-metrics/v2"},
+        cold=1.5,
+    ),
 )
 """What autoscalers and alerts need: the Prometheus operator, KEDA, and servers of metrics."""
-
-KUBE_STATE_METRICS = Part(name="kube-state-metrics", module="k8s.io/kube-state-metrics/v2", packages={})
-"""A module whose documentation lists the metrics that alerts read. It is not built."""
 
 SOURCE_PARTS = (
     Part(
