@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,20 @@ def wrong_value(setting: Setting) -> Any:
     )
 
 
+@pytest.fixture(scope="module")
+def chart_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[AppCase], Path]:
+    """Gives the chart of an app, which is written once. Tests only read it."""
+    root = tmp_path_factory.mktemp("charts")
+    written_charts: dict[str, Path] = {}
+
+    def get(case: AppCase) -> Path:
+        if case.name not in written_charts:
+            written_charts[case.name] = write_chart(root / f"{len(written_charts)}", case.compiled)
+        return written_charts[case.name]
+
+    return get
+
+
 def refused_by_both(app_case: AppCase, chart: Path, values: dict[str, Any]) -> None:
     item = app_case.compiled
     assert check_values(item.app, app_case.effective(values)) != []
@@ -76,8 +90,8 @@ def test_lint_finds_nothing(first: int, tmp_path: Path) -> None:
 
 
 @every_app
-def test_a_misspelled_setting_is_rejected(app_case: AppCase, tmp_path: Path) -> None:
-    chart = write_chart(tmp_path, app_case.compiled)
+def test_a_misspelled_setting_is_rejected(app_case: AppCase, chart_of: Callable[[AppCase], Path]) -> None:
+    chart = chart_of(app_case)
     refused_by_both(app_case, chart, {"retriez": 3})
     groups = {setting.keys[:-1] for setting in app_case.compiled.app.settings if len(setting.keys) > 1}
     for group in groups:
@@ -85,13 +99,15 @@ def test_a_misspelled_setting_is_rejected(app_case: AppCase, tmp_path: Path) -> 
 
 
 @every_setting
-def test_a_value_of_the_wrong_type_is_rejected(app_case: AppCase, setting: Setting, tmp_path: Path) -> None:
-    refused_by_both(app_case, write_chart(tmp_path, app_case.compiled), nested(setting.keys, wrong_value(setting)))
+def test_a_value_of_the_wrong_type_is_rejected(
+    app_case: AppCase, setting: Setting, chart_of: Callable[[AppCase], Path]
+) -> None:
+    refused_by_both(app_case, chart_of(app_case), nested(setting.keys, wrong_value(setting)))
 
 
 @every_setting
-def test_a_setting_cannot_be_null(app_case: AppCase, setting: Setting, tmp_path: Path) -> None:
-    refused_by_both(app_case, write_chart(tmp_path, app_case.compiled), nested(setting.keys, None))
+def test_a_setting_cannot_be_null(app_case: AppCase, setting: Setting, chart_of: Callable[[AppCase], Path]) -> None:
+    refused_by_both(app_case, chart_of(app_case), nested(setting.keys, None))
 
 
 def test_a_misspelled_setting_gets_the_nearest_name_as_a_hint() -> None:
