@@ -15,10 +15,13 @@ from tests.goldens import Goldens
 _APART = tuple(Path(__file__).parent / name for name in ("cluster", "gpu", "site"))
 """Tests that run only if they are named: the cluster takes minutes and gigabytes, `gpu` a GPU, the site MkDocs."""
 
+EXAMPLES = 100 if "KAIGEN_FUZZ_EXAMPLES" in os.environ else 40
+"""Examples of a property test: `make fuzz` has more of them, and other ones in each round."""
+
 # No deadline, because the time of an example depends on the machine. CI always uses the same examples, so that a run
 # can be repeated. `--hypothesis-profile=thorough` tries more examples.
-hypothesis.settings.register_profile("local", deadline=None)
-hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+hypothesis.settings.register_profile("local", deadline=None, max_examples=EXAMPLES)
+hypothesis.settings.register_profile("ci", deadline=None, max_examples=EXAMPLES, derandomize=True, print_blob=True)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=5000)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
 

@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -43,6 +43,7 @@ for _tag in ("merge", "value"):
 _NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", _NUMBER, list("-+.0123456789"))
 
+_SOURCE = re.compile(r"# Source: [^/\n]+/(?:charts/([^/\n]+)/)?")
 
 GO = {"GOGC": "800", "GOMAXPROCS": "1"}
 """For Go's runtime: a run of Helm or kubectl is short, so a third of its time is garbage collection on all cores."""
@@ -80,15 +81,51 @@ def template(
         assert not assignments
         documents = _render(chart, release, namespace, values)
     else:
-        arguments = ["template", release, str(chart), "--namespace", namespace]
-        for assignment in assignments:
-            arguments += ["--set", assignment]
-        given = {} if values is None else {"stdin": as_yaml(values)}
-        documents = [_helm(*arguments, *(["--values", "-"] if given else []), **given)]
-    objects = [
-        found for document in documents for found in yaml.load_all(document, Loader=_Loader) if found is not None
-    ]
-    return sorted(objects, key=_identity)
+        documents = [_template(chart, release, namespace, values, assignments)]
+    return _objects(documents)
+
+
+def template_dependencies(
+    chart: Path, release: str, namespace: str, values: Mapping[str, Any]
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the objects that one run of `helm template` prints of each dependency of a chart, sorted as by `template`.
+
+    Args:
+        chart: the chart's folder, with its dependencies in `charts/`.
+        release: the release's name.
+        namespace: the release's namespace.
+        values: values that override the chart's own, as with `-f`.
+
+    Returns:
+        The objects by the name of the dependency. Those of the chart itself are at `""`.
+
+    Raises:
+        HelmError: the chart or the values are wrong.
+    """
+    documents: dict[str, list[str]] = {}
+    for document in re.split(r"^---\n(?=# Source: )", _template(chart, release, namespace, values), flags=re.MULTILINE):
+        source = _SOURCE.match(document)
+        if source:
+            documents.setdefault(source[1] or "", []).append(document)
+        elif document:
+            raise HelmError(f"output without a source: {document[:80]!r}")
+    return {name: _objects(texts) for name, texts in documents.items()}
+
+
+def _template(
+    chart: Path, release: str, namespace: str, values: Mapping[str, Any] | None, assignments: Sequence[str] = ()
+) -> str:
+    arguments = ["template", release, str(chart), "--namespace", namespace]
+    for assignment in assignments:
+        arguments += ["--set", assignment]
+    if values is None:
+        return _helm(*arguments)
+    return _helm(*arguments, "--values", "-", stdin=as_yaml(values))
+
+
+def _objects(documents: Iterable[str]) -> list[dict[str, Any]]:
+    found = (each for document in documents for each in yaml.load_all(document, Loader=_Loader) if each is not None)
+    return sorted(found, key=_identity)
 
 
 def lint(*charts: Path, values: Mapping[str, Any] | None = None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 _FRAGMENTS = (
@@ -17,6 +18,11 @@ _FRAGMENTS = (
 
 UNSUPPORTED = "\x7f" + "".join(map(chr, range(0x80, 0xA0))) + "\u2028\u2029\ufffe\uffff"
 """Characters that Helm does not support in values."""
+
+
+def examples(count: int) -> int:
+    """Return how many examples a test has for which `count` is right where Hypothesis' default, 100, is for others."""
+    return max(1, count * settings().max_examples // 100)
 
 
 def texts(*, exclude: str = "", max_size: int = 12) -> st.SearchStrategy[str]:

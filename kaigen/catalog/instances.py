@@ -107,6 +107,11 @@ def list_price(item: Instance) -> ListPrice | None:
     return ListPrice(usd, cloud["region"], cloud["date"]) if usd is not None else None
 
 
+def listed_clouds() -> list[str]:
+    """Return the clouds with list prices."""
+    return sorted(load_table("prices")["clouds"])
+
+
 class Machine(Struct, frozen=True):
     """What a node of an instance type has, before the system takes its part.
 

@@ -128,6 +128,11 @@ def has_metric(name: str, version: Minor) -> bool:
     return _known_in("metrics", name.removesuffix("_total"), version)
 
 
+def has_package(name: str, version: Minor) -> bool:
+    """Return whether a known version installs a package that one of its flags needs."""
+    return _known_in("packages", name, version)
+
+
 def first_name(names: Sequence[str]) -> str:
     """Return the first long name of a flag."""
     return next((name for name in names if not name.startswith("-")), names[0])

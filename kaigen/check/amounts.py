@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from kaigen.catalog.catalog import BUILT_IN
-from kaigen.catalog.instances import machine
+from kaigen.catalog.instances import find_instance, machine
 from kaigen.check import codes
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Severity
@@ -136,6 +136,8 @@ def _above_memory(template: PodTemplate, name: object, limit: str | int, path: F
 def node_findings(template: PodTemplate) -> Iterator[Problem]:
     """Check that one of the instance types that a pod allows has as much as it requests; all must be of known size."""
     found = instance_types(template.spec)
+    if found is not None:
+        yield from _gpu_findings(template, *found)
     machines = [each for each in map(machine, found[1]) if each is not None] if found else []
     if found is None or len(machines) != len(found[1]):
         return
@@ -152,6 +154,24 @@ def node_findings(template: PodTemplate) -> Iterator[Problem]:
         "request less, or allow a larger instance type; the system takes a part of a node, too",
         Severity.WARNING,
     )
+
+
+def _gpu_findings(template: PodTemplate, path: FieldPath, names: list[str]) -> Iterator[Problem]:
+    """Check that one of the instance types has as many whole GPUs as a pod requests."""
+    types = [each for each in (find_instance(name, BUILT_IN) for name in names) if each is not None]
+    if len(types) != len(names):
+        return
+    for name, amount in pod_requests(template, BUILT_IN).items():
+        offers = [each.count for each in types if each.gpu.resource == name]
+        if offers and amount > max(offers) * NANO:
+            largest = max(types, key=lambda each: each.count)
+            yield Problem(
+                codes.NODE_TOO_SMALL,
+                f"the pod requests {readable(name, amount)} {name}, but `{largest.name}` has {largest.count}",
+                template.place(path),
+                "request fewer, or allow an instance type with more; a Job with several `nodes` has GPUs of each",
+                Severity.WARNING,
+            )
 
 
 def _requested(claim: Object, path: FieldPath) -> Iterator[Problem]:

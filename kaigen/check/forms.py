@@ -89,6 +89,9 @@ def share(value: object) -> list[Mismatch] | None:
 
 
 _CRON_WORDS = re.compile("@(?:yearly|annually|monthly|weekly|daily|midnight|hourly)")
+_CRON_HINT = (
+    "write minute, hour, day of the month, month and day of the week, or `@hourly`, `@daily`, `@weekly` or `@monthly`"
+)
 _CRON_SPAN = re.compile(r"@every (?:[0-9]+(?:\.[0-9]+)?(?:ns|us|ms|s|m|h))+")
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _DAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
@@ -112,7 +115,7 @@ def schedule(value: object) -> list[Mismatch] | None:
         return None
     fields = value.split()
     if len(fields) != 5:
-        return [Mismatch(codes.BAD_VALUE, f"{describe(value)} is not a schedule such as `0 3 * * *`")]
+        return [Mismatch(codes.BAD_VALUE, f"{describe(value)} is not a schedule such as `0 3 * * *`", _CRON_HINT)]
     for text_, (name, least, most, words) in zip(fields, _CRON_FIELDS, strict=True):
         if not all(_is_cron_range(part, least, most, words) for part in text_.split(",")):
             return [Mismatch(codes.BAD_VALUE, f"`{text_}` is not a number from {least} to {most} ({name})")]
@@ -232,9 +235,14 @@ def time_zone(value: object) -> list[Mismatch] | None:
     if not value or value.lower() == "local":
         return [Mismatch(codes.BAD_VALUE, f"{describe(value)} is not the name of a time zone", "write Etc/UTC")]
     if _is_zone("UTC") and not _is_zone(value):  # without its files, as on some systems, every zone is unknown
-        known = zoneinfo.available_timezones()
-        return [Mismatch(codes.BAD_VALUE, f"unknown time zone {describe(value)}", partial(did_you_mean, value, known))]
+        return [Mismatch(codes.BAD_VALUE, f"unknown time zone {describe(value)}", partial(_zone_hint, value))]
     return None
+
+
+def _zone_hint(value: str) -> str:
+    area = value.partition("/")[0].lower()
+    near = [zone for zone in zoneinfo.available_timezones() if zone.partition("/")[0].lower() == area]
+    return did_you_mean(value, near) or "write a name of the time zone database, such as `Europe/Berlin` or `Etc/UTC`"
 
 
 def _is_zone(name: str) -> bool:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from kaigen.check import codes
-from kaigen.check.controller_rules import CONTROLLER_RULES, queued_findings
+from kaigen.check.controller_rules import CONTROLLER_RULES
 from kaigen.check.kind_rules import KIND_RULES
+from kaigen.check.kueue_rules import queued_findings
 from kaigen.check.pod_rules import pod_rule_findings
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.problem import MOST, Problem

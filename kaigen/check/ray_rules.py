@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from kaigen.check import codes
+from kaigen.check.webhook_problems import Findings, conflict
 from kaigen.core.json_types import FieldPath
-from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes.manifest import Object, entries, mapping
 from kaigen.kubernetes.queues import ELASTIC_ANNOTATION, QUEUE_LABEL
 
 _HEAD = "head"
 
 
-def ray_job_findings(obj: Object) -> Iterator[Problem]:
+def ray_job_findings(obj: Object) -> Findings:
     """Follow `validateCreate` of RayJobs and `ValidateCreate` of their clusters."""
     metadata, spec = mapping(obj.get("metadata")), mapping(obj.get("spec"))
     if not mapping(metadata.get("labels")).get(QUEUE_LABEL):
@@ -22,22 +19,18 @@ def ray_job_findings(obj: Object) -> Iterator[Problem]:
     if spec.get("clusterSelector"):
         # Kueue leaves one alone that only selects a cluster.
         if cluster is not None:
-            yield _conflict("must not be set in a queue next to `rayClusterSpec`", ("spec", "clusterSelector"))
+            yield conflict("must not be set in a queue next to `rayClusterSpec`", ("spec", "clusterSelector"))
         return
     if not isinstance(cluster, dict):
-        yield _conflict("needs `rayClusterSpec` in a queue", ("spec",))
+        yield conflict("needs `rayClusterSpec` in a queue", ("spec",))
         return
     if spec.get("shutdownAfterJobFinishes") is not True:
         place: FieldPath = ("spec", "shutdownAfterJobFinishes") if "shutdownAfterJobFinishes" in spec else ("spec",)
-        yield _conflict("needs `shutdownAfterJobFinishes: true` in a queue: the cluster would keep its quota", place)
+        yield conflict("needs `shutdownAfterJobFinishes: true` in a queue: the cluster would keep its quota", place)
     elastic = mapping(metadata.get("annotations")).get(ELASTIC_ANNOTATION) == "true"
     if cluster.get("enableInTreeAutoscaling") is True and not elastic:
         path = ("spec", "rayClusterSpec", "enableInTreeAutoscaling")
-        yield _conflict(f'needs the annotation `{ELASTIC_ANNOTATION}: "true"` in a queue', path)
+        yield conflict(f'needs the annotation `{ELASTIC_ANNOTATION}: "true"` in a queue', path)
     for number, group in entries(cluster.get("workerGroupSpecs")):
         if group.get("groupName") == _HEAD:
-            yield _conflict("must not be `head` in a queue", ("spec", "rayClusterSpec", "workerGroupSpecs", number))
-
-
-def _conflict(message: str, path: FieldPath) -> Problem:
-    return Problem(codes.FIELD_CONFLICT, message, path)
+            yield conflict("must not be `head` in a queue", ("spec", "rayClusterSpec", "workerGroupSpecs", number))

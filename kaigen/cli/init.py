@@ -13,8 +13,9 @@ from kaigen.cli.console import Console
 from kaigen.config.load import load_config
 from kaigen.scaffold.changes import FileChange, write_changes
 from kaigen.scaffold.image_settings import images_to_pin, with_images
+from kaigen.scaffold.place import find_place
 from kaigen.scaffold.repository import plan_repository
-from kaigen.scaffold.templates import CONFIG, EXAMPLES, Choices
+from kaigen.scaffold.templates import CONFIG, EXAMPLES, NO_REPOSITORY, Choices
 
 _WORDS = {"add": "added", "change": "extended", "keep": "kept"}
 
@@ -86,7 +87,8 @@ def command(
     changes = plan_repository(root, choices, force=force)
     if not dry_run:
         write_changes(changes)
-        changes = _with_pins(root, changes)
+        if not _lacks_repository(root, choices, changes):
+            changes = _with_pins(root, changes)
     print_changes(console, changes, dry_run=dry_run)
     if dry_run:
         console.say("\nNothing written. Run it again without --dry-run.")
@@ -94,8 +96,18 @@ def command(
     if all(change.action == "keep" for change in changes):
         console.say("\nNothing to add. `kaigen upgrade` updates schemas, hooks and pinned versions.")
         return
+    if _lacks_repository(root, choices, changes):
+        also = "; also in the files of reaper/" if reaper else ""
+        console.say(f"\n{CONFIG} has no `gitops.repository`: no remote `origin` has a URL that a cluster can reach.")
+        console.say(f"Set it before you render, for example to {NO_REPOSITORY}{also}.")
     where = "" if root.resolve() == Path.cwd() else f"cd {shlex.quote(folder)} && "
     console.say(f"\nNext: {where}kaigen render; then review rendered/ and commit everything.")
+
+
+def _lacks_repository(root: Path, choices: Choices, changes: Sequence[FileChange]) -> bool:
+    """Return whether a new kaigen.yaml says what syncs the tree, and not from where."""
+    is_new = any(change.path == root / CONFIG and change.action == "add" for change in changes)
+    return is_new and choices.is_synced and not find_place(root).repository
 
 
 def _with_pins(root: Path, changes: list[FileChange]) -> list[FileChange]:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 with lazy_imports():
     from kaigen.environments import combined as environments_combined
     from kaigen.output import index
-    from kaigen.pipeline import cross_checks
+    from kaigen.pipeline import host_checks
     from kaigen.pipeline import origin as pipeline_origin
     from kaigen.pipeline import output as pipeline_output
     from kaigen.pipeline import run as pipeline_run
@@ -117,7 +117,7 @@ def command(
 
         results = environments_combined.for_each(configs, work)
     diagnostics = {config.environment: item.diagnostics for config, item in zip(configs, results, strict=True)}
-    between = cross_checks.hosts_of_clusters(run.summaries for run in runs)
+    between = host_checks.hosts_of_clusters(run.summaries for run in runs)
     _report(console, environments_combined.combine_diagnostics(diagnostics, between))
     trees = [item for item in results if isinstance(item, pipeline_output.OutputTree)]
     if configs[0].environments and not (environment or paths or to_stdout):

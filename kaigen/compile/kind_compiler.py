@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from kaigen.compile.app import App, Note, Object, collect_settings
 from kaigen.compile.builders.frame import Frame
+from kaigen.compile.connections import Connections, connection_policies
 from kaigen.compile.context import Context
 from kaigen.compile.finish import check_labels, finish
 from kaigen.compile.problems import Problems
@@ -82,6 +83,10 @@ class Description(Struct, frozen=True):
     built: tuple[str, ...] = ()
 
 
+def _none(resolution: Resolution) -> Connections:
+    return Connections()
+
+
 class KindCompiler(Struct, Generic[BlockT, NamingT, ResolutionT], frozen=True):
     """The compiler of one kind; call it to compile a spec.
 
@@ -92,6 +97,7 @@ class KindCompiler(Struct, Generic[BlockT, NamingT, ResolutionT], frozen=True):
         describe: makes summary and notes.
         default_naming: names in the objects where no dialect brings its own.
         settings_order: first parts of settings' paths, in the order of values.yaml.
+        connections: returns what the pods connect to, for namespaces that deny egress.
     """
 
     resolve: Callable[[BlockT, Context, Problems, NamingT], ResolutionT]
@@ -100,6 +106,7 @@ class KindCompiler(Struct, Generic[BlockT, NamingT, ResolutionT], frozen=True):
     describe: Callable[[ResolutionT], Description]
     default_naming: NamingT
     settings_order: Sequence[str]
+    connections: Callable[[ResolutionT], Connections] = _none
 
     def __call__(self, block: BlockT, context: Context, problems: Problems, naming: NamingT | None = None) -> App:
         """Return the app of a spec.
@@ -115,6 +122,9 @@ class KindCompiler(Struct, Generic[BlockT, NamingT, ResolutionT], frozen=True):
         resolution = self.resolve(block, context, problems, names)
         self.check(resolution, problems)
         objects = self.objects(resolution)
+        namespace = resolution.metadata.namespace or context.config.namespace
+        given = self.connections(resolution)
+        objects += connection_policies(resolution.frame, namespace, context, objects, given, problems)
         description = self.describe(resolution)
         return finish(
             block.kind,

@@ -70,7 +70,7 @@ def with_network(app: App, network: Network | None, frame: Frame) -> App:
         if not _connects(body):
             return body
         seen.add(in_setting)
-        added = _added(body, variables, in_setting=in_setting, calls_api=_calls_api(body, pod))
+        added = _added(body, variables, in_setting=in_setting, calls_api=calls_api(body, pod))
         changed = {"env": with_items_before(added, body.get("env"))} if added else {}
         if not in_setting:
             changed["envFrom"] = with_items_before([{"configMapRef": {"name": name}}], body.get("envFrom"))
@@ -104,7 +104,7 @@ def _connects(body: Any) -> bool:
     return isinstance(body, Mapping) and "name" in body and not isinstance(body.get("envFrom"), Items)
 
 
-def _calls_api(body: Body, pod: Body) -> bool:
+def calls_api(body: Body, pod: Body) -> bool:
     """Return whether a container has a token for the API server."""
     mounts = default_items(body.get("volumeMounts"))
     return pod.get("automountServiceAccountToken") is not False or any(

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from kaigen.catalog.catalog import BUILT_IN, Catalog
 from kaigen.core.json_types import FieldPath
+from kaigen.core.text import series
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
+from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.system.lazy_import import lazy_imports
 from kaigen.yaml.sources import Source, read_sources
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from kaigen.yaml.document import Document
 
 with lazy_imports():
-    from kaigen.catalog import gpus, instances, presets
+    from kaigen.catalog import gpus, instances, presets, rates
     from kaigen.config import catalog
     from kaigen.kinds import validate
     from kaigen.yaml import document, document_secrets
@@ -72,6 +74,7 @@ def read_catalog(root: Path, folder: str, problems: Diagnostics) -> Catalog:
         _check_references(documents, own, problems)
         _check_prices(documents, own, problems)
         _check_watts(documents, own, problems)
+        _check_discounts(documents, own, problems)
     return own
 
 
@@ -158,6 +161,25 @@ def _check_watts(documents: Sequence[Document], own: Catalog, problems: Diagnost
         for name in _data(each).get("watts", {}):
             if (wrong := _wrong_instance(name, own, each.mark(("watts", name), key=True))) is not None:
                 problems.add(wrong)
+
+
+def _check_discounts(documents: Sequence[Document], own: Catalog, problems: Diagnostics) -> None:
+    """Report discounts of neither a cloud with list prices nor an instance type, and those that are off no price."""
+    for each in documents:
+        for name in _data(each).get("discounts", {}):
+            mark = each.mark(("discounts", name), key=True)
+            if rates.currency_of(own) != rates.LIST_CURRENCY:
+                message = f"`discounts` are off list prices, which are in {rates.LIST_CURRENCY}, not in {own.currency}"
+                problems.add(Diagnostic("KG0740", message, mark, "delete it, and set `prices` to what you pay"))
+                return
+            clouds = instances.listed_clouds()
+            if name in clouds or _wrong_instance(name, own, mark) is None:
+                continue
+            near = did_you_mean(name, [*clouds, *instances.nearest_instances(name, own, limit=1)])
+            hint = near or f"name {series([f'`{cloud}`' for cloud in clouds], 'or')}, or an instance type"
+            problems.add(
+                Diagnostic("KG1102", f"`{name}` is no cloud with list prices and no instance type", mark, hint)
+            )
 
 
 def _wrong_instance(name: str, own: Catalog, mark: Mark) -> Diagnostic | None:

@@ -129,8 +129,8 @@ class Tenancy(Block):
         list[Literal["Ingress", "Egress"]],
         Meta(
             description="Directions that a NetworkPolicy denies to all pods of the namespace. With `Egress`, "
-            "name resolution stays allowed; everything else, including downloads of models, requires your own "
-            "policy."
+            "name resolution stays allowed, and kaigen writes policies for what its own pods need; what is outside "
+            "the cluster requires `network.downloadEgress` or your own policy."
         ),
     ] = field(default_factory=list)
     ingress_from: Annotated[
@@ -219,12 +219,21 @@ def is_flux_url(url: str) -> bool:
         return False
 
 
+def syncer_url(url: str) -> str:
+    """Return the URL of a remote as Argo CD and Flux both read it; empty for one that a cluster cannot reach."""
+    if is_flux_url(url):
+        return url
+    short = _SCP.fullmatch(url)
+    if short is None or url.startswith(("http:", "https:", "git:", "file:", "oci:")):
+        return ""
+    return f"ssh://{short['user'] or 'git'}@{short['host']}/{short['path']}"
+
+
 def flux_url_hint(url: str) -> str:
     """Return what to write in place of a URL that Flux does not accept."""
     example = "write its URL, such as `https://git.example.com/ml/deploy.git`"
-    short = _SCP.fullmatch(url)
-    if short is not None and not url.startswith(("http:", "https:", "git:", "file:", "oci:")):
-        return f"write `ssh://{short['user'] or 'git'}@{short['host']}/{short['path']}`"
+    if found := syncer_url(url):
+        return f"write `{found}`"
     scheme, separator, rest = url.partition("://")
     if not separator:
         return f"write `https://{url.lstrip('/')}`" if "." in url.partition("/")[0] else example

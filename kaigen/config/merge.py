@@ -41,7 +41,7 @@ with lazy_imports():
     from kaigen.config import overrides as config_overrides
     from kaigen.config import patches as config_patches
     from kaigen.config import secrets as config_secrets
-    from kaigen.config import tenants as config_tenants
+    from kaigen.config import tenant_checks, tenant_lists
 
 
 def read_config(root: Path, environment: str) -> Config:
@@ -79,7 +79,7 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
     data = layers.combined()
     values, dialects = data.pop("values", ()), data.get("dialects", {})
     if environment and written.environments[environment].tenants:
-        config_tenants.check_environment(layers, problems)
+        tenant_checks.check_environment(layers, problems)
         problems.raise_errors()
     file = read_block(type(written), data)
     own = file.environments.get(environment)
@@ -92,7 +92,7 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
     if file.tenants:
         # Without a name, a file with environments is read only for their names.
         creates = file.gitops.tenancy is not None if file.gitops is not None else False
-        config_tenants.check_tenants(
+        tenant_checks.check_tenants(
             file.tenants, layers, problems, creates=creates or not (environment or not file.environments)
         )
     secrets = None
@@ -166,10 +166,10 @@ def _merge(root: Path, written: ConfigFile, layers: Layers, pins: Pins | None) -
     )
     if not file.tenants:
         return config
-    tenants = config_tenants.tenant_settings(
+    tenants = tenant_lists.tenant_settings(
         file.tenants, images, profile, file.labels, file.annotations, gpus=gpu_resources(catalog)
     )
-    return replace(config, tenants=config_tenants.delivered_tenants(replace(config, tenants=tenants)))
+    return replace(config, tenants=tenant_lists.delivered_tenants(replace(config, tenants=tenants)))
 
 
 def _check_names(layers: Layers, problems: Diagnostics) -> None:

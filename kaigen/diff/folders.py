@@ -8,9 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaigen.diff.model import AppChange, Change, Effect
-
-SYNCERS: Mapping[str, str] = {"_argocd": "Argo CD", "_flux": "Flux"}
-"""The folders of a tree with the objects of each tool, and its name."""
+from kaigen.gitops.layout import SYNCER_FOLDERS
 
 
 class Folder(Struct, frozen=True, order=True):
@@ -21,7 +19,7 @@ class Folder(Struct, frozen=True, order=True):
         output: folder that it is rendered into.
         is_committed: whether that folder is in Git.
         source: what the tools read: repository, branch and path; empty without tools.
-        syncers: folders of the tools, as in `SYNCERS`.
+        syncers: folders of the tools, as in `SYNCER_FOLDERS`.
     """
 
     environment: str
@@ -63,11 +61,11 @@ def _removed(old: Folder) -> AppChange | None:
     if old.is_committed:
         effects.append(_notice(f"kaigen does not delete {old.output}"))
     for syncer in old.syncers:
-        where = f"{old.output}/{syncer}"
+        where, tool = f"{old.output}/{syncer}", SYNCER_FOLDERS[syncer]
         effects.append(
             _notice(
-                f"{SYNCERS[syncer]} syncs the last content of the folder. Without it, {SYNCERS[syncer]} reports an "
-                f"error and deletes nothing. To delete the apps, run `kubectl delete -k {where}/bootstrap`, then "
+                f"{tool} syncs the last content of the folder. Without it, {tool} reports an error and "
+                f"deletes nothing. To delete the apps, run `kubectl delete -k {where}/bootstrap`, then "
                 f"`kubectl delete -k {where}/apps`"
             )
         )
@@ -97,8 +95,9 @@ def _moved(old: Folder, new: Folder) -> Iterator[Effect]:
             pairs = [pair for pair in zip(old.source, new.source, strict=True) if pair[0] != pair[1]]
             was, now = (" ".join(side) for side in zip(*pairs, strict=True))
             yield _notice(
-                f"{SYNCERS[syncer]} syncs {was} until you run `kubectl apply -k {new.output}/{syncer}/bootstrap`, "
-                f"then {now}. Without the old one, it reports an error and deletes nothing"
+                f"{SYNCER_FOLDERS[syncer]} syncs {was} until you run "
+                f"`kubectl apply -k {new.output}/{syncer}/bootstrap`, then {now}. "
+                "Without the old one, it reports an error and deletes nothing"
             )
 
 
@@ -106,7 +105,7 @@ def _without_tool(old: Folder, new: Folder) -> Iterator[Effect]:
     for syncer in old.syncers:
         if syncer not in new.syncers:
             yield _notice(
-                f"{SYNCERS[syncer]} keeps its objects, and syncs the apps, until you delete them in the cluster"
+                f"{SYNCER_FOLDERS[syncer]} keeps its objects, and syncs the apps, until you delete them in the cluster"
             )
 
 

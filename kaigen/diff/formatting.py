@@ -117,15 +117,16 @@ def gravest(items: Sequence[str], limit: int) -> list[str]:
 
     Of each kind of grave item at least one is shown, so that no number of others hides it.
     """
+    weights = {item: weight(item) for item in items}
     seen: Counter[int] = Counter()
     turns = []
-    for item in items:
-        kind = next((number for number, (pattern, _) in enumerate(_GRAVE) if pattern.search(item)), len(_GRAVE))
-        turns.append((seen[kind] if kind < len(_GRAVE) else 0, -weight(item), item))
+    for item in (item for item in items if weights[item]):
+        kind = next(number for number, (pattern, _) in enumerate(_GRAVE) if pattern.search(item))
+        turns.append((seen[kind], -weights[item], item))
         seen[kind] += 1
-    grave = [item for _, grade, item in sorted(turns, key=lambda turn: turn[:2]) if grade][:_MOST_GRAVE]
-    grave.sort(key=lambda item: -weight(item))
-    return [*grave, *(item for item in items if not weight(item))][: max(limit, len(grave))]
+    grave = [item for *_, item in sorted(turns, key=lambda turn: turn[:2])][:_MOST_GRAVE]
+    grave.sort(key=lambda item: -weights[item])
+    return [*grave, *(item for item in items if not weights[item])][: max(limit, len(grave))]
 
 
 def size_text(size: int) -> str:

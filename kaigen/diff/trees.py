@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from kaigen.config.settings import Config
 from kaigen.diff.objects import Obj, Unreadable, read_objects
+from kaigen.gitops.layout import SYNCER_FOLDERS, TENANT_FOLDER
 
 _NOT_OBJECTS = frozenset(
     (
@@ -94,13 +95,6 @@ class Once:
 
 
 Side: TypeAlias = Literal["old", "new"]
-
-OWN_FOLDERS = ("_argocd", "_flux")
-"""Folders at the top of a tree in which kaigen writes the objects of syncers; no namespace can have these names."""
-
-TENANT_FOLDER = "_tenant"
-"""The folder of a namespace in which kaigen writes the objects of its tenancy; no app can have this name."""
-
 
 _FEW = 64
 """Words that are looked for in the text of files; with more, all files with objects of the kind are read."""
@@ -211,7 +205,7 @@ class Trees(Once):
 def top_of(path: str) -> str:
     """Return the folder of the environment that a file of a tree is in; empty for a tree without environments."""
     parts = path.split("/")
-    for folder in OWN_FOLDERS:
+    for folder in SYNCER_FOLDERS:
         if folder in parts:
             return "/".join(parts[: parts.index(folder)])
     return locate(path).app.root
@@ -222,7 +216,7 @@ def is_own(obj: Obj) -> bool:
     parts = obj.path.split("/")
     if len(parts) >= 3 and parts[-3] == TENANT_FOLDER:
         return True
-    return any(folder in parts[:2] for folder in OWN_FOLDERS)
+    return any(folder in parts[:2] for folder in SYNCER_FOLDERS)
 
 
 def _name_of(obj: Obj) -> str:

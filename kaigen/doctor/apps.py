@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from kaigen import __version__
 from kaigen.cluster.reapers import reapers
-from kaigen.compile.builders.buckets import cloud_server
+from kaigen.compile.builders.bucket_access import cloud_server
 from kaigen.core.text import plural
 from kaigen.doctor.model import Check
 from kaigen.hub.client import HUB

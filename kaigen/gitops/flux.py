@@ -6,19 +6,16 @@ Source of fields: `source.toolkit.fluxcd.io/v1`, `kustomize.toolkit.fluxcd.io/v1
 from __future__ import annotations
 
 from collections.abc import Sequence
-from hashlib import sha256
 
 from kaigen.gitops.delivery import Delivery
 from kaigen.gitops.facts import AppFacts
 from kaigen.gitops.health import Health, health_of
-from kaigen.gitops.tenancy import TENANT_FOLDER, Tenant
+from kaigen.gitops.layout import FLUX_FOLDER, TENANT_FOLDER, guard_component, guard_folder
+from kaigen.gitops.tenancy import Tenant
 from kaigen.kubernetes.manifest import Manifest
 from kaigen.kubernetes.object_kind import HealthConditions
 
 Files = dict[str, tuple[Manifest, Sequence[str]]]
-
-FOLDER = "_flux"
-"""Folder of the tree; no namespace can have this name."""
 
 SLACK_S = 300
 """Seconds that an app may take in addition to the deadline of its Jobs: scheduling, pulling, mounting."""
@@ -41,14 +38,6 @@ UNUSED_CLAIM = {
 }
 """Most storage classes bind a claim when its first pod is scheduled, which is the first run of a schedule."""
 
-GUARDS = "after"
-"""Folder of `FOLDER` with a component for each app with a route; its path is a hash of what the app waits for.
-
-A commit reaches the Kustomization of an app, and the one that changes its `dependsOn`, in any order. Without the
-component, a route with a weight for new pods would be applied before Flux knows that it has to wait for them. With the
-previous `dependsOn`, the component is not found, and nothing is applied.
-"""
-
 _ROUTE = ("gateway.networking.k8s.io/v1", "HTTPRoute")
 _KUSTOMIZE = "kustomize.toolkit.fluxcd.io/v1"
 _SOURCE = "source.toolkit.fluxcd.io/v1"
@@ -63,31 +52,31 @@ def flux_files(delivery: Delivery, tenants: Sequence[Tenant]) -> Files:
         tenants: the namespaces that need objects in addition to their apps.
     """
     source = _source(delivery)
-    apps = _kustomization(delivery, delivery.project, _folder(delivery, FOLDER, "apps"), wait=False)
+    apps = _kustomization(delivery, delivery.project, _folder(delivery, FLUX_FOLDER, "apps"), wait=False)
     # Taking the bootstrap away must not take the apps away, and their data with them.
     apps["spec"]["deletionPolicy"] = "Orphan"
     files: Files = {
-        f"{FOLDER}/bootstrap/{source['kind'].lower()}.yaml": (source, ()),
-        f"{FOLDER}/bootstrap/apps.yaml": (apps, _ONCE),
+        f"{FLUX_FOLDER}/bootstrap/{source['kind'].lower()}.yaml": (source, ()),
+        f"{FLUX_FOLDER}/bootstrap/apps.yaml": (apps, _ONCE),
     }
     if tenants:
         # A Kustomization of their own: Flux dry-runs the objects of one together, and the apps need the namespaces.
         name = f"{delivery.project}-tenants"
-        before = _kustomization(delivery, name, _folder(delivery, FOLDER, "tenants"))
+        before = _kustomization(delivery, name, _folder(delivery, FLUX_FOLDER, "tenants"))
         before["spec"]["deletionPolicy"] = "Orphan"
-        files[f"{FOLDER}/bootstrap/tenants.yaml"] = (before, _ONCE)
+        files[f"{FLUX_FOLDER}/bootstrap/tenants.yaml"] = (before, _ONCE)
         apps["spec"]["dependsOn"] = [{"name": name}]
     for tenant in tenants:
         path = _folder(delivery, tenant.namespace, TENANT_FOLDER, "manifests")
         body = _kustomization(delivery, _tenant_name(delivery, tenant.namespace), path)
         body["spec"]["deletionPolicy"] = "Orphan"
-        files[f"{FOLDER}/tenants/{tenant.namespace}.yaml"] = (body, ())
+        files[f"{FLUX_FOLDER}/tenants/{tenant.namespace}.yaml"] = (body, ())
     if delivery.service_account:
         for home in sorted({app.namespace for app in delivery.apps}):
             # An app's file has the app's name in its own, after the namespace.
-            files[f"{FOLDER}/apps/{home}.yaml"] = (_source(delivery, home), ())
+            files[f"{FLUX_FOLDER}/apps/{home}.yaml"] = (_source(delivery, home), ())
     for app in delivery.apps:
-        name = f"{FOLDER}/apps/{app.namespace}.{app.name}"
+        name = f"{FLUX_FOLDER}/apps/{app.namespace}.{app.name}"
         if not delivery.as_chart(app):
             files[f"{name}.yaml"] = (_app(delivery, app), _remarks(app))
             if _ROUTE in app.kinds:
@@ -230,7 +219,7 @@ def _app(delivery: Delivery, app: AppFacts) -> Manifest:
     if needs:
         spec["dependsOn"] = needs
     if _ROUTE in app.kinds:
-        spec["components"] = [f"../../../{_guard(delivery, app)}"]
+        spec["components"] = [guard_component(_guard(delivery, app))]
     spec |= _account(delivery)
     if app.replaces:
         spec["force"] = True
@@ -245,7 +234,7 @@ def _app(delivery: Delivery, app: AppFacts) -> Manifest:
 def _guard(delivery: Delivery, app: AppFacts) -> str:
     """Return the folder of the component of an app with a route."""
     needs = ",".join("/".join(key) for key in delivery.needs(app))
-    return f"{FOLDER}/{GUARDS}/{app.namespace}.{app.name}/{sha256(needs.encode()).hexdigest()[:8]}"
+    return guard_folder(app.namespace, app.name, needs)
 
 
 # kustomize refuses one without any field.

@@ -11,14 +11,12 @@ from msgspec import Struct
 from kaigen.config.reserved import ALLOW_DNS, ALLOW_NETWORK, DEFAULT_DENY, QUOTA
 from kaigen.gitops.delivery import Delivery
 from kaigen.gitops.facts import AppFacts
+from kaigen.gitops.layout import TENANT_FOLDER
 from kaigen.kubernetes.kind_table import OWN_KINDS
 from kaigen.kubernetes.manifest import resource_of
 
 if TYPE_CHECKING:
     from kaigen.config.gitops import Tenancy
-
-TENANT_FOLDER = "_tenant"
-"""Folder next to the apps of a namespace; no app can have this name."""
 
 _LEVELS = ("privileged", "baseline", "restricted")
 _WRITE = ["get", "list", "watch", "create", "patch", "update", "delete"]

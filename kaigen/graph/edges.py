@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from kaigen.compile.builders.buckets import folder_of
+from kaigen.compile.builders.bucket_access import folder_of
 from kaigen.compile.builders.frame import LOCATION, READS
 from kaigen.graph.model import AppNode, Edge, ExternalNode, ObjectNode, Relation
 from kaigen.kubernetes.kind_table import KINDS

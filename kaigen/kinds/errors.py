@@ -18,18 +18,21 @@ from kaigen.core.text import clip_text, describe, series
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.problem import MOST, Problem, more_problems
 from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.kinds.field_examples import example_of, needed_fields
 from kaigen.kinds.positioned import Positioned, name_of
-from kaigen.kinds.schema import branches, deref, entries, field_names, walk
+from kaigen.kinds.schema import branches, deref, field_names, walk
 from kaigen.kinds.value_texts import (
     TYPES,
     first_sentence,
     form_hint,
     form_problem,
     has_meaning,
+    lower_first,
     nearest_form,
     whole_number,
 )
 from kaigen.regex.pattern import matches
+from kaigen.yaml.dump import flow
 from kaigen.yaml.scalars import file_mode
 
 if TYPE_CHECKING:
@@ -121,6 +124,11 @@ class _Violation:
     def problem(self, code: str, message: str, hint: str = "", rank: int = 0) -> Explained:
         """Return a problem of the value, or of the key that it is."""
         return Explained(Problem(code, message, self.path, hint), self.path, self.key, rank)
+
+
+def _is_share(field: Mapping[str, Any] | None) -> bool:
+    """Return whether a number is a share, which is at most 1."""
+    return (field or {}).get("maximum") == 1
 
 
 class _Explainer:
@@ -239,17 +247,15 @@ class _Explainer:
                 yield Explained(problem, violation.path, names=(key,))
 
     def _field_hint(self, path: FieldPath) -> str:
-        """Return a description of a field, with an example or its own fields."""
-        field = walk(self.schema, path) or {}
-        what = first_sentence(field.get("description", ""))
-        if field.get("examples"):
-            example = field["examples"][0]
-            return f"{what}, for example `{path[-1]}: {example}`" if isinstance(example, str) else what
-        nodes = [node for node in branches(self.schema, field) if "properties" in node]
-        needed = [name for node in nodes for name in node.get("required", node["properties"])]
-        if not needed or any(entries(deref(self.schema, node)) for node in nodes):
-            return what
-        return f"{what}: a mapping with " + ", ".join(f"`{name}`" for name in needed)
+        """Return what to write for a missing field: an example, else the fields of a block; and what it means."""
+        field, name = walk(self.schema, path) or {}, path[-1]
+        meaning = lower_first(first_sentence(field.get("description", "")))
+        after = f": {meaning}" if meaning else ""
+        if (example := example_of(self.schema, field)) is not None:
+            return f"add, for example, `{name}: {flow(example)}`{after}"
+        names, how = needed_fields(self.schema, field)
+        listed = " ".join((" with", *filter(None, [how]), ", ".join(f"`{each}`" for each in names))) if names else ""
+        return f"add `{name}`{listed}{after}"
 
     def _type(self, violation: _Violation) -> Iterator[Explained]:
         expected = violation.expected
@@ -281,6 +287,8 @@ class _Explainer:
             return (
                 f"write {number}" if octal in (None, number) else f"write {number}, or 0o{octal:o} for the octal number"
             )
+        if types == ["number"] and (percent := re.fullmatch(r"([0-9.]{1,9}) *%", written)):
+            return f"write {float(percent[1]) / 100:g}" if _is_share(walk(self.schema, violation.inner)) else ""
         right = r"true|false" if types == ["boolean"] else r"-?(0|[1-9][0-9]*)"
         return "remove the quotes" if quoted and re.fullmatch(right, written) else ""
 
@@ -325,7 +333,9 @@ class _Explainer:
             return
         limit = f"{_LIMITS[violation.rule]} {violation.expected}"
         message = f"`{violation.name}` is {violation.value}; it must be {limit}"
-        yield violation.problem("KG0208", message, rank=4)
+        share = violation.rule == "maximum" and violation.expected == 1 and 1 < violation.value <= 100
+        hint = f"write {violation.value / 100:g} for {violation.value}%" if share else ""
+        yield violation.problem("KG0208", message, hint, rank=4)
 
     def _wrong_size(self, violation: _Violation) -> Iterator[Explained]:
         unit = "characters" if violation.rule.endswith("Length") else "entries"

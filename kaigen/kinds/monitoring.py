@@ -96,11 +96,15 @@ class Slo(Block):
 
     availability: Annotated[
         Annotated[str, text(r"^[1-9][0-9](\.[0-9]{1,4})?%$")] | None,
-        Meta(description="Share of requests that the server does not answer with an error (5xx).", examples=["99.9%"]),
+        Meta(
+            description="Share of requests that the server does not answer with an error (5xx), below 100%.",
+            examples=["99.9%"],
+        ),
     ] = None
     ttft: Annotated[FirstToken | None, Meta(description="Time to the first token.", examples=[{"p95": "2s"}])] = None
     window: Annotated[
-        Annotated[str, text(r"^[1-9][0-9]{0,2}d$")], Meta(description="Time in which the error budget may be used.")
+        Annotated[str, text(r"^[1-9][0-9]{0,2}d$")],
+        Meta(description="Days in which the error budget may be used.", examples=["28d"]),
     ] = "30d"
 
 

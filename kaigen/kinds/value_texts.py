@@ -176,6 +176,8 @@ def nearest_form(value: str, pattern: str) -> str:
         meant = re.sub(r"[^a-z0-9.]+", "-", value.lower()).strip("-.")
     elif pattern == base.ENV_NAME:
         meant = re.sub(r"[^A-Za-z0-9_]+", "_", f"_{value}" if value[:1].isdigit() else value)
+    elif value[:1].isdigit() and not has_meaning(pattern):
+        meant = re.sub(r"\s+", "", value)
     return f"did you mean `{meant}`?" if re.search("[A-Za-z0-9]", meant) and re.fullmatch(pattern, meant) else ""
 
 
@@ -186,6 +188,11 @@ def whole_number(written: str) -> int | None:
     if re.fullmatch(r"-?[0-9]{1,9}(\.[0-9]{1,9})?([eE][+]?[0-9])?", written) and float(written).is_integer():
         return int(float(written))
     return None
+
+
+def lower_first(text: str) -> str:
+    """Return a sentence for the middle of another one: without its capital, unless that is part of a name or `URL`."""
+    return text[:1].lower() + text[1:] if text[1:2].islower() or text[1:2] == " " else text
 
 
 def first_sentence(text: str) -> str:

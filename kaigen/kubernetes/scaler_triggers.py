@@ -2,8 +2,12 @@
 
 Source: the package pkg/scalers of KEDA 2.21.0, the tags `keda` of the structs with the metadata of each trigger. Left
 out are triggers that connect with the identity of a cloud, deprecated fields, and fields by which KEDA connects to
-servers that they do not name: `aggregateFromKubeServiceEndpoints`, `cloudID`, `connectionString`, and servers that an
-environment variable names, as in `hostFromEnv`.
+servers that they do not name: `cloudID`, `connectionString`, and servers that an environment variable names, as in
+`hostFromEnv`.
+
+With `aggregateFromKubeServiceEndpoints`, KEDA takes the first two parts of the host of `url` for the name and the
+namespace of a Service, and asks its endpoints, whatever follows (`getEndpointsUrlsFromServiceURL` of
+metrics_api_scaler.go). So `x.team-b.svc.team-a.svc` names a server of team-a by DNS, and one of team-b here.
 
 Some clients join fields to one text, which they parse again: KEDA's `buildConnArray` (postgresql_scaler.go) writes
 `host=… user=… dbname=…` and quotes only values with a space, and `mysql.Config.FormatDSN` of go-sql-driver/mysql writes
@@ -155,6 +159,7 @@ TRIGGERS: Mapping[str, Trigger] = {
             "format",
             "valueLocation",
             "unsafeSsl",
+            "aggregateFromKubeServiceEndpoints",
             "aggregationType",
             "timeout",
             "metricName",
@@ -245,6 +250,9 @@ FREE_KEYS = _keys(
 )
 """Patterns of RE2 and Python for the whole of `TYPE/KEY`: of servers, of hosts, of words, of names, and of every field
 of a trigger that needs no grant."""
+
+AGGREGATED = "aggregateFromKubeServiceEndpoints"
+"""The field of `metrics-api` by which `url` is the name of a Service whose endpoints KEDA asks."""
 
 FILE_KEYS = ".*File"
 """Keys of fields that name a file of KEDA's own pod: `tlsCertFile` of `external` and `external-push` in older versions

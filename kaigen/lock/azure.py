@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 from xml.etree import ElementTree
 
-from kaigen.compile.builders.buckets import cloud_server, is_azure_server
+from kaigen.compile.builders.bucket_access import cloud_server, is_azure_server
 from kaigen.diagnostics.errors import NotFound, SystemFailure
 from kaigen.kinds.sources import S3
 from kaigen.oci.http import Opener, Response, user_agent

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from kaigen.compile.builders.buckets import GOOGLE, uses_tokens
+from kaigen.compile.builders.bucket_access import GOOGLE, uses_tokens
 from kaigen.config.lock_file import LockedBucket, LockedObject
 from kaigen.diagnostics.errors import NotFound, SystemFailure
 from kaigen.kinds.sources import S3

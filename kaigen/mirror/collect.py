@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kaigen.catalog.presets import find_preset
-from kaigen.compile.builders.buckets import cloud_server
+from kaigen.compile.builders.bucket_access import cloud_server
 from kaigen.config.lock_file import LockedFile, LockedModel, lock_of, namespace_of
 from kaigen.config.locked_files import bucket_revision, chosen_files, files_of
 from kaigen.config.settings import Config

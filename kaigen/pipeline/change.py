@@ -18,8 +18,7 @@ from kaigen.diff.folders import Folder, with_folders, with_hidden
 from kaigen.diff.lock import lock_changes
 from kaigen.diff.model import Change
 from kaigen.git.repository import is_below, read_file_at, read_submodules_at, read_tree_at
-from kaigen.gitops.argocd.applications import FOLDER as ARGOCD_FOLDER
-from kaigen.gitops.flux import FOLDER as FLUX_FOLDER
+from kaigen.gitops.layout import ARGOCD_FOLDER, FLUX_FOLDER
 from kaigen.output.foreign import checkout_top, foreign_files, ignore_files
 from kaigen.output.index import INDEX_NAME
 from kaigen.pipeline.grant_changes import free_specs, new_grants, replaced_images

@@ -12,7 +12,7 @@ from kaigen.config.value_layers import value_layers
 from kaigen.diagnostics.category import Category
 from kaigen.kinds.input_documents import InputDocuments, Key, ObjectName, lookups_of, object_name
 from kaigen.pipeline.sources import spec_key
-from kaigen.pipeline.unit import CachedUnit, FreshUnit
+from kaigen.pipeline.units import CachedUnit, FreshUnit
 from kaigen.system.lazy_import import lazy_imports
 from kaigen.system.progress import report_progress
 
@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from kaigen.extend.patches import Patches
     from kaigen.kinds.spec import Spec
     from kaigen.pipeline.compile_spec import SpecResult
+    from kaigen.pipeline.summary import SourceSummary
     from kaigen.pipeline.unit import Unit
     from kaigen.system.progress import Progress
     from kaigen.yaml.document import Document
+    from kaigen.yaml.sources import Source
 
 with lazy_imports():
     from kaigen.compile import context as compile_context
@@ -63,6 +65,17 @@ class Compiler:
         self._contexts: dict[str, Context] = {}
         self._stopped: dict[tuple[str, str], Diagnostic] = {}
         """What stopped the templates of a user's kind, by its apiVersion and kind."""
+
+    def unit_of(self, source: Source, stored: SourceSummary | None = None) -> Unit:
+        """Return a file of the run.
+
+        Args:
+            source: the file.
+            stored: what the cache knows about the file of that path; not used when its text is another one.
+        """
+        if stored is not None and stored.digest == source.digest:
+            return CachedUnit(source, self, stored)
+        return FreshUnit(source, self)
 
     def load(
         self, units: Sequence[Unit], *, unreadable: bool = False, progress: Progress | None = None

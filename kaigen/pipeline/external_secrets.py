@@ -12,6 +12,8 @@ from kaigen.check.schema_check import check_object
 from kaigen.config.settings import FILE_NAME
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.pipeline.result import Compiled
+from kaigen.pipeline.summary import Detail
+from kaigen.pipeline.units import summarize_units
 from kaigen.secrets import external as writer
 from kaigen.secrets.expected import gather, missing_keys
 from kaigen.secrets.external import external_of
@@ -19,6 +21,7 @@ from kaigen.secrets.facts import merge_facts
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config
+    from kaigen.pipeline.unit import Unit
     from kaigen.secrets.expected import ExpectedSecret
     from kaigen.secrets.external import External
     from kaigen.secrets.facts import Facts
@@ -39,6 +42,32 @@ class SecretApps(Struct, frozen=True):
     apps: tuple[Compiled, ...] = ()
     needs: Mapping[AppKey, tuple[AppKey, ...]] = field(default_factory=dict)
     diagnostics: tuple[Diagnostic, ...] = ()
+
+
+def apps_of_units(units: Sequence[Unit], others: Sequence[Unit], config: Config) -> SecretApps | None:
+    """Return the apps with ExternalSecrets; None when nothing in the repository creates Secrets.
+
+    Args:
+        units: the files of the run.
+        others: the repository's other files, whose apps may read the same Secrets.
+        config: the repository's settings.
+    """
+    plain = [item for unit in units if unit.has_plain for item in unit.apps()]
+    if config.external_secrets is None and not plain:
+        return None
+    made = secret_apps(_facts(units), _facts_of_others(others), config)
+    charts = not_in_charts(plain) if config.format == "chart" else ()
+    return replace(made, diagnostics=(*made.diagnostics, *charts))
+
+
+def _facts(units: Iterable[Unit]) -> list[Facts]:
+    return [app.secrets for unit in units for app in unit.summary.apps if app.secrets is not None]
+
+
+def _facts_of_others(others: Sequence[Unit]) -> list[Facts] | None:
+    """Return the Secrets of the repository's other apps; None when one of these has errors."""
+    summarize_units(others, Detail(secrets=True))
+    return None if any(unit.has_errors for unit in others) else _facts(others)
 
 
 def secret_apps(own: Sequence[Facts], others: Sequence[Facts] | None, config: Config) -> SecretApps:

@@ -13,8 +13,8 @@ from kaigen.catalog.images import default_images
 from kaigen.config.controller_keys import common_entries
 from kaigen.config.licenses import STRICTNESS, Licenses, Verdict
 from kaigen.config.settings import Config
+from kaigen.config.tenant_lists import default_classes, profile_classes
 from kaigen.config.tenant_settings import Tenant, tenant_of_file
-from kaigen.config.tenants import default_classes, profile_classes
 from kaigen.git.repository import read_file_at, read_submodules_at, read_tree_at
 from kaigen.kubernetes.pod_security import LEVELS
 from kaigen.kubernetes.rights import USUAL_KINDS

@@ -17,9 +17,8 @@ from kaigen.kubernetes.workload import Workload
 if TYPE_CHECKING:
     from kaigen.core.json_types import FieldPath, JsonObject
     from kaigen.diagnostics.diagnostic import Diagnostic
-    from kaigen.pipeline.cross_checks import RunApp
     from kaigen.pipeline.summary import AppSummary
-    from kaigen.pipeline.unit import Unit
+    from kaigen.pipeline.unit import RunApp, Unit
 
 NEVER_ADMITTED = "KG0479"
 UNKNOWN_QUEUE = "KG0480"

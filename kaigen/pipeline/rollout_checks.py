@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kaigen.config.settings import Config
     from kaigen.core.json_types import FieldPath
     from kaigen.diagnostics.diagnostic import Diagnostic
-    from kaigen.pipeline.cross_checks import RunApp
+    from kaigen.pipeline.unit import RunApp
 
 _CANARY: FieldPath = ("spec", "canary")
 _REQUESTS = "requests."

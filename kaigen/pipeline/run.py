@@ -6,8 +6,7 @@ summary, either by compiling it or from the cache, and everything between files 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import IO, TYPE_CHECKING
 
@@ -18,37 +17,16 @@ from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.output.contents import data_of
-from kaigen.pipeline.compiler import Compiler
-from kaigen.pipeline.cross_checks import (
-    clashes,
-    cost_budgets,
-    duplicate_names,
-    folders_without_files,
-    gpu_quotas,
-    implied_namespace,
-    missing_objects,
-    once_for_each_volume,
-    refused_train_jobs,
-    shared_hosts,
-    sync_clashes,
-    unknown_overrides,
-    unmatched_overrides,
-    unpinned_images,
-)
-from kaigen.pipeline.expiry import expiry_problems
+from kaigen.pipeline.cross_checks import RunApps, check_apps, once_for_each_volume
+from kaigen.pipeline.name_checks import duplicate_names, missing_objects, unknown_overrides, unmatched_overrides
 from kaigen.pipeline.output import OutputTree
+from kaigen.pipeline.run_files import RunFiles, read_files
 from kaigen.pipeline.sources import (
-    is_unreadable,
     kind_problems,
-    list_inputs,
-    overrides_among,
-    read_named,
-    read_others,
 )
-from kaigen.pipeline.store import Store, Stored, SyncRecord
+from kaigen.pipeline.store import Stored, SyncRecord
 from kaigen.pipeline.summary import AppRow, AppSummary, Detail, summarize
-from kaigen.pipeline.unit import summarize_units, unit_of
-from kaigen.system.cache import cache_folder
+from kaigen.pipeline.units import summarize_units
 from kaigen.system.lazy_import import lazy_imports
 from kaigen.system.progress import report_progress
 
@@ -60,18 +38,15 @@ if TYPE_CHECKING:
     from kaigen.config.value_layers import Overrides
     from kaigen.kinds.spec import Spec
     from kaigen.output.contents import FileContent
-    from kaigen.pipeline.cross_checks import RunApp
     from kaigen.pipeline.external_secrets import SecretApps
     from kaigen.pipeline.result import Compilation, Compiled
     from kaigen.pipeline.sources import Inputs
-    from kaigen.pipeline.unit import Unit
-    from kaigen.secrets.facts import Facts
+    from kaigen.pipeline.unit import RunApp, Unit
     from kaigen.system.progress import Progress
 
 with lazy_imports():
     from kaigen.emit import kustomizations
-    from kaigen.environments import folder_overrides
-    from kaigen.pipeline import commits, external_secrets, queue_checks, result, rollout_checks, sync
+    from kaigen.pipeline import external_secrets, result, sync
 
 
 class Run:
@@ -84,39 +59,19 @@ class Run:
         compiled: how many files were compiled by `files`, `rows` or `diagnostics`.
     """
 
-    def __init__(
-        self,
-        units: Sequence[Unit],
-        others: Sequence[Unit] | None,
-        compiler: Compiler,
-        problems: Iterable[Diagnostic] = (),
-        *,
-        stored: Stored | None = None,
-        store: Store | None = None,
-        progress: Progress | None = None,
-    ) -> None:
-        """Use `load`, which reads the files.
-
-        Args:
-            units: the files that are compiled, loaded by the compiler.
-            others: the repository's other files; None when every file is compiled.
-            compiler: what compiling them takes.
-            problems: of files that could not be read, and of the repository's own kinds.
-            stored: what the cache has.
-            store: the cache; None for none.
-            progress: receives the number of files compiled.
-        """
-        self.config = compiler.config
-        self.units = tuple(units)
-        self.others = tuple(others or ())
+    def __init__(self, files: RunFiles) -> None:
+        """Use `load`, which reads the files."""
+        self.config = files.compiler.config
+        self.units = tuple(files.units)
+        self.others = tuple(files.others or ())
         self.compiled = 0
-        self._compiler = compiler
-        self._partial = others is not None
-        self._problems = tuple(problems)
-        self._stored = stored or Stored()
-        self._store = store
+        self._compiler = files.compiler
+        self._partial = files.others is not None
+        self._problems = tuple(files.problems)
+        self._stored = files.stored
+        self._store = files.store
         self._sync = SyncRecord()
-        self._progress = progress
+        self._progress = files.progress
         self._form = ""
 
     @classmethod
@@ -143,32 +98,8 @@ class Run:
             use_cache: False compiles every file, and stores nothing.
             progress: receives the number of files read and compiled.
         """
-        config = config or Config()
-        given = list_inputs(inputs)
-        named, problems = read_named(given, config, stdin=stdin, folder=folder)
-        others = read_others([source.path for source in named], config) if given else []
-        overriding = overrides_among((*named, *others), config)
-        if overriding:
-            config = folder_overrides.with_folder_overrides(config, overriding, problems)
-        cache = cache_folder() if use_cache else None
-        store = Store(cache, config, overrides) if cache is not None else None
-        stored = store.read() if store is not None else Stored()
-        compiler = Compiler(config, overrides)
-        kinds = kind_problems(config) if stored.kind_problems is None else stored.kind_problems
-        problems.extend(kinds)
-        if config.follows_commits:
-            named, others = commits.add_sources(named, others if given else None, config, problems)
-        every = [unit_of(source, compiler, stored.sources.get(source.path)) for source in (*named, *others)]
-        units = compiler.load(every, unreadable=is_unreadable(problems), progress=progress)
-        count = len(named)
         return cls(
-            units[:count],
-            units[count:] if given else None,
-            compiler,
-            problems,
-            stored=stored,
-            store=store,
-            progress=progress,
+            read_files(inputs, config, overrides, stdin=stdin, folder=folder, use_cache=use_cache, progress=progress)
         )
 
     @property
@@ -202,23 +133,7 @@ class Run:
             found.extend(unmatched_overrides(compiler, matched, names, partial=partial))
         found.extend(self._secret_apps.diagnostics if self._secret_apps is not None else ())
         found.extend(self._missing_objects())
-        apps = self._apps
-        found.extend(clashes(apps))
-        found.extend(sync_clashes(apps, self.config))
-        found.extend(shared_hosts(apps, self.config.tenants))
-        found.extend(refused_train_jobs(apps, self.config))
-        found.extend(folders_without_files(self.config))
-        if not self._partial and any(app.rollout is not None for _, app in apps):
-            found.extend(rollout_checks.rollout_problems(apps, self.config))
-        if self._has_quota:
-            found.extend(gpu_quotas(apps, self.config))
-            found.extend(cost_budgets(apps, self.config))
-        if not (self._partial or found.has_errors) and any(app.queues is not None for _, app in apps):
-            found.extend(queue_checks.queue_problems(apps))
-        found.extend(expiry_problems(self.units, datetime.now(UTC)))
-        if not found.has_errors:
-            found.extend(implied_namespace(self.config, (app for unit in self.units for app in unit.summary.apps)))
-            found.extend(unpinned_images(self.config, (app for _, app in apps)))
+        check_apps(RunApps(self.units, self._apps, self.config), found, partial=self._partial)
         return [*Diagnostics(once_for_each_volume(found.sorted())).sorted()]
 
     @property
@@ -429,13 +344,9 @@ class Run:
     @cached_property
     def _secret_apps(self) -> SecretApps | None:
         """The apps with ExternalSecrets; None when nothing in the repository creates Secrets."""
-        plain = [item for unit in self.units if unit.has_plain for item in unit.apps()]
-        if self.config.external_secrets is None and not plain:
+        if self.config.external_secrets is None and not any(unit.has_plain for unit in self.units):
             return None
-        own = [app.secrets for unit in self.units for app in unit.summary.apps if app.secrets is not None]
-        made = external_secrets.secret_apps(own, self._other_secrets(), self.config)
-        charts = external_secrets.not_in_charts(plain) if self.config.format == "chart" else ()
-        return replace(made, diagnostics=(*made.diagnostics, *charts))
+        return external_secrets.apps_of_units(self.units, self.others, self.config)
 
     @property
     def _generated(self) -> tuple[Compiled, ...]:
@@ -445,13 +356,6 @@ class Run:
     def _waits(self, app: tuple[str, str]) -> tuple[tuple[str, str], ...]:
         """Return the generated apps that an app reads Secrets of."""
         return self._secret_apps.needs.get(app, ()) if self._secret_apps is not None else ()
-
-    def _other_secrets(self) -> list[Facts] | None:
-        """Return the Secrets of the repository's other apps; None when one of these has errors."""
-        summarize_units(self.others, Detail(secrets=True))
-        if any(unit.has_errors for unit in self.others):
-            return None
-        return [app.secrets for unit in self.others for app in unit.summary.apps if app.secrets is not None]
 
     def _sync_files(self, form: Format) -> Mapping[str, FileContent]:
         """Return the files for Argo CD and Flux. Those of unchanged facts are made when they are read."""

@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from kaigen.check import codes
 from kaigen.config.images import image_repository
+from kaigen.config.tenant_lists import default_classes, delivered_tenants, tenant_settings
 from kaigen.config.tenant_settings import contains, default_namespace, tenant_of_file
-from kaigen.config.tenants import CLASS_KINDS, TenantBlock, default_classes, delivered_tenants, tenant_settings
+from kaigen.config.tenants import CLASS_KINDS, TenantBlock
 from kaigen.environments.combined import combine_diagnostics
 from kaigen.kinds.block import read_block
 from kaigen.kubernetes.pod_security import LEVELS

@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING
 
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.environments.combined import combine_diagnostics
-from kaigen.pipeline.cross_checks import hosts_of_clusters
+from kaigen.pipeline.host_checks import hosts_of_clusters
 from kaigen.pipeline.origin import origin_diagnostics
 from kaigen.pipeline.run import Run
 from kaigen.system.lazy_import import lazy_imports

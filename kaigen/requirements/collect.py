@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 from kaigen.catalog.catalog import Catalog
 from kaigen.config.settings import FILE_NAME, Config
 from kaigen.environments.patch import document_of
-from kaigen.gitops.argocd.applications import FOLDER as ARGOCD_FOLDER
 from kaigen.gitops.argocd.applications import IN_CLUSTER, destinations_of
 from kaigen.gitops.delivery import Delivery, facts_of
 from kaigen.gitops.files import sync_objects
-from kaigen.gitops.flux import FOLDER as FLUX_FOLDER
+from kaigen.gitops.layout import ARGOCD_FOLDER, FLUX_FOLDER
 from kaigen.kubernetes.claims import created_volume
 from kaigen.kubernetes.cluster_needs import DEFAULT_CLASS, cluster_needs, named_objects
 from kaigen.kubernetes.kind_table import KINDS

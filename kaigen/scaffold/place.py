@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from kaigen.config.gitops import syncer_url
 from kaigen.diagnostics.errors import KaigenError
 from kaigen.git.runner import run_git
 
@@ -21,7 +22,8 @@ class Place(Struct, frozen=True):
     Attributes:
         root: folder of kaigen.yaml.
         top: folder of the Git repository; `root` outside one.
-        repository: URL of the Git repository's remote `origin`, without credentials; empty without one.
+        repository: URL of the Git repository's remote `origin` as Argo CD and Flux read it, without credentials; empty
+            if there is none, or none that a cluster can reach.
     """
 
     root: Path
@@ -52,6 +54,7 @@ def find_place(root: Path) -> Place:
 
 
 def _origin(top: Path) -> str:
+    """Return the URL of the remote for a cluster: no file of this machine, and not in the short form of SSH."""
     try:
         result = run_git(top, ["remote", "get-url", "origin"])
     except KaigenError:
@@ -59,5 +62,5 @@ def _origin(top: Path) -> str:
     url = result.out.decode("utf-8", "replace").strip() if result.ok else ""
     if re.match("https?://", url):
         parts = urlsplit(url)
-        return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-    return "" if re.search(r"\s", url) or url.startswith(("/", ".")) else url
+        url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    return "" if re.search(r"\s", url) or url.startswith(("/", ".")) else syncer_url(url)

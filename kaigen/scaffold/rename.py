@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
+from kaigen.catalog.engines import engine_names
+from kaigen.compile.engines.registry import engine_named
 from kaigen.config.overrides import OVERRIDES_ENTRY
 from kaigen.config.settings import FILE_NAME, Config, pins_path
 from kaigen.config.tenant_settings import default_namespace
@@ -34,8 +36,6 @@ from kaigen.yaml.sources import Source
 UNKNOWN, TAKEN, BY_HAND = "KG0766", "KG0767", "KG0768"
 
 _SEPARATOR = re.compile(r"^---(?:[ \t].*)?\n?", re.MULTILINE)
-_SEVERAL_NAMES = frozenset({"vllm", "distributed-llama"})
-"""Engines that answer to several names."""
 
 
 class Renamed(Struct, frozen=True):
@@ -250,13 +250,21 @@ def _with_served_names(source: Source, name: NewName, notes: list[str]) -> str:
         return source.text
     text, names = source.text, f"servedNames: [{name.new}, {name.old}]"
     pair = document.pair(("spec", next(iter(spec), "")))
-    if spec.get("engine", "vllm") in _SEVERAL_NAMES and pair is not None:
+    if _answers_to_several(spec) and pair is not None:
         text = insert_after(text, pair, names, flow=document.is_flow(("spec",)))
         wanted = {**spec, "servedNames": [name.new, name.old]}
         if [_spec(each) for each in parse(Source(source.path, text), Diagnostics())] == [wanted]:
             return text
     notes.append(f"clients that send `{name.old}` as the model must send `{name.new}` after the second step")
     return source.text
+
+
+def _answers_to_several(spec: Mapping[str, Any]) -> bool:
+    """Return whether the engine of a Topology answers to several names; False for a spec that is not valid."""
+    try:
+        return "template" not in spec and engine_named(spec.get("engine", engine_names()[0])).several_names
+    except (KeyError, TypeError):
+        return False
 
 
 def _spec(document: Document) -> Any:

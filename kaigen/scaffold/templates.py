@@ -67,6 +67,11 @@ class Choices(Struct, frozen=True):
     runner: tuple[str, ...] = ("ubuntu-latest",)
     profiles: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def is_synced(self) -> bool:
+        """Whether Argo CD or Flux syncs the tree, or that of an environment."""
+        return bool(self.argocd or self.flux or self.syncers)
+
     def check(self) -> None:
         """Check the values.
 
@@ -185,18 +190,25 @@ def _hook(below: str, command: str, files: str) -> str:
 
 
 def _gitops(choices: Choices, place: Place) -> str:
-    """Return the block for Argo CD and Flux, as a comment if neither is chosen."""
+    """Return the block for Argo CD and Flux; as a comment where neither is chosen, or where it would be empty.
+
+    Without a URL that a cluster can reach, the repository is a comment: the next command says that it is missing.
+    """
     folder = f"{place.below}/rendered" + ("/{env}" if choices.environments else "")
-    chosen = choices.argocd or choices.flux or choices.syncers
     lines = ["gitops:", f"  repository: {place.repository or NO_REPOSITORY}"]
     if place.below:
         lines.append(f"  path: {folder}")
-    lines += ["  argocd: {}"] if choices.argocd or not chosen else []
-    lines += ["  flux: {}"] if choices.flux or not chosen else []
-    if chosen:
-        return "\n".join(["# Objects for the tools that sync rendered/, written next to the apps.", *lines])
-    head = "# Objects for the tools that sync rendered/, written next to the apps; keep the one that you use:"
-    return "\n".join([head, *(f"# {line}" for line in lines)])
+    lines += ["  argocd: {}"] if choices.argocd or not choices.is_synced else []
+    lines += ["  flux: {}"] if choices.flux or not choices.is_synced else []
+    head = "# Objects for the tools that sync rendered/, written next to the apps"
+    if not choices.is_synced:
+        return "\n".join([f"{head}; keep the one that you use:", *(f"# {line}" for line in lines)])
+    if not place.repository:
+        head += "; set the repository that they read"
+        lines[1] = f"  # {lines[1].strip()}"
+        if len(lines) == 2:
+            return "\n".join([f"{head}:", "# gitops:", f"#   {lines[1].strip('# ')}"])
+    return "\n".join([f"{head}.", *lines])
 
 
 def _environments(choices: Choices) -> str:

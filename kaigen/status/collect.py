@@ -17,12 +17,13 @@ from kaigen.cluster.runs import ended_containers, failure
 from kaigen.cluster.states import MISSING, State, has_state, job_state, live_state
 from kaigen.cluster.waits import of_event, retries, waiting
 from kaigen.kubernetes.kind_table import kind_of
-from kaigen.kubernetes.manifest import Identity, Object, entries, group_of, identity_of, mapping, text, type_of
+from kaigen.kubernetes.manifest import Identity, Object, group_of, identity_of, mapping, text, type_of
 from kaigen.kubernetes.runs import end_of, time_of
 from kaigen.kubernetes.schemas import is_cluster_type
 from kaigen.status.app_status import AppStatus, Run
 from kaigen.status.batch import batch_progress
 from kaigen.status.facts import current_facts, endpoint_facts, recorded_facts, records_facts, workspace_facts
+from kaigen.status.schedules import JOB, SCHEDULE, before_first_run, is_started_by, label, with_newest_runs
 from kaigen.status.syncers import find_sync, read_syncers
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def _read_live(cluster: Cluster, wanted: Mapping[Identity, Object]) -> Live:
         SystemFailure: the cluster cannot be reached.
     """
     stateful = {(each.type, each.namespace): has_state(body) for each, body in wanted.items()}
-    stateful |= {("Job.batch", each.namespace): True for each in wanted if each.type == _SCHEDULE}
+    stateful |= {("Job.batch", each.namespace): True for each in wanted if each.type == SCHEDULE}
 
     def read(place: _Place) -> Live:
         try:
@@ -165,9 +166,7 @@ def _read_live(cluster: Cluster, wanted: Mapping[Identity, Object]) -> Live:
     )
 
 
-_SCHEDULE = "CronJob.batch"
 _NAME = "app.kubernetes.io/name"
-_JOB = "batch.kubernetes.io/job-name"
 _JOB_SET = "jobset.sigs.k8s.io/jobset-name"
 
 
@@ -198,10 +197,11 @@ def collect(compilation: Compilation, config: Config, cluster: Cluster, apps: Se
     result = []
     for item in chosen:
         own = wanted[id(item)]
-        of_app = [pod for pod in pods[item.app.namespace] if _label(pod, _NAME) == item.app.name]
+        of_app = sorted((pod for pod in pods[item.app.namespace] if label(pod, _NAME) == item.app.name), key=_created)
         present = [live.objects[identity] for identity in own if identity in live.objects]
         states = before_first_run({identity: _state(live, identity, of_app, clues) for identity in own})
         states = {identity: _with_stop(cluster, identity, state) for identity, state in states.items()}
+        states = with_newest_runs(states, live.objects.values(), of_app, clues)
         running = any(state.name == "progressing" for state in states.values())
         result.append(
             AppStatus(
@@ -219,21 +219,6 @@ def collect(compilation: Compilation, config: Config, cluster: Cluster, apps: Se
             )
         )
     return result
-
-
-def before_first_run(states: Mapping[Identity, State]) -> dict[Identity, State]:
-    """Return the states of an app's objects, with volumes that are ready although no pod has asked for them yet.
-
-    Most storage classes make a volume when the first pod is scheduled, which is the first run of a schedule.
-    """
-    if not any(identity.type == _SCHEDULE for identity in states):
-        return dict(states)
-    return {
-        identity: State("ready", "waiting for the first run")
-        if identity.type == "PersistentVolumeClaim" and state.name == "progressing"
-        else state
-        for identity, state in states.items()
-    }
 
 
 def _facts(
@@ -267,10 +252,6 @@ def _pods(cluster: Cluster, namespace: str) -> list[Object]:
         return cluster.objects("v1/Pod", namespace, _NAME)
     except Forbidden:
         return []
-
-
-def _label(obj: Object, name: str) -> str:
-    return text(mapping(mapping(obj.get("metadata")).get("labels")).get(name))
 
 
 def _state(live: Live, identity: Identity, pods: Iterable[Object], clues: Clues) -> State:
@@ -330,7 +311,7 @@ def _run_state(body: Object, state: State, pods: list[Object], clues: Clues) -> 
 
 
 def _is_of(pod: Object, run: str) -> bool:
-    return run in (_label(pod, _JOB), _label(pod, _JOB_SET))
+    return run in (label(pod, JOB), label(pod, _JOB_SET))
 
 
 def _clues(cluster: Cluster, live: Live, namespaces: Iterable[str], pods: Iterable[Object]) -> Clues:
@@ -369,10 +350,10 @@ def find_runs(
         for identity, body in live.objects.items()
         if kind_of(body).lifecycle == "run"
         and identity.namespace == namespace
-        and (identity in own or _label(body, _NAME) == name)
+        and (identity in own or label(body, _NAME) == name)
     ]
     found.sort(key=lambda each: _created(each[1]), reverse=True)
-    newest = next((identity for identity, body in found if _is_scheduled(body, own)), None)
+    newest = next((identity for identity, body in found if is_started_by(body, own)), None)
     return tuple(
         Run(
             identity.name,
@@ -385,12 +366,6 @@ def find_runs(
         )
         for identity, body in found
     )
-
-
-def _is_scheduled(run: Object, own: Mapping[Identity, Object]) -> bool:
-    """Return whether a CronJob of the app started a run."""
-    owners = {text(owner.get("name")) for _, owner in entries(mapping(run.get("metadata")).get("ownerReferences"))}
-    return any(identity.type == _SCHEDULE and identity.name in owners for identity in own)
 
 
 def _created(obj: Object) -> str:

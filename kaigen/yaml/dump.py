@@ -89,6 +89,17 @@ def inline(value: object) -> str:
     raise TypeError(f"YAML output cannot hold a {type(value).__name__}")
 
 
+def flow(value: object) -> str:
+    """Return a value on one line, mappings and sequences in braces and brackets.
+
+    Raises:
+        TypeError: for a value that JSON does not have.
+    """
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{inline(key)}: {flow(item)}" for key, item in value.items()) + "}"
+    return f"[{', '.join(map(flow, value))}]" if isinstance(value, list) else inline(value)
+
+
 class Writer:
     """Writes the lines of one document.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,6 +56,20 @@ def wrong_value(setting: Setting) -> Any:
     )
 
 
+@pytest.fixture(scope="module")
+def chart_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[AppCase], Path]:
+    """Gives the chart of an app, which is written once. Tests only read it."""
+    root = tmp_path_factory.mktemp("charts")
+    written_charts: dict[str, Path] = {}
+
+    def get(case: AppCase) -> Path:
+        if case.name not in written_charts:
+            written_charts[case.name] = write_chart(root / f"{len(written_charts)}", case.compiled)
+        return written_charts[case.name]
+
+    return get
+
+
 def refused_by_both(app_case: AppCase, chart: Path, values: dict[str, Any]) -> None:
     item = app_case.compiled
     assert check_values(item.app, app_case.effective(values)) != []
@@ -77,8 +90,8 @@ def test_lint_finds_nothing(first: int, tmp_path: Path) -> None:
 
 
 @every_app
-def test_a_misspelled_setting_is_rejected(app_case: AppCase, tmp_path: Path) -> None:
-    chart = write_chart(tmp_path, app_case.compiled)
+def test_a_misspelled_setting_is_rejected(app_case: AppCase, chart_of: Callable[[AppCase], Path]) -> None:
+    chart = chart_of(app_case)
     refused_by_both(app_case, chart, {"retriez": 3})
     groups = {setting.keys[:-1] for setting in app_case.compiled.app.settings if len(setting.keys) > 1}
     for group in groups:
@@ -86,13 +99,15 @@ def test_a_misspelled_setting_is_rejected(app_case: AppCase, tmp_path: Path) -> 
 
 
 @every_setting
-def test_a_value_of_the_wrong_type_is_rejected(app_case: AppCase, setting: Setting, tmp_path: Path) -> None:
-    refused_by_both(app_case, write_chart(tmp_path, app_case.compiled), nested(setting.keys, wrong_value(setting)))
+def test_a_value_of_the_wrong_type_is_rejected(
+    app_case: AppCase, setting: Setting, chart_of: Callable[[AppCase], Path]
+) -> None:
+    refused_by_both(app_case, chart_of(app_case), nested(setting.keys, wrong_value(setting)))
 
 
 @every_setting
-def test_a_setting_cannot_be_null(app_case: AppCase, setting: Setting, tmp_path: Path) -> None:
-    refused_by_both(app_case, write_chart(tmp_path, app_case.compiled), nested(setting.keys, None))
+def test_a_setting_cannot_be_null(app_case: AppCase, setting: Setting, chart_of: Callable[[AppCase], Path]) -> None:
+    refused_by_both(app_case, chart_of(app_case), nested(setting.keys, None))
 
 
 def test_a_misspelled_setting_gets_the_nearest_name_as_a_hint() -> None:
@@ -105,26 +120,41 @@ def test_a_misspelled_setting_gets_the_nearest_name_as_a_hint() -> None:
     assert "`qwen.retries`" in by_code["KG0706"].message
 
 
-@every_app
-def test_a_chart_works_as_a_dependency(app_case: AppCase, tmp_path: Path) -> None:
-    item = app_case.compiled
+def together() -> list[tuple[AppCase, ...]]:
+    """Return every app in groups of one namespace without two of one name, so that one chart can depend on them."""
+    turns: dict[tuple[str, str], int] = {}
+    groups: dict[tuple[str, int], list[AppCase]] = {}
+    for case in app_cases():
+        app = case.compiled.app
+        turn = turns[app.namespace, app.name] = turns.get((app.namespace, app.name), -1) + 1
+        groups.setdefault((app.namespace, turn), []).append(case)
+    return [tuple(group[at : at + LINTED]) for group in groups.values() for at in range(0, len(group), LINTED)]
+
+
+# Each chart with the most that can be set, by the program: one start of it for many charts.
+@pytest.mark.parametrize("group", together(), ids=lambda group: f"{group[0].name} and {len(group) - 1} more")
+def test_charts_work_as_dependencies(group: tuple[AppCase, ...], tmp_path: Path) -> None:
+    apps = {case.compiled.app.name: case.compiled.app for case in group}
     parent = tmp_path / "parent"
-    write_chart(tmp_path / "own", item).rename(_made(parent / "charts") / item.app.name)
-    (parent / "templates").mkdir()
+    for folder in ("charts", "templates"):
+        (parent / folder).mkdir(parents=True)
+    for case in group:
+        name = case.compiled.app.name
+        write_chart(tmp_path / "own", case.compiled).rename(parent / "charts" / name)
     (parent / "templates" / "own.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: parents-own}\n")
     about = {"apiVersion": "v2", "name": "parent", "version": "1.0.0"}
-    needed = [{"name": item.app.name, "version": item.app.version, "repository": ""}]
-    (parent / "Chart.yaml").write_text(yaml.safe_dump({**about, "dependencies": needed}))
+    needed = [{"name": name, "version": app.version, "repository": ""} for name, app in apps.items()]
+    (parent / "Chart.yaml").write_text(helm.as_yaml({**about, "dependencies": needed}))
     (parent / "values.yaml").write_text("global: {region: here}\n")
-    values = filled(item.app)
-    found = helm.template(parent, "whole", item.app.namespace, {item.app.name: values}, fast=True)
-    objects = [o for o in without_tests(found) if o["metadata"]["name"] != "parents-own"]
-    assert_same(objects, written(item.app.render(app_case.effective(values), release="whole")))
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir(parents=True)
-    return folder
+    values = {name: filled(app) for name, app in apps.items()}
+    namespace = group[0].compiled.app.namespace
+    found = helm.template_dependencies(parent, "whole", namespace, values)
+    assert [each["metadata"]["name"] for each in found.pop("")] == ["parents-own"]
+    assert found.keys() <= apps.keys()
+    for case in group:
+        app = case.compiled.app
+        expected = written(app.render(case.effective(values[app.name]), release="whole"))
+        assert_same({case.name: without_tests(found.get(app.name, []))}, {case.name: expected})
 
 
 # A few types of values, valid and invalid, for any setting.

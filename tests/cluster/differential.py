@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from kaigen.check.controller_rules import CONTROLLER_RULES, queued_findings
+from kaigen.check.controller_rules import CONTROLLER_RULES
+from kaigen.check.kueue_rules import queued_findings
 from kaigen.check.policy import check_policy
 from kaigen.check.schema_check import check_object
 from kaigen.core.json_types import FieldPath

@@ -1,4 +1,4 @@
-"""Controllers with webhooks on a plane or a real node: LeaderWorkerSet, JobSet, Kubeflow Trainer, Kueue and KEDA's."""
+"""Controllers on a plane or a real node: LeaderWorkerSet, JobSet, Kubeflow Trainer, Kueue, KubeRay, KEDA's webhooks."""
 
 from __future__ import annotations
 
@@ -173,6 +173,23 @@ class GroupControllers:
         client.delete("v1/Secret", "kueue-webhook-server-cert", "kueue-system")
         for each in configurations("kueue", (), "", b""):
             client.delete(f"{each['apiVersion']}/{each['kind']}", each["metadata"]["name"])
+
+    def start_kube_ray(self) -> None:
+        """Start KubeRay's operator, which makes the pods of Ray's kinds. Their definitions are those of the plane."""
+        name = "kuberay"
+        if name in self._started:
+            return
+        self._started.add(name)
+        health, metrics = free_ports(2)
+        self._plane.start(
+            name,
+            str(locate_part(name)),
+            "--enable-leader-election=false",
+            f"--metrics-addr={_HOST}:{metrics}",
+            f"--health-probe-bind-address={_HOST}:{health}",
+            f"--kubeconfig={self._plane.kubeconfig_for(name)}",
+        )
+        self._plane.processes.wait_until(partial(self._serves, health), f"{name} is healthy")
 
     def start_keda_webhooks(self) -> None:
         """Start the webhooks of KEDA, which are a program of their own."""

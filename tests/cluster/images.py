@@ -22,7 +22,7 @@ from pathlib import Path
 from kaigen.catalog.images import default_images
 from kaigen.diagnostics.errors import SystemFailure
 from kaigen.images.builders import Build, Builder
-from kaigen.images.recipes import find_recipes
+from kaigen.images.recipes import Recipe, find_recipes
 from tests.cluster.tools.parts import ToolsMissing, cache, locate
 
 BASE = "docker.io/library/python:3.13-slim-trixie"
@@ -82,10 +82,11 @@ def runtime_image(name: str) -> Path:
         ImageFailed: it could not be built.
     """
     recipe, reference = find_recipes()[name], default_image(name)
+    start = _start(recipe)
 
     def make(archive: Path) -> None:
         say(f"{reference}: building")
-        arguments = {"BASE": load_image(base())}
+        arguments = {"BASE": load_image(start)}
         build = Build(reference, recipe.context, recipe.dockerfile, arguments, {}, secrets(), ())
         environment = {**builder_environment(), "BUILDAH_ISOLATION": "chroot"}
         try:
@@ -94,7 +95,17 @@ def runtime_image(name: str) -> Path:
             raise ImageFailed(str(error)) from None
         _push_and_remove(reference, archive)
 
-    return kept(f"{name}-{content_of(name, reference)}.tar", make)
+    content = f"{reference} {start.name}" if recipe.base else reference
+    return kept(f"{name}-{content_of(name, content)}.tar", make)
+
+
+def _start(recipe: Recipe) -> Path:
+    """Return the archive of the image that an image starts from."""
+    if not recipe.base:
+        return base()
+    from tests.cluster.torch_image import torch_image
+
+    return torch_image()
 
 
 def secrets() -> dict[str, Path]:

@@ -258,7 +258,7 @@ _RULES: Mapping[str, Rule] = {
     "Gateway": _conditions("Programmed"),
     "HTTPRoute": _accepted_by_parent,
     "InferencePool": _picked_from,
-    "PodMonitor": _admits,
+    **dict.fromkeys(("PodMonitor", "PrometheusRule"), _admits),
     "TrainingRuntime": _trained,
     "ResourceQuota": lambda entry, _: bool(entry.status.get("used")),
     "Namespace": lambda entry, found: any(other.namespace == entry.name for other in found.emitted),

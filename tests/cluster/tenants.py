@@ -18,21 +18,23 @@ from kaigen.output.contents import data_of
 from kaigen.pipeline.run import Run
 from kaigen.tenancy.policies import Engine, policies
 from kaigen.tenancy.rules import rules_of
-from tests import tenant_references
 from tests.cluster.client import ApiError, Client, Object, is_true
 from tests.cluster.plane import Plane
 from tests.cluster.processes import wait_until
-from tests.tenant_rights import ALLOWED as ALLOWED_RIGHTS
-from tests.tenant_rights import BOUND, GITOPS, GRANTS, RESERVED_SECRETS
-from tests.tenant_rights import DENIED as DENIED_RIGHTS
-from tests.tenants import ALLOWED, DENIED, OTHER, RUNNER, pod
+from tests.tenancy import references
+from tests.tenancy.objects import pod
+from tests.tenancy.rows.kinds import RUNNER
+from tests.tenancy.rows.rbac import BOUND
+from tests.tenancy.rows.reserved import RESERVED_SECRETS
+from tests.tenancy.table import ALLOWED, ALLOWED_RIGHTS, DENIED, DENIED_RIGHTS
+from tests.tenancy.tenants import GITOPS, GRANTS, OTHER
 
 _OBJECTS: Mapping[str, Object] = {
     **{f"allowed: {case}": body for case, body in (*ALLOWED.items(), *ALLOWED_RIGHTS.items())},
-    **{f"allowed name: {case}": body for case, body in tenant_references.ALLOWED.items()},
+    **{f"allowed name: {case}": body for case, body in references.ALLOWED.items()},
     **{case: body for case, (body, _) in (*DENIED.items(), *DENIED_RIGHTS.items())},
-    **{f"name: {case}": body for case, (body, _) in tenant_references.DENIED.items()},
-    **{f"Secret {case}": body for case, body in tenant_references.secret_places("sops-age").items()},
+    **{f"name: {case}": body for case, (body, _) in references.DENIED.items()},
+    **{f"Secret {case}": body for case, body in references.secret_places("sops-age").items()},
     **RESERVED_SECRETS,
 }
 _PODS_OF_OTHER: Mapping[str, Object] = {
@@ -49,7 +51,7 @@ _CONFIG: dict[str, Any] = {
     "kind": "Config",
     "namespace": "team-a",
     "passthrough": True,
-    "tenants": {"a": {**tenant_references.GRANTED, **GRANTS}, "b": OTHER},
+    "tenants": {"a": {**references.GRANTED, **GRANTS}, "b": OTHER},
     "gitops": GITOPS,
 }
 ACCOUNTS = {

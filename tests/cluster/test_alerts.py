@@ -11,6 +11,8 @@ import pytest
 import yaml
 
 from kaigen.compile.builders.alerts import RUNBOOK
+from tests import helm
+from tests.cluster import reaper
 from tests.cluster.apps import compiled
 from tests.cluster.client import Object
 from tests.cluster.prometheus import program
@@ -20,14 +22,17 @@ pytestmark = pytest.mark.engine
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(__file__).parent / "alerts"
 RULE = "PrometheusRule"
+REAPER_VALUES = {"podMonitor": {"enabled": True}, "prometheusRule": {"enabled": True}}
 
 
 @pytest.fixture(scope="module")
 def objects(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Object]:
-    """Return the objects of the specs by app and kind."""
+    """Return the objects of the specs by app and kind, and the rules of the reaper's chart."""
     specs = list(yaml.safe_load_all((FOLDER / "specs.yaml").read_text()))
     apps = compiled(tmp_path_factory.mktemp("specs"), specs, "ml")
-    return {(name, each.body["kind"]): each.body for name, app in apps.items() for each in app.objects}
+    release = helm.template(reaper.CHART, reaper.ACCOUNT, "tools", REAPER_VALUES)
+    of_apps = {(name, each.body["kind"]): each.body for name, app in apps.items() for each in app.objects}
+    return of_apps | {(reaper.ACCOUNT, each["kind"]): each for each in release if each["kind"] == RULE}
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +73,7 @@ def test_each_alert_fires_by_its_cause_only(objects: dict[tuple[str, str], Objec
         "ONCE": objects["once", "Job"]["metadata"]["name"],
         "WEIGHTS": objects["weights", "Job"]["metadata"]["name"],
         "SEVERAL": objects["several", "JobSet"]["metadata"]["name"],
+        "TRAINED": objects["trained", "TrainJob"]["metadata"]["name"],
     }
     alerts = {
         (rule["alert"], app): rule

@@ -1,13 +1,12 @@
-"""Every alert, fired once by its cause in a real Prometheus, and the queries of every dashboard.
+"""Every alert, fired by its cause in a real Prometheus with the rules of its operator, and the queries of dashboards.
 
-Real are Prometheus, the downloader with a Hub that stalls, the metrics server of the reaper, and Envoy with the
-rendered Endpoint. The engine and kube-state-metrics have servers of their metrics in their place:
-`tests/unit/catalog/test_metrics.py` compares the names of the first with those of vLLM, and a test here the names and
-labels of the second with its documentation. A scrape configuration stands in for that of the operator, which
-`tests/cluster/test_scaling.py` runs, and has the same labels.
+Real are Prometheus and its operator, kube-state-metrics, the API server with its controllers, JobSet,
+LeaderWorkerSet, Kubeflow Trainer, the downloader with a Hub that stalls, the reaper, and Envoy. Pods are simulated. An
+exporter serves the metrics of the engine, with names that `tests/unit/catalog/test_metrics.py` compares with those of
+vLLM; the alerts of the real vLLM fire in `test_vllm_monitoring.py`.
 
-The rules are those that are rendered. Only times are shorter: `for` and the windows of `rate` are divided by 60, so
-that an hour is a minute.
+The rules are those that are rendered, in the files that the operator writes. Only times are shorter: `for` and the
+windows of `rate` are divided by 60, so that an hour is a minute.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -24,341 +22,249 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
-from urllib.request import urlopen
 
 import pytest
-import yaml
 
 from kaigen.compile.builders.alerts import alert_table
-from kaigen.compile.builders.envoy import READY
-from kaigen.compile.builders.weights import METRICS_PORT
-from runtimes.downloader.tests.hub import COMMIT, REPO, Handler, Hub
+from runtimes.downloader.tests.hub import Handler, Hub
 from tests import helm
 from tests.cluster import downloader, reaper, watched
 from tests.cluster import test_endpoint as endpoint
-from tests.cluster.apps import compiled, find, spec
+from tests.cluster.apps import POD, compiled
 from tests.cluster.client import Object
 from tests.cluster.envoy import locate_envoy
+from tests.cluster.group_controllers import GroupControllers
+from tests.cluster.kube_state_metrics import KubeStateMetrics
+from tests.cluster.plane import Plane
 from tests.cluster.processes import free_ports, wait_until
-from tests.cluster.prometheus import program
-from tests.cluster.tools.build import module_folder
-from tests.cluster.tools.parts import KUBE_STATE_METRICS
+from tests.cluster.prometheus import Prometheus, panels, shorten
+from tests.cluster.simulate import set_course
 
 pytestmark = pytest.mark.engine
 
-ROOT = Path(__file__).parents[2]
-FASTER = 60
+TEAM, TOOLS = "watched", "watched-tools"
 QUIET = 70
 """Seconds without an alert: longer than the longest `for`, which is an hour."""
-LONGEST = 200
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+LONGEST = 420
+EXPIRING = 270
+"""Seconds until the token of `chat` has so little time left that its alert begins."""
+INSTANCE, COMPONENT = "app.kubernetes.io/instance", "app.kubernetes.io/component"
+ADDRESSES = {
+    f"{INSTANCE}=chat,{COMPONENT}=serve": "127.0.77.1",
+    # Both are Envoy: the names of its metrics are the same.
+    f"{INSTANCE}=chat,{COMPONENT}=router": "127.0.77.2",
+    f"{INSTANCE}=models": "127.0.77.3",
+}
+STALLED, REAPER = "127.0.77.4", "127.0.77.5"
+ENDED = threading.Event()
 RULE, MONITOR = "PrometheusRule", "PodMonitor"
+DEPLOYMENT = "apps/v1/Deployment"
 NAME = re.compile(r"\b(?:vllm:|kube_|kaigen_|envoy_|http_)[a-z0-9_]+(?=\{)")
-NEVER = threading.Event()
-REAPER_VALUES = {"podMonitor": {"enabled": True}, "prometheusRule": {"enabled": True}}
-
-
-def shorter(rule: Object) -> Object:
-    """Return a rule with `for` and the windows of `rate` divided."""
-
-    def duration(number: str, unit: str) -> str:
-        return f"{max(1, int(number) * UNITS[unit] // FASTER)}s"
-
-    expression = re.sub(r"\[(\d+)([smhd])\]", lambda found: f"[{duration(*found.groups())}]", rule["expr"])
-    return {**rule, "for": duration(rule["for"][:-1], rule["for"][-1]), "expr": expression}
-
-
-def specs(hub: str, expires: str, above: int) -> list[Object]:
-    """Return an app for each kind of object that alerts watch.
-
-    Args:
-        hub: URL of a Hub.
-        expires: day on which the token of `chat` expires.
-        above: seconds before it at which the alert begins.
-    """
-    source = {"huggingFace": {"repo": REPO, "revision": COMMIT, "endpoint": hub}}
-    engine = {"model": {"folder": "/weights"}, "engineVersion": "0.32.0", "resources": {"gpus": 1}}
-    alerts = {"alerts": {"rules": {"jobStuck": {"above": 3600}}}}
-    job = {"image": "registry.example.com/work:1", "monitoring": alerts}
-    chat = {
-        "alerts": {"expires": {"hf-token": expires}, "rules": {"tokenExpiring": {"above": above}}},
-        "slo": {"availability": "99.9%", "ttft": {"p95": "1500ms"}},
-        "dashboard": {},
-    }
-    shape = {"nodes": 2, "pipelineParallel": 2, "groups": "leaderWorkerSet"}
-    return [
-        spec("Topology", "chat", **engine, shape={"replicas": 2}, router={}, monitoring=chat),
-        spec("Topology", "pair", **engine | {"shape": shape, "monitoring": {"alerts": {}}}),
-        spec("Endpoint", "models", models=["chat"], clients={"a": {"models": ["*"]}}, monitoring={"dashboard": {}}),
-        spec("Model", "weights", source=source, store={"volume": {"size": "1Gi"}}, monitoring=alerts),
-        spec("Notebook", "lab", monitoring={"alerts": {}}),
-        spec("Job", "once", **job),
-        spec("Job", "nightly", **job, schedule="0 2 * * *"),
-        spec("Job", "several", **job, nodes=2, groups="jobSet"),
-    ]
+REAPER_VALUES = {
+    "namespaces": [TEAM],
+    "podMonitor": {"enabled": True},
+    "prometheusRule": {"enabled": True, "alertLabels": {"team": "platform"}},
+}
 
 
 @dataclass
 class Watched:
-    """Prometheus and what it scrapes.
+    """The team's apps and what watches them.
 
     Attributes:
-        port: of Prometheus.
-        rules: the rules, as they are rendered.
-        dashboards: the dashboards by the name of their app.
-        jobs: names of the Jobs by app.
-        fetch: the container of the downloader.
-        engine: metrics of the engine.
-        cluster: metrics of kube-state-metrics.
-        reaper: the metrics of the reaper.
-        fired: places of the rules that have fired.
+        healthy: objects of the apps that are healthy at first.
+        broken: objects of the apps with a cause of an alert; only their rules and monitors exist.
+        release: objects of the reaper's chart.
+        exporter: metrics of the engine of `chat`.
+        process: the reaper.
+        fired: alerts that have fired, by app.
     """
 
-    port: int
-    rules: list[Object]
-    dashboards: Mapping[str, Any]
-    jobs: Mapping[str, str]
-    fetch: Object
-    engine: watched.Exporter
-    cluster: watched.Exporter
-    reaper: Any
-    fired: set[int] = field(default_factory=set)
+    plane: Plane
+    prometheus: Prometheus
+    healthy: list[Object]
+    broken: list[Object]
+    release: list[Object]
+    exporter: watched.Exporter
+    process: subprocess.Popen[str]
+    fired: dict[str, set[str]] = field(default_factory=dict)
 
-    def ask(self, path: str) -> Any:
-        """Return the data of an answer of Prometheus."""
-        with urlopen(f"http://127.0.0.1:{self.port}/api/v1/{path}", timeout=30) as answer:
-            return json.load(answer)["data"]
+    @property
+    def dashboards(self) -> Mapping[str, Any]:
+        """The dashboards by the name of their file."""
+        maps = [each for each in self.healthy if each["metadata"]["name"].endswith("-dashboard")]
+        return {name: json.loads(text) for each in maps for name, text in each["data"].items()}
 
     def active(self) -> set[tuple[str, str, str]]:
-        """Return name, app and state of the alerts that are pending or firing."""
-        found = self.ask("alerts")["alerts"]
-        return {(each["labels"]["alertname"], each["labels"]["app"], each["state"]) for each in found}
+        """Return app, name and state of the alerts that are pending or firing."""
+        found = self.prometheus.ask("alerts")["alerts"]
+        return {(each["labels"]["app"], each["labels"]["alertname"], each["state"]) for each in found}
 
-    def has_fired(self) -> set[int]:
-        """Return the places of the rules that have fired so far."""
-        (group,) = self.ask("rules")["groups"]
-        self.fired |= {place for place, rule in enumerate(group["rules"]) if rule["state"] == "firing"}
-        return self.fired
+    def look(self) -> set[tuple[str, str]]:
+        """Return the alerts that have fired so far, by app."""
+        for app, name, state in self.active():
+            if state == "firing":
+                self.fired.setdefault(app, set()).add(name.removeprefix("Kaigen"))
+        return {(app, name) for app, names in self.fired.items() for name in names}
 
-    def healthy(self) -> dict[str, float]:
-        """Return what kube-state-metrics says of healthy apps: nothing runs too long, and nothing failed."""
-        now = time.time()
-        found = watched.replicas("Deployment", "chat-router", 2, 2) | watched.replicas("Deployment", "chat", 2, 2)
-        found |= watched.replicas("StatefulSet", "lab", 1, 1)
-        found |= watched.replicas("StatefulSet", "pair", 1, 1)
-        for app, name in self.jobs.items():
-            found |= watched.run(name, active=1, since=now)
-            found |= watched.gate(f"{name}-{'0-' if app == 'several' else ''}x2x4z", "wait-for-model", 0)
-        found |= watched.run("nightly-29384720", owner="nightly", active=1, since=now)
-        found[watched.series("kube_cronjob_next_schedule_time", cronjob="nightly")] = now + 3600
-        deployed = ("chat-7d9f8b6c5d-x2x4z", "chat-router-7d9f8b6c5d-x2x4z")
-        pods = (*deployed, "lab-0", "pair-0", "pair-0-1", "nightly-29384720-x2x4z")
-        for pod in pods:
-            found |= watched.gate(pod, "wait-for-model", 0)
-        return found
+    def until(self, expected: set[tuple[str, str]]) -> None:
+        """Wait for alerts; the error has those that did not fire."""
+        try:
+            wait_until(lambda: self.look() >= expected, "the alerts fire", LONGEST, 0.5)
+        except TimeoutError as error:
+            error.add_note(f"did not fire: {sorted(expected - self.look())}; active: {sorted(self.active())}")
+            raise
 
-    def broken(self) -> dict[str, float]:
-        """Return the same of apps that have every cause."""
-        long_ago = time.time() - 7200
-        found = watched.replicas("Deployment", "chat-router", 2, 1) | watched.replicas("Deployment", "chat", 2, 1)
-        found |= watched.replicas("StatefulSet", "lab", 1, 0)
-        found |= watched.replicas("StatefulSet", "pair", 1, 0)
-        for name in self.jobs.values():
-            found |= watched.run(name, active=1, failed=1, since=long_ago)
-        found |= watched.run("nightly-29384720", owner="nightly", active=1, failed=1, since=long_ago)
-        found[watched.series("kube_cronjob_next_schedule_time", cronjob="nightly")] = long_ago
-        return found | {name: 1.0 for name in self.healthy() if name.startswith("kube_pod_init")}
+    def start(self, objects: list[Object]) -> None:
+        """Create the objects of apps."""
+        for body in objects:
+            self.plane.client.apply(body, TEAM)
 
+    def serve_as(self, namespace: str, labels: str, host: str) -> None:
+        """Let Prometheus find a server of the test at the address of a pod."""
+        client = self.plane.client
+        found: list[Object] = []
 
-def stall(handler: Handler) -> bool:
-    """Answer no request for a file."""
-    if handler.name == "cdn":
-        NEVER.wait(2 * LONGEST)
-    return handler.name == "cdn"
+        def ready() -> bool:
+            pods = client.objects(POD, namespace, labels)
+            found[:] = [pod for pod in pods if pod.get("status", {}).get("phase") == "Running"]
+            return bool(found)
 
-
-def scrape_jobs(monitors: list[Object], ports: Mapping[str, int]) -> list[Object]:
-    """Return a scrape configuration of PodMonitors, with the labels that the operator gives."""
-    found = []
-    for body in monitors:
-        name, namespace = body["metadata"]["name"], body["metadata"].get("namespace", "ml")
-        for number, each in enumerate(body["spec"]["podMetricsEndpoints"]):
-            port = ports.get(f"{name}/{each['port']}")
-            if port is not None:
-                labels = {"job": f"{namespace}/{name}", "namespace": namespace, "pod": f"{name}-0"}
-                targets = [{"targets": [f"127.0.0.1:{port}"], "labels": labels}]
-                path = each.get("path", "/metrics")
-                found.append({"job_name": f"{name}/{number}", "metrics_path": path, "static_configs": targets})
-    return found
+        wait_until(ready, f"a pod with {labels} runs")
+        status = {"status": {"podIP": host, "podIPs": [{"ip": host}]}}
+        client.patch(POD, found[0]["metadata"]["name"], namespace, status, "status")
 
 
 @pytest.fixture(scope="module")
-def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
-    """The apps, healthy, and Prometheus with their rules."""
+def team(plane: Plane, groups: GroupControllers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    """The apps and what watches them; of those with a cause, only the rules exist."""
+    groups.start_leader_worker_set()
+    groups.start_trainer()
+    (port,) = free_ports(1)
+    state = KubeStateMetrics(plane)
+    prometheus = Prometheus(plane, port=port, interval="1s", further=[state.job])
+    for name in (TEAM, TOOLS):
+        plane.make_namespace(name)
+    for prefix, course in watched.COURSES.items():
+        name = "object.metadata.?name.orValue('') + object.metadata.?generateName.orValue('')"
+        set_course(plane.client, TEAM, course, f"({name}).startsWith('{prefix}')")
     folder = tmp_path_factory.mktemp("watched")
     with ExitStack() as stack:
         hub = stack.enter_context(Hub())
         hub.add("model.safetensors", b"x" * 100_000)
         hub.faults.append(stall)
-        stack.callback(NEVER.set)
+        stack.callback(ENDED.set)
         day = (datetime.now(UTC) + timedelta(days=2)).replace(hour=0, minute=0, second=0, microsecond=0)
-        above = int((day - datetime.now(UTC)).total_seconds()) - 2 * QUIET
-        apps = compiled(folder / "specs", specs(hub.url, day.strftime("%Y-%m-%d"), above), "ml", "generic")
-        bodies = [each.body for app in apps.values() for each in app.objects]
-        bodies += helm.template(reaper.CHART, reaper.ACCOUNT, "tools", REAPER_VALUES)
-        rules = [rule for each in bodies if each["kind"] == RULE for rule in each["spec"]["groups"][0]["rules"]]
-        jobs = {name: find(apps[name], "Job")["metadata"]["name"] for name in ("once", "weights")}
-        jobs["several"] = f"{find(apps['several'], 'JobSet')['metadata']['name']}-node-0"
-        (fetch,) = find(apps["weights"], "Job")["spec"]["template"]["spec"]["containers"]
-        dashboards = {
-            name: json.loads(text)
-            for each in bodies
-            if each["kind"] == "ConfigMap" and each["metadata"]["name"].endswith("-dashboard")
-            for name, text in each["data"].items()
-        }
-        sys.path.insert(0, str(ROOT / "runtimes" / "reaper"))
-        stack.callback(sys.path.remove, str(ROOT / "runtimes" / "reaper"))
-        from kaigen_reaper.metrics import Metrics, serve  # type: ignore[import-not-found, unused-ignore]
-
-        metrics = Metrics()
-        metrics.set("leader", 1)
-        engine, cluster = watched.engine(), watched.Exporter({})
-        for exporter in (engine, cluster):
-            stack.callback(exporter.close)
-        (port, reaping) = (*free_ports(1), serve(metrics, 0, lambda: None, "127.0.0.1"))
+        left = int((day - datetime.now(UTC)).total_seconds()) - EXPIRING
+        parts = watched.specs(hub.url, day.strftime("%Y-%m-%d"), left)
+        apps = compiled(folder / "specs", [*parts[0], *parts[1]], TEAM, "generic")
+        healthy, broken = (
+            [each.body for one in part for each in apps[one["metadata"]["name"]].objects] for part in parts
+        )
+        release = helm.template(reaper.CHART, reaper.ACCOUNT, TOOLS, REAPER_VALUES)
+        for body in release:
+            if body["kind"] != "Pod":
+                plane.client.apply(body)
+        (engine, *_) = ADDRESSES.values()
+        exporter = watched.Exporter(engine, 8000)
+        stack.callback(exporter.close)
         endpoint.Running(stack, locate_envoy(), tmp_path_factory.mktemp("endpoint"))
-        ports = {
-            **dict.fromkeys(("chat/http", "pair/http"), engine.port),
-            # Both are Envoy: the names of its metrics are the same.
-            **dict.fromkeys(("models/envoy-metrics", "chat-router/envoy-metrics"), READY),
-            "weights/metrics": METRICS_PORT,
-            f"{reaper.ACCOUNT}/metrics": reaping,
-        }
-        monitors = [each for each in bodies if each["kind"] == MONITOR]
-        state = [{"targets": [f"127.0.0.1:{cluster.port}"]}]
-        scraped = [*scrape_jobs(monitors, ports), {"job_name": "ksm", "honor_labels": True, "static_configs": state}]
-        config = {
-            "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
-            "rule_files": ["rules.yaml"],
-            "scrape_configs": scraped,
-        }
-        groups = [{"name": "rules", "rules": [shorter(rule) for rule in rules]}]
-        (folder / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}))
-        (folder / "prometheus.yaml").write_text(yaml.safe_dump(config))
-        found = Watched(port, rules, dashboards, jobs, fetch, engine, cluster, metrics)
-        cluster.set(found.healthy())
-        command = [program("prometheus")]
-        command += [f"--config.file={folder / 'prometheus.yaml'}", f"--storage.tsdb.path={folder / 'data'}"]
-        log = stack.enter_context((folder / "log").open("wb"))
-        process = subprocess.Popen([*command, f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log)
-        stack.callback(process.wait)
-        stack.callback(process.kill)
-        wait_until(lambda: ready(found), "Prometheus answers", LONGEST)
+        (deployment,) = [each for each in release if each["kind"] == "Deployment"]
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        process = stack.enter_context(reaper.running(plane, TOOLS, folder / "account", *container["args"][1:]))
+        found = Watched(plane, prometheus, healthy, broken, release, exporter, process)
+        found.start([each for each in healthy if each["kind"] not in (RULE, MONITOR)])
+        found.start([each for each in (*healthy, *broken) if each["kind"] in (RULE, MONITOR)])
+        for labels, host in ADDRESSES.items():
+            found.serve_as(TEAM, labels, host)
+        found.serve_as(TOOLS, f"{INSTANCE}={reaper.ACCOUNT}", REAPER)
+        every = [*healthy, *broken, *release]
+        monitors, rules = (watched.namespaces_and_names(every, kind) for kind in (MONITOR, RULE))
+        prometheus.scrape(monitors, rules, shorten)
         yield found
 
 
-def ready(team: Watched) -> bool:
-    """Return whether Prometheus answers."""
-    try:
-        return bool(team.ask("status/buildinfo"))
-    except OSError:
-        return False
+def stall(handler: Handler) -> bool:
+    """Answer no request for a file before the tests end."""
+    if handler.name == "cdn":
+        ENDED.wait(2 * LONGEST)
+    return handler.name == "cdn"
 
 
+@pytest.mark.ran("PrometheusRule", by="prometheus-operator")
 def test_no_alert_fires_while_every_app_is_healthy(team: Watched) -> None:
     """`pending` would be one, too: a cause that did not last."""
-    ups = 'count(up{job=~"ml/(chat|pair|models|chat-router)|tools/.+|ksm"} == 1)'
-    wait_until(lambda: value(team, ups) == 6 and not team.active(), "Prometheus has scraped every app", LONGEST, 0.5)
+    jobs = {"kube-state-metrics", *(f"{TEAM}/{name}" for name in ("chat", "chat-router", "models"))}
+    jobs.add(f"{TOOLS}/{reaper.ACCOUNT}")
+
+    def scraped() -> bool:
+        targets = team.prometheus.ask("targets?state=active")["activeTargets"]
+        return {each["labels"]["job"] for each in targets if each["health"] == "up"} >= jobs and not team.active()
+
+    wait_until(scraped, "Prometheus has scraped every app", LONGEST, 0.5)
     began = time.monotonic()
     while time.monotonic() - began < QUIET:
         assert team.active() == set()
         time.sleep(0.5)
-    (group,) = team.ask("rules")["groups"]
-    assert len(group["rules"]) == len(team.rules)
-    assert {rule["health"] for rule in group["rules"]} == {"ok"}
-
-
-def value(team: Watched, query: str) -> float | None:
-    """Return the only value of a query; None without one."""
-    found = team.ask(f"query?query={quote(query)}")["result"]
-    return float(found[0]["value"][1]) if found else None
-
-
-def test_each_alert_fires_by_its_cause(team: Watched, tmp_path: Path) -> None:
-    watched.overload(team.engine)
-    team.cluster.set(team.broken())
-    stop = threading.Event()
-
-    def fail() -> None:
-        while not stop.wait(1):
-            team.reaper.add("errors_total", what="delete")
-
-    threading.Thread(target=fail, daemon=True).start()
-    last = {place for place, rule in enumerate(team.rules) if rule["alert"] == "KaigenReaperDown"}
-    every = set(range(len(team.rules)))
-    with downloader.running(team.fetch, tmp_path):
-        wait_for(team, every - last)
-        stop.set()
-        team.reaper.set("leader", 0)
-        wait_for(team, every)
-    names = {f"Kaigen{name[0].upper()}{name[1:]}" for name in alert_table()}
-    assert {rule["alert"] for rule in team.rules} == names | {"KaigenReaperErrors", "KaigenReaperDown"}
-    assert len(every) >= 34
-
-
-def wait_for(team: Watched, wanted: set[int]) -> None:
-    """Wait until rules have fired; the error has those that have not."""
-    try:
-        wait_until(lambda: team.has_fired() >= wanted, "the alerts fire", LONGEST, 0.5)
-    except Exception as error:
-        error.add_note(f"did not fire: {[team.rules[place] for place in sorted(wanted - team.fired)]}")
-        raise
+    groups = team.prometheus.ask("rules")["groups"]
+    assert {rule["health"] for group in groups for rule in group["rules"]} == {"ok"}
+    assert len(groups) == sum(each["kind"] == RULE for each in (*team.healthy, *team.broken, *team.release))
 
 
 def test_every_panel_of_a_dashboard_has_data(team: Watched) -> None:
-    endpoint.ask({"model": "chat"}, "key-of-a")
-    for _ in range(5):
-        endpoint.ask({"model": "chat"}, "key-of-slow")
-    lines = [
-        (name, panel["title"], target["expr"].replace("$__rate_interval", "5m"))
-        for name, shown in team.dashboards.items()
-        for panel in shown["panels"]
-        for target in panel["targets"]
-    ]
+    lines = [line for shown in team.dashboards.values() for line in panels(shown)]
     assert len(lines) >= 25
 
-    def empty() -> list[tuple[str, str, str]]:
-        return [line for line in lines if value(team, line[2]) is None]
+    def empty() -> list[tuple[str, str]]:
+        endpoint.ask({"model": "chat"}, "key-of-a")
+        for _ in range(5):
+            endpoint.ask({"model": "chat"}, "key-of-slow")
+        return [line for line in lines if team.prometheus.value(line[1]) is None]
 
     try:
-        wait_until(lambda: not empty(), "every panel has data", 30, 1)
+        wait_until(lambda: not empty(), "every panel has data", 60, 1)
     except TimeoutError as error:
         error.add_note(str(empty()))
         raise
 
 
-def test_every_metric_is_one_that_was_scraped(team: Watched) -> None:
-    """Those of the downloader and the reaper come with a cause; `test_metrics.py` of the catalogue has their names."""
-    endpoint.ask({"model": "chat"}, "key-of-a")
-    read = {name for rule in team.rules for name in NAME.findall(rule["expr"])}
+def test_each_alert_fires_by_its_cause(team: Watched, tmp_path: Path) -> None:
+    client = team.plane.client
+    team.start([each for each in team.broken if each["kind"] not in (RULE, MONITOR)])
+    watched.overload(team.exporter)
+    # One more replica, which never becomes ready.
+    for name in ("chat", "models"):
+        where = f"object.metadata.?generateName.orValue('').startsWith('{name}-')"
+        set_course(client, TEAM, watched.COURSES["unready"], where)
+        replicas = client.get(DEPLOYMENT, name, TEAM)["spec"]["replicas"]
+        client.patch(DEPLOYMENT, name, TEAM, {"spec": {"replicas": replicas + 1}})
+    # The reaper may not delete what expires.
+    for each in team.release:
+        if each["kind"] == "RoleBinding" and each["metadata"]["namespace"] == TEAM:
+            client.delete("rbac.authorization.k8s.io/v1/RoleBinding", each["metadata"]["name"], TEAM)
+    client.create(reaper.job("expired", 1, pod_ttl="0"), TEAM)
+    expected = {(app, name) for app, names in watched.EXPECTED.items() for name in names}
+    last = {(app, name) for app, name in expected if name in ("ScheduleMissed", "ReaperDown")}
+    with ExitStack() as stack:
+        (download,) = [each for each in team.broken if each["kind"] == "Job" and "stalled" in each["metadata"]["name"]]
+        (fetch,) = download["spec"]["template"]["spec"]["containers"]
+        team.serve_as(TEAM, f"{INSTANCE}=stalled", STALLED)
+        stack.enter_context(downloader.running(fetch, tmp_path))
+        team.until(expected - last)
+        # The controllers end: no run of a schedule starts.
+        team.plane.processes.pause("kube-controller-manager")
+        stack.callback(team.plane.processes.resume, "kube-controller-manager")
+        team.process.kill()
+        team.until(expected)
+    assert team.look() == expected
+    every = {f"{name[0].upper()}{name[1:]}" for name in alert_table()} | {"ReaperErrors", "ReaperDown"}
+    assert {name for _, name in expected} == every
+
+
+def test_every_metric_that_is_read_was_scraped(team: Watched) -> None:
+    bodies = [*team.healthy, *team.broken, *team.release]
+    rules = [rule for each in bodies if each["kind"] == RULE for rule in each["spec"]["groups"][0]["rules"]]
+    read = {name for rule in rules for name in NAME.findall(rule["expr"])}
     read |= set(NAME.findall(json.dumps(team.dashboards)))
-    others = {name for name in read if not name.startswith("kaigen_")}
-    assert len(others) > 20
-    wait_until(lambda: others <= set(team.ask("label/__name__/values")), "every metric is scraped", 30, 1)
-
-
-def test_kube_state_metrics_documents_every_metric_with_its_labels(team: Watched) -> None:
-    docs = module_folder(KUBE_STATE_METRICS, KUBE_STATE_METRICS.module) / "docs" / "metrics"
-    rows = {
-        row[1]: set(re.findall(r"`([a-z_]+)`(?==|;|:|\s|$)", row[0])) | set(re.findall(r"`([a-z_]+)`=", row[0]))
-        for path in docs.rglob("*.md")
-        for row in re.findall(r"(?m)^(\| *(kube_[a-z_]+) *\|.*)$", path.read_text())
-    }
-    exported = re.findall(r"(?m)^(kube_[a-z_]+)\{(.*)\}", team.cluster.text())
-    assert len(exported) > 20
-    for name, labels in exported:
-        assert name in rows
-        assert set(re.findall(r'([a-z_]+)="', labels)) <= rows[name], name
-    read = {name for rule in team.rules for name in NAME.findall(rule["expr"]) if name.startswith("kube_")}
-    assert read == {name for name, _ in exported}
+    assert len(read) > 25
+    assert read - set(team.prometheus.ask("label/__name__/values")) == set()

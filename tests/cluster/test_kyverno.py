@@ -12,7 +12,7 @@ from tests.cluster.kyverno import Kyverno
 from tests.cluster.plane import Plane
 from tests.cluster.processes import wait_until
 from tests.cluster.tenants import check_policies, deployer, refusal
-from tests.tenants import pod
+from tests.tenancy.objects import pod
 
 pytestmark = pytest.mark.engine
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 import yaml
 
 from runtimes.downloader.tests.hub import COMMIT, REPO, Hub
-from tests.cluster.apps import compiled, spec
+from tests.cluster.apps import JOB, compiled, spec
 from tests.cluster.client import Object
 from tests.cluster.live import SMALL, call
 from tests.cluster.node import Node
@@ -42,7 +43,13 @@ def shown(node: Node, namespace: str, folder: Path, wanted: Object, text: str) -
 
 def test_a_missing_image_is_named(node: Node, node_namespace: str) -> None:
     words = ("create", "absent", "-n", node_namespace, "--image", NO_IMAGE, "--command", "true", *SMALL, "--wait")
-    named(node, f'ErrImagePull: failed to pull and unpack image "{NO_IMAGE}"', "kaigen", "job", *words)
+    created = partial(node.client.wait, JOB, "absent", node_namespace, bool, "created")
+    named(
+        node,
+        f'ErrImagePull: failed to pull and unpack image "{NO_IMAGE}"',
+        *("kaigen", "job", *words),
+        meanwhile=created,
+    )
     named(
         node,
         f'ErrImagePull: failed to pull and unpack image "{NO_IMAGE}"',

@@ -118,6 +118,11 @@ def test_a_job_waits_for_quota_until_another_one_ends_as_plan_and_diff_said(
     assert f"Job {second} now waits when all of the queue are there at once" in effects(
         list(both.values()), list(one.values())
     )
+    alone = [one[queues], one["first"]]
+    assert f"fits into the queue {queues}: 1 pod of flavor {queues}-nodes" in effects([one[queues]], alone)
+    assert f"waits for quota of the queue {queues} when all of the queue are there at once" in effects(
+        alone, list(one.values())
+    )
 
     set_course(plane.client, queues, Course(state="completed", delay=RUN_SECONDS))
     apply(plane, one[queues])
@@ -155,6 +160,8 @@ def test_two_pods_are_placed_in_the_only_rack_with_room_for_both(plane: Plane, q
     said = predicted(apps, queues)
     assert not said[name].never
     assert set(said[name].flavors.values()) == {f"{queues}-nodes"}
+    fits = f"fits into the queue {queues}: 2 pods of flavor {queues}-nodes, placed by {RACK}"
+    assert fits in effects([apps[queues]], [apps[queues], apps["train"]])
 
     apply(plane, apps[queues])
     wait_active(plane, queues, queues)

@@ -1,7 +1,8 @@
-"""Real Kueue does with RayJobs that a team writes itself what kaigen predicts and checks. KubeRay is not here."""
+"""Real Kueue and KubeRay do with RayJobs that a team writes itself what kaigen says of them. Ray does not run."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -11,9 +12,10 @@ import pytest
 from kaigen.catalog.catalog import Catalog
 from kaigen.check.ray_rules import ray_job_findings
 from kaigen.kubernetes.admission import Queues, Verdict
+from kaigen.kubernetes.requests import requests_of
 from kaigen.kubernetes.workloads import workloads_of
 from kaigen.pipeline.result import Compiled
-from tests.cluster.apps import compiled
+from tests.cluster.apps import POD, add_gpu_node, compiled
 from tests.cluster.client import ApiError, Object
 from tests.cluster.group_controllers import GroupControllers
 from tests.cluster.plane import Plane
@@ -95,6 +97,38 @@ def test_kueue_admits_a_ray_job_with_its_head_workers_and_submitter_as_kaigen_sa
     plane.client.delete(RAY_JOB, "a", queues)
     wait_until(lambda: is_admitted(plane, queues, "b"), "the second is admitted", 60, every=0.2)
     assert not is_admitted(plane, queues, "c")
+
+
+def pods_of(plane: Plane, namespace: str) -> list[Object]:
+    """Return the pods of a namespace, without those that are being deleted."""
+    return [pod for pod in plane.client.objects(POD, namespace) if "deletionTimestamp" not in pod["metadata"]]
+
+
+def test_the_pods_that_kube_ray_makes_request_what_plan_predicted(
+    plane: Plane, queues: str, groups: GroupControllers, tmp_path: Path
+) -> None:
+    groups.start_kube_ray()
+    add_gpu_node(plane)
+    apps = compiled(tmp_path, [spec("Queue", queues, quota=[{"cpu": "3500m", "memory": "64Gi"}])], queues, "generic")
+    first, second = (ray_job(name, queues, 2) for name in "ab")
+    said = verdict(apps[queues], queues, first, second)
+    predicted = said["a"].workload
+    assert [(bool(said[name].never), said[name].waits) for name in "ab"] == [(False, False), (False, True)]
+    apply(plane, apps[queues])
+    wait_active(plane, queues, queues)
+    # KubeRay's pod that submits has no security context.
+    plane.set_pod_security(queues, "baseline")
+    plane.client.apply(first)
+    # The pod that submits comes when the cluster is ready.
+    count = sum(each.count for each in predicted.pod_sets)
+    wait_until(lambda: len(pods_of(plane, queues)) == count, f"{count} pods", 120, every=0.2)
+    total: Counter[str] = Counter()
+    for pod in pods_of(plane, queues):
+        total.update(requests_of({**pod, "apiVersion": "v1", "kind": "Pod"}, Catalog()))
+    assert total == predicted.requests
+    plane.client.apply(second)
+    wait_until(partial(waits_for_cpus, plane, queues, "b"), "it waits", every=0.2)
+    assert len(pods_of(plane, queues)) == count
 
 
 @pytest.mark.parametrize(

@@ -30,23 +30,6 @@ def evaluation(**schedule: Any) -> Object:
     )
 
 
-def start(plane: Plane, namespace: str, name: str) -> None:
-    """Start a run of the schedule as its controller does, with the CronJob as its owner."""
-    cron = plane.client.get(CRON_JOB, "evaluate", namespace)
-    template = cron["spec"]["jobTemplate"]
-    owner = {
-        "apiVersion": "batch/v1",
-        "kind": "CronJob",
-        "name": "evaluate",
-        "uid": cron["metadata"]["uid"],
-        "controller": True,
-    }
-    metadata = {**template["metadata"], "name": name, "ownerReferences": [owner]}
-    plane.client.create(
-        {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": template["spec"]}, namespace
-    )
-
-
 def test_runs_are_left_alone_and_a_change_waits_for_the_next_one(
     plane: Plane, syncer: Syncer, namespace: str, tmp_path: Path
 ) -> None:
@@ -60,9 +43,12 @@ def test_runs_are_left_alone_and_a_change_waits_for_the_next_one(
         syncer.wait("evaluate", revision)
         assert uids(plane, JOB, namespace) == {}
     wait_until(lambda: plane.client.find(CRON_JOB, "evaluate", namespace) is not None, "the schedule exists")
-    start(plane, namespace, "evaluate-1")
+    # As docs/schedules.md says; the run has the CronJob as its owner, as one that its controller starts.
+    plane.run("kubectl", "create", "job", "--from=cronjob/evaluate", "evaluate-now", "--namespace", namespace)
+    (owner,) = plane.client.get(JOB, "evaluate-now", namespace)["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"], owner["controller"]) == ("CronJob", "evaluate", True)
     syncer.wait("evaluate", revision)
-    plane.client.wait(JOB, "evaluate-1", namespace, partial(is_true, condition="Complete"), "complete")
+    plane.client.wait(JOB, "evaluate-now", namespace, partial(is_true, condition="Complete"), "complete")
     runs, claims = uids(plane, JOB, namespace), uids(plane, CLAIM, namespace)
     mark = plane.audit.mark()
     syncer.let_pass(before, RECONCILIATIONS)
@@ -79,5 +65,5 @@ def test_runs_are_left_alone_and_a_change_waits_for_the_next_one(
 
     syncer.remove("evaluate")
     plane.client.wait_gone(CRON_JOB, "evaluate", namespace)
-    plane.client.wait_gone(JOB, "evaluate-1", namespace)
+    plane.client.wait_gone(JOB, "evaluate-now", namespace)
     assert uids(plane, CLAIM, namespace) == claims, "results are kept"

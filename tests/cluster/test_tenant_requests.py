@@ -11,8 +11,9 @@ from kaigen.tenancy.violations import violations
 from tests.cluster.client import ApiError, Client, Object
 from tests.cluster.plane import Plane
 from tests.cluster.tenants import Request, deployer, outcome, refusal, tenants, tree
-from tests.tenant_rights import account, binding, person, policy, role
-from tests.tenants import ingress, pod
+from tests.tenancy.objects import ingress, pod
+from tests.tenancy.rows.network_policies import policy
+from tests.tenancy.rows.rbac import account, binding, person, role
 
 _CORE = "/api/v1/namespaces/team-a"
 _OTHER = "/api/v1/namespaces/team-b"

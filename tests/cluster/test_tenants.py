@@ -6,12 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from kaigen.compile.builders.egress import ANYWHERE
+from kaigen.config.reserved import ALLOW_DNS, ALLOW_NETWORK, DEFAULT_DENY
 from kaigen.tenancy.policies import policies
 from tests.cluster.client import ApiError
 from tests.cluster.group_controllers import GroupControllers
 from tests.cluster.plane import Plane
 from tests.cluster.tenants import check_policies, deployer, refusal, tenants, tree
-from tests.tenant_rights import METADATA, address, policy, port, role
+from tests.tenancy.rows.network_policies import METADATA, address, policy, port
+from tests.tenancy.rows.rbac import role
+from tests.unit.compile import test_connections as connections
 
 
 @pytest.mark.ran("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", by="kube-apiserver")
@@ -38,6 +42,30 @@ def test_an_open_port_reaches_no_metadata_of_a_cloud(plane: Plane, tmp_path: Pat
             for cidr in (*METADATA, "192.0.2.1/32", "192.0.0.191/32", "2001:db8::1/128", "fd00:c1::1/128")
         }
     assert {cidr for cidr, rule in judged.items() if rule} == {*METADATA}
+
+
+def test_a_tenant_may_apply_what_kaigen_writes_where_egress_is_denied(plane: Plane, tmp_path: Path) -> None:
+    """The policies of routers, groups, gates, an Endpoint, a Notebook and downloads; a wider one is refused."""
+    written = [
+        body
+        for body in connections.objects(tmp_path / "apps")
+        if body["kind"] == "NetworkPolicy" and body["metadata"]["name"] not in (DEFAULT_DENY, ALLOW_DNS, ALLOW_NETWORK)
+    ]
+    for body in written:
+        body["metadata"]["namespace"] = "team-a"
+    inside = {"ipBlock": {"cidr": "10.96.0.0/16", "except": ["10.96.1.0/24"]}}
+    network = {"downloadEgress": {"apiServer": [address("10.96.0.1/32"), inside]}}
+    anywhere = [{"to": [*ANYWHERE]}]
+    with deployer(plane, tmp_path / "tenant", "kubernetes", network=network) as client:
+        judged = {body["metadata"]["name"]: refusal(client, body, "kubernetes") for body in written}
+        wide = refusal(client, policy(egress=anywhere), "kubernetes")
+        listed = refusal(client, policy(egress=[{"to": [inside]}]), "kubernetes")
+    assert {name for name in judged if name.endswith(("-connections", "-api-server", "-egress"))} >= {
+        *(f"{app}-connections" for app in ("routed", "wide", "train", "speed", "models", "lab")),
+        *("routed-api-server", "speed-api-server", "qwen-egress", "fetching-egress"),
+    }
+    assert {name: rule for name, rule in judged.items() if rule} == {}
+    assert (wide, listed) == ("network", "")
 
 
 def test_an_account_cannot_take_its_namespace_over(plane: Plane, tmp_path: Path) -> None:

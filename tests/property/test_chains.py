@@ -17,6 +17,7 @@ from kaigen.config.load import load_config
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.errors import InputError
 from kaigen.pipeline.run import compile_specs
+from tests.strategies import examples
 
 Object = dict[str, Any]
 CONFIG = "apiVersion: kaigen.dev/v1alpha1\nkind: Config\nprofile: generic\n"
@@ -203,7 +204,7 @@ def grouped(data: st.DataObject, made: Sequence[Object]) -> list[list[Object]]:
     return found
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.data(), STAGES)
 def test_every_step_waits_for_the_one_before_in_any_order_of_the_files(
     data: st.DataObject, stages: list[Stage]

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from kaigen.cli.main import run
 from tests import plain_yaml
+from tests.strategies import examples
 
 ROOT = Path(__file__).parent.parent.parent
 GOOD = [
@@ -69,13 +70,13 @@ def check(folder: Path, name: str, content: bytes) -> None:
         (folder / "specs" / name).unlink()
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(content=st.binary(max_size=200), name=st.sampled_from(["a.yaml", "a.json"]))
 def test_any_bytes_are_handled(repository: Path, content: bytes, name: str) -> None:
     check(repository, name, content)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(parts=st.lists(st.sampled_from([*TOKENS, "\n", "\n", "\n  ", ": ", ": ", " "]), max_size=25))
 def test_any_yaml_tokens_are_handled(repository: Path, parts: list[str]) -> None:
     check(repository, "a.yaml", "".join(parts).encode())
@@ -109,7 +110,7 @@ def edited_texts(draw: st.DrawFn) -> str:
     return "".join(lines)
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(text=edited_texts())
 def test_edited_lines_of_valid_specs_are_handled(repository: Path, text: str) -> None:
     check(repository, "a.yaml", text.encode("utf-8", "surrogatepass"))
@@ -162,13 +163,13 @@ def edited_data(draw: st.DrawFn) -> str:
     return yaml.safe_dump(data, allow_unicode=draw(st.booleans()))
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(text=edited_data())
 def test_values_of_other_types_in_valid_specs_are_handled(repository: Path, text: str) -> None:
     check(repository, "a.yaml", text.encode("utf-8", "surrogatepass"))
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     text=st.one_of(
         st.text(max_size=60), st.lists(st.sampled_from([*"qwen.stoagesize=[]{},\\0 ", "qwen."])).map("".join)
@@ -180,7 +181,7 @@ def test_any_value_of_set_is_handled(repository: Path, text: str) -> None:
     assert "Traceback" not in said
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(text=edited_texts(), content=st.binary(max_size=60), both=st.booleans())
 def test_any_configuration_is_handled(repository: Path, text: str, content: bytes, both: bool) -> None:
     prefix = b"profile: eks\nvalues: {qwen: {retries: 1}}\n" if both else b""

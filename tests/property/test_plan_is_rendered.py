@@ -17,7 +17,7 @@ from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.pipeline.compile_spec import SpecResult
 from kaigen.pipeline.compiler import Compiler
 from kaigen.pipeline.run import Run
-from kaigen.pipeline.unit import FreshUnit
+from kaigen.pipeline.units import FreshUnit
 from kaigen.plan.specs import SpecPlans, plan_specs
 from tests.rendering import pod_specs
 

@@ -60,6 +60,13 @@ def test_variables_and_metrics_are_read_from_the_files(tmp_path: Path) -> None:
     assert vllm_table.metrics(tmp_path) == ["vllm:running", "vllm:waiting"]
 
 
+def test_packages_are_those_that_a_version_installs_without_an_extra(tmp_path: Path) -> None:
+    lines = ["Name: vllm", "Requires-Dist: torch==2.9", "Requires-Dist: opentelemetry-sdk>=1.27.0"]
+    lines.append('Requires-Dist: opentelemetry-exporter-otlp>=1.26.0; extra == "otel"')
+    (tmp_path / "PKG-INFO").write_text("\n".join(lines))
+    assert vllm_table.packages(tmp_path) == ["opentelemetry-sdk"]
+
+
 def test_stand_ins_take_the_place_of_packages_that_are_not_installed(tmp_path: Path) -> None:
     files = {
         "__init__.py": "",

@@ -105,10 +105,15 @@ def wheel(package: str, version: str, sha256: str = "") -> tuple[Path, str]:
     return path, digest
 
 
+def metadata_of(folder: Path) -> Path:
+    """Return the file with the metadata of a package, an sdist or a wheel."""
+    (metadata,) = [path for name in ("PKG-INFO", "*.dist-info/METADATA") for path in folder.glob(name)]
+    return metadata
+
+
 def package_date(folder: Path) -> str:
     """Return the day on which the package was built, from the time of its metadata."""
-    (metadata,) = [path for name in ("PKG-INFO", "*.dist-info/METADATA") for path in folder.glob(name)]
-    return datetime.fromtimestamp(metadata.stat().st_mtime, UTC).date().isoformat()
+    return datetime.fromtimestamp(metadata_of(folder).stat().st_mtime, UTC).date().isoformat()
 
 
 def _downloaded(version: str, folder: Path) -> Path:

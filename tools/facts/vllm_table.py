@@ -1,4 +1,4 @@
-"""Make kaigen/catalog/vllm_flags.json: flags, environment variables and metrics of each version of vLLM."""
+"""Make kaigen/catalog/vllm_flags.json: flags, environment variables, metrics and packages of each version of vLLM."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from kaigen.catalog.vllm_flags import first_name
-from tools.facts.sources import SourceError, package_date
+from tools.facts.sources import SourceError, metadata_of, package_date
 
 ROOT = Path(__file__).parent.parent.parent
 TABLE = ROOT / "kaigen" / "catalog" / "vllm_flags.json"
 _READERS = (ROOT / "tools" / "vllm_parser.py", ROOT / "tools" / "facts" / "stand_ins.py")
 _SETS = ("choices", "registered")
 """Keys of a flag whose values mostly change by a few words."""
+_PACKAGES = ("opentelemetry-exporter-otlp", "opentelemetry-sdk")
+"""Packages without which a flag does not work, and which some versions do not bring."""
 Rows = Mapping[str, Any]
 
 
@@ -85,6 +87,12 @@ def metrics(folder: Path) -> list[str]:
     return sorted(found)
 
 
+def packages(folder: Path) -> list[str]:
+    """Return which of the packages that flags need a version installs with itself, from its metadata."""
+    needed = re.findall(r"(?m)^Requires-Dist: ([A-Za-z0-9._-]+)(?!.*extra ==)", metadata_of(folder).read_text())
+    return sorted(set(needed) & set(_PACKAGES))
+
+
 def changes(rows: Sequence[Rows | None]) -> list[list[Any]]:
     """Return the versions from which a flag is another, and what of it changes.
 
@@ -140,12 +148,13 @@ def table(folders: Mapping[str, Path], rows: Mapping[str, Sequence[Rows]]) -> st
     dates = {version: package_date(folder) for version, folder in folders.items()}
     names = sorted({name for flags in by_version for name in flags})
     parts = {
-        "source": json.dumps("the parser of `vllm serve` and vllm/envs.py, in the package of each version"),
+        "source": json.dumps("the parser of `vllm serve`, vllm/envs.py and the metadata of each package"),
         "date": json.dumps(max(dates.values())),
         "versions": json.dumps(dates),
         "flags": _lines({name: changes([flags.get(name) for flags in by_version]) for name in names}),
         "environment": _lines(spans([environment_variables(folder) for folder in folders.values()])),
         "metrics": _lines(spans([metrics(folder) for folder in folders.values()])),
+        "packages": _lines(spans([packages(folder) for folder in folders.values()])),
     }
     return "{\n" + ",\n".join(f' "{key}": {value}' for key, value in parts.items()) + "\n}\n"
 

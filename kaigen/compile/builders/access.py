@@ -121,6 +121,16 @@ def download_account(spec: PodFields) -> Tree:
     return _existing(spec, account)
 
 
+def facts_rules() -> list[Tree]:
+    """Return the rules of a Role whose pods write the ConfigMap with the facts of the app."""
+    facts: Tree = [Release("-facts")]
+    return [
+        # `create` cannot be limited to a name: the name is not known when it is authorized.
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": facts, "verbs": ["get", "patch"]},
+    ]
+
+
 def download_access(
     spec: PodFields, frame: Frame, annotations: Mapping[str, str], more: Sequence[Tree] = ()
 ) -> list[Object]:
@@ -140,14 +150,7 @@ def download_access(
         own = {**annotations, **account.create.annotations}
         objects.append(service_account(frame, suffix, _DOWNLOAD, own))
     rules: list[Tree] = [
-        # `create` cannot be limited to a name: the name is not known when it is authorized.
-        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
-        {
-            "apiGroups": [""],
-            "resources": ["configmaps"],
-            "resourceNames": [Release("-facts")],
-            "verbs": ["get", "patch"],
-        },
+        *facts_rules(),
         # A revision that a pod reads is not removed.
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
         *more,

@@ -38,6 +38,8 @@ Source: The Site Reliability Workbook, "Alerting on SLOs", table 5-8.
 _OF_JOB_SET = "node-0-[0-9]+-[b-df-hj-np-tv-z2456789]{5}"
 _SUFFIX: Mapping[str, str] = {
     **POD_SUFFIX,
+    # Its workers wait, too; they are called NAME-GROUP-INDEX.
+    "LeaderWorkerSet": "[0-9]+(-[0-9]+)?",
     # An Indexed Job has the index in front (source: k8s.io/kubernetes, pkg/controller/job).
     "Job": "([0-9]+-)?[b-df-hj-np-tv-z2456789]{5}",
     "JobSet": _OF_JOB_SET,

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.buckets import cloud_server
+from kaigen.compile.builders.bucket_access import cloud_server
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.network import network_switch
 from kaigen.compile.context import Context
@@ -29,6 +29,7 @@ from kaigen.kubernetes.server_hosts import NEVER, Address, address_of, host_of, 
 if TYPE_CHECKING:
     from kaigen.config.network import EgressBlock, Network, Peer
     from kaigen.kinds.job import Input
+    from kaigen.kinds.monitoring import Traces
 
 _HUB = "https://huggingface.co"
 _UNKNOWN = "https:"
@@ -41,10 +42,10 @@ DNS: Sequence[Mapping[str, Any]] = (
         "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
     },
 )
-_API_PORTS = (443, 6443)
+API_PORTS = (443, 6443)
 """Ports of the API server's Service, and of its endpoints, which most plugins compare."""
 
-_ANYWHERE: Sequence[dict[str, Any]] = (
+ANYWHERE: Sequence[dict[str, Any]] = (
     {"ipBlock": {"cidr": "0.0.0.0/0", "except": [*NEVER[4]]}},
     {"ipBlock": {"cidr": "::/0", "except": [*NEVER[6]]}},
 )
@@ -87,10 +88,9 @@ def source_servers(source: FileSource, origin: FieldPath, context: Context) -> I
         origin: the spec's field of it.
         context: has the mirror of the Hub.
     """
-    network = context.config.network
     hub, s3, oci = source.hugging_face, source.s3, source.oci
     if hub:
-        yield Server(hub.endpoint or (network and network.hub_endpoint) or _HUB, (*origin, "huggingFace"))
+        yield Server(hub_server(hub.endpoint, context), (*origin, "huggingFace"))
     for number, file in enumerate(source.http.files if source.http else []):
         yield Server(file.url, (*origin, "http", "files", number, "url"))
     if s3:
@@ -98,6 +98,12 @@ def source_servers(source: FileSource, origin: FieldPath, context: Context) -> I
     if oci:
         scheme = "http" if oci.plain_http else "https"
         yield Server(f"{scheme}://{parse_image(oci.ref).registry}", (*origin, "oci", "ref"))
+
+
+def hub_server(endpoint: str | None, context: Context) -> str:
+    """Return the URL of the Hub: that of a spec, of kaigen.yaml, or the public one."""
+    network = context.config.network
+    return endpoint or (network and network.hub_endpoint) or _HUB
 
 
 def bucket_servers(bucket: Bucket | FilledBucket | S3, origin: FieldPath) -> list[Server]:
@@ -123,6 +129,11 @@ def input_servers(files: Iterable[Input], origin: FieldPath) -> Iterator[Server]
             yield Server(_UNKNOWN, (*origin, number, "secret"))
         elif file.s3:
             yield from bucket_servers(file.s3, (*origin, number, "s3"))
+
+
+def trace_servers(traces: Traces | None) -> tuple[Server, ...]:
+    """Return the collector of traces."""
+    return () if traces is None else (Server(traces.endpoint, ("spec", "monitoring", "traces", "endpoint")),)
 
 
 def egress_policy(
@@ -152,9 +163,9 @@ def egress_policy(
     if context.config.network is None or egress is None:
         return []
     rules: list[Mapping[str, Any]] = [
-        {"to": _rules(egress.dns) or DNS, "ports": [_port(53, "UDP"), _port(53)]},
-        *([{"to": _rules(egress.api_server), "ports": [_port(each) for each in _API_PORTS]}] if api else []),
-        *_server_rules(servers, context.config.network, egress, proxy),
+        {"to": _rules(egress.dns) or DNS, "ports": [port(53, "UDP"), port(53)]},
+        *([{"to": _rules(egress.api_server), "ports": [port(each) for each in API_PORTS]}] if api else []),
+        *server_rules(servers, context.config.network, egress, proxy),
     ]
     pods: Tree = {"matchLabels": frame.selector(component)}
     suffix = f"-{what}" if what else ""
@@ -178,7 +189,7 @@ def egress_policy(
     ]
 
 
-def _server_rules(
+def server_rules(
     servers: Sequence[Server], network: Network, egress: EgressBlock, proxy: str | None
 ) -> list[dict[str, Any]]:
     """Return the rules for servers and proxies, one for each address."""
@@ -193,14 +204,14 @@ def _server_rules(
     if egress.to is not None:
         ports = sorted({*(_port_of(url) for url in urls), *egress.ports})
         if ports:
-            rules.append({"to": _rules(egress.to), "ports": [_port(each) for each in ports]})
+            rules.append({"to": _rules(egress.to), "ports": [port(each) for each in ports]})
     else:
         rules += connection_rules(urls)
         if egress.ports:
-            rules.append({"to": [*_ANYWHERE], "ports": [_port(each) for each in egress.ports]})
+            rules.append({"to": [*ANYWHERE], "ports": [port(each) for each in egress.ports]})
     for scheme in sorted({server.identity for server in servers} & IDENTITY.keys()):
         rules += [
-            {"to": [{"ipBlock": {"cidr": each}} for each in addresses], "ports": [_port(each) for each in ports]}
+            {"to": [{"ipBlock": {"cidr": each}} for each in addresses], "ports": [port(each) for each in ports]}
             for addresses, ports in IDENTITY[scheme]
         ]
     return rules
@@ -240,7 +251,7 @@ def connection_rules(urls: Iterable[str]) -> list[dict[str, Any]]:
     rules: list[dict[str, Any]] = []
     for url in dict.fromkeys(urls):
         host = host_of(url)
-        rule = {"to": _peers(host), "ports": [_port(_port_of(url))]}
+        rule = {"to": _peers(host), "ports": [port(_port_of(url))]}
         if namespace_of(host):
             del rule["ports"]
         if rule not in rules:
@@ -256,7 +267,7 @@ def _peers(host: str) -> list[dict[str, Any]]:
     if namespace:
         return [{"namespaceSelector": {"matchLabels": {_NAMESPACE: namespace}}}]
     here: list[dict[str, Any]] = [{"podSelector": {}}] if "." not in host and not is_reserved(host) else []
-    return [*_ANYWHERE, *here]
+    return [*ANYWHERE, *here]
 
 
 def check_egress(servers: Sequence[Server], context: Context, problems: Problems) -> None:
@@ -297,5 +308,6 @@ def _port_of(url: str) -> int:
     return parts.port or (443 if parts.scheme == "https" else 80)
 
 
-def _port(number: int, protocol: str = "TCP") -> dict[str, Any]:
+def port(number: int, protocol: str = "TCP") -> dict[str, Any]:
+    """Return a port of a NetworkPolicy."""
     return {"port": number, "protocol": protocol}

@@ -149,6 +149,15 @@ def answering_pods(context: Context, namespace: str, topology: str) -> Answering
     )
 
 
+def pods_behind(context: Context, namespace: str, topology: str) -> dict[str, str]:
+    """Return the labels of the pods that the Service of a Topology leads to, in whichever release."""
+    objects = context.objects_of and context.objects_of(("Topology", namespace, topology), context)
+    for each in objects or ():
+        if each["kind"] == "Service" and each["metadata"]["name"] == topology:
+            return {key: value for key, value in each["spec"]["selector"].items() if key != _INSTANCE}
+    return {_NAME: topology}
+
+
 def find_canary(context: Context, namespace: str, name: str, weight: int, path: FieldPath) -> Canary | None:
     """Return the pool of a canary; None while it gets no requests, so that nothing depends on it.
 

@@ -6,7 +6,7 @@ import re
 from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
-from kaigen.compile.builders.buckets import cloud_server
+from kaigen.compile.builders.bucket_access import cloud_server
 from kaigen.compile.problems import Problems
 from kaigen.core.json_types import FieldPath
 from kaigen.kinds.bucket import Bucket

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.buckets import key_variables, protocol_of, transfer_server
+from kaigen.compile.builders.bucket_access import key_variables, protocol_of, transfer_server
 from kaigen.compile.expressions import Tree
 from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.core.json_types import FieldPath

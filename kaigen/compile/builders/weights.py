@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.buckets import destination, transfer_arguments
+from kaigen.compile.builders.bucket_access import destination, transfer_arguments
 from kaigen.compile.builders.pods import NO_NETWORK, container_security, image_fields
 from kaigen.compile.builders.sources import (
     file_path,

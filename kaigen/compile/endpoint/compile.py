@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from kaigen.compile.app import Note
+from kaigen.compile.builders.egress import trace_servers
+from kaigen.compile.builders.pools import pods_behind
+from kaigen.compile.connections import Connections
 from kaigen.compile.endpoint.checks import check_endpoint
 from kaigen.compile.endpoint.objects import endpoint_objects
 from kaigen.compile.endpoint.resolution import EndpointResolution, resolve_endpoint
@@ -26,6 +29,17 @@ def describe_endpoint(resolution: EndpointResolution) -> Description:
     )
 
 
+def connections_of(resolution: EndpointResolution) -> Connections:
+    """Return the pods of the Topologies, and the collector of traces."""
+    context, monitoring = resolution.context, resolution.spec.monitoring
+    namespace = resolution.metadata.namespace or context.config.namespace
+    names = [name for each in resolution.backends for name in (each.service, each.canary) if name]
+    return Connections(
+        tuple(pods_behind(context, namespace, name) for name in dict.fromkeys(names)),
+        trace_servers(monitoring.traces if monitoring is not None else None),
+    )
+
+
 compile_endpoint = KindCompiler(
     resolve=resolve_endpoint,
     check=check_endpoint,
@@ -43,4 +57,5 @@ compile_endpoint = KindCompiler(
         "service",
         "route",
     ),
+    connections=connections_of,
 )

@@ -77,6 +77,7 @@ class Engine(ABC):
         requires_image: whether the engine cannot run without an image.
         requires_model: whether the engine cannot run without weights.
         reads_presets: whether it can serve a preset of the catalogue.
+        several_names: whether its server answers to several names of the model; others have `servedNames` with one.
         pulls_weights: whether it gets weights from the Hub itself; else kaigen's downloader fetches them before.
         default_gpus: GPUs of a pod when nothing in the spec decides it.
         rendezvous_port: port on which the pods of one replica find each other; 0 for an engine on one node.
@@ -94,6 +95,7 @@ class Engine(ABC):
     requires_image: ClassVar[bool] = True
     requires_model: ClassVar[bool] = True
     reads_presets: ClassVar[bool] = False
+    several_names: ClassVar[bool] = False
     pulls_weights: ClassVar[bool] = True
     default_gpus: ClassVar[int] = 0
     rendezvous_port: ClassVar[int] = 0

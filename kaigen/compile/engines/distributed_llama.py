@@ -83,6 +83,7 @@ class DistributedLlama(Engine):
         "tokenizer": "model",
         "workers": "shape.nodes",
     }
+    several_names = True
     rendezvous_port = WORKER_PORT
     is_ring = True
 

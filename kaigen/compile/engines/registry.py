@@ -20,9 +20,16 @@ ENGINES: tuple[type[Engine], ...] = (Vllm, Transformers, DistributedLlama, Conta
 
 def engine_of(spec: TopologySpec) -> Engine:
     """Return the engine that a spec selects."""
-    if spec.template is not None:
-        return PodTemplate()
-    return next(engine for engine in ENGINES if engine.name == spec.engine)()
+    return PodTemplate() if spec.template is not None else engine_named(spec.engine)()
+
+
+def engine_named(name: str) -> type[Engine]:
+    """Return the engine with a name.
+
+    Raises:
+        KeyError: there is none.
+    """
+    return {engine.name: engine for engine in ENGINES}[name]
 
 
 def hint_of(engine: Engine, field: str) -> str:

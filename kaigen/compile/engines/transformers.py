@@ -22,7 +22,6 @@ from kaigen.compile.engines.base import HUB_SERVER, Engine
 from kaigen.compile.engines.launch import Launch
 from kaigen.compile.engines.lifecycle import probe_flags, probe_port
 from kaigen.compile.expressions import Tree
-from kaigen.compile.problems import Problems, report_ignored_field
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.topology import TopologySpec
 from kaigen.sizing.constants import GIB
@@ -37,17 +36,6 @@ class Transformers(Engine):
     managed_flags: ClassVar[Mapping[str, str]] = {**MANAGED_FLAGS, "probe-port": "port"}
     reads_presets = True
     pulls_weights = False
-
-    def check(self, spec: TopologySpec, problems: Problems) -> None:
-        """Report a second name, since the server answers to one."""
-        if len(spec.served_names) > 1:
-            report_ignored_field(
-                problems,
-                "servedNames[1]",
-                ("spec", "servedNames", 1),
-                f"on {self.label}",
-                "keep one name: this server supports one only",
-            )
 
     def default_resources(self, gpus: int, weights_bytes: int) -> tuple[int, int]:
         """Return CPUs and GiB of memory; all weights pass through the memory on their way to the GPU."""

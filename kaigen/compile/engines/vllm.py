@@ -103,6 +103,7 @@ class Vllm(Engine):
         "-dp": "data-parallel-size",
     }
     reads_presets = True
+    several_names = True
     has_picker = True
     default_gpus = 1
     rendezvous_port = 29500

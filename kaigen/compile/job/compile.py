@@ -21,6 +21,7 @@ from kaigen.compile.builders.storage import claim
 from kaigen.compile.builders.weights import PERMANENT_EXIT_CODES
 from kaigen.compile.expressions import Release, Tree
 from kaigen.compile.job.checks import check_job
+from kaigen.compile.job.connections import connections_of
 from kaigen.compile.job.groups import job_set, train_job, training_runtime
 from kaigen.compile.job.inputs import job_egress, permanent_input_failures
 from kaigen.compile.job.pod import MASTER_PORT, params_of, pod_pull_secrets, pod_spec
@@ -180,6 +181,7 @@ compile_job = KindCompiler(
     check=check_job,
     objects=job_objects,
     describe=describe_job,
+    connections=connections_of,
     default_naming=Naming(),
     settings_order=(
         "image",

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kaigen.compile.builders import settings
+from kaigen.compile.builders.access import facts_rules
 from kaigen.compile.builders.egress import Server
 from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.builders.other_apps import find_spec, other_name
@@ -67,8 +68,10 @@ def _topology(spec: JobSpec, namespace: str, context: Context) -> Topology | Non
     return serving.topology
 
 
-def _judged(spec: JobSpec, namespace: str, context: Context) -> Topology | None:
-    """Return the Topology that a Job judges; None without one, which `check_gate` reports."""
+def judged_topology(spec: JobSpec, namespace: str, context: Context) -> Topology | None:
+    """Return the Topology that a Job judges; None without one, which `check_gate` reports, and for other Jobs."""
+    if not is_gate(spec):
+        return None
     try:
         return _topology(spec, namespace, context)
     except ProblemError:
@@ -79,7 +82,7 @@ def judged_objects(spec: JobSpec, namespace: str, context: Context) -> Sequence[
     """Return the objects of the Topology; none when it has errors."""
     if context.objects_of is None or not is_gate(spec):
         return ()
-    topology = _judged(spec, namespace, context)
+    topology = judged_topology(spec, namespace, context)
     if topology is None:
         return ()
     return context.objects_of(("Topology", namespace, topology.metadata.name), context) or ()
@@ -131,7 +134,7 @@ def gate_params(
 ) -> ParamsOf:
     """Return the settings of the program as a file."""
     own, target = gate_settings(spec), target_of(spec)
-    topology = _judged(spec, namespace, context)
+    topology = judged_topology(spec, namespace, context)
     objects = judged_objects(spec, namespace, context)
     values: dict[str, Json] = {}
     if own is not None:
@@ -197,7 +200,7 @@ def gate_arguments(spec: JobSpec, namespace: str, context: Context) -> list[str]
 
 def _paths(spec: JobSpec, namespace: str, context: Context) -> Iterator[tuple[Expr, str, Tree]]:
     """Yield the path in the API of what runs the pods, its kind and its name."""
-    topology = _judged(spec, namespace, context)
+    topology = judged_topology(spec, namespace, context)
     app = topology.metadata.name if topology is not None else ""
     for number, (kind, name, _) in enumerate(workloads(judged_objects(spec, namespace, context))):
         group, version, plural = WORKLOADS[kind]
@@ -210,16 +213,7 @@ def gate_rules(spec: JobSpec, namespace: str, context: Context) -> list[Tree]:
     """Return the rules of the Role: it reads what runs the Topology's pods, and writes the ConfigMap of the report."""
     if not is_gate(spec) or target_of(spec) is None:
         return []
-    rules: list[Tree] = [
-        # `create` cannot be limited to a name: the name is not known when it is authorized.
-        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
-        {
-            "apiGroups": [""],
-            "resources": ["configmaps"],
-            "resourceNames": [Release("-facts")],
-            "verbs": ["get", "patch"],
-        },
-    ]
+    rules = facts_rules()
     for _, kind, name in _paths(spec, namespace, context):
         group, _, plural = WORKLOADS[kind]
         rules.append({"apiGroups": [group], "resources": [plural], "resourceNames": [name], "verbs": ["get"]})
@@ -235,7 +229,7 @@ def gate_variables(spec: JobSpec, namespace: str, context: Context) -> list[Tree
         found.append(
             {"name": name, "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['batch.kubernetes.io/{label}']"}}}
         )
-    topology = _judged(spec, namespace, context)
+    topology = judged_topology(spec, namespace, context)
     if topology is None:
         return found
     found += _places(topology, [path for path, _, _ in _paths(spec, namespace, context)])
@@ -275,7 +269,7 @@ def gate_environment(cache: str) -> Mapping[str, str]:
 
 def gate_servers(spec: JobSpec, namespace: str, context: Context) -> list[Server]:
     """Return the server that the program asks, by the ports of its Service and of its pods."""
-    topology = _judged(spec, namespace, context)
+    topology = judged_topology(spec, namespace, context)
     if topology is None or not is_gate(spec):
         return []
     ports = dict.fromkeys((topology.spec.service.port, topology.spec.port))

@@ -16,6 +16,7 @@ from kaigen.compile.builders.weights import (
     downloader_image,
     inputs_container,
 )
+from kaigen.compile.connections import denies_egress
 from kaigen.compile.expressions import Tree
 from kaigen.compile.job.mounts import check_datasets, input_origin
 from kaigen.compile.job.resolution import JobResolution, Workload
@@ -228,8 +229,10 @@ def job_egress(resolution: JobResolution, component: str) -> list[Object]:
     """Return the policy for the pods of a Job that downloads; none if kaigen.yaml does not ask for it."""
     network = resolution.context.config.network
     egress = network.download_egress if network else None
-    servers = _servers(resolution)
-    if egress is None or not egress.jobs or not servers:
+    if egress is None or not (egress.jobs or denies_egress(resolution.context)):
+        return []
+    servers = _servers(resolution) if egress.jobs else download_servers(resolution)
+    if not servers:
         return []
     account = account_of(resolution.spec)
     return egress_policy(
@@ -251,14 +254,20 @@ def check_job_egress(resolution: JobResolution, problems: Problems) -> None:
 
 
 def _servers(resolution: JobResolution) -> list[Server]:
-    """Return the servers of the inputs and of the weights that the pods download themselves."""
+    """Return the servers of downloads, and the one that a gate asks."""
+    found = download_servers(resolution)
+    if resolution.spec.workload in GATES:
+        namespace = resolution.metadata.namespace or resolution.context.config.namespace
+        found += gate.gate_servers(resolution.spec, namespace, resolution.context)
+    return found
+
+
+def download_servers(resolution: JobResolution) -> list[Server]:
+    """Return the servers of the inputs, of the weights that the pods download themselves, and of restored results."""
     spec, inputs = resolution.spec, resolution.inputs
     found = [*input_servers(inputs.files, input_origin(spec))] if inputs is not None else []
     if isinstance(spec.model, ModelUse) and spec.model.source is not None:
         found += source_servers(spec.model.source, ("spec", "model", "source"), resolution.context)
-    if spec.workload in GATES:
-        namespace = resolution.metadata.namespace or resolution.context.config.namespace
-        found += gate.gate_servers(spec, namespace, resolution.context)
     return [*found, *restored_servers(spec)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kaigen.compile.builders.access import account_of
-from kaigen.compile.builders.buckets import transfer_arguments, transfer_server
+from kaigen.compile.builders.bucket_access import transfer_arguments, transfer_server
 from kaigen.compile.builders.egress import Server, bucket_servers
 from kaigen.compile.builders.pods import SCRATCH
 from kaigen.compile.builders.weights import restore_container

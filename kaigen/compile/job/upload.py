@@ -9,7 +9,7 @@ from msgspec import Struct
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import role_and_binding, token_mount, token_volume
-from kaigen.compile.builders.buckets import check_access, location, transfer_arguments
+from kaigen.compile.builders.bucket_access import check_access, location, transfer_arguments
 from kaigen.compile.builders.egress import bucket_servers, check_egress, egress_policy, identity_labels
 from kaigen.compile.builders.frame import LOCATION
 from kaigen.compile.builders.image_build import FAILED

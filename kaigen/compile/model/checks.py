@@ -11,7 +11,8 @@ from msgspec import Struct
 from kaigen.catalog.catalog import Catalog
 from kaigen.catalog.presets import find_preset
 from kaigen.compile.builders.access import account_of
-from kaigen.compile.builders.buckets import check_access, check_bucket, check_grant
+from kaigen.compile.builders.bucket_access import check_access
+from kaigen.compile.builders.buckets import check_bucket, check_grant
 from kaigen.compile.builders.egress import check_egress
 from kaigen.compile.builders.pod_options import Pod, check_pod_options
 from kaigen.compile.builders.queueing import check_queueing

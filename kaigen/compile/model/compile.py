@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kaigen.compile.app import Note, Object
 from kaigen.compile.builders.access import download_access
 from kaigen.compile.builders.alerts import prometheus_rule
-from kaigen.compile.builders.buckets import location
+from kaigen.compile.builders.bucket_access import location
 from kaigen.compile.builders.egress import egress_policy, identity_labels
 from kaigen.compile.builders.frame import LOCATION
 from kaigen.compile.builders.job_gate import run_rule
@@ -16,6 +16,7 @@ from kaigen.compile.builders.network import network_policy, pod_monitor
 from kaigen.compile.builders.queueing import queue_labels
 from kaigen.compile.builders.sources import job_files, repository_name, source_account
 from kaigen.compile.builders.weights import METRICS, METRICS_PORT, PERMANENT_EXIT_CODES
+from kaigen.compile.connections import Connections
 from kaigen.compile.kind_compiler import Description, KindCompiler
 from kaigen.compile.model.checks import check_model
 from kaigen.compile.model.conversion import AT, CONVERT
@@ -161,11 +162,19 @@ def _files(resolution: ModelResolution) -> str:
     return "weights" if isinstance(resolution.model, Model) else "files"
 
 
+def connections_of(resolution: ModelResolution) -> Connections:
+    """Return the servers of the files, where `network.downloadEgress` of kaigen.yaml does not allow them already."""
+    network = resolution.context.config.network
+    allowed = network is not None and network.download_egress is not None
+    return Connections(servers=() if allowed else tuple(download_servers(resolution)))
+
+
 compile_model = KindCompiler(
     resolve=resolve_model,
     check=check_model,
     objects=model_objects,
     describe=describe_model,
+    connections=connections_of,
     default_naming=None,
     settings_order=(
         "source",

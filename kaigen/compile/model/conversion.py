@@ -9,7 +9,8 @@ from msgspec import Struct, field
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.buckets import bucket_volume, check_bucket, check_grant, location, transfer_arguments
+from kaigen.compile.builders.bucket_access import location, transfer_arguments
+from kaigen.compile.builders.buckets import bucket_volume, check_bucket, check_grant
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.pods import NO_NETWORK, container_security, image_fields
 from kaigen.compile.builders.source_checks import check_store_outside

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.buckets import destination, key_variables, transfer_arguments
+from kaigen.compile.builders.bucket_access import destination, key_variables, transfer_arguments
 from kaigen.compile.builders.job_gate import job_gate
 from kaigen.compile.builders.mounts import read_only_mount
 from kaigen.compile.builders.sources import JOB_OUTPUT, globs, job_files, job_folder

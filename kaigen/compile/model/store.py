@@ -8,7 +8,8 @@ from msgspec import Struct, field
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.buckets import bucket_volume, destination, transfer_arguments
+from kaigen.compile.builders.bucket_access import destination, transfer_arguments
+from kaigen.compile.builders.buckets import bucket_volume
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.storage import claim
 from kaigen.compile.context import Context

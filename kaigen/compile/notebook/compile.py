@@ -9,6 +9,7 @@ from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import account_objects
 from kaigen.compile.builders.alerts import run_alerts
+from kaigen.compile.builders.egress import Server
 from kaigen.compile.builders.frame import POD_SECURITY
 from kaigen.compile.builders.image_build import awaited_builds, check_build
 from kaigen.compile.builders.job_gate import gate_access
@@ -22,6 +23,7 @@ from kaigen.compile.builders.resources import claim_template
 from kaigen.compile.builders.routes import check_route, route_objects
 from kaigen.compile.builders.storage import check_access_modes, claim
 from kaigen.compile.builders.workloads import WAVE, single_stateful_set
+from kaigen.compile.connections import Connections
 from kaigen.compile.expressions import Setting, Tree
 from kaigen.compile.kind_compiler import Description, KindCompiler
 from kaigen.compile.notebook import login, scaling
@@ -163,11 +165,19 @@ def check_notebook(resolution: NotebookResolution, problems: Problems) -> None:
         )
 
 
+def connections_of(resolution: NotebookResolution) -> Connections:
+    """Return the provider that users sign in at."""
+    route = resolution.spec.route
+    oidc = route.oidc if route is not None else None
+    return Connections(servers=(Server(oidc.issuer, ("spec", "route", "oidc", "issuer")),) if oidc is not None else ())
+
+
 compile_notebook = KindCompiler(
     resolve=resolve_notebook,
     check=check_notebook,
     objects=notebook_objects,
     describe=describe_notebook,
+    connections=connections_of,
     default_naming=None,
     settings_order=(
         "image",

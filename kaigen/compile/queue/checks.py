@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from kaigen.compile.builders.queueing import check_level
 from kaigen.compile.problems import Problems, report_ignored_field
-from kaigen.compile.queue.resolution import FLAVORS, QueueResolution, flavors_of
+from kaigen.compile.queue.resolution import FLAVORS, QueueResolution, find_owner, flavors_of
 from kaigen.core.json_types import FieldPath
+from kaigen.core.text import series
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kinds.block import document_name, set_fields
-from kaigen.kinds.queue import Queue
 from kaigen.kubernetes.queues import Version
 
 _NO_COHORT = "KG0476"
@@ -76,18 +76,19 @@ def _check_flavors(resolution: QueueResolution, problems: Problems) -> None:
     if spec.flavors_of is None:
         return
     home, path = resolution.metadata.namespace or context.config.namespace, ("spec", "flavorsOf")
-    owner = context.specs.find(Queue, home, spec.flavors_of)
+    owner = find_owner(spec.flavors_of, home, context)
     if owner is None or owner.spec.quota is None or owner.spec.flavors_of is not None:
         hint = did_you_mean(spec.flavors_of, context.specs.names("Queue", home))
         message = f"namespace `{home}` has no Queue `{spec.flavors_of}` with ResourceFlavors of its own"
         problems.error(FLAVORS, message, path, hint or "name a Queue with `quota` and without `flavorsOf`")
         return
     known = {each.suffix: each for each in flavors_of(owner.spec, context, Problems())}
+    names = series([f"`{name}`" for name in sorted(known)], "or")
     for flavor in resolution.flavors:
         other = known.get(flavor.suffix)
         if other is None or other.labels != flavor.labels:
             message = f"the Queue `{spec.flavors_of}` has no flavor `{flavor.suffix}` with the same node labels"
-            problems.error(FLAVORS, message, flavor.path, f"add it there with `count: 0`, or use {sorted(known)}")
+            problems.error(FLAVORS, message, flavor.path, f"add it there with `count: 0`, or use {names}")
     if spec.topology is not None:
         where = "next to `flavorsOf`: the flavors are those of another Queue"
         report_ignored_field(problems, "topology", ("spec", "topology"), where, "set it there")

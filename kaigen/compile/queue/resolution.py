@@ -113,7 +113,15 @@ def _entries(spec: QueueSpec) -> list[tuple[FieldPath, Quota]]:
     return [(("spec", "quota", number), entry) for number, entry in enumerate(spec.quota or ())]
 
 
+def find_owner(name: str, namespace: str, context: Context) -> Queue | None:
+    """Return the Queue of a name in a namespace, or else in another one: what it makes belongs to the whole cluster."""
+    found = context.specs.find(Queue, namespace, name)
+    for place in [] if found else context.specs.namespaces("Queue", name):
+        found = found or context.specs.find(Queue, place, name)
+    return found
+
+
 def shared_spec(spec: QueueSpec, namespace: str, context: Context) -> QueueSpec:
     """Return the spec of the Queue that makes the flavors: another one, or this one."""
-    other = context.specs.find(Queue, namespace, spec.flavors_of) if spec.flavors_of else None
+    other = find_owner(spec.flavors_of, namespace, context) if spec.flavors_of else None
     return other.spec if other is not None else spec

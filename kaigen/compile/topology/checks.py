@@ -99,6 +99,9 @@ def _check_fields(spec: TopologySpec, engine: Engine, problems: Problems) -> Non
     for field, path in ignored_fields(spec, engine.understood):
         if not (field in _DEGREES and getattr(spec.shape, _DEGREES[field]) == 1):
             report_ignored_field(problems, str(path[-1]), path, f"on {engine.label}", hint_of(engine, field))
+    if engine.understands("servedNames") and not engine.several_names and len(spec.served_names) > 1:
+        path, hint = (*_SPEC, "servedNames", 1), "keep one name: this server supports one only"
+        report_ignored_field(problems, "servedNames[1]", path, f"on {engine.label}", hint)
 
 
 def _check_service(spec: TopologySpec, engine: Engine, problems: Problems) -> None:

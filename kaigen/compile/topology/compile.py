@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from kaigen.compile.app import Note, Object
 from kaigen.compile.builders.access import account_objects
+from kaigen.compile.builders.egress import Server, hub_server, trace_servers
 from kaigen.compile.builders.job_gate import gate_access
 from kaigen.compile.builders.jobs import readiness_test
 from kaigen.compile.builders.nodes import node_pool
 from kaigen.compile.builders.pools import waiting_job
 from kaigen.compile.builders.resources import claim_template
 from kaigen.compile.builders.workloads import SERVE
+from kaigen.compile.connections import Connections
 from kaigen.compile.kind_compiler import Description, KindCompiler
 from kaigen.compile.topology.checks import ETHERNET, check_topology, stops_the_only_replica, uses_ethernet
 from kaigen.compile.topology.monitoring import monitoring_objects
@@ -82,11 +84,20 @@ def _external_objects(resolution: TopologyResolution) -> tuple[tuple[str, str], 
     return tuple(objects)
 
 
+def connections_of(resolution: TopologyResolution) -> Connections:
+    """Return the collector of traces, and the Hub where the engine downloads the weights itself."""
+    monitoring, pulled = resolution.spec.monitoring, resolution.weights.pulled
+    hub = [Server(hub_server(pulled.endpoint, resolution.context), ("spec", "model"))] if pulled is not None else []
+    traces = trace_servers(monitoring.traces if monitoring is not None else None)
+    return Connections(servers=(*traces, *hub))
+
+
 compile_topology = KindCompiler(
     resolve=resolve_topology,
     check=check_topology,
     objects=topology_objects,
     describe=describe_topology,
+    connections=connections_of,
     default_naming=ServingNaming(),
     settings_order=(
         "image",

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kaigen.catalog.vllm_flags import has_metric, minor_of, nearest_version
+from kaigen.catalog.vllm_flags import (
+    has_metric,
+    has_package,
+    known_versions,
+    minor_of,
+    nearest_version,
+    version_text,
+)
 from kaigen.compile.app import Object
 from kaigen.compile.builders.alerts import RUNBOOK, left_out, prometheus_rule
 from kaigen.compile.builders.dashboard import ROUTER_PANELS, dashboard, engine_panels
 from kaigen.compile.builders.network import pod_monitor
+from kaigen.compile.builders.pods import image_ref
 from kaigen.compile.builders.workloads import SERVE
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.resolution import TopologyResolution
 from kaigen.core.json_types import FieldPath
 from kaigen.core.text import plural
 from kaigen.diagnostics.codes import page_url
+from kaigen.kubernetes.images import parse_image
 
 _AT: FieldPath = ("spec", "monitoring")
+_TRACED = ("opentelemetry-sdk", "opentelemetry-exporter-otlp")
+"""Packages without which vLLM does not start with a collector of traces (vllm/config/observability.py)."""
 
 
 def monitoring_objects(resolution: TopologyResolution, objects: Sequence[Object]) -> list[Object]:
@@ -62,10 +73,12 @@ def engine_metrics(resolution: TopologyResolution) -> Mapping[str, str]:
 
 
 def check_monitoring(resolution: TopologyResolution, problems: Problems) -> None:
-    """Report alerts that are left out, and objectives that no alert watches."""
+    """Report alerts that are left out, objectives that no alert watches, and an engine that cannot send traces."""
     block = resolution.spec.monitoring
     if block is None:
         return
+    if block.traces is not None:
+        _check_traces(resolution, problems)
     if block.slo is not None and block.alerts is None:
         problems.warning(
             "KG0440",
@@ -85,3 +98,20 @@ def check_monitoring(resolution: TopologyResolution, problems: Problems) -> None
             (*_AT, "alerts"),
             f"switch {'it' if len(missing) == 1 else 'them'} off: `rules: {{{missing[0]}: {{enabled: false}}}}`",
         )
+
+
+def _check_traces(resolution: TopologyResolution, problems: Problems) -> None:
+    """Report an image of vLLM's own that lacks the packages of OpenTelemetry."""
+    version = resolution.engine.version(resolution.spec, resolution.image)
+    own = parse_image(image_ref(resolution.image)).repository.rpartition("/")[2].startswith("vllm-openai")
+    if resolution.engine.name != "vllm" or version is None or not own:
+        return
+    if all(has_package(name, nearest_version(version)) for name in _TRACED):
+        return
+    first = next(each for each in known_versions() if all(has_package(name, each) for name in _TRACED))
+    problems.error(
+        "KG0442",
+        f"vLLM {'.'.join(map(str, version))} does not start with `traces`: its image lacks OpenTelemetry",
+        (*_AT, "traces"),
+        f"use vLLM {version_text(first)} or newer, or an image of your own with {' and '.join(_TRACED)}",
+    )

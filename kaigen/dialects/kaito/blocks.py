@@ -97,19 +97,22 @@ class PresetOptions(PresetOptionsV1Alpha1):
     ] = None
 
 
+ModelName = Annotated[
+    str,
+    NAME,
+    Meta(
+        min_length=1,
+        max_length=200,
+        description="Name of a preset, or repository on the Hugging Face Hub.",
+        examples=["phi-4"],
+    ),
+]
+
+
 class PresetV1Alpha1(Block):
     """A model, by name."""
 
-    name: Annotated[
-        str,
-        NAME,
-        Meta(
-            min_length=1,
-            max_length=200,
-            description="Name of a preset, or repository on the Hugging Face Hub.",
-            examples=["phi-4"],
-        ),
-    ]
+    name: ModelName
     access_mode: Annotated[
         Literal["public", "private"], Meta(description="Whether the image is KAITO's or the user's.")
     ] = "public"

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from kaigen.core.json_types import FieldPath
-from kaigen.dialects.kaito.blocks import Foreign, Inference, LabelSelector, Text
+from kaigen.dialects.kaito.blocks import Foreign, Inference, LabelSelector, ModelName, Text
 from kaigen.dialects.kaito.nodes import NodeRequest
 from kaigen.dialects.kaito.resource import DIRECTIVES, Options, ResourceLowering
 from kaigen.dialects.kaito.serving import Serving, put_inference
@@ -14,7 +14,6 @@ from kaigen.kinds.block import Block, read_block
 from kaigen.kinds.compat import ServingNaming
 from kaigen.kinds.lowering import Lowered, LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
-from kaigen.kinds.promotable import NAME
 from kaigen.kinds.topology import Topology
 
 ROLES = "kaigen.dev/roles"
@@ -23,16 +22,7 @@ ROLES = "kaigen.dev/roles"
 class RoleModel(Block):
     """The served model."""
 
-    name: Annotated[
-        str,
-        NAME,
-        Meta(
-            min_length=1,
-            max_length=200,
-            description="Name of a preset, or repository on the Hugging Face Hub.",
-            examples=["phi-4"],
-        ),
-    ]
+    name: ModelName
     model_access_secret: Annotated[
         ObjectName | None, Meta(description="Secret with a Hub token under the key `HF_TOKEN`.")
     ] = None

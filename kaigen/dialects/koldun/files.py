@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.suggest import did_you_mean
-from kaigen.dialects.koldun.kinds import Model, ObjectStorage, PersistentVolumes
+from kaigen.dialects.koldun.model_kinds import Model, ObjectStorage, PersistentVolumes
 from kaigen.kinds.base import AUTO
 from kaigen.kinds.lowering import Lowering
 

@@ -8,7 +8,7 @@ from typing import Any
 from kaigen.core.json_types import FieldPath
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.koldun import API_VERSION
-from kaigen.dialects.koldun.kinds import Backend, Ingress, IngressRoute, Session, SessionScaling, Token
+from kaigen.dialects.koldun.ingress_kinds import Backend, Ingress, IngressRoute, Session, SessionScaling, Token
 from kaigen.dialects.koldun.resource import NO_QUEUE, KoldunLowering
 from kaigen.dialects.koldun.ring import DIRECTIVES, ModelUse, Ring, find_model, lower_ring, number_of_workers
 from kaigen.dialects.koldun.root import check_images

@@ -18,10 +18,10 @@ from kaigen.core.json_types import FieldPath
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.dialects.koldun import API_VERSION, GROUP
-from kaigen.dialects.koldun.kinds import Dllama, ModelRef, Root, Worker
 from kaigen.dialects.koldun.options import ROOT_ONLY, SHARED, check_options, read_options
 from kaigen.dialects.koldun.resource import LAST_APPLIED, NO_QUEUE, OPERATOR, WRITTEN_LABEL, KoldunLowering
 from kaigen.dialects.koldun.ring import DIRECTIVES, Ring, find_claim, find_model, lower_ring, number_of_workers
+from kaigen.dialects.koldun.ring_kinds import Dllama, ModelRef, Root, Worker
 from kaigen.kinds.block import read_block
 from kaigen.kinds.lowering import LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned

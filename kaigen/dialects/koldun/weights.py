@@ -34,7 +34,8 @@ from kaigen.dialects.koldun.files import (
     source_folder,
     volume_block,
 )
-from kaigen.dialects.koldun.kinds import Download, Ingress, Model, ObjectStorage
+from kaigen.dialects.koldun.ingress_kinds import Ingress
+from kaigen.dialects.koldun.model_kinds import Download, Model, ObjectStorage
 from kaigen.dialects.koldun.options import NAMED_FILES, check_options, put_files, read_options
 from kaigen.dialects.koldun.resource import KoldunLowering
 from kaigen.kinds import model as kinds_model

@@ -80,8 +80,19 @@ def queued(case: Case) -> Iterator[Finding]:
         yield "danger", f"its queue {after.queue} can never hold it: {'; '.join(after.never)}"
     elif after.waits:
         yield "notice", f"waits for quota of the queue {after.queue} when all of the queue are there at once"
-    elif was is not None:
-        yield "info", f"fits into the queue {after.queue}"
+    else:
+        yield "info", f"fits into the queue {after.queue}: {_pods(after)}"
+
+
+def _pods(verdict: Verdict) -> str:
+    """Return what a queue holds of a workload, in words: its pods, their flavors and how they are placed."""
+    pod_sets = verdict.workload.pod_sets
+    count = sum(each.count for each in pod_sets) * verdict.workload.copies
+    flavors = ", ".join(dict.fromkeys(verdict.flavors.values()))
+    of = f" of flavor {flavors}" if flavors else ""
+    levels = ", ".join(dict.fromkeys(each.level for each in pod_sets if each.level))
+    placed = f", placed by {levels}" if levels else ""
+    return f"{count} {'pod' if count == 1 else 'pods'}{of}{placed}"
 
 
 def _queues(case: Case, side: Side) -> Queues:

@@ -12,8 +12,8 @@ from typing import cast
 from kaigen.catalog import controllers
 from kaigen.catalog.profiles import profile_names
 from kaigen.config.settings import Config
+from kaigen.config.tenant_lists import profile_classes
 from kaigen.config.tenant_settings import Tenant, tenant_of_namespace
-from kaigen.config.tenants import profile_classes
 from kaigen.core.json_types import FieldPath, Json
 from kaigen.diff.formatting import clip, listing, value
 from kaigen.diff.model import Absent

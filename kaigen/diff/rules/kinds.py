@@ -12,7 +12,8 @@ from kaigen.diff.formatting import clip, listing, value
 from kaigen.diff.objects import Obj, get, get_list, get_map, get_text
 from kaigen.diff.rules import storage
 from kaigen.diff.rules.case import Case, Finding
-from kaigen.diff.trees import TENANT_FOLDER, Trees, is_own, top_of
+from kaigen.diff.trees import Trees, is_own, top_of
+from kaigen.gitops.layout import TENANT_FOLDER, is_guard_component
 from kaigen.kubernetes.schemas import is_cluster_type
 from kaigen.system.lazy_import import lazy_imports
 
@@ -181,9 +182,6 @@ _FREE: Mapping[str, tuple[tuple[str, ...], ...]] = {
 }
 """Fields that follow from what an app is, by kind."""
 
-_GUARD = r"\.\./\.\./\.\./_flux/after/{namespace}\.{app}/[0-9a-f]{{8}}"
-"""The component by which Flux applies no commit of an app with a route before it knows what the app waits for."""
-
 _NAMED = {
     ("metadata", "namespace"): "namespace",
     ("spec", "project"): "namespace",
@@ -285,9 +283,10 @@ def _settings(obj: Obj) -> str:
 
 def _drop_guard(data: Json, names: Mapping[str, str]) -> None:
     """Remove the component of an app with a route, if it is the one that kaigen renders."""
-    namespace, app = (re.escape(names.get(what, "")) for what in ("namespace", "app"))
     components = get_list(data, "spec", "components")
-    if len(components) == 1 and re.fullmatch(_GUARD.format(namespace=namespace, app=app), str(components[0])):
+    if len(components) == 1 and is_guard_component(
+        str(components[0]), names.get("namespace", ""), names.get("app", "")
+    ):
         _drop(data, ("spec", "components"))
 
 

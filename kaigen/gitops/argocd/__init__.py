@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from kaigen.gitops.argocd.applications import (
     API,
     FINALIZER,
-    FOLDER,
     IN_CLUSTER,
     application,
     application_set,
@@ -23,6 +22,7 @@ from kaigen.gitops.argocd.applications import (
 from kaigen.gitops.delivery import Delivery, cluster_kinds, group_of, namespaced_kinds
 from kaigen.gitops.facts import AppFacts
 from kaigen.gitops.health import APPLICATION_HEALTH, APPLICATION_HEALTH_KEY, CLAIM_HEALTH, CLAIM_HEALTH_KEY, health_of
+from kaigen.gitops.layout import ARGOCD_FOLDER
 from kaigen.gitops.tenancy import Tenant
 from kaigen.kubernetes.kind_table import OWN_KINDS
 from kaigen.kubernetes.manifest import Manifest
@@ -174,14 +174,14 @@ def argocd_files(delivery: Delivery, tenants: Sequence[Tenant]) -> Files:
     settings = delivery.argocd
     destinations = destinations_of(delivery)
     files: Files = {}
-    files[f"{FOLDER}/bootstrap/appproject.yaml"] = (_root_project(delivery), ())
-    files[f"{FOLDER}/bootstrap/application.yaml"] = (
+    files[f"{ARGOCD_FOLDER}/bootstrap/appproject.yaml"] = (_root_project(delivery), ())
+    files[f"{ARGOCD_FOLDER}/bootstrap/application.yaml"] = (
         root(delivery),
         ("Apply this once by hand; from then on Argo CD syncs the objects next to this folder from Git.",),
     )
     for name, project in _app_projects(delivery, destinations):
         # No cluster and no namespace can be called so that the file would be another's.
-        files[f"{FOLDER}/apps/_project.{name}.yaml"] = (
+        files[f"{ARGOCD_FOLDER}/apps/_project.{name}.yaml"] = (
             project,
             (
                 "Allows the objects of the apps in this namespace, and kinds that they had before: Argo CD never",
@@ -189,20 +189,20 @@ def argocd_files(delivery: Delivery, tenants: Sequence[Tenant]) -> Files:
             ),
         )
     if tenants:
-        files[f"{FOLDER}/apps/tenants.yaml"] = (_tenants_project(delivery, tenants, destinations), ())
+        files[f"{ARGOCD_FOLDER}/apps/tenants.yaml"] = (_tenants_project(delivery, tenants, destinations), ())
     for tenant in tenants:
         for cluster, destination in destinations.items():
             name = ".".join(part for part in (cluster, tenant.namespace) if part)
-            files[f"{FOLDER}/apps/{name}.yaml"] = tenant_application(delivery, tenant, cluster, destination)
+            files[f"{ARGOCD_FOLDER}/apps/{name}.yaml"] = tenant_application(delivery, tenant, cluster, destination)
     if settings.applications == "set":
-        files[f"{FOLDER}/apps/applicationset.yaml"] = application_set(delivery, destinations)
+        files[f"{ARGOCD_FOLDER}/apps/applicationset.yaml"] = application_set(delivery, destinations)
     else:
         first = 1 if tenants else 0
         for app in delivery.apps:
             for cluster, destination in destinations.items():
                 name = ".".join(part for part in (cluster, *app.key) if part)
-                files[f"{FOLDER}/apps/{name}.yaml"] = application(delivery, app, cluster, destination, first)
-    files[f"{FOLDER}/argocd-cm.yaml"] = (
+                files[f"{ARGOCD_FOLDER}/apps/{name}.yaml"] = application(delivery, app, cluster, destination, first)
+    files[f"{ARGOCD_FOLDER}/argocd-cm.yaml"] = (
         _config_map(delivery),
         (
             "Entries for Argo CD's own ConfigMap. Add them with",

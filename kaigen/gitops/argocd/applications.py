@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 from kaigen.gitops.delivery import Delivery, group_of, only_runs
 from kaigen.gitops.facts import AppFacts
-from kaigen.gitops.tenancy import TENANT_FOLDER, Tenant
+from kaigen.gitops.layout import ARGOCD_FOLDER, TENANT_FOLDER
+from kaigen.gitops.tenancy import Tenant
 from kaigen.kubernetes.manifest import Manifest
 
 if TYPE_CHECKING:
     from kaigen.config.gitops import Cluster
 
-FOLDER = "_argocd"
-"""Folder of the tree; no namespace can have this name."""
 
 API = "argoproj.io/v1alpha1"
 FINALIZER = "resources-finalizer.argocd.argoproj.io"
@@ -71,7 +70,7 @@ def root(delivery: Delivery) -> Manifest:
     spec = _spec(
         delivery,
         f"{delivery.project}-root",
-        {"path": delivery.folder(FOLDER, "apps")},
+        {"path": delivery.folder(ARGOCD_FOLDER, "apps")},
         {"server": IN_CLUSTER, "namespace": delivery.argocd.namespace},
         ["ServerSideApply=true", "PruneLast=true"],
     )

@@ -42,35 +42,27 @@ class Granted(Struct, frozen=True):
 
     def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
         """Refuse what no glob matches."""
-        granted = (*tenant.granted(self.grant), *self.always)
-        return [] if isinstance(value, str) and is_granted(value, granted) else refuse_value(value)
+        return [] if isinstance(value, str) and is_granted(value, self._globs(tenant)) else refuse_value(value)
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Match the globs."""
-        return matches(value, glob_pattern((*tenant.granted(self.grant), *self.always)))
+        return matches(value, glob_pattern(self._globs(tenant)))
+
+    def _globs(self, tenant: Tenant) -> tuple[str, ...]:
+        return (*tenant.granted(self.grant), *self.always)
 
 
-class GrantedItems(Struct, frozen=True):
-    """A text with commas between texts that the tenant is granted.
-
-    Attributes:
-        grant: field of a tenant.
-        always: globs of values that need no grant.
-    """
-
-    grant: str = ""
-    always: tuple[str, ...] = ()
+class GrantedItems(Granted, frozen=True):
+    """A text with commas between texts that the tenant is granted."""
 
     def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
         """Refuse the first item that no glob matches."""
-        granted = (*tenant.granted(self.grant), *self.always)
         items = value.split(",") if isinstance(value, str) else [str(value)]
-        return next((refuse_value(item) for item in items if not is_granted(item, granted)), [])
+        return next((refuse_value(item) for item in items if not is_granted(item, self._globs(tenant))), [])
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Match the globs with each item."""
-        pattern = glob_pattern((*tenant.granted(self.grant), *self.always))
-        return f"{value}.split(',').all(o, {matches('o', pattern)})"
+        return f"{value}.split(',').all(o, {matches('o', glob_pattern(self._globs(tenant)))})"
 
 
 class Matching(Struct, frozen=True):

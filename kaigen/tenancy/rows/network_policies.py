@@ -133,6 +133,8 @@ def _is_opened(peer: Object, ports: Sequence[object], opened: _Opened) -> bool:
         peer == known and ports and all(each == port for each in ports) for known, port in opened.known
     ):
         return True
+    if opened.any_host and ports and peer in egress.ANYWHERE:
+        return True
     if "ipBlock" in peer:
         return _is_in_range(text(mapping(peer["ipBlock"]).get("cidr")), ports, opened)
     if "namespaceSelector" not in peer:
@@ -187,8 +189,10 @@ def _peer_test(opened: _Opened) -> str:
         f"e.key == {cel.text(_NAMESPACE)} && e.operator == 'In' && {values})"
     )
     tests = ["(!p.?namespaceSelector.hasValue() && !p.?ipBlock.hasValue())", cel.matches(label, pattern), expressions]
-    if opened.peers:
-        tests.append(f"p in {json.dumps(opened.peers)}")
+    plain = [peer for peer in opened.peers if not _exceptions(peer)]
+    if plain:
+        tests.append(f"p in {json.dumps(plain)}")
+    tests += [_same_range(peer) for peer in opened.peers if _exceptions(peer)]
     for peer, port in opened.known:
         only = f"r.ports.all(n, n.?port.orValue(0) == {port})"
         tests.append(f"(p == {json.dumps(peer)} && {_PORTS} && {only})")
@@ -197,11 +201,22 @@ def _peer_test(opened: _Opened) -> str:
         inside = f"{cel.texts(opened.ranges)}.exists(o, cidr(o).containsCIDR(p.ipBlock.cidr))"
         tests.append(f"({blocks} && {inside})")
     if opened.any_host:
+        tests += [f"({_same_range(peer)} && {_PORTS})" for peer in egress.ANYWHERE]
         address = "cidr(p.ipBlock.cidr).ip()"
         single = f"cidr(p.ipBlock.cidr).prefixLength() == ({address}.family() == 4 ? 32 : 128)"
         never = f"{cel.texts(NO_PEERS)}.exists(n, cidr(n).containsIP({address}))"
         tests.append(f"({blocks} && {_PORTS} && {single} && {address}.isGlobalUnicast() && !{never})")
     return " || ".join(tests)
+
+
+def _exceptions(peer: Mapping[str, Any]) -> list[str]:
+    return [*peer.get("ipBlock", {}).get("except", ())]
+
+
+def _same_range(peer: Mapping[str, Any]) -> str:
+    """Return the expression that a peer is a range with exceptions: CEL has no mapping of a text and a list."""
+    cidr, exceptions = cel.text(peer["ipBlock"]["cidr"]), cel.texts(_exceptions(peer))
+    return f"(p.?ipBlock.?cidr.orValue('') == {cidr} && p.?ipBlock.?except.orValue([]) == {exceptions})"
 
 
 NETWORK_POLICY_REACHES: tuple[Reach, ...] = (

@@ -11,6 +11,7 @@ from kaigen.config.globs import glob_pattern, is_granted
 from kaigen.config.tenant_settings import Tenant
 from kaigen.kubernetes.manifest import ALL, VALUES, mapping, text
 from kaigen.kubernetes.scaler_triggers import (
+    AGGREGATED,
     FILE_KEYS,
     FREE_KEYS,
     FREE_TRIGGERS,
@@ -63,6 +64,10 @@ class KnownTrigger(Struct, frozen=True):
                 yield Refusal(f"with the field `{key}`", field, hint=_HINT)
             else:
                 yield from _item_refusals(place, item, field, tenant)
+        metadata = mapping(trigger.get("metadata"))
+        if not granted and AGGREGATED in metadata and not re.fullmatch(_service(tenant), str(metadata.get("url"))):
+            hint = f"write `http://NAME.{tenant.namespaces[0]}.svc`, with a port and a path where it needs them"
+            yield Refusal(f"`{metadata.get('url')}`", ("metadata", "url"), "the Service", hint=hint)
 
     def passes(self, value: str, tenant: Tenant) -> str:
         """Match the type, each key, and the values of servers and of what is joined with them."""
@@ -76,8 +81,17 @@ class KnownTrigger(Struct, frozen=True):
             *(f"(!{cel.matches(place, keys)} || {cel.matches(item, pattern)})" for keys, pattern in _TEXTS),
         )
         granted = cel.matches(type_, glob_pattern(tenant.granted(self.grant)))
-        known = f"({type_} in {cel.texts(FREE_TRIGGERS)} && {metadata}.all(key, {cel.matches(place, FREE_KEYS)}))"
+        url = f"{cel.at(value, ('metadata', 'url'))}.orValue('')"
+        service = f"(!('{AGGREGATED}' in {metadata}) || {cel.matches(url, _service(tenant))})"
+        keys = f"{metadata}.all(key, {cel.matches(place, FREE_KEYS)})"
+        known = f"({type_} in {cel.texts(FREE_TRIGGERS)} && {keys} && {service})"
         return f"(({granted} || {known}) && {metadata}.all(key, {' && '.join(tests)}))"
+
+
+def _service(tenant: Tenant) -> str:
+    """Return a pattern of RE2 and Python for URLs whose whole host is `NAME.NAMESPACE.svc` of the tenant."""
+    places = "|".join(re.escape(place) for place in tenant.namespaces)
+    return rf"https?://[a-z0-9-]+\.({places})\.svc(\.cluster\.local)?(:[0-9]+)?(/[^\n]*)?"
 
 
 def _item_refusals(place: str, item: object, field: tuple[str, ...], tenant: Tenant) -> Iterator[Refusal]:

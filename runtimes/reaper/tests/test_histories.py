@@ -391,4 +391,4 @@ class Histories(RuleBasedStateMachine):
 
 
 TestHistories = Histories.TestCase
-TestHistories.settings = settings(max_examples=300, stateful_step_count=40)
+TestHistories.settings = settings(max_examples=3 * settings().max_examples, stateful_step_count=40)

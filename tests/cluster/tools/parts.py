@@ -273,6 +273,12 @@ JUDGE_PARTS = (
         cold=2.5,
     ),
     Part(
+        name="kuberay",
+        module="github.com/ray-project/kuberay/ray-operator",
+        packages={"kuberay": "github.com/ray-project/kuberay/ray-operator"},
+        cold=2,
+    ),
+    Part(
         name="keda-webhooks",
         module="github.com/kedacore/keda/v2",
         packages={"keda-webhooks": "github.com/kedacore/keda/v2/cmd/webhooks"},
@@ -288,7 +294,7 @@ JUDGE_PARTS = (
         cold=8,
     ),
 )
-"""KAITO, Kyverno, Kueue in two versions, Kubeflow Trainer and KEDA's webhooks, whose answers kaigen predicts."""
+"""KAITO, Kyverno, Kueue in two versions, Kubeflow Trainer, KubeRay and KEDA's webhooks, which kaigen predicts."""
 
 SCALING_PARTS = (
     Part(
@@ -324,11 +330,14 @@ SCALING_PARTS = (
         packages={"prometheus-adapter": "sigs.k8s.io/prometheus-adapter/cmd/adapter"},
         cold=1.5,
     ),
+    Part(
+        name="kube-state-metrics",
+        module="k8s.io/kube-state-metrics/v2",
+        packages={"kube-state-metrics": "k8s.io/kube-state-metrics/v2"},
+        cold=1.5,
+    ),
 )
 """What autoscalers and alerts need: the Prometheus operator, KEDA, and servers of metrics."""
-
-KUBE_STATE_METRICS = Part(name="kube-state-metrics", module="k8s.io/kube-state-metrics/v2", packages={})
-"""A module whose documentation lists the metrics that alerts read. It is not built."""
 
 SOURCE_PARTS = (
     Part(

@@ -12,6 +12,7 @@ from kaigen.check.references import check_references
 Object = dict[str, Any]
 IN = "spec.template.spec"
 C = f"{IN}.containers[0]"
+_ZONE = "write a name of the time zone database, such as `Europe/Berlin` or `Etc/UTC`"
 DECLARE = "list it in `external` of kaigen.yaml if the cluster has it"
 
 
@@ -107,7 +108,7 @@ VOLUMES = {"volumes": [{"name": "model"}]}
                                           "desiredReplicas": "1"}}]}), [
             ("spec.triggers[1].metadata.start", "`25` is not a number from 0 to 23 (hour)", ""),
             ("spec.triggers[1].metadata.end", "a window of KEDA has times such as `0 6 * * *`", ""),
-            ("spec.triggers[1].metadata.timezone", "unknown time zone `Mars/Olympus`", ""),
+            ("spec.triggers[1].metadata.timezone", "unknown time zone `Mars/Olympus`", _ZONE),
             ("spec.triggers[1].metadata", "`desiredReplicas` must be at least 1", ""),
             ("spec.triggers[2].metadata.end", "`start` and `end` are the same time", "")]),
         ({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",

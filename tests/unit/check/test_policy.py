@@ -476,3 +476,30 @@ def test_one_allowed_instance_type_has_what_a_pod_requests(nodes: Object, cpu: s
     body: Object = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
     found = [each for each in check_policy(body, pod_security="privileged") if each.code == codes.NODE_TOO_SMALL]
     assert [each.message.partition(", but ")[2] for each in found] == ([largest] if largest else [])
+
+
+@pytest.mark.parametrize(
+    ("names", "resource", "count", "found"),
+    [
+        (("p5.48xlarge",), "nvidia.com/gpu", 8, ""),
+        (("p5.48xlarge",), "nvidia.com/gpu", 16, "the pod requests 16 nvidia.com/gpu, but `p5.48xlarge` has 8"),
+        (("g6.xlarge", "g6.12xlarge"), "nvidia.com/gpu", 4, ""),
+        (
+            ("g6.xlarge", "g6.12xlarge"),
+            "nvidia.com/gpu",
+            5,
+            "the pod requests 5 nvidia.com/gpu, but `g6.12xlarge` has 4",
+        ),
+        (("g6.xlarge", "acme.large"), "nvidia.com/gpu", 5, ""),
+        (("p5.48xlarge",), "nvidia.com/mig-1g.10gb", 16, ""),
+    ],
+)
+def test_one_allowed_instance_type_has_the_gpus_that_a_pod_requests(
+    names: tuple[str, ...], resource: str, count: int, found: str
+) -> None:
+    container = requests("1", "1Gi")
+    container["resources"]["limits"] = {resource: count}
+    spec = {"containers": [container], **required(term(*names))}
+    body: Object = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
+    findings = [each for each in check_policy(body, pod_security="privileged") if each.code == codes.NODE_TOO_SMALL]
+    assert [each.message for each in findings] == ([found] if found else [])

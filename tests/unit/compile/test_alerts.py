@@ -136,3 +136,18 @@ def test_vllm_sends_traces() -> None:
 def test_vllm_sends_traces_by_grpc_without_tls_only() -> None:
     path = "spec.monitoring.traces.endpoint"
     assert ("KG0442", path) in problem_paths(served(traces={"endpoint": "https://otel:4317"}))
+
+
+@pytest.mark.parametrize(
+    ("image", "refused"),
+    [
+        ("vllm/vllm-openai:v0.16.0", True),
+        ("registry.example.com/mirror/vllm/vllm-openai-cpu:v0.10.2", True),
+        ("vllm/vllm-openai:v0.17.0", False),
+        ("registry.example.com/vllm-traced:v0.16.0", False),
+    ],
+)
+def test_traces_need_an_image_with_the_packages_of_opentelemetry(image: str, refused: bool) -> None:
+    engine = {"model": {"folder": "/weights"}, "image": image, "resources": {"gpus": 1}}
+    found = problem_paths(topology(**engine, monitoring={"traces": {"endpoint": "http://otel:4317"}}))
+    assert (("KG0442", "spec.monitoring.traces") in found) == refused

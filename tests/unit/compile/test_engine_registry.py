@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from kaigen.catalog.engines import engine_facts, engine_names
+from kaigen.catalog.vllm_flags import flags_of, known_versions
 from kaigen.catalog.yaml_files import load
 from kaigen.compile.engines import registry
 from kaigen.compile.engines.base import PODS, Engine
 from kaigen.compile.engines.launch import Launch
 from kaigen.compile.engines.registry import ENGINES, engine_of
+from kaigen.compile.engines.vllm import Vllm
 from kaigen.compile.expressions import Tree
 from kaigen.kinds.block import read_block, replace_fields
 from kaigen.kinds.topology import Topology, TopologySpec
@@ -94,3 +96,8 @@ def test_a_pod_template_takes_the_place_of_an_engine() -> None:
     spec = read_block(TopologySpec, {"template": TEMPLATE})
     assert not engine_of(spec).builds_pods
     assert engine_of(read_block(TopologySpec, {})).facts == engine_facts("vllm")
+
+
+def test_vllm_answers_to_several_names_as_its_parser_reads_them() -> None:
+    flags = [flags_of(version)["served-model-name"] for version in known_versions()]
+    assert {flag.many == "list" for flag in flags} == {Vllm.several_names}

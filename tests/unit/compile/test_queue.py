@@ -303,6 +303,9 @@ def test_queues_of_a_cohort_use_the_flavors_of_one_of_them(tmp_path: Path) -> No
     assert [key[2] for key in found if key[1] in ("ResourceFlavor", "Topology")] == ["q-h100", "q"]
     assert flavor_of(found["default", "ClusterQueue", "r"])[0][0] == "q-h100"
     differs = queue("r", H100, cohort="c", flavorsOf="q")
+    elsewhere = {**other, "metadata": {"name": "r", "namespace": "platform"}}
+    found = objects(tmp_path, owner, elsewhere)
+    assert flavor_of(found["platform", "ClusterQueue", "r"])[0][0] == "q-h100"
     (wrong,) = problems(tmp_path, owner, differs)
     assert wrong.startswith("KG0477 the Queue `q` has no flavor `h100` with the same node labels")
     apart = queue("r", {**H100, "nodeLabels": {"a": "b"}}, cohort="c")

@@ -48,6 +48,33 @@ def test_every_field_of_a_schedule_has_its_effect() -> None:
     assert list(spec.values()) == ["@daily", "Asia/Kolkata", "Replace", 600, 7, 1, True]
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"nodes": 2, "groups": "indexedJob"},
+        {"shards": 3},
+        {"template": {"spec": {"containers": [{"name": "a", "image": "a:1"}]}}, "image": None},
+        {
+            "image": None,
+            "workload": "classify",
+            "classify": {"weights": {"path": "/weights"}},
+            "inputs": [{"url": "https://a.example/cat.jpg"}],
+            "output": OUTPUT,
+        },
+        {"image": None, "tune": {"method": "lora", "dataset": "/data"}, "model": "one", "output": OUTPUT},
+    ],
+)
+def test_every_kind_of_job_runs_by_a_schedule_as_it_runs_once(more: dict[str, Any]) -> None:
+    once = objects(job(**more), context(models=MODELS))["Job"]["spec"]
+    run = _cron_job(**more, schedule=NIGHTLY)["spec"]["jobTemplate"]["spec"]
+    for each in (once, run):
+        for container in each["template"]["spec"]["containers"]:
+            container["env"] = [found for found in container.get("env", []) if found["name"] != "JOB_NAME"]
+            for mount in container.get("volumeMounts", []):
+                mount.pop("subPathExpr", None)
+    assert run == once
+
+
 def test_a_run_is_the_job_that_the_spec_would_be_without_a_schedule() -> None:
     more = {"model": "one", "placement": {"queue": "team"}, "retries": 5, "deadline": "1h", "ttl": "1h"}
     once = objects(job(**more), context(models=MODELS))["Job"]

@@ -249,8 +249,25 @@ def test_an_instance_has_a_gpu_of_the_repository_or_of_kaigen(tmp_path: Path) ->
             ["a.yaml:6:10 KG0740 `shelf` is another name of `rack` | write `rack`"],
         ),
         (("currency: USD\n", "currency: USD\nprices: {p5.48xlarge: 0}\n"), []),
+        (
+            ("discounts: {aws: 28, p5.48xlarge: 45, awz: 1, amazon: 2, p5.49xlarge: 3}\n",),
+            [
+                "a.yaml:3:39 KG1102 `awz` is no cloud with list prices and no instance type | did you mean `aws`?",
+                "a.yaml:3:47 KG1102 `amazon` is no cloud with list prices and no instance type | "
+                "name `aws` or `azure`, or an instance type",
+                "a.yaml:3:58 KG1102 `p5.49xlarge` is no cloud with list prices and no instance type | "
+                "did you mean `p5.48xlarge`?",
+            ],
+        ),
+        (
+            ("currency: EUR\nprices: {p5.48xlarge: 1}\ndiscounts: {aws: 28}\n",),
+            [
+                "a.yaml:5:13 KG0740 `discounts` are off list prices, which are in USD, not in EUR | "
+                "delete it, and set `prices` to what you pay"
+            ],
+        ),
     ],
-    ids=["none", "two", "unknown", "alias", "valid"],
+    ids=["none", "two", "unknown", "alias", "valid", "discounts", "discounts in another currency"],
 )
 def test_prices_have_one_currency_and_are_of_known_instance_types(
     tmp_path: Path, texts: tuple[str, ...], problems: list[str]

@@ -9,8 +9,9 @@ from msgspec import ValidationError
 
 from kaigen.config.merge import read_config
 from kaigen.config.network import Network
+from kaigen.config.tenant_lists import profile_classes, tenant_settings
 from kaigen.config.tenant_settings import Tenant, contains, tenant_of_file, tenant_of_namespace
-from kaigen.config.tenants import TenantBlock, profile_classes, tenant_settings
+from kaigen.config.tenants import TenantBlock
 from kaigen.kinds.block import read_block
 from kaigen.kubernetes.rights import USUAL_KINDS
 from tests.unit.config.reports import problems_of

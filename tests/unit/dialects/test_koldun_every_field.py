@@ -11,7 +11,9 @@ import pytest
 
 from kaigen.diagnostics.errors import InputError
 from kaigen.diagnostics.problem import dotted_path
-from kaigen.dialects.koldun import kinds
+from kaigen.dialects.koldun.ingress_kinds import Ingress
+from kaigen.dialects.koldun.model_kinds import Model
+from kaigen.dialects.koldun.ring_kinds import Dllama, Root, Worker
 from kaigen.kinds.block import Block
 from kaigen.kinds.block_schema import block_schema
 from tests.unit.dialects.koldun_case import (
@@ -366,7 +368,7 @@ def fields(schema: Any, definitions: Any, path: tuple[str, ...] = ()) -> Iterato
             yield from fields(item, definitions, (*path, name))
 
 
-@pytest.mark.parametrize("kind", [kinds.Model, kinds.Dllama, kinds.Root, kinds.Worker, kinds.Ingress])
+@pytest.mark.parametrize("kind", [Model, Dllama, Root, Worker, Ingress])
 def test_the_documents_have_every_field(kind: type[Block]) -> None:
     schema = block_schema(kind)
     expected = set(fields(schema, schema.get("$defs", {})))

@@ -57,8 +57,26 @@ def test_a_larger_quota_names_what_fits_and_what_no_longer_waits() -> None:
     ]
 
 
-def test_an_unchanged_queue_says_nothing_of_new_runs_that_fit() -> None:
-    assert said(tree(8), tree(8, run("a", 3)), "Job") == []
+def test_a_new_run_that_fits_names_its_flavor() -> None:
+    assert said(tree(8), tree(8, run("a", 3)), "Job") == [
+        ("info", "queue-holds", "fits into the queue q: 1 pod of flavor f")
+    ]
+
+
+def test_a_new_run_of_several_pods_names_the_label_that_they_are_placed_by() -> None:
+    level = "cloud.com/rack"
+    pods = run("a", 3, pods=2, annotations={"kueue.x-k8s.io/podset-required-topology": level})
+    racks = {"kind": "Topology", "apiVersion": "kueue.x-k8s.io/v1beta2", "metadata": {"name": "t"}}
+    new = tree(8, pods)
+    new["ns/q/manifests/0.yaml"] = plain_yaml.dump(flavor("f", topologyName="t")).encode()
+    new["ns/q/manifests/9.yaml"] = plain_yaml.dump({**racks, "spec": {"levels": [{"nodeLabel": level}]}}).encode()
+    assert said({}, new, "Job") == [
+        ("info", "queue-holds", f"fits into the queue q: 2 pods of flavor f, placed by {level}")
+    ]
+
+
+def test_an_unchanged_queue_says_nothing_of_changed_runs_that_still_fit() -> None:
+    assert said(tree(8, run("a", 3)), tree(8, run("a", 4)), "Job") == []
 
 
 def test_a_new_run_that_waits_or_never_fits_says_so() -> None:
@@ -71,7 +89,9 @@ def test_a_new_run_that_waits_or_never_fits_says_so() -> None:
 
 
 def test_a_run_that_fits_again_says_so() -> None:
-    assert said(tree(8, run("a", 9)), tree(8, run("a", 8)), "Job") == [("info", "queue-holds", "fits into the queue q")]
+    assert said(tree(8, run("a", 9)), tree(8, run("a", 8)), "Job") == [
+        ("info", "queue-holds", "fits into the queue q: 1 pod of flavor f")
+    ]
 
 
 def test_queues_that_the_tree_does_not_define_are_not_judged() -> None:

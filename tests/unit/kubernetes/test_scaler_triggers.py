@@ -7,12 +7,20 @@ import re
 import pytest
 
 from kaigen.config.tenant_settings import Tenant
-from kaigen.kubernetes.scaler_triggers import ANY_KEY, FREE_KEYS, HOST_KEYS, SERVER_KEYS, SERVER_PARAMETERS, TRIGGERS
+from kaigen.kubernetes.scaler_triggers import (
+    AGGREGATED,
+    ANY_KEY,
+    FREE_KEYS,
+    HOST_KEYS,
+    SERVER_KEYS,
+    SERVER_PARAMETERS,
+    TRIGGERS,
+)
 from kaigen.tenancy.rows.scaling import KnownTrigger, Parameter
 
 _SERVER = re.compile("(?i).*(address|addresses|host|hosts|servers?|endpoints?|url|uri|connection)(FromEnv)?")
-_NO_SERVER = ("tlsServerName",)
-"""A name that is only compared with a certificate."""
+_NO_SERVER = ("tlsServerName", AGGREGATED)
+"""A name that is only compared with a certificate, and a switch."""
 
 
 @pytest.mark.parametrize("type_", TRIGGERS)

@@ -12,7 +12,8 @@ from kaigen.config.settings import Format
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.output.contents import data_of
 from kaigen.pipeline.run import Run
-from kaigen.pipeline.unit import CachedUnit, FreshUnit, Unit
+from kaigen.pipeline.unit import Unit
+from kaigen.pipeline.units import CachedUnit, FreshUnit
 from kaigen.pipeline.validate import validate
 
 WORKSPACE = """\

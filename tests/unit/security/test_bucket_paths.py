@@ -13,7 +13,7 @@ from kaigen.kinds.bucket import LOCATION
 from kaigen.kubernetes.buckets import ANY_URI, BUCKET_URI, WEB_BUCKET, bucket_uris
 from kaigen.regex.pattern import matches
 from kaigen.tenancy.conditions.volumes import bucket_pattern, is_bucket_granted
-from tests.places import PATHS, URIS
+from tests.tenancy.places import PATHS, URIS
 from tests.unit.security.hostile import CONFIG, Repository
 
 GRANTED = ["s3://shared/a", "https://ours.s3.amazonaws.com/a"]

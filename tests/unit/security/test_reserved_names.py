@@ -15,13 +15,12 @@ from kaigen.config.globs import is_granted
 from kaigen.config.load import load_config
 from kaigen.config.reserved import syncer_secrets
 from kaigen.kinds.block import Later
-from kaigen.pipeline.cross_checks import may_be_synced, synced_objects
 from kaigen.pipeline.run import Run
 from kaigen.pipeline.summary import ObjectKey
+from kaigen.pipeline.sync_checks import may_be_synced, synced_objects
 from kaigen.tenancy.violations import binding_findings, violations
 from tests.cases import app_cases
-from tests.tenant_rights import GITOPS
-from tests.tenants import TENANT, Body
+from tests.tenancy.tenants import GITOPS, TENANT, Body
 from tests.unit.security.hostile import CONFIG, JOB
 
 _DECIDED: dict[str, bool] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from tests.tenants import TENANT
+from tests.tenancy.tenants import TENANT
 from tests.unit.security.hostile import JOB, Repository
 
 GPU_JOB = JOB.replace("cpu: 1", "cpu: 1, gpus: 1, gpuType: L4")

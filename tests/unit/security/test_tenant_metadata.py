@@ -21,7 +21,8 @@ from kaigen.tenancy.rows.metadata import METADATA_REACHES
 from kaigen.tenancy.rows.pods import EPHEMERAL_CLAIM
 from kaigen.tenancy.violations import violations
 from tests.cases import Case, cases
-from tests.tenants import CONTROLLER_KEYS, INVALID_KEYS, ODD_KEYS, OTHER, TENANT, UPPER_KEYS, Body
+from tests.tenancy.keys import CONTROLLER_KEYS, INVALID_KEYS, ODD_KEYS, UPPER_KEYS
+from tests.tenancy.tenants import OTHER, TENANT, Body
 from tests.unit.security.hostile import CONFIG, JOB, Repository
 
 REFUSED = (*CONTROLLER_KEYS, *ODD_KEYS, *UPPER_KEYS, *INVALID_KEYS)

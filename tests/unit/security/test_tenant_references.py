@@ -9,9 +9,8 @@ from kaigen.config.load import load_config
 from kaigen.config.reserved import SyncerSecrets
 from kaigen.config.tenant_settings import Tenant
 from kaigen.tenancy.violations import syncer_secret_findings, violations
-from tests.tenant_references import ALLOWED, DENIED, GRANTED, UNSERVED, account_places, secret_places
-from tests.tenant_rights import GITOPS
-from tests.tenants import Body
+from tests.tenancy.references import ALLOWED, DENIED, GRANTED, UNSERVED, account_places, secret_places
+from tests.tenancy.tenants import GITOPS, Body
 from tests.unit.security.hostile import CONFIG
 
 _ROUTES = tuple(f"{kind}.gateway.networking.k8s.io" for kind in ("TLSRoute", "TCPRoute", "UDPRoute"))

@@ -14,27 +14,15 @@ from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.manifest import resource_of
 from kaigen.kubernetes.rights import GRANTABLE_VERBS, HARMLESS_RIGHTS
 from kaigen.kubernetes.schemas import index
+from kaigen.kubernetes.server_hosts import NEVER
 from kaigen.pipeline.run import Run
 from kaigen.tenancy.violations import violations
-from tests.tenant_rights import (
-    ALLOWED,
-    BOUND,
-    DENIED,
-    GITOPS,
-    GRANTS,
-    METADATA,
-    RESERVED_SECRETS,
-    account,
-    address,
-    binding,
-    namespace_of,
-    policy,
-    port,
-    role,
-    secret_places,
-    secret_volumes,
-)
-from tests.tenants import OTHER, TENANT, Body
+from tests.tenancy.rows.network_policies import METADATA, address, namespace_of, policy, port
+from tests.tenancy.rows.rbac import BOUND, account, binding, role
+from tests.tenancy.rows.reserved import RESERVED_SECRETS, secret_places, secret_volumes
+from tests.tenancy.table import ALLOWED_RIGHTS as ALLOWED
+from tests.tenancy.table import DENIED_RIGHTS as DENIED
+from tests.tenancy.tenants import GITOPS, GRANTS, OTHER, TENANT, Body
 from tests.unit.security.hostile import CONFIG, JOB, Repository
 
 
@@ -430,6 +418,22 @@ def test_what_kaigen_yaml_opens_for_every_app_needs_no_grant(
     rule: Body = {"to": [target], **({"ports": port(ports)} if ports else {})}
     text = config() + network.replace("TO", "")
     team.write({"kaigen.yaml": text, "specs/a/x.yaml": yaml.safe_dump(policy(egress=[rule]))})
+    done = team.kaigen("validate")
+    assert ("not granted connections" not in done.err) is granted, done.text
+
+
+@pytest.mark.parametrize(
+    ("change", "ports", "granted"),
+    [({}, 443, True), ({}, None, False), ({"except": []}, 443, False), ({"except": ["10.0.0.0/8"]}, 443, False)],
+)
+def test_every_address_but_metadata_is_open_by_its_port_where_downloads_have_no_peers(
+    team: Repository, change: Body, ports: int | None, granted: bool
+) -> None:
+    """The policy that kaigen itself writes for downloads from hosts outside the cluster."""
+    block = {"cidr": "0.0.0.0/0", "except": [*NEVER[4]], **change}
+    rule: Body = {"to": [{"ipBlock": block}], **({"ports": port(ports)} if ports else {})}
+    team.write({"kaigen.yaml": config() + EGRESS.replace("TO", "")})
+    team.write({"specs/a/x.yaml": yaml.safe_dump(policy(egress=[rule]))})
     done = team.kaigen("validate")
     assert ("not granted connections" not in done.err) is granted, done.text
 

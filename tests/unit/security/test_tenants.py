@@ -11,8 +11,11 @@ import yaml
 from kaigen.config.load import load_config
 from kaigen.dialects.kaito import ragengine, tuning_script
 from kaigen.pipeline.run import Run
-from tests.tenants import ALLOWED, GATED, OTHER, TENANT, Body, ingress, pod, restored_claim
-from tests.tenants import DENIED as DENIED_EVERYWHERE
+from tests.tenancy.objects import ingress, pod
+from tests.tenancy.rows.storage import GATED, restored_claim
+from tests.tenancy.table import ALLOWED
+from tests.tenancy.table import DENIED as DENIED_EVERYWHERE
+from tests.tenancy.tenants import OTHER, TENANT, Body
 from tests.unit.security.hostile import CONFIG, JOB, Repository
 
 DENIED = {**DENIED_EVERYWHERE, **GATED}

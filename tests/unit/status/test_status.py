@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from kaigen.cluster.clues import NOTHING
+from kaigen.cluster.clues import NOTHING, Clues
 from kaigen.cluster.states import MISSING, READY, State
 from kaigen.diagnostics.errors import SystemFailure
 from kaigen.kubernetes.manifest import Identity
 from kaigen.status.app_status import AppStatus, Run, Sync, SyncName, app_data, status_rows
 from kaigen.status.batch import batch_progress
-from kaigen.status.collect import Live, before_first_run, find_runs, object_facts, run_facts, waiting_reason
+from kaigen.status.collect import Live, find_runs, object_facts, run_facts, waiting_reason
+from kaigen.status.schedules import before_first_run, with_newest_runs
 from kaigen.status.syncers import Syncer, find_sync, read_application, read_syncers
 
 Object = dict[str, Any]
@@ -186,6 +187,62 @@ def test_the_newest_run_of_a_schedule_is_the_current_one_and_its_volume_may_wait
     waiting = State("progressing", "waiting for a volume")
     assert before_first_run({CLAIM: waiting}) == {CLAIM: waiting}
     assert before_first_run({CLAIM: waiting, schedule: READY})[CLAIM].name == "ready"
+
+
+SCHEDULE = Identity("CronJob.batch", "ml", "train")
+
+
+def scheduled_run(number: int, **status: Any) -> Object:
+    """Return the run of a schedule on a day of a month."""
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": f"train-{number}",
+            "namespace": "ml",
+            "ownerReferences": [{"kind": "CronJob", "name": "train"}],
+            "creationTimestamp": f"2026-11-{number:02}T02:00:00Z",
+        },
+        "spec": {},
+        "status": status,
+    }
+
+
+COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
+FAILED = {"conditions": [{"type": "Failed", "status": "True", "message": "Job was active longer than its deadline"}]}
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected", "ready"),
+    [
+        ([], READY, True),
+        ([scheduled_run(2, **COMPLETE), scheduled_run(1, **FAILED)], READY, True),
+        (
+            [scheduled_run(1, **COMPLETE), scheduled_run(2, **FAILED)],
+            State("failed", "Job was active longer than its deadline"),
+            False,
+        ),
+        ([scheduled_run(1, ready=1, active=1)], State("progressing", "running", wanted=True), True),
+        ([scheduled_run(1)], State("progressing", "FailedCreate: exceeded quota: kaigen"), False),
+    ],
+)
+def test_a_schedule_has_the_state_of_its_newest_run(runs: list[Object], expected: State, ready: bool) -> None:
+    refused: Object = {
+        "type": "Warning",
+        "reason": "FailedCreate",
+        "message": 'Error creating: pods "train-1-abcde" is forbidden: exceeded quota: kaigen',
+        "involvedObject": {"kind": "Job", "name": "train-1", "namespace": "ml"},
+    }
+    found = with_newest_runs({CLAIM: READY, SCHEDULE: READY}, runs, [], Clues([refused]))
+    assert found == {CLAIM: READY, SCHEDULE: expected}
+    assert (app(found).state, app(found).ready) == (expected, ready)
+
+
+def test_a_schedule_that_is_suspended_or_missing_keeps_its_state() -> None:
+    for state in (State("ready", "no further runs start: it is suspended"), MISSING):
+        assert with_newest_runs({SCHEDULE: state}, [scheduled_run(1, **FAILED)], [], NOTHING) == {SCHEDULE: state}
+    of_another = {SCHEDULE._replace(name="other"): READY, SCHEDULE._replace(namespace="lab"): READY}
+    assert with_newest_runs(of_another, [scheduled_run(1, **FAILED)], [], NOTHING) == of_another
 
 
 def test_an_app_that_is_suspended_on_purpose_is_shown_so_and_waited_for_no_longer() -> None:

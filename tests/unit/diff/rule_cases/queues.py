@@ -50,5 +50,13 @@ CASES: list[Case] = [
         [("danger", "its queue q can never hold it: flavor f has 1 cpu for it, and it needs 2")],
         (LOCAL, FLAVOR, quota("1")),
     ),
-    Case("queue-holds", "a run that fits", None, run("1"), [], (LOCAL, FLAVOR, quota("1"))),
+    Case(
+        "queue-holds",
+        "a run that fits",
+        None,
+        run("1"),
+        [("info", "fits into the queue q: 1 pod of flavor f")],
+        (LOCAL, FLAVOR, quota("1")),
+    ),
+    Case("queue-holds", "a run that fits as before", run("1"), run("500m"), [], (LOCAL, FLAVOR, quota("1"))),
 ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.tenants import TENANT, Body, ray_cluster, runner
+from tests.tenancy.rows.kinds import runner
+from tests.tenancy.rows.ray import ray_cluster
+from tests.tenancy.tenants import TENANT, Body
 
 GRANTED: Body = {
     **TENANT,

@@ -1,0 +1,1 @@
+"""What is allowed and denied, by the policy that decides it."""
