@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.cluster import cpu_wheels
 from tests.cluster.cpu_wheels import install_wheels, output_of, replace_cuda
-from tests.cluster.images import BASE, base, build_in_place, default_image, kept, run, say, scratch
+from tests.cluster.images import BASE, base, build_in_place, default_image, kept, say, scratch
 from tests.cluster.tools.parts import ToolsMissing
 
 _FOLDER = Path(__file__).parent / "vllm"
@@ -65,8 +65,6 @@ def _make(archive: Path) -> None:
         (context / "vllm").write_text(_COMMAND)
         (context / "Dockerfile").write_text(_DOCKERFILE)
         build_in_place(reference, context, archive)
-    # The archive is all that is needed.
-    run(["buildah", "rmi", reference])
 
 
 def _numa() -> Path:
