@@ -10,6 +10,8 @@ from kaigen.cluster.states import READY, State, job_state
 from kaigen.kubernetes.manifest import Identity, Object, entries, identity_of, mapping, text
 
 SCHEDULE = "CronJob.batch"
+JOB = "batch.kubernetes.io/job-name"
+"""The label of a pod with the name of its Job."""
 
 
 def before_first_run(states: Mapping[Identity, State]) -> dict[Identity, State]:
@@ -64,9 +66,6 @@ def is_started_by(run: Object, objects: Iterable[Identity]) -> bool:
     """Return whether one of the objects is the schedule that started a run."""
     owners = {text(owner.get("name")) for _, owner in entries(mapping(run.get("metadata")).get("ownerReferences"))}
     return any(identity.type == SCHEDULE and identity.name in owners for identity in objects)
-
-
-JOB = "batch.kubernetes.io/job-name"
 
 
 def label(obj: Object, name: str) -> str:
