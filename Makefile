@@ -2,19 +2,21 @@
 # changed. Any POSIX make and sh work.
 #
 #   make PYTHON=/path/to/python3.12 TARGET     create .venv with that interpreter
-#   make test ARGS='-k chart -x'               pass arguments to pytest (or to the benchmarks)
+#   make test ARGS='-k secret -x'              pass arguments to pytest (or to the benchmarks)
+#   make test TESTS=tests/unit/lock            run only these tests
 
 VENV = .venv
 PY = $(VENV)/bin/python
 CHAT = runtimes/chat/.venv
 ARGS =
+TESTS = tests/unit tests/golden tests/scenario
 # Images of CI often set this variable, and then each process of the tests compiles all modules and tests again.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(PY) -m pytest
 
 UV = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --custom-compile-command 'make lock' $(ARGS)
 
-.PHONY: help demo try facts facts-report test test-chat test-gpu test-docs test-cluster test-engine api-differential cluster-tools cluster-up cluster-down bench bench-chat bench-classify bench-downloader bench-cluster bench-serving lint format docs coverage fuzz mutants lock changelog dist images clean
+.PHONY: help demo try facts facts-report test test-output test-runtimes test-chat test-gpu test-docs test-cluster test-engine api-differential cluster-tools cluster-up cluster-down bench bench-chat bench-classify bench-downloader bench-cluster bench-serving lint format docs coverage fuzz mutants lock changelog dist images clean
 
 help: ## List the targets
 	@echo "usage: make TARGET"
@@ -34,8 +36,14 @@ facts: $(VENV)/.dev ## Make the tables of kaigen/catalog from the packages in to
 facts-report: $(VENV)/.dev ## Print what newer packages would change in the tables (make facts ARGS=--update takes them)
 	$(PY) -m tools.facts --newer
 
-test: $(VENV)/.dev ## Run the tests, except those that need a cluster
-	@folder=$$(sh tools/tmpdir.sh); set -x; TMPDIR="$${folder:-$${TMPDIR:-/tmp}}" $(PYTEST) -n auto $(ARGS)
+test: $(VENV)/.dev ## Run the tests of kaigen (5 minutes on two cores; the targets below run the others)
+	@folder=$$(sh tools/tmpdir.sh); set -x; TMPDIR="$${folder:-$${TMPDIR:-/tmp}}" $(PYTEST) $(TESTS) -n auto $(ARGS)
+
+test-output: ## Render every example as manifests and as a chart by Helm, and random specs (4 minutes)
+	@$(MAKE) --no-print-directory test TESTS="tests/chart tests/property"
+
+test-runtimes: ## Run the tests of the programs in the images, except those that need PyTorch (2 minutes)
+	@$(MAKE) --no-print-directory test TESTS=runtimes
 
 test-chat: $(CHAT)/.done ## Run the tests of the chat server, the classifier and the trainer that need PyTorch (5 GB, installed once)
 	$(CHAT)/bin/python -m pytest runtimes/chat/tests/served runtimes/classify/tests/networks runtimes/train/tests/trained -n 2 $(ARGS)

@@ -3,7 +3,7 @@
     python -m tools.fuzz [--minutes 60] [PATH ...]
 
 A failure prints the example and the seed that repeats it. The tests of the chat server run if `make test-chat` has
-installed what they need. `make test` runs the same tests with few examples, which
+installed what they need. `make test` and its siblings run the same tests with few examples, which
 are always the same in CI.
 """
 

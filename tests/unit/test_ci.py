@@ -31,12 +31,12 @@ def pytest_on(name: str) -> str:
 @pytest.mark.parametrize(
     ("lint", "test", "chat", "cluster", "last_line"),
     [
-        (PASSES, pytest_on("good"), pytest_on("good"), pytest_on("good"), "8 passed, 0 failed"),
-        (FAILS, pytest_on("good"), PASSES, pytest_on("good"), "6 passed, 1 failed"),
-        (PASSES, pytest_on("bad"), pytest_on("bad"), pytest_on("error"), "4 passed, 3 failed"),
-        (PASSES, pytest_on("good"), PASSES, pytest_on("none"), "5 passed, 1 failed"),
-        (PASSES, pytest_on("broken"), FAILS, FAILS, "2 passed, 3 failed"),
-        (PASSES, pytest_on("good") + "; kill -KILL $$$$", PASSES, pytest_on("good"), "7 passed, 1 failed"),
+        (PASSES, pytest_on("good"), pytest_on("good"), pytest_on("good"), "10 passed, 0 failed"),
+        (FAILS, pytest_on("good"), PASSES, pytest_on("good"), "8 passed, 1 failed"),
+        (PASSES, pytest_on("bad"), pytest_on("bad"), pytest_on("error"), "6 passed, 3 failed"),
+        (PASSES, pytest_on("good"), PASSES, pytest_on("none"), "7 passed, 1 failed"),
+        (PASSES, pytest_on("broken"), FAILS, FAILS, "4 passed, 3 failed"),
+        (PASSES, pytest_on("good") + "; kill -KILL $$$$", PASSES, pytest_on("good"), "9 passed, 1 failed"),
     ],
     ids=["all pass", "lint fails", "tests fail", "no tests", "nothing runs", "a part is killed"],
 )
@@ -44,7 +44,8 @@ def test_the_last_line_is_the_sum_of_all_parts(
     tmp_path: Path, lint: str, test: str, chat: str, cluster: str, last_line: str
 ) -> None:
     shutil.copytree(ROOT / ".ci", tmp_path / ".ci")
-    parts = {"lint": lint, "test": test, "test-chat": chat, "test-docs": PASSES, "test-cluster": cluster}
+    parts = {"lint": lint, "test": test, "test-output": PASSES, "test-runtimes": PASSES, "test-chat": chat}
+    parts |= {"test-docs": PASSES, "test-cluster": cluster}
     (tmp_path / "Makefile").write_text("".join(f"{name}:\n\t{line}\n" for name, line in parts.items()))
     for name, text in TESTS.items():
         (tmp_path / f"{name}.py").write_text(text)
