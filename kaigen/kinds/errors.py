@@ -19,6 +19,7 @@ from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.problem import MOST, Problem, more_problems
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kinds.field_examples import example_of, needed_fields
+from kaigen.kinds.habits import usual_field
 from kaigen.kinds.positioned import Positioned, name_of
 from kaigen.kinds.schema import branches, deref, field_names, walk
 from kaigen.kinds.value_texts import (
@@ -200,7 +201,7 @@ class _Explainer:
             hint = did_you_mean(key, known)
             meant = hint.removeprefix("did you mean `").removesuffix("`?")
             if not hint:
-                hint = self._move(key, violation.value[key], known)
+                hint = usual_field(key, known) or self._move(key, violation.value[key], known)
             path = (*violation.path, key)
             yield Explained(Problem("KG0201", f"unknown field `{key}`", path, hint), path, key=True, meant=meant)
 
