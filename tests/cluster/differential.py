@@ -36,8 +36,12 @@ from tools.api_differences import Difference, known
 
 SERVER = module_of("kube-apiserver")[1].removeprefix("v").rpartition(".")[0]
 """The minor version of Kubernetes that both judge by."""
-_STATE = re.compile(r"no PriorityClass with name|RuntimeClass \S+ not found|error looking up service account")
-"""What the API server says of an object that names one that is not there, whatever its form."""
+_STATE = {
+    403: re.compile(r"no PriorityClass with name|RuntimeClass \S+ not found|error looking up service account"),
+    422: re.compile(r"\b(is|are) immutable\b"),
+}
+"""What the API server says, by status, of an object that names one that is not there, or that has the name of one that
+another test left there, whatever its form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,8 @@ def server_refusal(client: Client, obj: Object, namespace: str) -> str | None:
         for pod in _pods(obj):
             client.create(pod, namespace, dry_run=True)
     except ApiError as error:
-        return None if error.code == 403 and _STATE.search(error.message) else error.message or str(error.code)
+        about_others = error.code in _STATE and _STATE[error.code].search(error.message)
+        return None if about_others else error.message or str(error.code)
     return ""
 
 
