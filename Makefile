@@ -37,10 +37,10 @@ facts-report: $(VENV)/.dev ## Print what newer packages would change in the tabl
 	$(PY) -m tools.facts --newer
 
 test: $(VENV)/.dev ## Run the tests of kaigen (5 minutes on two cores; the targets below run the others)
-	@folder=$$(sh tools/tmpdir.sh); set -x; TMPDIR="$${folder:-$${TMPDIR:-/tmp}}" $(PYTEST) $(TESTS) -n auto $(ARGS)
+	@folder=$$(sh tools/tmpdir.sh); set -x; TMPDIR="$${folder:-$${TMPDIR:-/tmp}}" $(PYTEST) $(TESTS) -n auto --dist worksteal $(ARGS)
 
-test-output: ## Render every example as manifests and as a chart by Helm, and random specs (4 minutes)
-	@$(MAKE) --no-print-directory test TESTS="tests/chart tests/property"
+test-output: ## Render every example as manifests and as a chart by Helm, random specs, and in pipelines (4 minutes)
+	@$(MAKE) --no-print-directory test TESTS="tests/chart tests/property tests/pipelines"
 
 test-runtimes: ## Run the tests of the programs in the images, except those that need PyTorch (2 minutes)
 	@$(MAKE) --no-print-directory test TESTS=runtimes

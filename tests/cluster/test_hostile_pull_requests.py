@@ -16,10 +16,10 @@ import pytest
 import yaml
 from msgspec import Struct
 
+from tests.pipelines.checkout import Checkout, plant_modules
+from tests.pipelines.forge import TOKEN, Forge, running
+from tests.pipelines.test_github_action import Job, obeyed
 from tests.unit.extend.repository import HEAD, KIND, SCHEMA, SPEC
-from tests.unit.pipelines.checkout import Checkout, plant_modules
-from tests.unit.pipelines.forge import TOKEN, Forge, running
-from tests.unit.pipelines.test_github_action import Job, obeyed
 
 BELOW = "platform/ai"
 """Folder of kaigen.yaml in the repository."""

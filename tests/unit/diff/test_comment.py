@@ -15,9 +15,9 @@ import pytest
 from kaigen.diff.comment import shorten
 from kaigen.diff.forge import GitHub
 from kaigen.diff.markdown import MARKER
+from tests.pipelines.checkout import ROOT
+from tests.pipelines.forge import TOKEN, Forge, running
 from tests.scenarios import call_in_process
-from tests.unit.pipelines.checkout import ROOT
-from tests.unit.pipelines.forge import TOKEN, Forge, running
 
 INTO = "_To be merged into `main`._\n"
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.unit.pipelines.checkout import ROOT, read_yaml, write_repository
+from tests.pipelines.checkout import ROOT, read_yaml, write_repository
 
 FOLDER = ROOT / "gitops" / "argocd"
 

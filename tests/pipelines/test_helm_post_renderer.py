@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.pipelines.checkout import ROOT, read_yaml
+from tests.pipelines.checkout import ROOT, read_yaml
 
 PLUGINS = ROOT / "gitops" / "helm"
 PLUGIN = "kaigen-check"

@@ -12,7 +12,7 @@ import yaml
 
 from kaigen import compile_specs, load_config
 from kaigen.pipeline.run import Run
-from tests.unit.pipelines.checkout import write_repository
+from tests.pipelines.checkout import write_repository
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.report import OUTPUTS, render_report
 from kaigen.pipeline.check_manifests import Checked, check_manifests
-from tests.unit.pipelines.checkout import ROOT, Checkout
+from tests.pipelines.checkout import ROOT, Checkout
 
 SARIF = json.loads((ROOT / "tests" / "unit" / "diagnostics" / "data" / "sarif-2.1.0.json").read_text())
 

@@ -14,7 +14,7 @@ import yaml
 from tests.scenarios import call_in_process
 from tests.specs import QWEN
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 _FILES = {
     "kaigen.yaml": """\
 apiVersion: kaigen.dev/v1alpha1

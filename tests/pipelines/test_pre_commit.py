@@ -16,7 +16,7 @@ import yaml
 
 from kaigen.scaffold.place import Place
 from kaigen.scaffold.templates import top_files
-from tests.unit.pipelines.checkout import ROOT, Checkout, read_yaml
+from tests.pipelines.checkout import ROOT, Checkout, read_yaml
 
 MANIFEST = ROOT / ".pre-commit-hooks.yaml"
 SPEC = "specs/finetune.yaml"

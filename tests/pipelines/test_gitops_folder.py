@@ -13,7 +13,7 @@ import yaml
 
 from kaigen.scaffold.place import Place
 from kaigen.scaffold.repository import new_files
-from tests.unit.pipelines.checkout import ROOT, read_yaml
+from tests.pipelines.checkout import ROOT, read_yaml
 
 FOLDER = ROOT / "gitops"
 FILES = sorted(path for path in FOLDER.rglob("*") if path.is_file() and "__pycache__" not in path.parts)

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.pipelines.checkout import ROOT, Checkout, plant_modules, read_yaml
-from tests.unit.pipelines.forge import TOKEN, Forge, running
+from tests.pipelines.checkout import ROOT, Checkout, plant_modules, read_yaml
+from tests.pipelines.forge import TOKEN, Forge, running
 
 ACTION = ROOT / "gitops" / "github-action" / "action.yml"
 COMMENT = ROOT / "gitops" / "github-comment" / "action.yml"

@@ -15,8 +15,8 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from tests.unit.pipelines.checkout import ROOT, Checkout, plant_modules
-from tests.unit.pipelines.forge import TOKEN, Forge, running
+from tests.pipelines.checkout import ROOT, Checkout, plant_modules
+from tests.pipelines.forge import TOKEN, Forge, running
 
 TEMPLATE = ROOT / "gitops" / "gitlab" / "kaigen.gitlab-ci.yml"
 SPEC = "specs/finetune.yaml"

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.unit.pipelines.checkout import ROOT, Checkout, read_yaml
-from tests.unit.pipelines.forge import TOKEN, Forge, running
-from tests.unit.pipelines.test_gitlab_template import jobs
+from tests.pipelines.checkout import ROOT, Checkout, read_yaml
+from tests.pipelines.forge import TOKEN, Forge, running
+from tests.pipelines.test_gitlab_template import jobs
 
 WORKFLOW = ROOT / "gitops" / "github-prune" / "kaigen-prune.yml"
 SPEC = "specs/finetune.yaml"
