@@ -114,6 +114,8 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     example = ROOT / "examples" / "kaito" / "phi-4.yaml"
     (tmp_path / "specs" / "phi-4.yaml").write_bytes(example.read_bytes())
     (tmp_path / "kaigen.yaml").write_text(CONFIG)
+    # What an earlier run compiled at the same path is not compiled again.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
